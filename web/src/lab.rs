@@ -28,6 +28,7 @@ use web_sys::Blob;
 
 use crate::browser;
 use crate::messages::sentence;
+use crate::parts;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
@@ -90,6 +91,9 @@ impl FileContent {
     }
 }
 
+/// The file or the workload that a run comes from, with the content of the file.
+pub(crate) type RunOrigin = (RunSource, Option<Blob>);
+
 /// The data of the run that the last questions were about. Workers that have read the same data need not read it again.
 struct LastRunData {
     of: PtrEq<Run>,
@@ -148,7 +152,7 @@ impl Feature<LabSignals> {
     }
 
     /// The shown run as the file or the workload that it comes from, with the content of the file; `None` if the file is not at hand.
-    fn run_source(self) -> Option<(RunSource, Option<Blob>)> {
+    pub(crate) fn run_source(self) -> Option<RunOrigin> {
         let run = self.session.run.get_untracked();
         match self.session.source.get_untracked() {
             Source::Recording(opened) if run.workload.requests().is_empty() || run.opened.is_some() => {
@@ -174,15 +178,24 @@ impl Feature<LabSignals> {
 
     /// Makes the report about the shown run in a worker. `on_step` gets the phase and, at the end, the page or why there is none.
     pub(crate) fn make_report(self, options: ReportOptions, on_step: impl Fn(ReportStep) + 'static) {
-        let Some((source, content)) = self.run_source() else {
-            let why = "The file is not at hand: open it again.".to_owned();
-            return on_step(ReportStep::Failed(why));
-        };
-        pool::report(source, options, content.as_ref(), move |reply| match reply {
-            TaskReply::Progress(progress) => on_step(ReportStep::Phase(progress.phase)),
-            TaskReply::Report(html) => on_step(ReportStep::Made(html)),
-            TaskReply::Failed(why) => on_step(ReportStep::Failed(sentence(&why.to_string()))),
-            TaskReply::Taken(_) | TaskReply::Answered(_) => {}
+        parts::with_report_source(self.session, move |source| {
+            let (source, content) = match source {
+                Ok(Some(source)) => source,
+                Ok(None) => {
+                    let why = "The file is not at hand: open it again.".to_owned();
+                    return on_step(ReportStep::Failed(why));
+                }
+                Err(_) => {
+                    let why = "This part of the page could not be loaded.".to_owned();
+                    return on_step(ReportStep::Failed(why));
+                }
+            };
+            pool::report(source, options, content.as_ref(), move |reply| match reply {
+                TaskReply::Progress(progress) => on_step(ReportStep::Phase(progress.phase)),
+                TaskReply::Report(html) => on_step(ReportStep::Made(html)),
+                TaskReply::Failed(why) => on_step(ReportStep::Failed(sentence(&why.to_string()))),
+                TaskReply::Taken(_) | TaskReply::Answered(_) => {}
+            });
         });
     }
 

@@ -11,6 +11,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::files::Samples;
+use crate::lab::RunOrigin;
 use crate::session::Session;
 use crate::view;
 use crate::view::kit::{button, click};
@@ -92,6 +93,10 @@ part!(
     /// The program with its output and its memory.
     program in program: load_program, show_program(session: Session) => view::program::program(session)
 );
+part!(
+    /// Memory over time while a long file is read.
+    growing_timeline in workbench: load_growing_timeline, show_growing_timeline(session: Session) => view::growing_timeline(session)
+);
 /// The files of the lessons, which lie in their module: the first screen does without these texts.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(lessons, fallible)]
@@ -139,6 +144,31 @@ pub(crate) fn ask_lab(session: Session) {
         spawn_local(async move {
             let _ = asking.await;
         });
+    }
+}
+
+/// The run that a report is about. What writes a program's run as a snapshot lies in the workbench's module.
+#[cfg(feature = "split")]
+#[wasm_split_helpers::wasm_split(workbench, fallible)]
+fn report_source(session: Session) -> Result<Option<RunOrigin>, LoadError> {
+    Ok(session.lab().run_source())
+}
+
+#[cfg(not(feature = "split"))]
+#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
+async fn report_source(session: Session) -> Result<Option<RunOrigin>, LoadError> {
+    Ok(session.lab().run_source())
+}
+
+/// Calls `then` with the run that a report is about: at once if the code is loaded, else when it has come.
+pub(crate) fn with_report_source(
+    session: Session,
+    then: impl FnOnce(Result<Option<RunOrigin>, LoadError>) + 'static,
+) {
+    let mut loading = Box::pin(report_source(session));
+    match poll_once(loading.as_mut()) {
+        Some(source) => then(source),
+        None => spawn_local(async move { then(loading.await) }),
     }
 }
 

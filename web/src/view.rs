@@ -50,6 +50,7 @@ mod timeline;
 mod tip;
 mod unplaced;
 
+pub(crate) use self::messages::growing_timeline;
 use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
 pub(crate) use help::{Help, content as help_content};

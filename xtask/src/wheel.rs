@@ -106,7 +106,7 @@ pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
     workspace::run(workspace.program(&python).args(["-m", "pytest", "--quiet", "crates/wheel/tests"]))
 }
 
-/// Holds our Python to one style, or gives it that style.
+/// Checks that our Python has one style, or gives it that style.
 pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
     let ruff = virtual_environment(workspace, "python-style", &STYLE)?.join("bin/ruff");
     let (format, check): (&[&str], &[&str]) =

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::{Report, Torch, find_standin, prepare};
-use blockyard_guard::{Comparison, Entry, Failure, GuardFile, MeasuredRun, RunFailure, compare, report};
+use blockyard_guard::{
+    Failure, GuardComparison, GuardFile, MeasuredRun, ProgramEntry, RunFailure, compare, report,
+};
 
 pub(crate) use self::options::GuardOptions;
 use self::runs::Runs;
@@ -23,10 +25,10 @@ const INTERRUPTED: u8 = 130;
 
 /// The run of a program, compared with the guard's file.
 struct GuardedRun {
-    entry: Entry,
+    entry: ProgramEntry,
     run: MeasuredRun,
     report: Report,
-    found: Comparison,
+    found: GuardComparison,
 }
 
 pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
@@ -115,16 +117,16 @@ impl Place {
 }
 
 /// The entries of the question. Options replace values of the file.
-fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::Result<Vec<Entry>> {
+fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::Result<Vec<ProgramEntry>> {
     let mut entries = match &options.program {
         None => file.entries().to_vec(),
         Some(program) => {
             let program = place.name(program)?;
-            let is_asked = |entry: &&Entry| {
+            let is_asked = |entry: &&ProgramEntry| {
                 let is_gpu = options.gpu.as_ref().is_none_or(|gpu| *gpu == entry.gpu);
                 entry.program == program && entry.arguments == options.arguments && is_gpu
             };
-            let found: Vec<Entry> = file.entries().iter().filter(is_asked).cloned().collect();
+            let found: Vec<ProgramEntry> = file.entries().iter().filter(is_asked).cloned().collect();
             if found.is_empty() { vec![options.entry(program)] } else { found }
         }
     };
@@ -150,7 +152,7 @@ fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::R
 fn update(file: &mut GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
     for GuardedRun { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
         let baseline = Some(run.baseline(entry.lines));
-        file.set(&Entry { baseline, ..entry.clone() })?;
+        file.set(&ProgramEntry { baseline, ..entry.clone() })?;
     }
     Ok(())
 }

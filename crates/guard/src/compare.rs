@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 
 use crate::lines::pairs;
-use crate::{Baseline, Entry, MeasuredRun, ProgramLine, RunFailure};
+use crate::{Baseline, MeasuredRun, ProgramEntry, ProgramLine, RunFailure};
 
 /// Why a run fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub enum Failure {
         reserved: Bytes,
     },
     /// The peak allocated grew by more than the tolerance.
-    Allocated(Growth),
+    Allocated(PeakGrowth),
     /// The peak reserved grew by more than the tolerance.
-    Reserved(Growth),
+    Reserved(PeakGrowth),
 }
 
 /// A peak that grew by more than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Growth {
+pub struct PeakGrowth {
     /// The peak of the baseline.
     pub before: Bytes,
     /// The peak of the run.
@@ -36,7 +36,7 @@ pub struct Growth {
 
 /// A part of the change of the peak allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ChangeRow {
     /// The line; none for everything else.
     pub line: Option<ProgramLine>,
     /// The bytes of the baseline. If the baseline does not list the line, its bytes count as everything else.
@@ -47,7 +47,7 @@ pub struct Row {
     pub most_before: Option<Bytes>,
 }
 
-impl Row {
+impl ChangeRow {
     /// The change in bytes, negative for fewer bytes.
     #[must_use]
     pub fn change(&self) -> i128 {
@@ -68,12 +68,12 @@ pub struct StepChange {
 
 /// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct GuardComparison {
     /// Why the run fails; none if the run passes.
     pub failures: Vec<Failure>,
     /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else, which may be 0. The rows
     /// add up to the change, to the byte. Empty without a baseline.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ChangeRow>,
     /// Steps whose peak changed.
     pub steps: Vec<StepChange>,
     /// Whether a peak fell by more than the tolerance and the run passes: the baseline can be written again.
@@ -86,19 +86,19 @@ pub struct Comparison {
 
 /// Compares a run with its entry. A peak equal to the budget, and a growth equal to the tolerance, pass.
 #[must_use]
-pub fn compare(entry: &Entry, run: &MeasuredRun) -> Comparison {
-    let mut found = Comparison { is_estimate: !run.is_exact, ..Comparison::default() };
+pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
+    let mut found = GuardComparison { is_estimate: !run.is_exact, ..GuardComparison::default() };
     found.failures.extend(run.ended.clone().map(Failure::Ended));
     if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved > *budget) {
         found.failures.push(Failure::Budget { budget, reserved: run.peak_reserved });
     }
     let Some(baseline) = &entry.baseline else { return found };
     let peaks = [(baseline.peak_allocated, run.peak_allocated), (baseline.peak_reserved, run.peak_reserved)];
-    let kinds: [fn(Growth) -> Failure; 2] = [Failure::Allocated, Failure::Reserved];
+    let kinds: [fn(PeakGrowth) -> Failure; 2] = [Failure::Allocated, Failure::Reserved];
     for ((before, after), kind) in peaks.into_iter().zip(kinds) {
         let allowed = entry.tolerance.of(before);
         if after.saturating_sub(before) > allowed {
-            found.failures.push(kind(Growth { before, after, allowed }));
+            found.failures.push(kind(PeakGrowth { before, after, allowed }));
         }
         found.is_lower |= before.saturating_sub(after) > allowed;
     }
@@ -110,7 +110,7 @@ pub fn compare(entry: &Entry, run: &MeasuredRun) -> Comparison {
     found
 }
 
-fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<Row> {
+fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
     let pairs = pairs(&baseline.holders, &run.holders);
     // What a line that is not listed can have held, where some are not.
     let least = baseline.holders.iter().map(|holder| holder.bytes).min().unwrap_or_default();
@@ -120,7 +120,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<Row> {
     for (holder, pair) in run.holders.iter().zip(&pairs) {
         let old = pair.and_then(|place| baseline.holders.get(place));
         if let Some(old) = old {
-            rows.push(Row {
+            rows.push(ChangeRow {
                 line: Some(holder.line.clone()),
                 before: number(old.bytes),
                 after: number(holder.bytes),
@@ -128,7 +128,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<Row> {
             });
         } else if most_before.is_none_or(|most| holder.bytes > most) {
             // It grew for certain.
-            rows.push(Row {
+            rows.push(ChangeRow {
                 line: Some(holder.line.clone()),
                 before: 0,
                 after: number(holder.bytes),
@@ -141,12 +141,12 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<Row> {
         for (place, old) in baseline.holders.iter().enumerate() {
             if !pairs.contains(&Some(place)) {
                 let line = Some(old.line.clone());
-                rows.push(Row { line, before: number(old.bytes), after: 0, most_before: None });
+                rows.push(ChangeRow { line, before: number(old.bytes), after: 0, most_before: None });
             }
         }
     }
-    let sum = |of: fn(&Row) -> i128| rows.iter().map(of).fold(0_i128, i128::saturating_add);
-    let rest = Row {
+    let sum = |of: fn(&ChangeRow) -> i128| rows.iter().map(of).fold(0_i128, i128::saturating_add);
+    let rest = ChangeRow {
         line: None,
         before: number(baseline.peak_allocated).saturating_sub(sum(|row| row.before)),
         after: number(run.peak_allocated).saturating_sub(sum(|row| row.after)),

@@ -42,7 +42,7 @@ impl fmt::Display for ProgramLine {
 
 /// The bytes that a line holds at the peak of allocated memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Holder {
+pub struct LineHolder {
     /// The line.
     pub line: ProgramLine,
     /// The bytes of whole blocks.
@@ -63,14 +63,14 @@ pub struct Baseline {
     /// The peak allocated of each step.
     pub steps: Vec<Bytes>,
     /// The lines that hold most at the peak allocated, the line that holds most first.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<LineHolder>,
     /// The number of further lines, which hold the rest of the peak.
     pub further: u64,
 }
 
 /// The terms of a program: what the guard compares a run with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct ProgramEntry {
     /// The program, from the folder of the file.
     pub program: String,
     /// The program's arguments.
@@ -91,7 +91,7 @@ pub struct Entry {
     pub baseline: Option<Baseline>,
 }
 
-impl Entry {
+impl ProgramEntry {
     /// How many lines a baseline has if the file does not say.
     pub const LINES: usize = 10;
     /// The GPU if the file names none.
@@ -132,7 +132,7 @@ pub struct MeasuredRun {
     /// The peak allocated of each step.
     pub steps: Vec<Bytes>,
     /// All lines that hold bytes at the peak allocated, the line that holds most first; none if the run left no history.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<LineHolder>,
     /// Why the run ended early.
     pub ended: Option<RunFailure>,
 }

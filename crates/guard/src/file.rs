@@ -5,7 +5,7 @@ use blockyard_workload::parse_size;
 use thiserror::Error;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
 
-use crate::{Baseline, Entry, Holder, ProgramLine, Tolerance};
+use crate::{Baseline, LineHolder, ProgramEntry, ProgramLine, Tolerance};
 
 /// The version of the file that is read and written.
 pub(crate) const VERSION: i64 = 1;
@@ -48,7 +48,7 @@ pub enum NotAGuardFile {
 #[derive(Clone, Debug)]
 pub struct GuardFile {
     pub(crate) document: DocumentMut,
-    entries: Vec<Entry>,
+    entries: Vec<ProgramEntry>,
 }
 
 impl GuardFile {
@@ -83,7 +83,7 @@ impl GuardFile {
 
     /// The entries, in their order.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ProgramEntry] {
         &self.entries
     }
 
@@ -106,13 +106,13 @@ impl GuardFile {
         self.document.get(PROGRAM).and_then(Item::as_array_of_tables)
     }
 
-    pub(crate) fn read_entries(&self) -> Result<Vec<Entry>, NotAGuardFile> {
+    pub(crate) fn read_entries(&self) -> Result<Vec<ProgramEntry>, NotAGuardFile> {
         let Some(item) = self.document.get(PROGRAM) else { return Ok(Vec::new()) };
         let tables = item.as_array_of_tables().ok_or_else(|| kind("program", "list of `[[program]]`"))?;
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<ProgramEntry> = Vec::new();
         for (place, table) in tables.iter().enumerate() {
             let entry = entry(table, place.saturating_add(1))?;
-            let is_same = |known: &Entry| {
+            let is_same = |known: &ProgramEntry| {
                 (&known.program, &known.arguments, &known.gpu)
                     == (&entry.program, &entry.arguments, &entry.gpu)
             };
@@ -124,7 +124,7 @@ impl GuardFile {
         Ok(entries)
     }
 
-    pub(crate) fn set_entries(&mut self, entries: Vec<Entry>) {
+    pub(crate) fn set_entries(&mut self, entries: Vec<ProgramEntry>) {
         self.entries = entries;
     }
 }
@@ -178,7 +178,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn entry(table: &Table, number: usize) -> Result<Entry, NotAGuardFile> {
+fn entry(table: &Table, number: usize) -> Result<ProgramEntry, NotAGuardFile> {
     let place = format!("entry {number}");
     let fields = Fields { table, place };
     let program = fields.text(PROGRAM)?.ok_or(NotAGuardFile::NoProgram(number))?.to_owned();
@@ -194,7 +194,7 @@ fn entry(table: &Table, number: usize) -> Result<Entry, NotAGuardFile> {
     };
     let steps = fields.number("steps")?.map(u32::try_from).transpose();
     let steps = steps.ok().filter(|steps| *steps != Some(0));
-    let lines = fields.number("lines")?.map_or(Ok(Entry::LINES), usize::try_from);
+    let lines = fields.number("lines")?.map_or(Ok(ProgramEntry::LINES), usize::try_from);
     let baseline = match table.get(BASELINE) {
         None => None,
         Some(item) => {
@@ -202,9 +202,9 @@ fn entry(table: &Table, number: usize) -> Result<Entry, NotAGuardFile> {
             Some(baseline(&Fields { table, place: format!("the baseline of {program}") })?)
         }
     };
-    Ok(Entry {
+    Ok(ProgramEntry {
         arguments: arguments.ok_or_else(|| fields.wrong("arguments", "list of texts in quotes"))?,
-        gpu: fields.text("gpu")?.unwrap_or(Entry::GPU).to_owned(),
+        gpu: fields.text("gpu")?.unwrap_or(ProgramEntry::GPU).to_owned(),
         steps: steps.ok_or_else(|| fields.wrong("steps", "whole number from 1 on"))?,
         conf: fields.text("conf")?.map(str::to_owned),
         budget: fields.size("budget")?,
@@ -239,11 +239,11 @@ fn baseline(fields: &Fields<'_>) -> Result<Baseline, NotAGuardFile> {
     })
 }
 
-fn holder(fields: &Fields<'_>) -> Result<Holder, NotAGuardFile> {
+fn holder(fields: &Fields<'_>) -> Result<LineHolder, NotAGuardFile> {
     let at = fields.text("at")?.unwrap_or_default();
     let numbered = at.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
     let (file, line) = numbered.unwrap_or((at, 0));
-    Ok(Holder {
+    Ok(LineHolder {
         line: ProgramLine {
             file: file.to_owned(),
             line,

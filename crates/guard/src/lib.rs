@@ -1,6 +1,6 @@
 //! The GPU memory that programs may take: `blockyard guard`.
 //!
-//! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its [`Entry`]s name a program, its arguments
+//! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its [`ProgramEntry`]s name a program, its arguments
 //! and a GPU, perhaps a budget, and the [`Baseline`] of an earlier run. [`compare`] compares a [`MeasuredRun`] with an entry:
 //! the result says what failed, and which lines of the program change the peak, as rows that add up to the byte. This crate runs
 //! nothing.
@@ -26,8 +26,8 @@ mod text;
 mod tolerance;
 mod write;
 
-pub use compare::{Comparison, Failure, Growth, Row, StepChange, compare};
-pub use entry::{Baseline, Entry, Holder, MeasuredRun, ProgramLine, RunFailure};
+pub use compare::{ChangeRow, Failure, GuardComparison, PeakGrowth, StepChange, compare};
+pub use entry::{Baseline, LineHolder, MeasuredRun, ProgramEntry, ProgramLine, RunFailure};
 pub use file::{GuardFile, NotAGuardFile};
 pub use text::{report, signed};
 pub use tolerance::{NotATolerance, Tolerance};

@@ -1,6 +1,6 @@
 //! Which line of a changed program is which line of the program before.
 
-use crate::{Holder, ProgramLine};
+use crate::{LineHolder, ProgramLine};
 
 /// A line of the run, and its place in the baseline's list where it has one.
 pub(crate) type Pairs = Vec<Option<usize>>;
@@ -9,7 +9,7 @@ pub(crate) type Pairs = Vec<Option<usize>>;
 /// with one text in their order; then by a text of which more than two thirds, at its beginning and its end, are equal; by the number if a text
 /// was not read; and by the sentence for lines of no file. So a line that only moved is the same line, and so is a line of which a part
 /// changed.
-pub(crate) fn pairs(before: &[Holder], after: &[Holder]) -> Pairs {
+pub(crate) fn pairs(before: &[LineHolder], after: &[LineHolder]) -> Pairs {
     let mut pairs: Pairs = vec![None; after.len()];
     let mut is_taken = vec![false; before.len()];
     let orders: [fn(&ProgramLine, &ProgramLine) -> bool; 4] = [
@@ -55,7 +55,7 @@ fn is_alike(one: &str, other: &str) -> bool {
 }
 
 /// Places in the list, in the order of their lines.
-fn by_line(holders: &[Holder]) -> Vec<usize> {
+fn by_line(holders: &[LineHolder]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..holders.len()).collect();
     places.sort_by_key(|place| holders.get(*place).map(|holder| (&holder.line.file, holder.line.line)));
     places
@@ -67,9 +67,9 @@ mod tests {
 
     use super::*;
 
-    fn holder(line: u32, code: &str) -> Holder {
+    fn holder(line: u32, code: &str) -> LineHolder {
         let line = ProgramLine { file: "train.py".into(), line, function: "f".into(), code: code.into() };
-        Holder { line, bytes: Bytes::new(1) }
+        LineHolder { line, bytes: Bytes::new(1) }
     }
 
     #[test]
@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(pairs(&[holder(4, "")], &[holder(5, "a()"), holder(4, "b()")]), [None, Some(0)]);
         assert_eq!(pairs(&[holder(4, "aaaa")], &[holder(4, "aa")]), [None], "no letter counts twice");
         let elsewhere = ProgramLine { file: "other.py".into(), ..holder(3, "a(1)").line };
-        assert_eq!(pairs(&before, &[Holder { line: elsewhere, bytes: Bytes::new(1) }]), [None]);
+        assert_eq!(pairs(&before, &[LineHolder { line: elsewhere, bytes: Bytes::new(1) }]), [None]);
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::{self, Write as _};
 
 use blockyard_record::{Bytes, grouped};
 
-use crate::{Baseline, Comparison, Entry, Failure, Growth, MeasuredRun, Row, RunFailure};
+use crate::{
+    Baseline, ChangeRow, Failure, GuardComparison, MeasuredRun, PeakGrowth, ProgramEntry, RunFailure,
+};
 
 /// At most this many rows, notes and steps are listed.
 const SHOWN: usize = 10;
@@ -22,9 +24,9 @@ pub fn signed(change: i128) -> String {
 ///
 /// None happens: writing to a text does not fail.
 pub fn report(
-    entry: &Entry,
+    entry: &ProgramEntry,
     run: &MeasuredRun,
-    found: &Comparison,
+    found: &GuardComparison,
     outcome: &str,
 ) -> Result<String, fmt::Error> {
     let mut text = String::new();
@@ -59,7 +61,7 @@ fn plain(bytes: Bytes) -> String {
     format!("{} {}", grouped(bytes.get()), if bytes.get() == 1 { "byte" } else { "bytes" })
 }
 
-fn sentence(failure: &Failure, entry: &Entry) -> String {
+fn sentence(failure: &Failure, entry: &ProgramEntry) -> String {
     match failure {
         Failure::Ended(RunFailure::OutOfMemory(at)) => {
             let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
@@ -76,7 +78,7 @@ fn sentence(failure: &Failure, entry: &Entry) -> String {
     }
 }
 
-fn grew(what: &str, growth: &Growth, entry: &Entry) -> String {
+fn grew(what: &str, growth: &PeakGrowth, entry: &ProgramEntry) -> String {
     let change = growth.after.saturating_sub(growth.before);
     let allowed = match entry.tolerance {
         crate::Tolerance::Bytes(_) => plain(growth.allowed),
@@ -94,7 +96,12 @@ fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Resu
     writeln!(text, "  peak {what}: {} instead of {} ({change})", size(after), size(before))
 }
 
-fn against(text: &mut String, baseline: &Baseline, run: &MeasuredRun, found: &Comparison) -> fmt::Result {
+fn against(
+    text: &mut String,
+    baseline: &Baseline,
+    run: &MeasuredRun,
+    found: &GuardComparison,
+) -> fmt::Result {
     peak(text, "allocated", baseline.peak_allocated, run.peak_allocated)?;
     rows(text, baseline, run, &found.rows)?;
     peak(text, "reserved", baseline.peak_reserved, run.peak_reserved)?;
@@ -116,7 +123,7 @@ fn against(text: &mut String, baseline: &Baseline, run: &MeasuredRun, found: &Co
     Ok(())
 }
 
-fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[Row]) -> fmt::Result {
+fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[ChangeRow]) -> fmt::Result {
     let [changed @ .., rest] = rows else { return Ok(()) };
     if changed.is_empty() && rest.change() == 0 {
         return Ok(());
@@ -133,7 +140,7 @@ fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[Row])
     }
     let hidden = changed.get(SHOWN..).unwrap_or_default();
     if !hidden.is_empty() {
-        let sum = hidden.iter().map(Row::change).fold(0_i128, i128::saturating_add);
+        let sum = hidden.iter().map(ChangeRow::change).fold(0_i128, i128::saturating_add);
         writeln!(text, "    {:>16}  {} more lines", signed(sum), hidden.len())?;
     }
     let what = if run.holders.is_empty() && !baseline.holders.is_empty() {
@@ -148,7 +155,7 @@ fn number(bytes: Bytes) -> i128 {
     i128::from(bytes.get())
 }
 
-fn sure(text: &mut String, entry: &Entry, run: &MeasuredRun, found: &Comparison) -> fmt::Result {
+fn sure(text: &mut String, entry: &ProgramEntry, run: &MeasuredRun, found: &GuardComparison) -> fmt::Result {
     if let Some(baseline) = entry.baseline.as_ref().filter(|_| found.has_other_torch) {
         writeln!(
             text,
@@ -179,7 +186,7 @@ fn sure(text: &mut String, entry: &Entry, run: &MeasuredRun, found: &Comparison)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Holder, ProgramLine, compare};
+    use crate::{LineHolder, ProgramLine, compare};
 
     fn run(notes: &[&str]) -> MeasuredRun {
         MeasuredRun {
@@ -191,8 +198,11 @@ mod tests {
     }
 
     fn text_of(before: &MeasuredRun, after: &MeasuredRun) -> String {
-        let entry =
-            Entry { program: "train.py".into(), baseline: Some(before.baseline(10)), ..Entry::default() };
+        let entry = ProgramEntry {
+            program: "train.py".into(),
+            baseline: Some(before.baseline(10)),
+            ..ProgramEntry::default()
+        };
         report(&entry, after, &compare(&entry, after), "passes").unwrap()
     }
 
@@ -219,7 +229,7 @@ mod tests {
 
     #[test]
     fn many_rows_are_one_sum() {
-        let holder = |line: u32| Holder {
+        let holder = |line: u32| LineHolder {
             line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
             bytes: Bytes::new(u64::from(line)),
         };

@@ -7,7 +7,7 @@ use blockyard_workload::parse_size;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value, value};
 
 use crate::file::{BASELINE, PROGRAM, VERSION};
-use crate::{Baseline, Entry, GuardFile, Holder, NotAGuardFile};
+use crate::{Baseline, GuardFile, LineHolder, NotAGuardFile, ProgramEntry};
 
 impl fmt::Display for GuardFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,8 +22,8 @@ impl GuardFile {
     /// # Errors
     ///
     /// [`NotAGuardFile`] if `program` is not a list of tables; then the file does not change.
-    pub fn set(&mut self, entry: &Entry) -> Result<(), NotAGuardFile> {
-        let is_same = |known: &Entry| {
+    pub fn set(&mut self, entry: &ProgramEntry) -> Result<(), NotAGuardFile> {
+        let is_same = |known: &ProgramEntry| {
             (&known.program, &known.arguments, &known.gpu) == (&entry.program, &entry.arguments, &entry.gpu)
         };
         let place = self.entries().iter().position(is_same);
@@ -53,7 +53,7 @@ impl GuardFile {
 }
 
 /// What the person asks for; what the file says already is left as it is written.
-fn write_terms(table: &mut Table, entry: &Entry, known: Option<&Entry>) {
+fn write_terms(table: &mut Table, entry: &ProgramEntry, known: Option<&ProgramEntry>) {
     let is_new = known.is_none();
     if is_new {
         table.insert(PROGRAM, value(&entry.program));
@@ -148,7 +148,7 @@ fn write_baseline(table: &mut Table, baseline: &Baseline) {
     put(own, "everything_else", Item::Value(rest_value));
 }
 
-fn holder(holder: &Holder) -> InlineTable {
+fn holder(holder: &LineHolder) -> InlineTable {
     let mut table = InlineTable::new();
     table.insert("bytes", number(holder.bytes));
     table.insert("at", holder.line.place().into());

@@ -49,7 +49,7 @@ pub struct Exercise {
     /// What the reader begins with; empty where this is a program.
     workload: Workload,
     region: Range<usize>,
-    /// The lines that solve the exercise, and where they stand.
+    /// The lines that solve the exercise, and their place in the file.
     solution: Option<(Position, String)>,
 }
 
@@ -123,7 +123,7 @@ impl Exercise {
         self.solution.as_ref().map(|(_, lines)| lines.as_str())
     }
 
-    /// Holds that the solution of a workload is one. A program is not run here.
+    /// Checks that the solution of a workload meets the goals. A program is not run here.
     pub(crate) fn check_solution(&self) -> Result<(), LessonError> {
         let Some((at, lines)) = self.solution.as_ref().filter(|_| self.language != ExerciseLanguage::Python)
         else {

@@ -10,12 +10,12 @@ use crate::text::{Inline, plain};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glossary {
     /// The terms, in the order of the file.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<GlossaryEntry>,
 }
 
 /// A term.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct GlossaryEntry {
     /// The end of links to the entry: `glossary.md#peak-reserved`.
     pub id: String,
     /// The term.
@@ -45,7 +45,7 @@ impl Glossary {
         let mut entries = Vec::new();
         for section in &document.sections {
             let term = plain(&without_values(&section.title)?);
-            let mut entry = Entry {
+            let mut entry = GlossaryEntry {
                 id: term.to_lowercase().replace(' ', "-"),
                 quantity: Quantity::named(&term.to_lowercase()),
                 term,
@@ -88,12 +88,12 @@ impl Glossary {
 
     /// The entry that a link `glossary.md#id` means.
     #[must_use]
-    pub fn entry(&self, id: &str) -> Option<&Entry> {
+    pub fn entry(&self, id: &str) -> Option<&GlossaryEntry> {
         self.entries.iter().find(|entry| entry.id == id)
     }
 }
 
-impl Entry {
+impl GlossaryEntry {
     /// Reads an item `API: ...` or `Also: ...`; others are part of the text.
     fn note(&mut self, item: &[Piece]) -> Result<(), LessonError> {
         let mut inlines = without_values(item)?;

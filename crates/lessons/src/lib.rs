@@ -107,7 +107,7 @@ pub use course::{
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
-pub use glossary::{Entry, Glossary};
+pub use glossary::{Glossary, GlossaryEntry};
 pub use handout::{Handout, card_figure, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;

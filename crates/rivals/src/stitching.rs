@@ -1,4 +1,4 @@
-//! Stitching of virtual memory, as GMLake does.
+//! Stitching of virtual memory, as `GMLake` does.
 
 use std::collections::BTreeMap;
 

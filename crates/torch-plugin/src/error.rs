@@ -12,14 +12,14 @@ use blockyard_rules::EnvironmentError;
 use crate::cause::cause;
 use crate::devices::Device;
 
-/// Why a call gave nothing.
+/// Why a call of the plug-in failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum PluginError {
     /// The environment has settings that PyTorch would refuse, or that this allocator does not know.
     #[error("{variable} cannot be used")]
     RunSettings {
-        /// Where they stand.
+        /// The variable that has them.
         variable: &'static str,
         #[source]
         source: EnvironmentError,

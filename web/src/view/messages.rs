@@ -9,6 +9,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::frames;
 use crate::messages::RunningJob;
+use crate::parts;
 use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
@@ -88,7 +89,7 @@ fn progress(session: Session) -> AnyView {
                     {bar}
                     {button("", "cancel", "Cancel", "Stop; what is open stays", click(move || session.workload().cancel_work()))}
                 </div>
-                {growing_timeline(session)}
+                {growing(session)}
             }
             .into_any()
         })
@@ -97,39 +98,42 @@ fn progress(session: Session) -> AnyView {
 }
 
 /// Memory over time while a long file is read. The figure grows until the file is open.
-fn growing_timeline(session: Session) -> AnyView {
+fn growing(session: Session) -> AnyView {
     let is_growing = Memo::new(move |_| {
         session.messages().work.with(|work| work.as_ref().is_some_and(|work| work.read.is_some()))
     });
-    let figure = move || {
-        is_growing.get().then(|| {
-            let area = NodeRef::<html::Div>::new();
-            let canvas = NodeRef::<html::Canvas>::new();
-            let size = surface::size_of(area);
-            effect(move || {
-                let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
-                let scene = session.messages().work.with(|work| {
-                    let work = work.as_ref()?;
-                    let share = frames::fraction(work.done, work.total);
-                    work.read.as_ref().map(|read| timeline_so_far(&read.columns, share, size))
-                });
-                if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
-                    surface::fit(&canvas, &scene);
-                    session.appearance().draw(&canvas, &scene);
-                }
-            });
-            let caption = text(move || session.messages().work.with(|work| work.as_ref().map_or_else(String::new, caption)));
-            view! {
-                <figure class="message growing" data-testid="growing-timeline">
-                    <figcaption>{caption}</figcaption>
-                    <div class="canvas-box" node_ref=area>
-                        <canvas node_ref=canvas role="img" aria-label="Memory over time of what has been read"></canvas>
-                    </div>
-                </figure>
-            }
-        })
-    };
+    let figure = move || is_growing.get().then(|| parts::growing_timeline(session));
     view! { {figure} }.into_any()
+}
+
+/// The figure of what has been read so far, with its caption.
+pub(crate) fn growing_timeline(session: Session) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let canvas = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    effect(move || {
+        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+        let scene = session.messages().work.with(|work| {
+            let work = work.as_ref()?;
+            let share = frames::fraction(work.done, work.total);
+            work.read.as_ref().map(|read| timeline_so_far(&read.columns, share, size))
+        });
+        if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
+            surface::fit(&canvas, &scene);
+            session.appearance().draw(&canvas, &scene);
+        }
+    });
+    let caption =
+        text(move || session.messages().work.with(|work| work.as_ref().map_or_else(String::new, caption)));
+    view! {
+        <figure class="message growing" data-testid="growing-timeline">
+            <figcaption>{caption}</figcaption>
+            <div class="canvas-box" node_ref=area>
+                <canvas node_ref=canvas role="img" aria-label="Memory over time of what has been read"></canvas>
+            </div>
+        </figure>
+    }
+    .into_any()
 }
 
 /// `Memory over time, as far as it is read: 2,801,112 entries, 312 of 777 MB; at most 18.2 GiB reserved, 15.1 GiB requested`.

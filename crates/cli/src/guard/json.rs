@@ -7,7 +7,8 @@ use blockyard_answers::{
 };
 use blockyard_dry_run::Torch;
 use blockyard_guard::{
-    Baseline, Entry, Failure, Holder, ProgramLine, Row, RunFailure, StepChange, report as text,
+    Baseline, ChangeRow, Failure, LineHolder, ProgramEntry, ProgramLine, RunFailure, StepChange,
+    report as text,
 };
 use blockyard_record::Bytes;
 
@@ -72,7 +73,7 @@ fn failure(failure: &Failure) -> GuardFailure {
     }
 }
 
-fn baseline(baseline: &Baseline, entry: &Entry) -> GuardBaseline {
+fn baseline(baseline: &Baseline, entry: &ProgramEntry) -> GuardBaseline {
     GuardBaseline {
         torch: baseline.torch.clone(),
         exact: baseline.is_exact,
@@ -90,7 +91,7 @@ fn byte_counts(bytes: &[Bytes]) -> Vec<u64> {
     bytes.iter().map(|bytes| bytes.get()).collect()
 }
 
-fn holder(holder: &Holder) -> GuardHolder {
+fn holder(holder: &LineHolder) -> GuardHolder {
     GuardHolder {
         bytes: holder.bytes.get(),
         at: holder.line.place(),
@@ -99,7 +100,7 @@ fn holder(holder: &Holder) -> GuardHolder {
     }
 }
 
-fn row(row: &Row) -> GuardRow {
+fn row(row: &ChangeRow) -> GuardRow {
     let line = row.line.as_ref();
     GuardRow {
         at: line.map(ProgramLine::place),

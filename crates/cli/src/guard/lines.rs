@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use blockyard_guard::{Holder, ProgramLine};
+use blockyard_guard::{LineHolder, ProgramLine};
 use blockyard_record::{Frame, short_path};
 
 use crate::progress::Bar;
@@ -13,14 +13,14 @@ use crate::snapshot::{self, WITHOUT_LINE, lines_at_peak};
 const MOST_LETTERS: usize = 100;
 
 /// All lines, those first that hold most. Host memory is left out.
-pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<Holder>> {
+pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<LineHolder>> {
     let file = snapshot::open(file, &Bar::hidden())?;
     let mut sources = Sources { folder, files: BTreeMap::new() };
     let lines = lines_at_peak(&file, 0..file.devices.len(), |frame| match frame {
         Some(frame) => sources.line(frame),
         None => ProgramLine { file: WITHOUT_LINE.to_owned(), ..ProgramLine::default() },
     })?;
-    Ok(lines.into_iter().map(|(line, bytes)| Holder { line, bytes }).collect())
+    Ok(lines.into_iter().map(|(line, bytes)| LineHolder { line, bytes }).collect())
 }
 
 /// The program's files, each read once.

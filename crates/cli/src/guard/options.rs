@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blockyard_guard::{Entry, Tolerance};
+use blockyard_guard::{ProgramEntry, Tolerance};
 use blockyard_record::Bytes;
 use clap::Args;
 
@@ -53,18 +53,18 @@ fn gpu(name: &str) -> anyhow::Result<String> {
 
 impl GuardOptions {
     /// An entry for a program that the file does not have.
-    pub(crate) fn entry(&self, program: String) -> Entry {
-        Entry {
+    pub(crate) fn entry(&self, program: String) -> ProgramEntry {
+        ProgramEntry {
             program,
             arguments: self.arguments.clone(),
-            gpu: self.gpu.clone().unwrap_or_else(|| Entry::GPU.to_owned()),
-            lines: Entry::LINES,
-            ..Entry::default()
+            gpu: self.gpu.clone().unwrap_or_else(|| ProgramEntry::GPU.to_owned()),
+            lines: ProgramEntry::LINES,
+            ..ProgramEntry::default()
         }
     }
 
     /// Replaces values of the entry by those of the options.
-    pub(crate) fn change(&self, entry: &mut Entry) {
+    pub(crate) fn change(&self, entry: &mut ProgramEntry) {
         entry.steps = self.steps.or(entry.steps);
         entry.conf = self.conf.clone().or_else(|| entry.conf.take());
         entry.budget = self.budget.or(entry.budget);

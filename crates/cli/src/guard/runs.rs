@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, run_until};
-use blockyard_guard::{Entry, MeasuredRun, RunFailure};
+use blockyard_guard::{MeasuredRun, ProgramEntry, RunFailure};
 use blockyard_record::short_path;
 
 use super::lines::holders;
@@ -23,7 +23,7 @@ pub(super) struct Runs<'a> {
 
 impl Runs<'_> {
     /// What a program takes; none after Ctrl-C.
-    pub(super) fn run(&self, entry: &Entry) -> anyhow::Result<Option<(MeasuredRun, Report)>> {
+    pub(super) fn run(&self, entry: &ProgramEntry) -> anyhow::Result<Option<(MeasuredRun, Report)>> {
         let scratch = tempfile::tempdir().context("cannot make a folder for the files of a run")?;
         let (snapshot, output) = (scratch.path().join("snapshot.pickle"), scratch.path().join("output"));
         let file = PathBuf::from(&entry.program);

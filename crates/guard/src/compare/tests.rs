@@ -1,17 +1,17 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Holder, Tolerance};
+use crate::{LineHolder, Tolerance};
 
 fn line(number: u32, code: &str) -> ProgramLine {
     ProgramLine { file: "train.py".into(), line: number, function: "f".into(), code: code.into() }
 }
 
-fn holder(number: u32, code: &str, bytes: u64) -> Holder {
-    Holder { line: line(number, code), bytes: Bytes::new(bytes) }
+fn holder(number: u32, code: &str, bytes: u64) -> LineHolder {
+    LineHolder { line: line(number, code), bytes: Bytes::new(bytes) }
 }
 
-fn measured(holders: Vec<Holder>, allocated: u64, reserved: u64) -> MeasuredRun {
+fn measured(holders: Vec<LineHolder>, allocated: u64, reserved: u64) -> MeasuredRun {
     MeasuredRun {
         torch: "2.11".into(),
         is_exact: true,
@@ -22,12 +22,12 @@ fn measured(holders: Vec<Holder>, allocated: u64, reserved: u64) -> MeasuredRun 
     }
 }
 
-fn entry(baseline: &MeasuredRun, lines: usize, tolerance: Tolerance) -> Entry {
-    Entry { baseline: Some(baseline.baseline(lines)), tolerance, lines, ..Entry::default() }
+fn entry(baseline: &MeasuredRun, lines: usize, tolerance: Tolerance) -> ProgramEntry {
+    ProgramEntry { baseline: Some(baseline.baseline(lines)), tolerance, lines, ..ProgramEntry::default() }
 }
 
-fn sum(found: &Comparison) -> i128 {
-    found.rows.iter().map(Row::change).sum()
+fn sum(found: &GuardComparison) -> i128 {
+    found.rows.iter().map(ChangeRow::change).sum()
 }
 
 const NONE: Tolerance = Tolerance::Bytes(Bytes::ZERO);
@@ -92,9 +92,9 @@ fn a_growth_equal_to_the_tolerance_passes() {
         (found.failures, found.is_lower)
     };
     assert_eq!(with(1010, 5050), (Vec::new(), false));
-    let growth = Growth { before: Bytes::new(1000), after: Bytes::new(1011), allowed: Bytes::new(10) };
+    let growth = PeakGrowth { before: Bytes::new(1000), after: Bytes::new(1011), allowed: Bytes::new(10) };
     assert_eq!(with(1011, 5050).0, [Failure::Allocated(growth)]);
-    let growth = Growth { before: Bytes::new(5000), after: Bytes::new(5051), allowed: Bytes::new(50) };
+    let growth = PeakGrowth { before: Bytes::new(5000), after: Bytes::new(5051), allowed: Bytes::new(50) };
     assert_eq!(with(1000, 5051).0, [Failure::Reserved(growth)]);
     assert_eq!(with(990, 4950), (Vec::new(), false));
     assert_eq!(with(989, 5000), (Vec::new(), true));
@@ -103,7 +103,7 @@ fn a_growth_equal_to_the_tolerance_passes() {
 
 #[test]
 fn a_peak_equal_to_the_budget_passes() {
-    let entry = Entry { budget: Some(Bytes::new(5000)), ..Entry::default() };
+    let entry = ProgramEntry { budget: Some(Bytes::new(5000)), ..ProgramEntry::default() };
     assert!(compare(&entry, &measured(Vec::new(), 1, 5000)).failures.is_empty());
     let over = Failure::Budget { budget: Bytes::new(5000), reserved: Bytes::new(5001) };
     assert_eq!(compare(&entry, &measured(Vec::new(), 1, 5001)).failures, [over]);
@@ -146,12 +146,12 @@ fn steps_that_changed_or_are_missing_are_told() {
 }
 
 /// Lines of three functions and few texts, so that some are alike, some moved and some gone.
-fn holders() -> impl Strategy<Value = Vec<Holder>> {
+fn holders() -> impl Strategy<Value = Vec<LineHolder>> {
     let holder =
         (1..9_u32, 0..3_usize, 0..4_usize, 1..1_000_000_u64).prop_map(|(number, function, code, bytes)| {
             let code = ["", "x = self.block(x)", "return self.block(x)", "loss.backward()"][code];
             let line = ProgramLine { function: format!("f{function}"), ..line(number, code) };
-            Holder { line, bytes: Bytes::new(bytes) }
+            LineHolder { line, bytes: Bytes::new(bytes) }
         });
     prop::collection::vec(holder, 0..12)
 }
@@ -174,7 +174,7 @@ proptest! {
             prop_assert!(count <= of_run(line) + of_baseline(line), "{} counts too often", line);
         }
         // The same run against what it leaves has one row, that of nothing.
-        let again = compare(&Entry { baseline: Some(after.baseline(lines)), ..entry }, &after);
+        let again = compare(&ProgramEntry { baseline: Some(after.baseline(lines)), ..entry }, &after);
         prop_assert!(lines < after.holders.len() || again.rows.len() == 1);
         prop_assert_eq!(sum(&again), 0);
     }

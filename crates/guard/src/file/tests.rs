@@ -29,9 +29,9 @@ fn measured() -> MeasuredRun {
         peak_reserved: Bytes::mib(4),
         steps: vec![Bytes::mib(2), Bytes::mib(3)],
         holders: vec![
-            Holder { line, bytes: Bytes::mib(2) },
-            Holder { line: without, bytes: Bytes::new(1000) },
-            Holder::default(),
+            LineHolder { line, bytes: Bytes::mib(2) },
+            LineHolder { line: without, bytes: Bytes::new(1000) },
+            LineHolder::default(),
         ],
         ..MeasuredRun::default()
     }
@@ -52,7 +52,7 @@ fn what_a_person_wrote_is_read() {
 fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
     let mut file = GuardFile::read(TEXT).unwrap();
     let baseline = measured().baseline(2);
-    let entry = Entry { baseline: Some(baseline.clone()), ..file.entries()[0].clone() };
+    let entry = ProgramEntry { baseline: Some(baseline.clone()), ..file.entries()[0].clone() };
     file.set(&entry).unwrap();
     assert_eq!(file.entries()[0], entry);
     let text = file.to_string();
@@ -71,7 +71,7 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
     let commented = text.replace("peak_reserved", "# looked at in March\npeak_reserved");
     let mut file = GuardFile::read(&commented).unwrap();
     let smaller = MeasuredRun { steps: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
-    file.set(&Entry { baseline: Some(smaller.clone()), ..entry }).unwrap();
+    file.set(&ProgramEntry { baseline: Some(smaller.clone()), ..entry }).unwrap();
     assert_eq!(file.entries()[0].baseline.as_ref(), Some(&smaller));
     assert!(file.to_string().contains("# looked at in March\npeak_reserved = 3145728  # 3 MiB"), "{file}");
     assert!(!file.to_string().contains("peak_by_step"), "{file}");
@@ -81,17 +81,17 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
 fn a_new_entry_comes_last() {
     let mut file = GuardFile::new().unwrap();
     assert!(file.entries().is_empty());
-    let entry = Entry {
+    let entry = ProgramEntry {
         program: "train.py".into(),
         gpu: "h100".into(),
         steps: Some(3),
         budget: Some(Bytes::gib(60)),
-        lines: Entry::LINES,
+        lines: ProgramEntry::LINES,
         baseline: Some(measured().baseline(10)),
-        ..Entry::default()
+        ..ProgramEntry::default()
     };
     file.set(&entry).unwrap();
-    let other = Entry { arguments: vec!["--large".into()], ..entry.clone() };
+    let other = ProgramEntry { arguments: vec!["--large".into()], ..entry.clone() };
     file.set(&other).unwrap();
     let again = GuardFile::read(&file.to_string()).unwrap();
     assert_eq!(again.entries(), [entry, other], "{file}");
@@ -122,11 +122,11 @@ proptest! {
     fn any_text_is_read_or_named(cut in 0..400_usize, noise in "[\\[\\]{}=\"#,.a-z0-9\\n -]{0,40}") {
         // A part of a good file, and something behind it.
         let mut file = GuardFile::read(TEXT).unwrap();
-        file.set(&Entry { baseline: Some(measured().baseline(2)), ..file.entries()[0].clone() }).unwrap();
+        file.set(&ProgramEntry { baseline: Some(measured().baseline(2)), ..file.entries()[0].clone() }).unwrap();
         let text: String = file.to_string().chars().take(cut).chain(noise.chars()).collect();
         if let Ok(mut read) = GuardFile::read(&text) {
             // What can be read can be written, and be read again.
-            read.set(&Entry { program: "other.py".into(), gpu: "t4".into(), ..Entry::default() }).unwrap();
+            read.set(&ProgramEntry { program: "other.py".into(), gpu: "t4".into(), ..ProgramEntry::default() }).unwrap();
             prop_assert!(GuardFile::read(&read.to_string()).is_ok(), "{}", read);
         }
     }

@@ -116,7 +116,7 @@ impl Exercise {
         Grade { is_passed, sentence, goals, workload, recording }
     }
 
-    /// Holds that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
+    /// Checks that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
     ///
     /// # Errors
     /// [`GradeError::Locked`] with the first line that was changed.
