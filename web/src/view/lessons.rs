@@ -1,8 +1,8 @@
 //! The pages of "Learn": the list of lessons, the glossary, and all questions.
 
 use blockyard_lessons::{
-    Answers, Entry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary, lessons, plain,
-    question_figure, quiz,
+    Answers, GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary,
+    lessons, plain, question_figure, quiz,
 };
 use leptos::prelude::*;
 
@@ -206,7 +206,7 @@ fn taught_in(entry: &str) -> Option<(&'static LessonFile, usize)> {
     })
 }
 
-fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
+fn word(session: Session, entry: &GlossaryEntry, is_sought: bool) -> AnyView {
     let api =
         entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
     let has_other = !entry.other_words.is_empty();
