@@ -43,6 +43,8 @@ impl Feature<NavigationSignals> {
     /// Goes to a part of the page, and calls `then` when the part has its source: later, if the texts of the lessons have to be fetched.
     fn go_to_and(self, place: Place, then: impl FnOnce() + 'static) {
         self.session.figures().lit.set(None);
+        // A message is about what the reader did where the message appeared.
+        self.session.messages().clear();
         let Place::Lesson { id, card } = place else {
             self.show_place(place);
             return then();

@@ -95,7 +95,9 @@ impl ByteUnit {
 
     /// The unit of an axis up to `highest` with ticks in this distance, which is a power of two: each number has at most two decimals.
     pub(crate) fn of_ticks(step: Bytes, highest: Bytes) -> Self {
-        Self { place: Self::of(highest).place.min(step.get().max(1).ilog2().saturating_add(2) / 10) }
+        // From two of a unit on, so that an axis up to 1 GiB is in MiB, as are the numbers beside its figure.
+        let largest = Self::of(Bytes::new(highest.get() / 2)).place;
+        Self { place: largest.min(step.get().max(1).ilog2().saturating_add(2) / 10) }
     }
 
     /// Its name: `MiB`.

@@ -101,7 +101,8 @@ fn sentence(events: &[Event]) -> String {
     }
     let mut text = events.iter().take(MOST).map(words).collect::<Vec<_>>().join(", ");
     if events.len() > MOST {
-        let _ = write!(text, ", and {} more events", events.len() - MOST);
+        let more = events.len() - MOST;
+        let _ = write!(text, ", and {more} more {}", if more == 1 { "event" } else { "events" });
     }
     text
 }

@@ -6,7 +6,7 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::difference::{FirstDifference, first_difference};
-use crate::{Conditions, LabError, Replay, Row, Run};
+use crate::{Conditions, LabError, LimitSource, Replay, Row, Run};
 
 /// A run under other conditions, beside the run under its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,10 @@ pub fn what_if(
     for other in conditions {
         tell.next();
         let replay = Replay::of(run, other, &mut |done| tell.at(done))?;
-        let row = replay.row(&other.conf, samples, &mut |done| tell.at(done))?;
+        let mut row = replay.row(&other.conf, samples, &mut |done| tell.at(done))?;
+        if let Ok(outcome) = &mut row.outcome {
+            outcome.warnings.extend(limit_left_out(run, other));
+        }
         tell.next();
         differences.push(match &row.outcome {
             Ok(_) => match first_difference(replay.run(), &own, other, &mut |done| tell.at(done)) {
@@ -61,6 +64,18 @@ pub fn what_if(
         rows.push(row);
     }
     Ok(WhatIf { baseline, rows, differences, notes: run.notes().to_vec() })
+}
+
+/// That a given device takes the place of the limit that a memory fraction set on the run's own device.
+fn limit_left_out(run: &Run, conditions: &Conditions) -> Option<String> {
+    let limit = run.implied_limit().filter(|limit| limit.source == LimitSource::Fraction)?;
+    (conditions.capacity.is_some() && conditions.limit.is_none()).then(|| {
+        let bounds = limit.ends().iter().map(ToString::to_string).collect::<Vec<_>>().join(" to ");
+        format!(
+            "The run had a limit of the process ({bounds}), which is left out here. A program that sets a memory fraction gets that \
+             share of this device: give the limit, too."
+        )
+    })
 }
 
 /// Progress of several replays, one after the other.

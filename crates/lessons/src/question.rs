@@ -163,8 +163,8 @@ pub(crate) struct QuestionText {
 #[derive(Clone, Debug)]
 enum Expectation {
     Measure(Measure, Position),
-    /// The choices as they are written, and as numbers.
-    Numbers(Measure, Position, Vec<(String, Numeral)>),
+    /// The measure and the line of the choices, each with its place, and the choices as they are written and as numbers.
+    Numbers((Measure, Position), Position, Vec<(String, Numeral)>),
     Conditions(Vec<(Condition, Vec<Piece>, Position)>),
 }
 
@@ -182,7 +182,7 @@ impl QuestionText {
                 let numbers =
                     choices.value.split(',').map(|choice| numeral(choices, &measure, choice.trim()));
                 let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-                Expectation::Numbers(measure, field.at, numbers)
+                Expectation::Numbers((measure, field.at), choices.at, numbers)
             }
             _ => return Err(fence.at.at(LessonErrorKind::Question)),
         };
@@ -226,7 +226,7 @@ impl Expectation {
         stretch: &Stretch<'_>,
         errors: &mut Errors,
     ) -> Result<(Answers, String), LessonError> {
-        let (choices, answer) = match self {
+        let (choices, answer, place) = match self {
             Self::Measure(measure, at) => {
                 let answer = ask(measure, *at, stretch)?;
                 let answers = match &answer {
@@ -236,13 +236,13 @@ impl Expectation {
                 };
                 return Ok((answers, answer.to_string()));
             }
-            Self::Numbers(measure, at, numbers) => {
+            Self::Numbers((measure, at), line, numbers) => {
                 let answer = ask(measure, *at, stretch)?;
                 let choices = numbers.iter().map(|(text, number)| Choice {
                     text: vec![Inline::Text(text.clone())],
                     is_right: number.is(&answer),
                 });
-                (choices.collect::<Vec<_>>(), answer.to_string())
+                (choices.collect::<Vec<_>>(), answer.to_string(), *line)
             }
             Self::Conditions(conditions) => {
                 let mut choices = Vec::new();
@@ -255,7 +255,8 @@ impl Expectation {
                         found.push(clause);
                     }
                 }
-                (choices, found.join("; "))
+                let first = conditions.first().map_or(question, |(_, _, at)| *at);
+                (choices, found.join("; "), first)
             }
         };
         let mut right = choices.iter().filter(|choice| choice.is_right);
@@ -263,7 +264,7 @@ impl Expectation {
         let is_only = right.next().is_none();
         let Some(words) = words.filter(|_| is_only) else {
             let right = choices.iter().filter(|choice| choice.is_right).count();
-            return Err(question.at(LessonErrorKind::Choices { right, answer }));
+            return Err(place.at(LessonErrorKind::Choices { right, answer }));
         };
         Ok((Answers::Choices(choices), words))
     }

@@ -64,7 +64,8 @@ impl LineEffect<'_> {
         }
         if self.story.is_expandable() {
             return format!(
-                "The expandable segment grows by {taken}, to {} reserved, so nvidia-smi shows {smi}.",
+                "It fits. With expandable segments, what is freed side by side becomes one piece: the tensor takes what is cached in the one \
+                 segment, and the segment grows by {taken}, to {} reserved, so nvidia-smi shows {smi}.",
                 self.after.reserved()
             );
         }

@@ -127,8 +127,13 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
 fn answer(session: Session, kind: QuestionKind) -> AnyView {
     // The memo changes only with the answers of this kind, so that answers to other questions build no view again.
     let of_kind = Memo::new(move |_| session.lab().answers().map(|answers| answers_of_kind(answers, kind)));
+    let is_refused = Memo::new(move |_| failure_of(session, kind).is_some());
     let content = move || {
         let answers = of_kind.get()?;
+        // An earlier answer would be read as that to the question that failed.
+        if is_refused.get() {
+            return None;
+        }
         match kind {
             QuestionKind::WhatIf => Some(what_if::answers(session, &answers.what_if)),
             QuestionKind::Search => answers.search.as_ref().map(|found| search::search(session, found)),
@@ -221,11 +226,14 @@ fn progress(work: &LabWork) -> String {
     }
 }
 
+/// Why the last question has no answer, where it is of this kind.
+fn failure_of(session: Session, kind: QuestionKind) -> Option<String> {
+    let failed = session.lab().answers()?.failed?;
+    (failed.0 == kind).then_some(failed.1)
+}
+
 fn failed(session: Session, kind: QuestionKind) -> AnyView {
-    let why = Memo::new(move |_| {
-        let failed = session.lab().answers()?.failed?;
-        (failed.0 == kind).then_some(failed.1)
-    });
+    let why = Memo::new(move |_| failure_of(session, kind));
     view! {
         <p class="error" role="alert" data-testid="lab-error" hidden=flag(move || why.with(Option::is_none))>
             {text(move || why.get().unwrap_or_default())}

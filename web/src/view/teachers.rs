@@ -316,7 +316,7 @@ pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
                 {button("large", "print", "Print cards and answers", "The cards, and the answers on separate pages", click(move || print("")))}
             </p>
             <p class="no-print quiet" data-testid="paper-words">
-                {format!("Questions and exercises alone are {short} for each student, and can be a test: a figure or a number that answers an earlier question is left out. All cards are {all}: a page ends with its question, and the next page shows what happened. Turn the pages together, or hand them out one by one.")}
+                {format!("Questions and exercises alone are {short} for each student, two questions a page. A number that answers an earlier question is left out, but questions of a lesson follow from each other: a later one can give a hint about an earlier one. All cards are {all}: a page ends with its question, and the next page shows what happened. Turn the pages together, or hand them out one by one.")}
             </p>
             <div class="sheets" inner_html=paper.cards></div>
             <div class="asked" aria-hidden="true" inner_html=paper.asked></div>

@@ -106,3 +106,14 @@ fn a_run_under_other_conditions_is_what_a_row_says() {
     assert_eq!(cut.requests().len() as u64, failed);
     assert_eq!(run.until_oom(&mut crate::on_requests).unwrap().requests().len(), run.requests().len());
 }
+
+#[test]
+fn a_given_device_says_that_the_limit_of_the_process_is_left_out() {
+    let run = crate::oom::snapshot("checkerboard_default", 1.0);
+    let device = Conditions { capacity: Some(Bytes::gib(24)), ..Conditions::with_conf("") };
+    let limited = Conditions { limit: Some(Bytes::gib(1)), ..device.clone() };
+    let found = what_if(&run, &[device, limited], 0, &mut on).unwrap();
+    let said =
+        |row: usize| answer(&found.rows[row]).warnings.iter().any(|text| text.contains("is left out here"));
+    assert_eq!([said(0), said(1)], [true, false]);
+}

@@ -56,7 +56,7 @@ fn what_if_answers_to_the_byte_beside_what_was_recorded() -> Result<()> {
         has_bytes(page, "what-if", "6,589,251,584")?;
         has_bytes(page, "what-if", "2,545,942,528")?;
         page.wait_text(&id("lab-deltas"), "-3.77 GiB")?;
-        page.wait_text(&id("lab-difference"), "First differs at request 1:")?;
+        page.wait_text(&id("lab-difference"), "First differs at request 1.")?;
         try_setting(page, "max_split_size_mb:128")?;
         has_bytes(page, "what-if", "19,706,937,344")?;
         has_bytes(page, "what-if", "2,545,942,528")?;

@@ -149,9 +149,12 @@ fn difference(session: Session, found: &WhatIf) -> AnyView {
     });
     view! {
         <p data-testid="lab-difference">
-            {format!("First differs at request {}: ", grouped(difference.request))}
-            {format!("{} with the change, and {} as it was. ", difference.other, difference.baseline)}
+            {format!("First differs at request {}. ", grouped(difference.request))}
             {jump}
+            <br/>
+            {format!("As it was: {}.", difference.baseline)}
+            <br/>
+            {format!("With the change: {}.", difference.other)}
         </p>
     }
     .into_any()

@@ -27,7 +27,9 @@ pub(super) fn ended(session: Session) -> AnyView {
             let lesson = button("link", "cause-lesson", "An exercise about that", "", go);
             view! { <p data-testid="cause">{prose::inlines(session, &with_code(&format!("{place}{}", sentence(&cause.text))))}" "{lesson}</p> }
         });
-        let estimate = line.and_then(|line| estimate(&result, line));
+        // Bytes have no part in an error that is not about memory.
+        let is_memory = error.contains("OutOfMemoryError");
+        let estimate = line.filter(|_| is_memory).and_then(|line| estimate(&result, line));
         let estimate =
             estimate.map(|words| view! { <p class="estimated"><strong>"Estimated. "</strong>{words}</p> });
         Some(view! {
@@ -44,9 +46,5 @@ pub(super) fn ended(session: Session) -> AnyView {
 /// What is estimated in the line that failed.
 fn estimate(result: &ProgramResult, line: u32) -> Option<String> {
     let found = result.details.estimates.iter().rfind(|estimate| estimate.line == line)?;
-    Some(format!(
-        "The bytes of {} in this line are proved by no record: {}",
-        found.operator,
-        sentence(&found.reason)
-    ))
+    Some(format!("{}, in this line: {}", found.operator, sentence(&found.reason)))
 }
