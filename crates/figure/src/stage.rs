@@ -165,8 +165,16 @@ impl Stage {
             failed: step.and_then(|step| failed_request(state, recording, step)),
             has_failures: has_failures(recording),
         };
+        made.shown = shown_bytes(made.capacity, highest.max(made.refused_end()));
         made.take_segments(state, recording, changes, pool_name);
         made
+    }
+
+    /// Where the segment of a failed request would end that the device had room for, as where a limit of the process refuses it: the ruler
+    /// goes that far, so that the request begins where the reserved memory ends. Zero at other moments.
+    fn refused_end(&self) -> Bytes {
+        let refused = self.failed.filter(|failed| failed.device_free >= failed.segment_size);
+        refused.map_or(Bytes::ZERO, |failed| self.numbers.reserved.saturating_add(failed.segment_size))
     }
 
     /// The same moment for paper, where no other follows: no room is kept for a request that fails later.
@@ -180,7 +188,8 @@ impl Stage {
     /// the device: so the blocks have room, and the scale stays while the run plays.
     #[must_use]
     pub fn up_to_peak(self, peak: Bytes) -> Self {
-        let shown = round_part(self.capacity, peak.max(self.numbers.max_reserved), 2);
+        let highest = peak.max(self.numbers.max_reserved).max(self.refused_end());
+        let shown = round_part(self.capacity, highest, 2);
         Self { shown, ..self }
     }
 

@@ -8,12 +8,13 @@ use crate::{choose, fixture, id};
 
 const NAME: &str = "checkerboard_default_100.pickle.gz";
 
-/// Every second of 30 blocks is freed, and the holes are too small for what line 7 asks for.
+/// Every second of 24 blocks in two segments is freed, and the holes are too small for what line 8 asks for.
 const FRAGMENTS: &str = "import torch
 def buffer(mib):
     return torch.empty(mib, 1024, 1024, device='cuda', dtype=torch.uint8)
-kept = [buffer(20) for _ in range(30)]
-for place in range(0, 30, 2):
+first = [buffer(240) for _ in range(2)]; del first
+kept = [buffer(20) for _ in range(24)]
+for place in range(0, 24, 2):
     kept[place] = None
 large = buffer(300)
 ";
@@ -74,7 +75,7 @@ fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Resu
         wait_long(
             page,
             "program-again",
-            "With expandable_segments:True the program runs out of memory, too, at line 8",
+            "With expandable_segments:True the program runs out of memory, too, at line 9",
         )?;
         choose(page, "again-gpu", "t4")?;
         wait_long(page, "program-again", "With Tesla T4 (14.74 GiB) the program runs to its end")?;
