@@ -2,7 +2,28 @@
 
 use std::fmt::Write as _;
 
+use crate::calls::{Call, PROGRAMS};
 use crate::random::Random;
+
+/// Random programs from a seed: each is the body of a function, as a call is.
+#[derive(Debug)]
+pub struct Networks(Random);
+
+impl Networks {
+    /// The programs of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+}
+
+impl Iterator for Networks {
+    type Item = Call;
+
+    fn next(&mut self) -> Option<Call> {
+        Some(network(&mut self.0))
+    }
+}
 
 /// What is drawn for a program.
 struct Drawn<'a> {
@@ -11,9 +32,8 @@ struct Drawn<'a> {
     width: usize,
 }
 
-/// A random program; the line `# N` ends its step N.
-#[must_use]
-pub fn network(random: &mut Random) -> String {
+/// A random program: a network, an optimizer, and some iterations of training.
+fn network(random: &mut Random) -> Call {
     let width = random.pick(&[8, 16, 32, 64, 96, 128, 256, 384]);
     let mut drawn = Drawn { random, width };
     let is_sequence = drawn.random.percent(50);
@@ -22,10 +42,8 @@ pub fn network(random: &mut Random) -> String {
     let (sample, classes) = (drawn.sample(is_sequence), drawn.random.pick(&[2, 10, 50, 1000]));
     let optimizer = drawn.optimizer();
     let training = drawn.step(is_sequence);
-    let mut text = String::from(
-        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch.utils.checkpoint import checkpoint\n",
-    );
-    text += "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n";
+    let mut text =
+        String::from("class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n");
     for (number, layer) in layers.iter().enumerate() {
         let _ = writeln!(text, "        self.l{number} = {layer}");
     }
@@ -35,7 +53,7 @@ pub fn network(random: &mut Random) -> String {
         let _ = writeln!(text, "        {line}");
     }
     text += "        return self.head(x)\n";
-    text += "net = Net().cuda()\nprint('#', 0)\n";
+    text += "net = Net().cuda()\n";
     let _ = writeln!(text, "opt = {optimizer}\nkept = []");
     let target = if is_sequence {
         format!("({sample})")
@@ -50,9 +68,9 @@ pub fn network(random: &mut Random) -> String {
     for line in training {
         let _ = writeln!(text, "    {line}");
     }
-    text += "    print('#', step)\n";
-    text += "del x, y, kept\nprint('#', 5)\nnet.zero_grad()\ndel opt\nprint('#', 6)\n";
-    text
+    text += "del x, y, kept\nnet.zero_grad()\ndel opt\n";
+    let name = optimizer.split('(').next().and_then(|name| name.rsplit('.').next()).unwrap_or_default();
+    Call { family: PROGRAMS.to_owned(), operator: format!("program with {name}"), body: text }
 }
 
 impl Drawn<'_> {
@@ -147,6 +165,8 @@ impl Drawn<'_> {
             "torch.optim.NAdam(net.parameters())",
             "torch.optim.RAdam(net.parameters())",
             "torch.optim.Adamax(net.parameters())",
+            "torch.optim.Muon([p for p in net.parameters() if p.ndim == 2], lr=0.02)",
+            "torch.optim.Muon([p for p in net.parameters() if p.ndim == 2], nesterov=False, adjust_lr_fn='match_rms_adamw')",
         ])
     }
 
