@@ -1,6 +1,6 @@
 //! `cargo xtask test` and `cargo xtask ci`: the stages, cheap ones first.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
     stages.run_or_skip("page in Firefox", || firefox(workspace));
     stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
     stages.run_or_skip("dry run", || short_dry_run(workspace));
+    stages.run_or_skip("operators", || short_torch_oracle(workspace));
     stages.run_or_skip("oracle", || short_oracle(workspace));
     stages.run_or_skip("fuzz", || fuzz::run_if_possible(workspace, 20));
     stages.finish()
@@ -148,6 +149,24 @@ fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
     Ok(StageOutcome::Passed)
 }
 
+/// Operator calls and programs on PyTorch's own code and here, where there is a PyTorch: the same calls each time.
+fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
+    /// The exit status where Python has no PyTorch for CUDA.
+    const NO_PYTORCH: i32 = 3;
+    let python = std::env::var("BLOCKYARD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
+    let mut cargo = workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]);
+    cargo.args(["--if-present", "--calls", "4000", "--programs", "20", "--python", &python]);
+    let status = cargo.status().context("cannot run the calls")?;
+    match status.code() {
+        Some(0) => Ok(StageOutcome::Passed),
+        Some(NO_PYTORCH) => Ok(StageOutcome::Skipped(format!(
+            "{python} has no PyTorch 2.11.0 for CUDA; BLOCKYARD_PYTHON names one that has"
+        ))),
+        _ => bail!("PyTorch's own code and ours differ ({status})"),
+    }
+}
+
 /// A minute against PyTorch's own library, with sequences that are new each time.
 fn short_oracle(workspace: &Workspace) -> Result<StageOutcome> {
     /// The oracle's exit status where it was not set up.
@@ -191,16 +210,18 @@ pub(crate) fn dry_run_truth(
     )
 }
 
-/// Runs random operator calls on PyTorch's own code and on our operators: the library that stands for CUDA's is built first, beside the
-/// program that looks for it.
-pub(crate) fn torch_oracle(
-    workspace: &Workspace,
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-) -> Result<()> {
-    workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
-    workspace::run(
-        workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]).args(arguments),
-    )
+/// Runs random operator calls on PyTorch's own code and on our operators, optimized, since that is for many calls: the library that stands for
+/// CUDA's is built first, beside the program that looks for it. Where nothing names a Python, PyTorch is fetched once.
+pub(crate) fn torch_oracle(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
+    let packages = ["--package", "blockyard-standin", "--package", "blockyard-torch-oracle"];
+    workspace::run(workspace.cargo(["build", "--quiet", "--release"]).args(packages))?;
+    let run = ["run", "--quiet", "--release", "--package", "blockyard-torch-oracle", "--"];
+    let mut cargo = workspace.cargo(run);
+    let is_named = arguments.iter().any(|argument| argument == "--python" || argument == "--help");
+    if !is_named && std::env::var_os("BLOCKYARD_TORCH_PYTHON").is_none() {
+        cargo.env("BLOCKYARD_TORCH_PYTHON", wheel::pytorch(workspace)?);
+    }
+    workspace::run(cargo.args(arguments))
 }
 
 fn oracle_command(workspace: &Workspace) -> Command {

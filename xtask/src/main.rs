@@ -10,6 +10,7 @@ mod check;
 mod deps;
 mod fuzz;
 mod gpu;
+mod learn;
 mod licenses;
 mod metadata;
 mod miri;
@@ -35,6 +36,7 @@ use anyhow::Result;
 use blockyard_serve::{Port, Server};
 use clap::{Args, Parser, Subcommand};
 
+use crate::learn::Lesson;
 use crate::release::ReleaseStep;
 use crate::truth::Truth;
 use crate::update::UpdateTarget;
@@ -97,6 +99,12 @@ enum Command {
         /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols`.
         #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
         python: Vec<String>,
+    },
+    /// Learn a file of the repository from PyTorch or from a GPU's answers; without a name, list the files and what each is learned from.
+    Learn {
+        what: Option<Lesson>,
+        /// What the file is learned from.
+        arguments: Vec<OsString>,
     },
     /// Compare PyTorch programs that our interpreter runs with what a GPU printed and allocated.
     Truth {
@@ -189,6 +197,7 @@ fn run(command: &Command) -> Result<()> {
             wheel::style(&workspace, *fix)?;
         }
         Command::Update { what, python } => update::run(&workspace, what, python)?,
+        Command::Learn { what, arguments } => learn::run(&workspace, *what, arguments)?,
         Command::Truth { what } => truth::run(&workspace, what)?,
         Command::Release { step } => release::run(&workspace, step)?,
         Command::Deps => deps::check(&workspace)?,

@@ -151,6 +151,23 @@ fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> R
     Ok(())
 }
 
+/// A Python with PyTorch 2.11.0 for CUDA, without NVIDIA's libraries: what stands for them is ours.
+pub(crate) fn pytorch(workspace: &Workspace) -> Result<PathBuf> {
+    const PACKAGES: [&str; 10] = [
+        "--no-deps",
+        "torch==2.11.0",
+        "typing_extensions",
+        "sympy",
+        "mpmath",
+        "networkx",
+        "jinja2",
+        "markupsafe",
+        "fsspec",
+        "filelock",
+    ];
+    Ok(virtual_environment(workspace, "pytorch", &PACKAGES)?.join("bin/python"))
+}
+
 /// Makes sure that there is a virtual environment with these packages, and returns its folder.
 fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = workspace.tools().join(name);

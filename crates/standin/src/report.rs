@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_long};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
@@ -49,8 +50,18 @@ fn is_new(key: String) -> bool {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
 }
 
+/// How often something was not sure, said or not.
+static UNSURE: AtomicU64 = AtomicU64::new(0);
+
+/// How often the host read bytes that are not sure, or a number was assumed, on any thread and at any line.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_unsure() -> u64 {
+    UNSURE.load(Ordering::Relaxed)
+}
+
 /// A function was called that nobody wrote here: what follows is an estimate. Said once for each function.
 pub(crate) fn unknown_function(name: &str) {
+    UNSURE.fetch_add(1, Ordering::Relaxed);
     if is_new(format!("function {name}")) {
         let place = python::place();
         write(&json!({"kind": "function", "name": name, "file": place.file, "line": place.line}));
@@ -59,6 +70,7 @@ pub(crate) fn unknown_function(name: &str) {
 
 /// The host read bytes that are not sure: what it got. Said once for each line of a program and each reason.
 pub(crate) fn read(place: &Place, bytes: u64, text: &str) {
+    UNSURE.fetch_add(1, Ordering::Relaxed);
     // A number that changes from read to read is said once.
     let reason = text.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
     if is_new(format!("read {} {} {reason}", place.file, place.line)) {
@@ -68,6 +80,7 @@ pub(crate) fn read(place: &Place, bytes: u64, text: &str) {
 
 /// A number that is not recorded and was assumed: what follows is an estimate. Said once for each text.
 pub(crate) fn estimate(text: &str) {
+    UNSURE.fetch_add(1, Ordering::Relaxed);
     if is_new(format!("estimate {text}")) {
         let place = python::place();
         write(&json!({"kind": "estimate", "text": text, "file": place.file, "line": place.line}));

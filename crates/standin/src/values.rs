@@ -71,6 +71,12 @@ extern "C" fn blockyard_values_sureness(address: u64, bytes: u64) -> c_int {
     c_int::try_from(state().devices.sureness(address, address.saturating_add(bytes)).number()).unwrap_or(3)
 }
 
+/// How many blocks the allocator handed out and took back.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_block_events() -> u64 {
+    observed::block_events()
+}
+
 /// No operator is observed any longer.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_stop() {

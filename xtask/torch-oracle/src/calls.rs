@@ -7,8 +7,11 @@ use anyhow::Result;
 use crate::random::Random;
 use crate::template::{FilledTemplate, Template, templates};
 
-/// What every program begins with. The products take the workspaces of libraries, which stay.
-pub const PRELUDE: &str = "\
+/// The family of whole programs.
+pub(crate) const PROGRAMS: &str = "programs";
+
+/// What every program begins with.
+const PRELUDE: &str = "\
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -34,6 +37,10 @@ def run(n, f):
     except Exception as e:
         print('!', type(e).__name__, str(e).split('\\n')[0])
     print('#', n)
+";
+
+/// A call of products before all others, which take the workspaces of libraries. They stay.
+const WARM: &str = "\
 def warm():
     x = torch.ones(4, 4, device='cuda', requires_grad=True)
     b = torch.ones(4, device='cuda', requires_grad=True)
@@ -207,11 +214,14 @@ fn operator(expression: &str) -> String {
     name
 }
 
-/// A program that makes these calls, one function each.
+/// A program that makes these calls, one function each. Whole programs find the libraries' workspaces as a process has them at its start.
 #[must_use]
-pub fn program<'a>(calls: impl IntoIterator<Item = &'a Call>) -> String {
+pub fn program(calls: &[Call]) -> String {
     let mut text = PRELUDE.to_owned();
-    for (number, call) in calls.into_iter().enumerate() {
+    if !calls.iter().all(|call| call.family == PROGRAMS) {
+        text += WARM;
+    }
+    for (number, call) in calls.iter().enumerate() {
         text += "def f():\n";
         for line in call.body.lines() {
             let _ = writeln!(text, "    {line}");

@@ -2,49 +2,61 @@
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use blockyard_torch_oracle::{
-    Calls, Finding, OracleReport, PyTorch, Random, Times, Verdict, compare_calls, compare_program, network,
-    read_findings,
+    Call, Calls, Finding, Finished, Jobs, Networks, OracleReport, Outcome, PyTorch, Times, Verdict,
+    compare_calls, read_findings,
 };
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Runs random operator calls and programs on PyTorch's own code, without a GPU, and on our operators, and compares every allocation and free.
 
-cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--seed S] [--only TEXT] [--write FILE]
+cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--seed S] [--jobs N] [--seconds S] [--only TEXT] [--report FILE] [--write FILE]
 
---python PYTHON  a Python with PyTorch 2.11.0 for CUDA; else BLOCKYARD_TORCH_PYTHON, or python3
+--python PYTHON  a Python with PyTorch 2.11.0 for CUDA; else BLOCKYARD_TORCH_PYTHON, or one that is fetched once (530 MB)
 --calls N        calls of operators (2000)
 --programs N     whole programs (0)
 --seed S         the same seed makes the same calls (1)
+--jobs N         processes of PyTorch at the same time (the processors of this machine)
+--seconds S      no further calls begin after this time, and no further programs after as long again; the result says how many were made
 --only TEXT      only lines of the table of calls (xtask/torch-oracle/src/calls.txt) that contain this
---write FILE     the smallest call of each operator that differs, with PyTorch's events, as lines of JSON
+--report FILE    the result, also while the run goes on
+--write FILE     the smallest call of each operator and cause that differs, with PyTorch's events, as lines of JSON, also while the run goes on
 --again FILE     only the calls of such a file; with --write, those that are equal are written, with PyTorch's events
+--if-present     where PYTHON has no PyTorch for CUDA, ends with status 3
 The exit status is 1 if a call differs without a mark.
 ";
 
 /// Calls that one process makes.
-const BATCH: usize = 5000;
+const CALLS_OF_A_PROCESS: usize = 8000;
+/// Programs that one process runs: the first of them finds the libraries without workspaces.
+const PROGRAMS_OF_A_PROCESS: usize = 200;
+/// The exit status where PyTorch is not there.
+const NO_PYTORCH: u8 = 3;
 
 struct Options {
     python: String,
     calls: usize,
     programs: usize,
     seed: u64,
+    jobs: usize,
+    seconds: Option<u64>,
     only: Option<String>,
+    report: Option<PathBuf>,
     write: Option<PathBuf>,
     again: Option<PathBuf>,
+    is_if_present: bool,
 }
 
 fn main() -> ExitCode {
     match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -52,91 +64,146 @@ fn main() -> ExitCode {
     }
 }
 
-fn options() -> Result<Option<Options>> {
-    let python = std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned());
-    let mut options =
-        Options { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
+fn wanted() -> Result<Option<Options>> {
+    let mut wanted = Options {
+        python: std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned()),
+        calls: 2000,
+        programs: 0,
+        seed: 1,
+        jobs: std::thread::available_parallelism().map_or(1, NonZero::get),
+        seconds: None,
+        only: None,
+        report: None,
+        write: None,
+        again: None,
+        is_if_present: false,
+    };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
-            Long("python") => options.python = arguments.value()?.string()?,
-            Long("calls") => options.calls = arguments.value()?.parse()?,
-            Long("programs") => options.programs = arguments.value()?.parse()?,
-            Long("seed") => options.seed = arguments.value()?.parse()?,
-            Long("only") => options.only = Some(arguments.value()?.string()?),
-            Long("again") => options.again = Some(arguments.value()?.into()),
-            Long("write") => options.write = Some(arguments.value()?.into()),
+            Long("python") => wanted.python = arguments.value()?.string()?,
+            Long("calls") => wanted.calls = arguments.value()?.parse()?,
+            Long("programs") => wanted.programs = arguments.value()?.parse()?,
+            Long("seed") => wanted.seed = arguments.value()?.parse()?,
+            Long("jobs") => wanted.jobs = arguments.value()?.parse()?,
+            Long("seconds") => wanted.seconds = Some(arguments.value()?.parse()?),
+            Long("only") => wanted.only = Some(arguments.value()?.string()?),
+            Long("again") => wanted.again = Some(arguments.value()?.into()),
+            Long("report") => wanted.report = Some(arguments.value()?.into()),
+            Long("write") => wanted.write = Some(arguments.value()?.into()),
+            Long("if-present") => wanted.is_if_present = true,
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Some(options))
+    Ok(Some(wanted))
 }
 
-fn run() -> Result<bool> {
-    let Some(options) = options()? else {
+fn run() -> Result<u8> {
+    let Some(wanted) = wanted()? else {
         print!("{HELP}");
-        return Ok(true);
+        return Ok(0);
     };
-    let pytorch = PyTorch::find(&options.python)?;
-    println!("PyTorch {}, seed {}", pytorch.version(), options.seed);
-    let (mut report, mut times) = (OracleReport::default(), Times::default());
-    if let Some(path) = &options.again {
-        return again(&pytorch, path, options.write.as_deref());
-    }
-    let mut calls = Calls::new(options.seed, options.only.as_deref())?;
-    let mut done = 0;
-    while done < options.calls {
-        let batch: Vec<_> = calls.by_ref().take(BATCH.min(options.calls - done)).collect();
-        if batch.is_empty() {
-            break;
+    let pytorch = match PyTorch::find(&wanted.python) {
+        Err(error) if wanted.is_if_present => {
+            println!("{error:#}");
+            return Ok(NO_PYTORCH);
         }
-        compare_calls(&pytorch, &format!("calls{done}"), &batch, &mut report, &mut times)?;
-        done += batch.len();
-        eprintln!("{done} calls, {} different", report.counts().different);
+        found => found?,
+    };
+    if let Some(path) = &wanted.again {
+        return again(&pytorch, path, wanted.write.as_deref());
     }
-    // The programs' time is not that of calls.
-    let mut programs_times = Times::default();
-    let mut random = Random::new(options.seed);
-    for number in 0..options.programs {
-        let source = network(&mut random);
-        compare_program(&pytorch, &format!("program{number}"), &source, &mut report, &mut programs_times)?;
-        eprintln!("{} programs, {} different", number + 1, report.counts().different);
+    let mut told = Told { wanted: &wanted, before: String::new(), findings: String::new() };
+    let mut text = format!("PyTorch {}, seed {}\n", pytorch.version(), wanted.seed);
+    let mut different = 0;
+    let calls = Calls::new(wanted.seed, wanted.only.as_deref())?.take(wanted.calls);
+    let programs = Networks::new(wanted.seed).take(wanted.programs);
+    let parts: [(&str, usize, Box<dyn Iterator<Item = Call> + Send>); 2] = [
+        ("calls", CALLS_OF_A_PROCESS, Box::new(calls)),
+        ("programs", PROGRAMS_OF_A_PROCESS, Box::new(programs)),
+    ];
+    for (name, batch, calls) in parts {
+        let begun = Instant::now();
+        let until = wanted.seconds.map(|seconds| begun + Duration::from_secs(seconds));
+        let jobs = Jobs { jobs: wanted.jobs, batch, until };
+        let finished = jobs.run(&pytorch, name, calls, |finished| told.tell(name, begun, finished))?;
+        if finished.calls > 0 {
+            text += &result(name, begun, &finished, wanted.jobs);
+        }
+        told.before.clone_from(&text);
+        told.findings += &lines(&finished.report)?;
+        different += finished.report.counts().different;
     }
-    print!("{report}");
-    let count = f64::from(u32::try_from(done)?);
+    print!("{text}");
+    Ok(u8::from(different > 0))
+}
+
+/// What the files have while the run goes on.
+struct Told<'a> {
+    wanted: &'a Options,
+    /// The result of the parts that are complete.
+    before: String,
+    /// Their findings.
+    findings: String,
+}
+
+impl Told<'_> {
+    fn tell(&self, name: &str, begun: Instant, finished: &Finished) -> Result<()> {
+        eprintln!("{} {name}, {} different", finished.calls, finished.report.counts().different);
+        if let Some(path) = &self.wanted.report {
+            write_whole(path, &(self.before.clone() + &result(name, begun, finished, self.wanted.jobs)))?;
+        }
+        if let Some(path) = &self.wanted.write {
+            write_whole(path, &(self.findings.clone() + &lines(&finished.report)?))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file that is whole at any moment.
+fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let part = path.with_extension("part");
+    fs::write(&part, text).with_context(|| part.display().to_string())?;
+    fs::rename(&part, path).with_context(|| path.display().to_string())
+}
+
+fn result(name: &str, begun: Instant, finished: &Finished, jobs: usize) -> String {
+    let count = f64::from(u32::try_from(finished.calls).unwrap_or(u32::MAX));
     let rate = |time: Duration| count / time.as_secs_f64().max(0.001);
-    println!(
-        "{done} calls: PyTorch {:.1} s ({:.0} calls a second), here {:.1} s ({:.0} calls a second)",
-        times.pytorch.as_secs_f64(),
-        rate(times.pytorch),
-        times.ours.as_secs_f64(),
-        rate(times.ours)
-    );
-    if let Some(path) = &options.write {
-        let lines = report.findings().iter().map(to_line).collect::<Result<String>>()?;
-        fs::write(path, lines)?;
-    }
-    Ok(report.counts().different == 0)
+    let Times { ours, pytorch } = finished.times;
+    format!(
+        "{}{} {name} in {:.0} s, {jobs} at a time; a process of PyTorch makes {:.0} a second, and a thread here {:.0}\n",
+        finished.report,
+        finished.calls,
+        begun.elapsed().as_secs_f64(),
+        rate(pytorch),
+        rate(ours),
+    )
 }
 
 /// Compares the calls of a file, and writes those that are equal with PyTorch's events.
-fn again(pytorch: &PyTorch, path: &Path, write: Option<&Path>) -> Result<bool> {
+fn again(pytorch: &PyTorch, path: &Path, write: Option<&Path>) -> Result<u8> {
     let findings = read_findings(&fs::read_to_string(path)?)?;
     let calls: Vec<_> = findings.iter().map(Finding::call).collect();
-    let (mut report, mut times) = (OracleReport::default(), Times::default());
-    let outcomes = compare_calls(pytorch, "again", &calls, &mut report, &mut times)?;
+    let mut report = OracleReport::default();
+    let mut equal = String::new();
+    let compared = compare_calls(pytorch, "again", &calls, &mut Times::default());
+    for ((finding, call), compared) in findings.into_iter().zip(&calls).zip(compared) {
+        if compared.outcome == Outcome::Compared(Verdict::Equal) {
+            equal += &to_line(&Finding { events: compared.theirs.events.clone(), ..finding })?;
+        }
+        report.add(call, compared);
+    }
     print!("{report}");
     if let Some(write) = write {
-        let mut lines = String::new();
-        for (finding, (verdict, events)) in findings.into_iter().zip(outcomes) {
-            if verdict == Verdict::Equal {
-                lines += &to_line(&Finding { events, ..finding })?;
-            }
-        }
-        fs::write(write, lines)?;
+        fs::write(write, equal)?;
     }
-    Ok(report.counts().different == 0)
+    Ok(u8::from(report.counts().different > 0))
+}
+
+fn lines(report: &OracleReport) -> Result<String> {
+    report.findings().iter().map(to_line).collect()
 }
 
 fn to_line(finding: &Finding) -> Result<String> {

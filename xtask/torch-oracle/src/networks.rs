@@ -2,30 +2,48 @@
 
 use std::fmt::Write as _;
 
+use crate::calls::{Call, PROGRAMS};
 use crate::random::Random;
 
-/// Writes the layers of a random program.
-struct NetworkGenerator<'a> {
+/// Random programs from a seed: each is the body of a function, as a call is.
+#[derive(Debug)]
+pub struct Networks(Random);
+
+impl Networks {
+    /// The programs of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+}
+
+impl Iterator for Networks {
+    type Item = Call;
+
+    fn next(&mut self) -> Option<Call> {
+        Some(network(&mut self.0))
+    }
+}
+
+/// What is drawn for a program.
+struct Drawn<'a> {
     random: &'a mut Random,
     /// Features of a sample.
     width: usize,
 }
 
-/// A random program; the line `# N` ends its step N.
-#[must_use]
-pub fn network(random: &mut Random) -> String {
+/// A random program: a network, an optimizer, and some iterations of training.
+fn network(random: &mut Random) -> Call {
     let width = random.pick(&[8, 16, 32, 64, 96, 128, 256, 384]);
-    let mut drawn = NetworkGenerator { random, width };
+    let mut drawn = Drawn { random, width };
     let is_sequence = drawn.random.percent(50);
     let layers = drawn.layers(is_sequence);
     let forward = drawn.forward(layers.len());
     let (sample, classes) = (drawn.sample(is_sequence), drawn.random.pick(&[2, 10, 50, 1000]));
     let optimizer = drawn.optimizer();
     let training = drawn.step(is_sequence);
-    let mut text = String::from(
-        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch.utils.checkpoint import checkpoint\n",
-    );
-    text += "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n";
+    let mut text =
+        String::from("class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n");
     for (number, layer) in layers.iter().enumerate() {
         let _ = writeln!(text, "        self.l{number} = {layer}");
     }
@@ -35,7 +53,7 @@ pub fn network(random: &mut Random) -> String {
         let _ = writeln!(text, "        {line}");
     }
     text += "        return self.head(x)\n";
-    text += "net = Net().cuda()\nprint('#', 0)\n";
+    text += "net = Net().cuda()\n";
     let _ = writeln!(text, "opt = {optimizer}\nkept = []");
     let target = if is_sequence {
         format!("({sample})")
@@ -50,12 +68,12 @@ pub fn network(random: &mut Random) -> String {
     for line in training {
         let _ = writeln!(text, "    {line}");
     }
-    text += "    print('#', step)\n";
-    text += "del x, y, kept\nprint('#', 5)\nnet.zero_grad()\ndel opt\nprint('#', 6)\n";
-    text
+    text += "del x, y, kept\nnet.zero_grad()\ndel opt\n";
+    let name = optimizer.split('(').next().and_then(|name| name.rsplit('.').next()).unwrap_or_default();
+    Call { family: PROGRAMS.to_owned(), operator: format!("program with {name}"), body: text }
 }
 
-impl NetworkGenerator<'_> {
+impl Drawn<'_> {
     fn layer(&mut self, is_sequence: bool) -> String {
         let width = self.width;
         let hidden = self.random.pick(&[4, 16, 48, 64, 200, 512, 1024]);
@@ -147,6 +165,8 @@ impl NetworkGenerator<'_> {
             "torch.optim.NAdam(net.parameters())",
             "torch.optim.RAdam(net.parameters())",
             "torch.optim.Adamax(net.parameters())",
+            "torch.optim.Muon([p for p in net.parameters() if p.ndim == 2], lr=0.02)",
+            "torch.optim.Muon([p for p in net.parameters() if p.ndim == 2], nesterov=False, adjust_lr_fn='match_rms_adamw')",
         ])
     }
 

@@ -26,6 +26,7 @@ impl PrintedLines {
                     text: text.trim_end_matches('\n').to_owned(),
                     requests: usize::try_from(session.request_count()).unwrap_or(usize::MAX),
                     marked: session.times_marked(),
+                    unsure: 0,
                 });
             }
         }

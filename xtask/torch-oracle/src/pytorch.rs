@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use blockyard_dry_run::{LibraryFolder, Program, Torch, find_standin, prepare, run};
+use anyhow::{Context as _, Result, bail, ensure};
+use blockyard_dry_run::{Preloaded, Prepared, Program, Torch, find_standin, prepare, run_until};
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
@@ -12,29 +13,39 @@ use crate::run::{Line, Run};
 
 const DRIVER: &str = include_str!("driver.py");
 
-/// An installed PyTorch, with a folder for what its runs write.
+/// The release whose operators ours are.
+const RELEASE: &str = "2.11.0";
+
+/// Modules that are loaded once for all programs.
+const MODULES: [&str; 4] = ["torch", "torch.distributions", "torch.func", "torch.utils.checkpoint"];
+
+/// How long a program may take.
+const MOST_TIME: Duration = Duration::from_secs(120);
+
+/// What PyTorch's run knows of the values on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Nothing: several times as fast. A call that reads a value says that the value is not known.
+    Unknown,
+    /// Small results are computed.
+    Followed,
+}
+
+/// An installed PyTorch, with a folder for what its runs write. Threads may run programs at the same time.
 #[derive(Debug)]
 pub struct PyTorch {
     python: String,
     torch: Torch,
-    prepared: LibraryFolder,
+    prepared: Prepared,
+    preloaded: Preloaded,
     folder: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
-struct ProgramOutput {
-    lines: Vec<(String, usize)>,
+struct Written {
+    lines: Vec<(String, usize, u64)>,
     events: Vec<i64>,
     error: Option<String>,
-}
-
-/// A run, with the lines of the program that depend on an assumption.
-#[derive(Debug)]
-pub struct PyTorchRun {
-    /// The run.
-    pub run: Run,
-    /// Lines of the program, counted from 1, each with what was assumed.
-    pub assumed: Vec<(u32, String)>,
 }
 
 impl PyTorch {
@@ -45,11 +56,19 @@ impl PyTorch {
     /// When it has none, or the library that stands for CUDA's is not built.
     pub fn find(python: &str) -> Result<Self> {
         let torch = Torch::find(python)?;
+        ensure!(
+            torch.version.starts_with(RELEASE),
+            "{python} has PyTorch {}, and our operators are those of {RELEASE}",
+            torch.version
+        );
         let prepared = prepare(&torch, &find_standin()?)?;
         let folder = std::env::temp_dir().join(format!("torch-oracle-{}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        fs::write(folder.join("driver.py"), DRIVER)?;
-        Ok(Self { python: python.to_owned(), torch, prepared, folder })
+        let driver = folder.join("driver.py");
+        fs::write(&driver, DRIVER)?;
+        let program = program(driver, python.to_owned());
+        let preloaded = Preloaded::load(&program, &MODULES.map(str::to_owned), &torch, &prepared)?;
+        Ok(Self { python: python.to_owned(), torch, prepared, preloaded, folder })
     }
 
     /// Its version.
@@ -58,42 +77,52 @@ impl PyTorch {
         &self.torch.version
     }
 
-    /// Runs a program.
+    /// Runs a program in a process of its own.
     ///
     /// # Errors
     ///
     /// When the process ended before what it did was written.
-    pub fn run(&self, name: &str, source: &str) -> Result<PyTorchRun> {
+    pub fn run(&self, name: &str, source: &str, values: Values) -> Result<Run> {
         let in_folder = |ending: &str| self.folder.join(format!("{name}.{ending}"));
-        let (path, out) = (in_folder("py"), in_folder("json"));
+        let (path, out, printed) = (in_folder("py"), in_folder("json"), in_folder("txt"));
         fs::write(&path, source)?;
+        let values = match values {
+            Values::Unknown => "unknown",
+            Values::Followed => "followed",
+        };
         let program = Program {
-            arguments: vec![path.display().to_string(), out.display().to_string()],
-            output: Some(in_folder("txt")),
-            ..Program::new(self.folder.join("driver.py"), self.python.clone(), GpuProfile::H200)
+            arguments: vec![path.display().to_string(), out.display().to_string(), values.to_owned()],
+            output: Some(printed.clone()),
+            preloaded: Some(self.preloaded.clone()),
+            ..program(self.folder.join("driver.py"), self.python.clone())
         };
-        let report = run(&program, &self.torch, &self.prepared)?;
-        let Ok(text) = fs::read_to_string(&out) else {
-            bail!("PyTorch's process ended with status {} in {}", report.status, path.display());
-        };
-        let written: ProgramOutput = serde_json::from_str(&text)?;
-        let lines = written.lines.into_iter().map(|(text, requests)| Line { text, requests, marked: 0 });
-        let here = path.display().to_string();
-        let assumed = report.notes.iter().filter(|note| note.file == here);
-        let assumed = assumed.map(|note| (note.line, note.sentence())).collect();
-        for used in [path, out, in_folder("txt")] {
+        let end = Instant::now() + MOST_TIME;
+        let report = run_until(&program, &self.torch, &self.prepared, || Instant::now() > end)?;
+        let written = fs::read_to_string(&out);
+        for used in [path, out, printed] {
             // A file that stays is in the folder of temporary files.
             let _ = fs::remove_file(used);
         }
-        Ok(PyTorchRun {
-            run: Run {
-                lines: lines.collect(),
-                events: written.events,
-                unordered: Vec::new(),
-                error: written.error,
-            },
-            assumed,
+        let Ok(text) = written else {
+            bail!("PyTorch's process ended with status {}", report.status);
+        };
+        let written: Written = serde_json::from_str(&text)?;
+        let lines = written.lines.into_iter();
+        let lines = lines.map(|(text, requests, unsure)| Line { text, requests, marked: 0, unsure });
+        Ok(Run {
+            lines: lines.collect(),
+            events: written.events,
+            unordered: Vec::new(),
+            error: written.error,
         })
+    }
+}
+
+/// A program of the driver's. What PyTorch computes on the host is small, and many programs run at the same time.
+fn program(driver: PathBuf, python: String) -> Program {
+    Program {
+        environment: vec![("OMP_NUM_THREADS".to_owned(), "1".to_owned())],
+        ..Program::new(driver, python, GpuProfile::H200)
     }
 }
 

@@ -1,10 +1,12 @@
-//! What a comparison found: counts by family, and the smallest call of each operator that differs.
+//! What a comparison found: counts by family, and the smallest call of each operator and cause that differs.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::both::{Compared, Outcome};
 use crate::calls::Call;
 use crate::run::{CallRun, Verdict};
 
@@ -34,16 +36,19 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, verdict: Verdict) {
-        match verdict {
-            Verdict::Equal => self.equal += 1,
-            Verdict::Marked => self.marked += 1,
-            Verdict::Different => self.different += 1,
-            Verdict::Refused => self.refused += 1,
-            Verdict::Raises => self.raises += 1,
-            Verdict::Accepts => self.accepts += 1,
-            Verdict::Invalid => self.invalid += 1,
-        }
+    fn add(&mut self, outcome: Outcome) {
+        let count = match outcome {
+            Outcome::Compared(Verdict::Equal) => &mut self.equal,
+            Outcome::Compared(Verdict::Marked) => &mut self.marked,
+            Outcome::Compared(Verdict::Different) => &mut self.different,
+            Outcome::Compared(Verdict::Refused) => &mut self.refused,
+            Outcome::Compared(Verdict::Raises) => &mut self.raises,
+            Outcome::Compared(Verdict::Accepts) => &mut self.accepts,
+            Outcome::Compared(Verdict::Invalid) => &mut self.invalid,
+            Outcome::Assumed => &mut self.assumed,
+            Outcome::Unsteady => &mut self.unsteady,
+        };
+        *count += 1;
         self.compared = self.equal + self.marked + self.different + self.refused + self.raises;
     }
 
@@ -93,9 +98,9 @@ pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-/// The smallest call of an operator with this verdict.
+/// The smallest call of an operator with this verdict and cause.
 #[derive(Clone, Debug)]
-struct SmallestCall {
+struct Smallest {
     call: Call,
     ours: CallRun,
     theirs: CallRun,
@@ -107,7 +112,7 @@ struct SmallestCall {
 pub struct OracleReport {
     families: BTreeMap<String, Counts>,
     all: Counts,
-    smallest: BTreeMap<(Verdict, String), SmallestCall>,
+    smallest: BTreeMap<(Verdict, String, String), Smallest>,
 }
 
 /// How large a call is for a reader: its lines, events and bytes.
@@ -116,39 +121,55 @@ fn size_of(call: &Call, theirs: &CallRun) -> (usize, usize, i64) {
     (call.body.lines().count(), theirs.events.len(), bytes)
 }
 
+/// The first words of an exception, without its numbers.
+fn words(error: &str) -> String {
+    error.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
+}
+
+/// How a call differs, as far as its events tell: calls of one operator that differ alike have one cause, most often.
+fn cause(ours: &CallRun, theirs: &CallRun) -> String {
+    if let Some(error) = ours.error.as_ref().or(theirs.error.as_ref()) {
+        return words(error);
+    }
+    let allocations = |run: &CallRun| {
+        let mut sizes: Vec<i64> = run.events.iter().copied().filter(|bytes| *bytes > 0).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    let (here, there) = (allocations(ours), allocations(theirs));
+    let cause = match here.len().cmp(&there.len()) {
+        _ if here == there => "another order",
+        Ordering::Less => "fewer allocations here",
+        Ordering::Greater => "more allocations here",
+        Ordering::Equal => "other sizes",
+    };
+    cause.to_owned()
+}
+
 impl OracleReport {
     /// Counts a call.
-    pub fn add(&mut self, call: &Call, ours: CallRun, theirs: CallRun, verdict: Verdict) {
-        self.families.entry(call.family.clone()).or_default().add(verdict);
-        self.all.add(verdict);
+    pub fn add(&mut self, call: &Call, compared: Compared) {
+        let family = self.families.entry(call.family.clone()).or_default();
+        for counts in [family, &mut self.all] {
+            counts.add(compared.outcome);
+        }
+        let Compared { ours, theirs, outcome: Outcome::Compared(verdict), .. } = compared else { return };
         if matches!(verdict, Verdict::Equal | Verdict::Invalid) {
             return;
         }
-        let key = (verdict, call.operator.clone());
+        let key = (verdict, call.operator.clone(), cause(&ours, &theirs));
         let size = size_of(call, &theirs);
         match self.smallest.get_mut(&key) {
             Some(before) => {
                 before.count += 1;
                 if size < size_of(&before.call, &before.theirs) {
-                    *before = SmallestCall { call: call.clone(), ours, theirs, count: before.count };
+                    *before = Smallest { call: call.clone(), ours, theirs, count: before.count };
                 }
             }
             None => {
-                self.smallest.insert(key, SmallestCall { call: call.clone(), ours, theirs, count: 1 });
+                self.smallest.insert(key, Smallest { call: call.clone(), ours, theirs, count: 1 });
             }
         }
-    }
-
-    /// Counts a call whose events PyTorch's own run assumed.
-    pub fn add_assumed(&mut self, family: &str) {
-        self.families.entry(family.to_owned()).or_default().assumed += 1;
-        self.all.assumed += 1;
-    }
-
-    /// Counts a call that PyTorch itself did not repeat.
-    pub fn add_unsteady(&mut self, family: &str) {
-        self.families.entry(family.to_owned()).or_default().unsteady += 1;
-        self.all.unsteady += 1;
     }
 
     /// How all calls came out.
@@ -157,12 +178,12 @@ impl OracleReport {
         self.all
     }
 
-    /// The smallest call of each operator that differs without a mark, is refused or raises here.
+    /// The smallest call of each operator and cause that differs without a mark, is refused or raises here.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let wanted =
             |verdict: &Verdict| matches!(verdict, Verdict::Different | Verdict::Refused | Verdict::Raises);
-        let found = self.smallest.iter().filter(|((verdict, _), _)| wanted(verdict));
+        let found = self.smallest.iter().filter(|((verdict, ..), _)| wanted(verdict));
         found
             .map(|(_, smallest)| Finding {
                 family: smallest.call.family.clone(),
@@ -177,9 +198,9 @@ impl OracleReport {
 impl fmt::Display for OracleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut found: Vec<_> = self.smallest.iter().collect();
-        found.sort_by_key(|((verdict, _), smallest)| (*verdict, std::cmp::Reverse(smallest.count)));
-        for ((verdict, operator), smallest) in found {
-            writeln!(f, "{verdict:?} {operator}: {} calls, the smallest:", smallest.count)?;
+        found.sort_by_key(|((verdict, ..), smallest)| (*verdict, std::cmp::Reverse(smallest.count)));
+        for ((verdict, operator, cause), smallest) in found {
+            writeln!(f, "{verdict:?} {operator} ({cause}): {} calls, the smallest:", smallest.count)?;
             for line in smallest.call.body.lines() {
                 writeln!(f, "    {line}")?;
             }

@@ -12,6 +12,8 @@ pub struct Line {
     pub requests: usize,
     /// How many results were marked as estimated by then.
     pub marked: u64,
+    /// How often PyTorch's run had read a value that is not known, or taken a size that is assumed, by then.
+    pub unsure: u64,
 }
 
 /// What a program printed and asked of the allocator.
@@ -38,25 +40,16 @@ pub struct CallRun {
     pub error: Option<String>,
     /// Whether a result of the call was marked as estimated.
     pub is_marked: bool,
+    /// Whether PyTorch's run of the call read a value that is not known, or took a size that is assumed.
+    pub is_unsure: bool,
 }
 
 impl Run {
-    /// The run as one call.
-    #[must_use]
-    pub fn whole(&self) -> CallRun {
-        CallRun {
-            events: self.events.clone(),
-            unordered: self.unordered.clone(),
-            error: self.error.clone(),
-            is_marked: self.lines.last().is_some_and(|line| line.marked > 0),
-        }
-    }
-
     /// The calls that ended, by number.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<usize, CallRun> {
         let mut calls = BTreeMap::new();
-        let (mut begin, mut marked, mut error) = (0, 0, None);
+        let (mut begin, mut marked, mut unsure, mut error) = (0, 0, 0, None);
         for line in &self.lines {
             if let Some(text) = line.text.strip_prefix("! ") {
                 error = Some(text.to_owned());
@@ -71,11 +64,12 @@ impl Run {
                 unordered: unordered.collect(),
                 error: error.take(),
                 is_marked: line.marked > marked,
+                is_unsure: line.unsure > unsure,
             };
             if let Ok(number) = number.parse() {
                 calls.insert(number, call);
             }
-            (begin, marked) = (line.requests, line.marked);
+            (begin, marked, unsure) = (line.requests, line.marked, line.unsure);
         }
         calls
     }

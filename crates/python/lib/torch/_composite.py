@@ -305,19 +305,11 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     return torch.quantile(input, q, dim, keepdim, interpolation=interpolation)
 
 
-def channel_shuffle(input, groups):
-    b, c, *rest = input.shape
+def native_channel_shuffle(input, groups):
+    b, c = input.shape[:2]
     if c % groups:
         raise RuntimeError("Number of channels must be divisible by groups")
-    return (
-        input.reshape(b, groups, c // groups, *rest)
-        .permute(0, 2, 1, *range(3, 3 + len(rest)))
-        .contiguous()
-        .reshape(input.shape)
-    )
-
-
-native_channel_shuffle = channel_shuffle
+    return input.view(b, groups, c // groups, -1).permute(0, 2, 1, 3).contiguous().reshape(input.shape)
 
 
 def adaptive_max_pool1d(input, output_size):

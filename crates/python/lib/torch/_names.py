@@ -50,7 +50,6 @@ _ADVICE = {
     "CUDAGraph": "run the work without a graph",
     "graph": "run the work without a graph",
     "make_graphed_callables": "run the work without a graph",
-    "Muon": "use torch.optim.AdamW or SGD",
     "DistributedDataParallel": "it needs several processes; use the module itself",
     "DistributedSampler": "it needs several processes; use RandomSampler",
     "stft": "Fourier transforms are not modeled",

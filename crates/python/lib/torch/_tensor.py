@@ -1,11 +1,8 @@
 """`torch.Tensor`: the native tensor with what Python adds to it."""
 
 import _torch_autograd
-from _host import is_asserted as _is_asserted
-from _host import is_subscript as _is_subscript
 from _host import note as _note
 from _torch import Operator, TensorBase
-from _torch import dtype_of as _dtype_of
 from _torch import format_of as _format_of
 from _torch import operator as _operator
 from _torch import operator_names as _operator_names
@@ -21,16 +18,13 @@ from torch._tensor_functions import (
     _need,
     _operator_item,
     _pow,
-    _reflected,
     _remainder,
     _rsub,
     _setitem,
     _split,
-    _split_size,
-    _split_sizes,
     _unflatten,
 )
-from torch._unknown import Size, UnknownNumber, _asserted, _false
+from torch._unknown import Size, UnknownNumber
 
 _contiguous_format = _format_of("contiguous_format")
 
@@ -448,42 +442,10 @@ def _refused_method(name):
     return property(refuse)
 
 
-def _percent(text, values):
-    """`text % values`, where a value may be a number that nobody knows."""
-    import re
-
-    left = list(values) if isinstance(values, tuple) else [values]
-
-    def take():
-        if not left:
-            raise TypeError("not enough arguments for format string")
-        return left.pop(0)
-
-    def one(found):
-        name, flags, width, precision, kind = found.groups("")
-        if kind == "%":
-            return "%"
-        if width == "*":
-            width = str(take())
-        value = values[name[1:-1]] if name else take()
-        if kind in "rsa":
-            value, kind = (str if kind == "s" else repr)(value), "s"
-        elif isinstance(value, Tensor):
-            value = value.item()
-        if isinstance(value, UnknownNumber):
-            return "?".ljust(int(width or 0)) if "-" in flags else "?".rjust(int(width or 0))
-        return ("%" + flags + width + precision + kind) % (value,)
-
-    made = re.sub(r"%(\(\w+\))?([#0\- +]*)(\*|\d+)?(\.\d+)?[hlL]?([a-zA-Z%])", one, text)
-    if left and not isinstance(values, dict):
-        raise TypeError("not all arguments converted during string formatting")
-    return made
-
-
 def _note_placeholders(tensor):
-    import torch
+    from torch import _random_numbers
 
-    if torch._placeholders is not None and tensor.is_cpu:
+    if _random_numbers._placeholders is not None and tensor.is_cpu:
         _note(
             "random integers of the host are placeholders here: a number that the program reads from them is not PyTorch's"
         )
@@ -532,4 +494,3 @@ def complete():
 _register("Tensor", Tensor)
 _register("Size", Size)
 _register("UnknownNumber", UnknownNumber)
-_register("percent", _percent)

@@ -147,6 +147,11 @@ pub(super) fn resume() -> bool {
     true
 }
 
+/// How many blocks were handed out and taken back.
+pub(super) fn block_events() -> u64 {
+    BLOCKS.load(Ordering::Relaxed)
+}
+
 /// A block is handed out or taken back.
 pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
     if device_of(address).is_none() {

@@ -81,6 +81,7 @@ nodes! {
     CeilBackward0
     CeluBackward0
     CeluBackward1
+    ChannelShuffleBackward0
     ClampBackward1
     CloneBackward0
     Col2ImBackward0

@@ -84,10 +84,10 @@ fn bernoulli(own: &Tensor) -> Result<Value> {
 /// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
 fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
     crate::session().generators.forget_on(own.device());
-    if samples > 1 && replacement {
-        crate::session().mark_estimated("multinomial", "several samples with replacement were not recorded");
-    }
     let _below = GradModeGuard::new(false);
+    if samples > 1 && replacement {
+        return multinomial_with_replacement(own, samples);
+    }
     let rows: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
     let mut shape = rows.clone();
     shape.push(samples);
@@ -116,6 +116,20 @@ fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
         drop(unary::logical_not(&any)?);
         drop_after(own, any, is_valid, samples, &result)?;
     }
+    Ok(result.into())
+}
+
+/// Several samples with replacement: a copy of the weights, their shares, and running sums of these.
+fn multinomial_with_replacement(own: &Tensor, samples: i64) -> Result<Value> {
+    let mut shape: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
+    shape.push(samples);
+    let result = empty(&shape, Dtype::I64, own.device())?;
+    let [weights, shares] =
+        [empty(&own.shape(), own.dtype(), own.device())?, empty(&own.shape(), own.dtype(), own.device())?];
+    let sums = super::sort::cumsum(&shares, -1)?;
+    drop(sums);
+    drop(shares);
+    drop(weights);
     Ok(result.into())
 }
 

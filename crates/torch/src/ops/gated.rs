@@ -2,9 +2,9 @@
 
 use crate::autocast::Cast;
 use crate::autograd::{Save, again, nodes, record};
-use crate::{Result, Scalar, Tensor};
+use crate::{MemoryFormat, Result, Scalar, Tensor};
 
-use super::creation::{empty, empty_like, ones, wrapped, zeros, zeros_like};
+use super::creation::{empty, empty_like_as, ones, wrapped, zeros, zeros_like};
 use super::join::cat;
 use super::kernels::one_minus;
 use super::pointwise::{add, elementwise, ge, mul, sub, where_};
@@ -102,7 +102,8 @@ fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tenso
 fn glu_backward(grad: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
     let is_last = dim == -1 || dim + 1 == own.dim() as i64;
     again::variant(if is_last { "last dimension" } else { "another dimension" });
-    let output = empty_like(own)?;
+    // `at::empty({0})`, resized.
+    let output = empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?;
     let saved = [Save::Input(Some(grad)), Save::Input(Some(own))];
     record(nodes::GluBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let (again, grad, own) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);

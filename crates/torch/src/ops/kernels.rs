@@ -46,7 +46,18 @@ fn kernel_with(
     kernel: Kernel,
     formula: Formula,
 ) -> Result<Tensor> {
-    let output = one_kernel(grad, saved)?;
+    kernel_into(node, one_kernel(grad, saved)?, grad, saved, kernel, formula)
+}
+
+/// The same for a kernel whose result is there.
+fn kernel_into(
+    node: &'static str,
+    output: Tensor,
+    grad: &Tensor,
+    saved: &Tensor,
+    kernel: Kernel,
+    formula: Formula,
+) -> Result<Tensor> {
     let saves = [Save::Input(Some(grad)), Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| -> Result<Grads> {
         let (again, grad, saved) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
@@ -60,23 +71,38 @@ fn kernel_with(
 /// `threshold_backward`, `leaky_relu_backward` and all others that let a gradient pass or not: the derivative of what was saved is
 /// zeros.
 pub(crate) fn gate(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    gate_named(nodes::ThresholdBackwardBackward0, grad, saved)
+    gate_named(nodes::ThresholdBackwardBackward0, Order::SavedFirst, grad, saved)
+}
+
+/// The gates of `hardshrink` and `softshrink`.
+pub(crate) fn gate_of_shrink(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    gate_named(nodes::ThresholdBackwardBackward0, Order::GradFirst, grad, saved)
 }
 
 pub(crate) fn gate_of_leaky_relu(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    gate_named(nodes::LeakyReluBackwardBackward0, grad, saved)
+    gate_named(nodes::LeakyReluBackwardBackward0, Order::SavedFirst, grad, saved)
 }
 
 pub(crate) fn gate_of_hardtanh(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    gate_named(nodes::HardtanhBackwardBackward0, grad, saved)
+    gate_named(nodes::HardtanhBackwardBackward0, Order::GradFirst, grad, saved)
 }
 
-fn gate_named(node: &'static str, grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    let output = one_kernel(grad, saved)?;
+/// Which of its two operands a kernel's iterator has first: the result has its strides.
+#[derive(Clone, Copy)]
+enum Order {
+    GradFirst,
+    SavedFirst,
+}
+
+fn gate_named(node: &'static str, order: Order, grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    let output = match order {
+        Order::GradFirst => one_kernel(grad, saved)?,
+        Order::SavedFirst => one_kernel(saved, grad)?,
+    };
     let saves = [Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| {
         let (again, saved) = (first(grads)?, ctx.saved(0)?);
-        let to_grad = if ctx.wants(0) { Some(gate_named(node, again, &saved)?) } else { None };
+        let to_grad = if ctx.wants(0) { Some(gate_named(node, order, again, &saved)?) } else { None };
         let to_saved = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
         Ok(vec![to_grad, to_saved])
     })?;
@@ -125,9 +151,10 @@ pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`.
+/// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`. Its result is like the gradient, whatever the order of the input.
 pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::LogSigmoidBackwardBackward0, grad, own, log_sigmoid, |again, grad, own| {
+    let node = nodes::LogSigmoidBackwardBackward0;
+    kernel_into(node, empty_like(grad)?, grad, own, log_sigmoid, |again, grad, own| {
         let product = mul(again, grad)?;
         let z = unary::sigmoid(own)?;
         let less = sub(&z, &number(1.0))?;

@@ -10,7 +10,7 @@ use super::copy::contiguous;
 use super::creation::{empty, empty_like, wrapped, zeros_like};
 use super::loss::{Reduction, reduced};
 use super::pointwise::{
-    add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, sub, where_,
+    add, add_in_place, div, div_in_place, elementwise, elementwise_in_place, mul, mul_in_place, sub, where_,
 };
 use super::reduce::{self, sum};
 use super::unary;
@@ -233,7 +233,7 @@ fn soft_margin_backward(
             drop(negative);
             z
         };
-        let result = empty_like(input)?;
+        let result = elementwise(&[target, &z], input.dtype(), None)?;
         add_in_place(&z, &int(1))?;
         div_in_place(&result, &z)?;
         mul_in_place(&result, grad)?;

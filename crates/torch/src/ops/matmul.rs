@@ -282,11 +282,27 @@ fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<T
     let columns: i64 = kept_b.iter().map(|dim| b.size(*dim)).product();
     let shape: Vec<i64> =
         kept_a.iter().map(|dim| a.size(*dim)).chain(kept_b.iter().map(|dim| b.size(*dim))).collect();
+    if rows == 1 && columns == 1 {
+        let (left, right) = (
+            super::views::permute(&a, &[kept_a, dims_a].concat())?,
+            super::views::permute(&b, &[dims_b, kept_b].concat())?,
+        );
+        return reshape(&one_number(&left, &right)?, &shape);
+    }
     let left = reshape(&super::views::permute(&a, &[kept_a, dims_a].concat())?, &[rows, contracted])?;
     drop(a);
     let right = reshape(&super::views::permute(&b, &[dims_b, kept_b].concat())?, &[contracted, columns])?;
     drop(b);
     reshape(&mm(&left, &right)?, &shape)
+}
+
+/// `tensordot` that leaves one number: a product of two vectors, or of the elements where one has gaps.
+fn one_number(left: &Tensor, right: &Tensor) -> Result<Tensor> {
+    if left.is_contiguous() && right.is_contiguous() {
+        return dot(&super::views::flatten(left, 0, -1)?, &super::views::flatten(right, 0, -1)?);
+    }
+    let product = mul(&super::views::squeeze(left, None)?, &super::views::squeeze(right, None)?)?;
+    super::reduce::sum(&product, None, false, None)
 }
 
 /// `linear`.
@@ -342,12 +358,6 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("inner(Tensor self, Tensor other)", |x: &Tensor, y: &Tensor| {
         if x.dim() == 0 || y.dim() == 0 {
             return mul(x, y);
-        }
-        if x.dim() == 1 && y.dim() == 1 {
-            if !x.is_contiguous() || !y.is_contiguous() {
-                session().mark_estimated("inner", "vectors with gaps were not recorded");
-            }
-            return dot(x, y);
         }
         tensordot(x, y, &[-1], &[-1])
     }),

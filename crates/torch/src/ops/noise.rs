@@ -7,14 +7,14 @@ use crate::{MemoryFormat, Result, Tensor, Value};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as, zeros, zeros_like};
-use super::kernels::{gate, number};
+use super::kernels::{gate_of_leaky_relu, number};
 use super::pointwise::{self, add, add_in_place, change_in_place, mul, mul_in_place};
 use super::views::first;
 
 /// `rrelu_with_noise_backward`.
 fn rrelu_backward(grad: &Tensor, own: &Tensor, noise: &Tensor, is_training: bool) -> Result<Tensor> {
     if !is_training {
-        return gate(grad, own);
+        return gate_of_leaky_relu(grad, own);
     }
     let output = {
         let _below = crate::autograd::GradModeGuard::new(false);

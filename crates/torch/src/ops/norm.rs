@@ -8,7 +8,7 @@ use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::{MemoryFormat, Result, Tensor};
+use crate::{MemoryFormat, Result, Tensor, session};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as};
@@ -86,7 +86,11 @@ pub(crate) fn layer_norm(
                 _ => weight.as_ref().or(ctx.saved_optional(0)?.as_ref()).map(empty_like).transpose()?,
             });
         }
-        drop(contiguous(grad)?);
+        let of_output = contiguous(grad)?;
+        // Of the input's gradient the kernel makes no partial sums.
+        let parameters = slots.iter().zip(&mut results).filter(|(slot, _)| **slot > 0);
+        sum_blocks_of_rows(&own, parameters.filter_map(|(_, gradient)| gradient.as_mut()).collect())?;
+        drop(of_output);
         drop(read);
         drop(below);
         let statistics = [ctx.saved(3)?, ctx.saved(4)?];
@@ -107,6 +111,30 @@ pub(crate) fn layer_norm(
     drop(mean);
     drop(rstd);
     Ok(output)
+}
+
+/// `LaunchGammaBetaBackwardCUDAKernel`: of many short rows, the gradients of weight and bias are sums of the sums over blocks of rows.
+fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>) -> Result<()> {
+    let Some(width) = gradients.first().map(|gradient| gradient.numel().max(1)) else { return Ok(()) };
+    let rows = input.numel() / width;
+    if rows <= 64 * 1024 || width / 32 >= i64::from(session().profile().multiprocessors) / 2 {
+        return Ok(());
+    }
+    if gradients.iter().any(|gradient| gradient.dim() != 1) {
+        session()
+            .mark_estimated("layer_norm", "a weight of several dimensions over so many rows is not known");
+        return Ok(());
+    }
+    let blocks = ((rows + 31) / 32).min(32 * 1024 / ((width + 31) / 32));
+    let block_sums = gradients
+        .iter()
+        .map(|gradient| empty(&[blocks, width], gradient.dtype(), gradient.device()))
+        .collect::<Result<Vec<_>>>()?;
+    for (gradient, block_sums) in gradients.iter_mut().zip(&block_sums) {
+        **gradient = super::reduce::sum(block_sums, Some(&[0]), false, None)?;
+    }
+    block_sums.into_iter().rev().for_each(drop);
+    Ok(())
 }
 
 /// Notes that `results`, the gradients of an input, a weight and a bias by `slots`, came from a kernel with a separate formula.

@@ -14,7 +14,7 @@ use super::copy::{contiguous_in, empty_strided};
 use super::kernels::record_linear;
 use super::reduce;
 use super::views::{first, unsqueeze};
-use pixels::{pixel_shuffle, pixel_unshuffle};
+use pixels::{channel_shuffle, pixel_shuffle, pixel_unshuffle};
 use unpool::{max_pool_double_backward, max_unpool};
 
 /// A new tensor in the input's order of elements.
@@ -230,7 +230,8 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let output = in_order_of(input, shape, input.dtype())?;
     let is_nearest =
         matches!(node, nodes::UpsampleNearest2DBackward0 | nodes::UpsampleNearestExact2DBackward0);
-    if is_nearest && !output.is_contiguous() && input.size(1) < 4 {
+    let has_few_channels = input.dim() > 1 && input.size(1) < 4;
+    if is_nearest && !output.is_contiguous() && has_few_channels {
         // Few channels: the kernel for the plain order, whose result is copied.
         let plain = empty_strided(shape, &contiguous_strides(shape), output.dtype(), output.device())?;
         drop(contiguous_in(input, MemoryFormat::Contiguous)?);
@@ -265,7 +266,12 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         };
         let reads_any_strides =
             node == nodes::AdaptiveAvgPool2DBackward0 && format != MemoryFormat::Contiguous;
-        if !reads_any_strides {
+        let interpolates_planes = is_nearest || node == nodes::UpsampleBilinear2DBackward0;
+        if interpolates_planes && !result.is_contiguous() && has_few_channels {
+            let plain = empty_strided(&from, &contiguous_strides(&from), grad.dtype(), grad.device())?;
+            drop(contiguous_in(grad, MemoryFormat::Contiguous)?);
+            drop(plain);
+        } else if !reads_any_strides {
             drop(contiguous_in(grad, format)?);
         }
         drop(read);
@@ -491,6 +497,7 @@ pub(crate) const TABLE: &[Entry] = &[
         "constant_pad_nd(Tensor self, int[] pad, Scalar value=0)",
         |tensor: &Tensor, pad: &[i64], _: Unread| constant_pad(tensor, pad)
     ),
+    op!("channel_shuffle(Tensor self, int groups)", channel_shuffle),
     op!("pixel_shuffle(Tensor self, int upscale_factor)", pixel_shuffle),
     op!("pixel_unshuffle(Tensor self, int downscale_factor)", pixel_unshuffle),
 ];

@@ -123,8 +123,9 @@ pub(crate) fn sum(
     let output = sum_below(tensor, &mask, keeps, dtype)?;
     let from = tensor.shape();
     let name = if dims.is_none() && !keeps { nodes::SumBackward0 } else { nodes::SumBackward1 };
+    let names_dims = dims.is_some_and(|dims| !dims.is_empty());
     record(name, &[tensor], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(spread(first(grads)?, &from, &mask, keeps)?)])
+        Ok(vec![Some(expand(&restore_named(first(grads)?, &mask, keeps, names_dims)?, &from)?)])
     })?;
     Ok(output)
 }
@@ -304,7 +305,8 @@ fn record_norm(
     run(tensor, &mask, Kernel::of(tensor.dtype().accumulate().size()))?;
     let sizes = tensor.shape();
     let has_one = mask.iter().zip(sizes.iter()).all(|(reduced, size)| !reduced || *size == 1);
-    if has_one && to != tensor.dtype() && mask.contains(&true) {
+    // A number is reduced where no dimension is named.
+    if has_one && to != tensor.dtype() && (mask.contains(&true) || dims.is_none()) {
         // The norm of one element is its absolute value, in the type of the result.
         let _below = crate::autograd::GradModeGuard::new(false);
         drop(to_dtype(tensor, to)?);

@@ -128,7 +128,8 @@ fn index_add(
     alpha: Scalar,
     in_place: bool,
 ) -> Result<Value> {
-    let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
+    // Both are of use for the source's gradient alone.
+    let saved = [index, source].map(|tensor| Save::InputIf(source.requires_grad(), tensor));
     let early = save_early(&[own, source], &saved)?;
     let output = if in_place {
         change_in_place(own)?;
@@ -139,9 +140,8 @@ fn index_add(
     };
     record_after(early, nodes::IndexAddBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let index = ctx.saved(0)?;
-        let source = ctx.saved(1)?;
         let to_source = if ctx.wants(1) {
+            let (index, source) = (ctx.saved(0)?, ctx.saved(1)?);
             let chosen = expand(&index_select(grad, dim, &index)?, &source.shape())?;
             Some(maybe_multiply(&chosen, alpha)?)
         } else {
@@ -240,7 +240,12 @@ fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: 
             value.dim()
         ));
     }
-    let output = changed_or_cloned(own, in_place)?;
+    let output = if in_place {
+        changed_or_cloned(own, true)?
+    } else {
+        let _below = GradModeGuard::new(false);
+        copy::clone(own, MemoryFormat::Preserve)?
+    };
     record_index_fill(own, dim, index, value, &output)?;
     Ok(output.into())
 }

@@ -209,10 +209,12 @@ fn multiblock_topk(device: Device, slices: u64, length: u64, element: u64) -> Re
     let profile = session().profile().clone();
     let per_thread = (slices * length).div_ceil(u64::from(profile.multiprocessors) * 6 * 256).clamp(4, 64);
     let blocks = length.div_ceil(per_thread * 256);
+    // What is known of the elements sought, as integers of four or eight bytes.
+    let bits = element.max(4);
     let sizes = [
         element * slices,
         8 * slices,
-        8 * slices,
+        2 * bits * slices,
         slices * blocks * 512,
         slices * 1024,
         4 * slices * blocks,
@@ -392,7 +394,7 @@ fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
     for (shift, dim) in shifts.iter().zip(dims) {
         let rolled = {
             let read = contiguous(&result)?;
-            empty_like(&read)?
+            empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?
         };
         let (shift, dim) = (*shift, *dim);
         record(nodes::RollBackward0, &[&result], &[&rolled], &[], move |_, grads| {

@@ -201,7 +201,9 @@ fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
 /// `dist`: a norm of the difference, with one node for both.
 fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
     let cast = crate::autocast::Cast::full(own.device());
-    let (own, other) = (cast.apply(own)?, cast.apply(other)?);
+    // C++ evaluates arguments from the last to the first.
+    let other = cast.apply(other)?;
+    let own = cast.apply(own)?;
     let output = {
         let _below = GradModeGuard::new(false);
         super::reduce::vector_norm(&sub(&own, &other)?, order, None, false, None)?

@@ -136,7 +136,7 @@ static LOG_NDTR: OfBoth = OfBoth {
 };
 
 /// `grad * exp((self - 1) * log(other) - other - lgamma(self))` of the second operand of `igamma`.
-fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str) -> Result<crate::autograd::Grads> {
+fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str, negates: bool) -> Result<crate::autograd::Grads> {
     if ctx.wants(0) {
         return not_implemented(format!("the derivative for '{name}: input' is not implemented."));
     }
@@ -148,7 +148,8 @@ fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str) -> Result<crate::aut
     let difference = sub(&product, &other)?;
     let exponent = sub(&difference, &gamma)?;
     let power = unary::exp(&exponent)?;
-    Ok(vec![None, Some(mul(grad, &power)?)])
+    let negative = if negates { Some(unary::neg(grad)?) } else { None };
+    Ok(vec![None, Some(mul(negative.as_ref().unwrap_or(grad), &power)?)])
 }
 
 static IGAMMA: Binary = Binary {
@@ -156,15 +157,12 @@ static IGAMMA: Binary = Binary {
     rule: Rule::Float,
     saves: Saves::BothForOther,
     function: None,
-    backward: |ctx, grad| incomplete(ctx, grad, "igamma"),
+    backward: |ctx, grad| incomplete(ctx, grad, "igamma", false),
 };
 
 static IGAMMAC: Binary = Binary {
     node: nodes::IgammacBackward0,
-    backward: |ctx, grad| {
-        let negative = unary::neg(grad)?;
-        incomplete(ctx, &negative, "igammac")
-    },
+    backward: |ctx, grad| incomplete(ctx, grad, "igammac", true),
     ..IGAMMA
 };
 

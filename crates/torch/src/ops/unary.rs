@@ -268,8 +268,8 @@ parametrized! {
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" 2 HARDTANH HardtanhBackward0 false kernels::gate_of_hardtanh;
     "threshold(Tensor self, Scalar threshold, Scalar value)" 2 THRESHOLD ThresholdBackward0 false kernels::gate;
     "threshold_(Tensor self, Scalar threshold, Scalar value)" 2 THRESHOLD_IN_PLACE ThresholdBackward1 true kernels::gate;
-    "hardshrink(Tensor self, Scalar lambd=0.5)" 1 HARDSHRINK HardshrinkBackward0 false kernels::gate;
-    "softshrink(Tensor self, Scalar lambd=0.5)" 1 SOFTSHRINK SoftshrinkBackward0 false kernels::gate;
+    "hardshrink(Tensor self, Scalar lambd=0.5)" 1 HARDSHRINK HardshrinkBackward0 false kernels::gate_of_shrink;
+    "softshrink(Tensor self, Scalar lambd=0.5)" 1 SOFTSHRINK SoftshrinkBackward0 false kernels::gate_of_shrink;
 }
 
 static SOFTPLUS: Unary =

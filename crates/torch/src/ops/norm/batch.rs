@@ -118,7 +118,12 @@ impl BatchNorm<'_> {
                     .mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
             }
             let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
-            reduce::run(input, &mask, reduce::Kernel::welford(input.dtype()))?;
+            // A reduction with two results reads half precision as it is, and other narrow types as a wider copy (`make_reduction`).
+            let wide = (input.dtype() == Dtype::BF16)
+                .then(|| empty_like_as(input, full, MemoryFormat::Preserve))
+                .transpose()?;
+            let read = wide.as_ref().unwrap_or(input);
+            reduce::run(read, &mask, reduce::Kernel::welford(read.dtype()))?;
         }
         let saved = [
             Save::Input(Some(input)),
@@ -221,7 +226,9 @@ impl Backward {
         // One kernel does all, unless the weight's and the bias's gradients are not wanted or are alone.
         let is_fused = (self.is_training || wants_weight || wants_bias) && writes_own;
         let invstd = if is_fused || keep_statistics { None } else { Some(statistic(own)?) };
-        let to_own = if writes_own { Some(empty_like(own)?) } else { None };
+        // The kernel that does all writes a gradient without gaps (`batch_norm_backward_cuda_template`).
+        let format = if is_fused && !are_cudnn { MemoryFormat::Contiguous } else { MemoryFormat::Preserve };
+        let to_own = if writes_own { Some(empty_like_as(own, own.dtype(), format)?) } else { None };
         let to_weight = gamma(weight, wants_weight || are_cudnn)?;
         let to_bias = gamma(weight, wants_bias || are_cudnn)?;
         if take_workspace {

@@ -8,7 +8,7 @@ use super::super::creation::{empty, empty_like, empty_like_as, wrapped};
 use super::super::pointwise::{add_in_place, mul, pow_scalar};
 use super::super::views::first;
 use super::super::{reduce, unary};
-use super::{rows_and_width, statistics_shape};
+use super::{rows_and_width, statistics_shape, sum_blocks_of_rows};
 
 /// `rms_norm` where the weight is of another type: made of operators.
 fn rms_norm_of_operators(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
@@ -68,11 +68,13 @@ pub(super) fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tenso
         }
         let read = contiguous(&own)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
-        let to_weight = match weight {
+        let mut to_weight = match weight {
             Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
             _ => None,
         };
-        drop(contiguous(first(grads)?)?);
+        let of_output = contiguous(first(grads)?)?;
+        sum_blocks_of_rows(&own, to_weight.iter_mut().collect())?;
+        drop(of_output);
         drop(read);
         Ok(vec![to_own, to_weight])
     })?;

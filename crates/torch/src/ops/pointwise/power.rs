@@ -4,9 +4,10 @@ use crate::arguments::Operand;
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::iterator::result_type;
-use crate::{Dtype, Result, Scalar, Tensor};
+use crate::{Dtype, Result, Scalar, Tensor, contiguous_strides};
 
-use super::super::creation::{full, wrapped, zeros_like};
+use super::super::creation::{empty, full, wrapped, zeros_like};
+use super::super::out;
 use super::super::views::first;
 use super::binary::POW;
 use super::{dtype_by, elementwise, in_type, mul, scale};
@@ -54,9 +55,19 @@ pub(super) fn pow(base: &Tensor, exponent: Operand<'_>) -> Result<Tensor> {
 
 /// `pow` of a number: its derivative is the result times a logarithm.
 pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
-    let output = elementwise(&[base, exponent], dtype_by(POW.rule, &[base, exponent]), None)?;
-    if exponent.device().is_cuda() {
-        // pow_out takes the number as a tensor of the GPU, in int64 or float64.
+    let dtype = dtype_by(POW.rule, &[base, exponent]);
+    let output = if exponent.is_contiguous() || !exponent.device().is_cuda() {
+        elementwise(&[base, exponent], dtype, None)?
+    } else {
+        // The result's strides are not asked of the operands (`TORCH_META_FUNC2(pow, Scalar)`).
+        let shape = exponent.shape();
+        match out::take(&shape, &contiguous_strides(&shape), dtype)? {
+            Some(out) => out,
+            None => empty(&shape, dtype, exponent.device())?,
+        }
+    };
+    if exponent.device().is_cuda() && crate::schema::known_or_unknown(base).to_f64() != Some(1.0) {
+        // pow_out takes the number as a tensor of the GPU, in int64 or float64; one is not raised to a power.
         drop(super::super::sort::temporary(exponent.device(), 8)?);
     }
     let logarithm = crate::schema::known_or_unknown(base).to_f64().map_or(f64::NAN, f64::ln);

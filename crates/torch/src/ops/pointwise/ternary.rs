@@ -27,7 +27,7 @@ pub(super) fn addc(
     };
     let dtype = result_type(&[&own, &a, &b]);
     let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
-    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
+    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || divides, &b)];
     let early = save_early(&[&own, &a, &b], &saved)?;
     let output = if in_place {
         elementwise_in_place(&[&own, &a, &b], dtype, None)?;

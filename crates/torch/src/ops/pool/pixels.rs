@@ -4,7 +4,8 @@ use crate::autograd::{GradModeGuard, nodes, record};
 use crate::error::runtime;
 use crate::{MemoryFormat, Result, Tensor, contiguous_strides};
 
-use super::super::views::first;
+use super::super::copy::contiguous;
+use super::super::views::{first, permute, reshape, view};
 
 /// `pixel_shuffle`: a permuted copy, never a view.
 pub(super) fn pixel_shuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
@@ -44,6 +45,36 @@ pub(super) fn pixel_unshuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
     let output = permuted(input, &split, &[0, 2, 4, 1, 3], &whole)?;
     record(nodes::PixelUnshuffleBackward0, &[input], &[&output], &[], move |_, grads| {
         Ok(vec![Some(pixel_shuffle(first(grads)?, factor)?)])
+    })?;
+    Ok(output)
+}
+
+/// `channel_shuffle`: its derivative is the shuffle by the other factor.
+pub(super) fn channel_shuffle(input: &Tensor, groups: i64) -> Result<Tensor> {
+    let sizes = input.shape().to_vec();
+    let Some([batch, channels]) = sizes.first_chunk::<2>().copied().filter(|_| sizes.len() > 2) else {
+        return runtime(format!(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes {sizes:?}"
+        ));
+    };
+    if groups < 1 {
+        return runtime(format!(
+            "Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        ));
+    }
+    if channels % groups != 0 {
+        return runtime(format!(
+            "Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        ));
+    }
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let split = view(input, &[batch, groups, channels / groups, -1])?;
+        reshape(&contiguous(&permute(&split, &[0, 2, 1, 3])?)?, &sizes)?
+    };
+    let inverse = channels / groups;
+    record(nodes::ChannelShuffleBackward0, &[input], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(channel_shuffle(first(grads)?, inverse)?)])
     })?;
     Ok(output)
 }

@@ -270,4 +270,5 @@ def channel_shuffle(input, groups):
     return torch.channel_shuffle(input, groups)
 
 
-native_channel_shuffle = channel_shuffle
+def native_channel_shuffle(input, groups):
+    return torch.native_channel_shuffle(input, groups)

@@ -1,0 +1,202 @@
+//! `cargo xtask learn`: files of the repository that were learned from PyTorch or from a GPU, each with what it is learned from, and the program
+//! that writes it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
+
+use crate::workspace::{self, Workspace};
+
+/// What is learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lesson {
+    /// What each operator saves for the backward pass.
+    Derivatives,
+    /// The public names of PyTorch.
+    Names,
+    /// Which second derivatives count as recorded.
+    SecondDerivatives,
+    /// What NVIDIA's libraries took for recorded operator calls.
+    Tables,
+    /// The same for recorded programs.
+    ProgramTables,
+    /// The same for calls that only networks have.
+    Networks,
+    /// Decision trees for the engine of a convolution.
+    Trees,
+    /// What cuDNN takes for the layers of known networks.
+    Layers,
+}
+
+/// How a file is learned.
+struct Source {
+    /// The file that is written.
+    file: &'static str,
+    /// What it is learned from.
+    from: &'static str,
+    /// Where the input comes from; it is too large for the repository, except where this says so.
+    input: &'static str,
+    /// The arguments of the command.
+    arguments: &'static str,
+    program: Program,
+}
+
+enum Program {
+    /// A script of Python's, whose output is the file where this is so.
+    Script { name: &'static str, before: &'static [&'static str], prints_the_file: bool },
+    /// The program of recorded operator calls.
+    Zoo(&'static [&'static str]),
+    /// The test of recorded programs, with a variable. Its value is the argument, if there is one.
+    Recorded(&'static str),
+}
+
+impl Lesson {
+    fn source(self) -> Source {
+        match self {
+            Self::Derivatives => Source {
+                file: "crates/torch/src/autograd/derivatives.txt",
+                from: "the folder torchgen of PyTorch's wheel",
+                input: "pip download --no-deps torch==2.11.0, and the wheel's torchgen in a folder",
+                arguments: "FOLDER",
+                program: Program::Script { name: "derivatives.py", before: &[], prints_the_file: true },
+            },
+            Self::Names => Source {
+                file: "crates/python/lib/torch/_public.py",
+                from: "an installed PyTorch 2.11",
+                input: "pip install torch==2.11.0; BLOCKYARD_PYTHON names its Python",
+                arguments: "",
+                program: Program::Script { name: "public_names.py", before: &[], prints_the_file: false },
+            },
+            Self::SecondDerivatives => Source {
+                file: "crates/torch/src/autograd/second_derivatives.txt",
+                from: "the recorded programs that are equal whole",
+                input: "tests/fixtures/pytorch_programs, which is here",
+                arguments: "",
+                program: Program::Recorded("UPDATE_FLOORS"),
+            },
+            Self::Tables => Source {
+                file: "crates/gpus/src/tables.bin",
+                from: "recorded operator calls of an H200",
+                input: "lines like those of tests/fixtures/zoo/sample.jsonl.gz, recorded on an H200",
+                arguments: "FILE",
+                program: Program::Zoo(&["--keep", "--write-tables"]),
+            },
+            Self::ProgramTables => Source {
+                file: "crates/gpus/src/tables.bin",
+                from: "recorded programs of an H200, with addresses",
+                input: "for each program of tests/fixtures/pytorch_programs a file NAME.json.gz with its trace, recorded on an H200",
+                arguments: "FOLDER",
+                program: Program::Recorded("LEARN"),
+            },
+            Self::Networks => Source {
+                file: "crates/gpus/src/networks.bin",
+                from: "recorded operator calls of an H200",
+                input: "lines like those of tests/fixtures/zoo/sample.jsonl.gz, recorded on an H200",
+                arguments: "FILE",
+                program: Program::Zoo(&["--besides", "--write-tables"]),
+            },
+            Self::Trees => Source {
+                file: "crates/gpus/src/trees.bin",
+                from: "questions about convolutions and cuDNN's answers",
+                input: "scripts/convolutions.py ask, then scripts/cudnn.cpp on an H200",
+                arguments: "QUESTIONS ANSWERS ...",
+                program: Program::Script {
+                    name: "convolutions.py",
+                    before: &["learn", "crates/gpus/src/trees.bin"],
+                    prints_the_file: false,
+                },
+            },
+            Self::Layers => Source {
+                file: "crates/gpus/src/layers.bin",
+                from: "the layers of known networks and cuDNN's answers",
+                input: "scripts/networks.py and scripts/layers.py, then scripts/cudnn.cpp on an H200",
+                arguments: "ANSWERS ...",
+                program: Program::Script {
+                    name: "layers.py",
+                    before: &["table", "crates/gpus/src/layers.bin"],
+                    prints_the_file: false,
+                },
+            },
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Learns what is named, or lists what can be learned.
+pub(crate) fn run(workspace: &Workspace, what: Option<Lesson>, arguments: &[OsString]) -> Result<()> {
+    match what {
+        Some(what) => learn(workspace, &what.source(), arguments),
+        None => {
+            for lesson in Lesson::value_variants() {
+                let source = lesson.source();
+                println!("cargo xtask learn {} {}", lesson.name(), source.arguments);
+                println!("    writes {}, from {}", source.file, source.from);
+                println!("    input: {}", source.input);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn learn(workspace: &Workspace, source: &Source, arguments: &[OsString]) -> Result<()> {
+    ensure!(
+        arguments.is_empty() == source.arguments.is_empty(),
+        "this is learned from {}: {}",
+        source.from,
+        source.input
+    );
+    let file = workspace.root().join(source.file);
+    match source.program {
+        Program::Script { name, before, prints_the_file } => {
+            let python = std::env::var_os("BLOCKYARD_PYTHON").unwrap_or_else(|| "python3".into());
+            let mut script = workspace.program(python);
+            script.arg(PathBuf::from("scripts").join(name)).args(before).args(arguments);
+            if prints_the_file {
+                let printed = workspace::read(&mut script)?;
+                fs::write(&file, printed).with_context(|| file.display().to_string())?;
+            } else {
+                workspace::run(&mut script)?;
+            }
+        }
+        Program::Zoo(options) => {
+            let run = ["run", "--quiet", "--release", "--package", "blockyard-zoo", "--"];
+            workspace::run(workspace.cargo(run).args(arguments).args(options).arg(&file))?;
+        }
+        Program::Recorded(variable) => {
+            let value = arguments.first().cloned().unwrap_or_else(|| "1".into());
+            let test = ["test", "--quiet", "--package", "blockyard-python", "--test", "recorded"];
+            workspace::run(workspace.cargo(test).env(variable, value))?;
+        }
+    }
+    workspace::run(workspace.program("git").args(["status", "--short"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_that_is_learned_is_there_and_so_is_its_script() {
+        let workspace = Workspace::find();
+        for lesson in Lesson::value_variants() {
+            let source = lesson.source();
+            assert!(workspace.root().join(source.file).is_file(), "{}", source.file);
+            if let Program::Script { name, .. } = source.program {
+                assert!(workspace.root().join("scripts").join(name).is_file(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_learned_from_others_is_not_learned_without_them() {
+        let workspace = Workspace::find();
+        assert!(run(&workspace, Some(Lesson::Trees), &[]).is_err());
+        assert!(run(&workspace, Some(Lesson::Names), &["answers".into()]).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! A batch of calls on both sides.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+use crate::calls::{Call, program};
+use crate::ours::run_ours;
+use crate::pytorch::{PyTorch, Values};
+use crate::run::{CallRun, Verdict, compare};
+
+/// How often a call is run again on both sides until PyTorch repeats itself.
+const MOST_REPEATS: usize = 4;
+
+/// How long each side took, of all threads together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// Our operators.
+    pub ours: Duration,
+    /// PyTorch, with the start of its processes.
+    pub pytorch: Duration,
+}
+
+impl AddAssign for Times {
+    fn add_assign(&mut self, other: Self) {
+        self.ours += other.ours;
+        self.pytorch += other.pytorch;
+    }
+}
+
+/// How a call came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The two sides were compared.
+    Compared(Verdict),
+    /// PyTorch's own events depend on a value that is not known, or on a size that is assumed.
+    Assumed,
+    /// PyTorch's own events were others when the call ran again, and then the two sides were equal.
+    Unsteady,
+}
+
+/// What a call did on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Here.
+    pub ours: CallRun,
+    /// PyTorch.
+    pub theirs: CallRun,
+    /// How the two compare.
+    pub outcome: Outcome,
+    /// Whether PyTorch gave the same events when the call ran again.
+    pub is_repeated: bool,
+}
+
+/// Runs a batch of calls on both sides and compares them, in the order of the calls.
+///
+/// The batch runs without values of the device at first, since few calls read any. A call that read one runs again with the values followed. So
+/// does a call that differs, until PyTorch repeats its own events: the thread of the backward pass may let go of a gradient only after the call
+/// has ended.
+pub fn compare_calls(pytorch: &PyTorch, name: &str, calls: &[Call], times: &mut Times) -> Vec<Compared> {
+    let first = both_sides(pytorch, name, calls, Values::Unknown, times);
+    let mut all: Vec<Compared> = first.into_iter().map(compared).collect();
+    for round in 0..=MOST_REPEATS {
+        let open: Vec<usize> = (0..all.len()).filter(|index| is_open(all.get(*index), round)).collect();
+        if open.is_empty() {
+            break;
+        }
+        let again: Vec<Call> = open.iter().filter_map(|index| calls.get(*index).cloned()).collect();
+        let name = format!("{name}again{round}");
+        let sides = both_sides(pytorch, &name, &again, Values::Followed, times);
+        for (index, sides) in open.into_iter().zip(sides) {
+            if let Some(before) = all.get_mut(index) {
+                *before = repeated(before, compared(sides));
+            }
+        }
+    }
+    all
+}
+
+/// Whether a call has to run again, after so many repeats.
+fn is_open(call: Option<&Compared>, repeats: usize) -> bool {
+    let is_different = |call: &Compared| call.outcome == Outcome::Compared(Verdict::Different);
+    call.is_some_and(|call| {
+        (is_different(call) && !call.is_repeated) || (call.outcome == Outcome::Assumed && repeats == 0)
+    })
+}
+
+fn compared((ours, theirs): (CallRun, CallRun)) -> Compared {
+    let outcome =
+        if theirs.is_unsure { Outcome::Assumed } else { Outcome::Compared(compare(&ours, &theirs)) };
+    Compared { ours, theirs, outcome, is_repeated: false }
+}
+
+/// What is known of a call after it ran once more.
+fn repeated(before: &Compared, mut now: Compared) -> Compared {
+    if before.outcome != Outcome::Compared(Verdict::Different) {
+        return now;
+    }
+    match now.outcome {
+        Outcome::Compared(Verdict::Different) => {
+            now.is_repeated = now.theirs.events == before.theirs.events;
+        }
+        Outcome::Compared(Verdict::Equal) => now.outcome = Outcome::Unsteady,
+        Outcome::Compared(_) | Outcome::Assumed | Outcome::Unsteady => {}
+    }
+    now
+}
+
+/// What each call did here and in PyTorch. Where a side does not reach the end of a batch, the two halves run by themselves; a call by itself that
+/// ends the process has an error.
+fn both_sides(
+    pytorch: &PyTorch,
+    name: &str,
+    calls: &[Call],
+    values: Values,
+    times: &mut Times,
+) -> Vec<(CallRun, CallRun)> {
+    let source = program(calls);
+    let begun = Instant::now();
+    let theirs = pytorch.run(name, &source, values);
+    times.pytorch += begun.elapsed();
+    let begun = Instant::now();
+    let ours = run_ours(&source);
+    times.ours += begun.elapsed();
+    let cut = |run: &anyhow::Result<crate::run::Run>| match run {
+        Ok(run) => (run.calls(), run.error.clone()),
+        Err(error) => (BTreeMap::new(), Some(error.to_string())),
+    };
+    let ((mut here, here_ended), (mut there, there_ended)) = (cut(&ours), cut(&theirs));
+    let reached = |runs: &BTreeMap<usize, CallRun>| (0..calls.len()).all(|number| runs.contains_key(&number));
+    if calls.len() > 1 && !(reached(&here) && reached(&there)) {
+        let (first, second) = calls.split_at(calls.len() / 2);
+        let mut all = both_sides(pytorch, &format!("{name}a"), first, values, times);
+        all.extend(both_sides(pytorch, &format!("{name}b"), second, values, times));
+        return all;
+    }
+    let ended = |error: &Option<String>| CallRun {
+        error: Some(format!("the program ended: {}", error.as_deref().unwrap_or("no reason is known"))),
+        ..CallRun::default()
+    };
+    let numbers = 0..calls.len();
+    let sides = numbers.map(|number| {
+        let here = here.remove(&number).unwrap_or_else(|| ended(&here_ended));
+        (here, there.remove(&number).unwrap_or_else(|| ended(&there_ended)))
+    });
+    sides.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn different(events: Vec<i64>) -> Compared {
+        let theirs = CallRun { events, ..CallRun::default() };
+        compared((CallRun { events: vec![1024, -1024], ..CallRun::default() }, theirs))
+    }
+
+    #[test]
+    fn a_difference_counts_once_pytorch_repeats_it() {
+        let first = different(vec![512, -512]);
+        assert_eq!(first.outcome, Outcome::Compared(Verdict::Different));
+        assert!(is_open(Some(&first), 0));
+        let other = repeated(&first, different(vec![512]));
+        assert!(is_open(Some(&other), 1));
+        let same = repeated(&first, different(vec![512, -512]));
+        assert!(!is_open(Some(&same), 1));
+        assert_eq!(same.outcome, Outcome::Compared(Verdict::Different));
+    }
+
+    #[test]
+    fn a_call_that_pytorch_does_not_repeat_is_unsteady() {
+        let first = different(vec![512, -512]);
+        let equal = repeated(&first, different(vec![1024, -1024]));
+        assert_eq!(equal.outcome, Outcome::Unsteady);
+        assert!(!is_open(Some(&equal), 1));
+    }
+
+    #[test]
+    fn a_call_that_reads_a_value_runs_again_once() {
+        let mut call = different(vec![512, -512]);
+        call.theirs.is_unsure = true;
+        let call = compared((call.ours, call.theirs));
+        assert_eq!(call.outcome, Outcome::Assumed);
+        assert!(is_open(Some(&call), 0));
+        assert!(!is_open(Some(&call), 1));
+        assert_eq!(repeated(&call, different(vec![1024, -1024])).outcome, Outcome::Compared(Verdict::Equal));
+    }
+}

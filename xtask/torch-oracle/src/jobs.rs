@@ -1,0 +1,92 @@
+//! Many batches of calls, several at the same time.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use crate::both::{Times, compare_calls};
+use crate::calls::Call;
+use crate::pytorch::PyTorch;
+use crate::report::OracleReport;
+
+/// How many batches run at the same time, and for how long new ones begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs {
+    /// Batches at the same time.
+    pub jobs: usize,
+    /// How many calls a process of PyTorch makes.
+    pub batch: usize,
+    /// When no further batch begins.
+    pub until: Option<Instant>,
+}
+
+/// What was compared so far.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// The findings.
+    pub report: OracleReport,
+    /// Calls that were made.
+    pub calls: usize,
+    /// How long each side took.
+    pub times: Times,
+}
+
+/// How often what was compared so far is told.
+const TOLD: Duration = Duration::from_secs(10);
+
+impl Jobs {
+    /// Compares all calls, or as many as the time allows. The order of the calls does not depend on the jobs. `tell` gets what was compared so far, every
+    /// ten seconds and at the end.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `tell`.
+    pub fn run(
+        &self,
+        pytorch: &PyTorch,
+        name: &str,
+        calls: impl Iterator<Item = Call> + Send,
+        tell: impl Fn(&Finished) -> Result<()> + Sync,
+    ) -> Result<Finished> {
+        let calls = Mutex::new((calls, 0_usize));
+        let all = Mutex::new((Finished::default(), Instant::now()));
+        let work = || -> Result<()> {
+            while self.until.is_none_or(|until| Instant::now() < until) {
+                let (batch, number) = {
+                    let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+                    calls.1 += 1;
+                    (calls.0.by_ref().take(self.batch).collect::<Vec<_>>(), calls.1)
+                };
+                if batch.is_empty() {
+                    break;
+                }
+                let mut times = Times::default();
+                let found = compare_calls(pytorch, &format!("{name}{number}"), &batch, &mut times);
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let (finished, told) = &mut *all;
+                finished.calls += batch.len();
+                finished.times += times;
+                for (call, compared) in batch.iter().zip(found) {
+                    finished.report.add(call, compared);
+                }
+                if told.elapsed() > TOLD {
+                    *told = Instant::now();
+                    tell(finished)?;
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(&work)).collect();
+            for thread in threads {
+                thread.join().ok().context("a thread of the comparison failed")??;
+            }
+            anyhow::Ok(())
+        })?;
+        let finished = all.into_inner().unwrap_or_else(PoisonError::into_inner).0;
+        tell(&finished)?;
+        Ok(finished)
+    }
+}
