@@ -24,7 +24,7 @@ pub struct Jobs {
 
 /// What was compared so far.
 #[derive(Clone, Debug, Default)]
-pub struct Finished {
+pub struct JobsOutcome {
     /// The findings.
     pub report: OracleReport,
     /// Calls that were made.
@@ -48,10 +48,10 @@ impl Jobs {
         pytorch: &PyTorch,
         name: &str,
         calls: impl Iterator<Item = Call> + Send,
-        tell: impl Fn(&Finished) -> Result<()> + Sync,
-    ) -> Result<Finished> {
+        tell: impl Fn(&JobsOutcome) -> Result<()> + Sync,
+    ) -> Result<JobsOutcome> {
         let calls = Mutex::new((calls, 0_usize));
-        let all = Mutex::new((Finished::default(), Instant::now()));
+        let all = Mutex::new((JobsOutcome::default(), Instant::now()));
         let work = || -> Result<()> {
             while self.until.is_none_or(|until| Instant::now() < until) {
                 let (batch, number) = {

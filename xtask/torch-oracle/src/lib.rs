@@ -21,7 +21,7 @@ mod template;
 
 pub use both::{Compared, Outcome, Times, compare_calls};
 pub use calls::{Call, Calls, program};
-pub use jobs::{Finished, Jobs};
+pub use jobs::{Jobs, JobsOutcome};
 pub use networks::Networks;
 pub use ours::run_ours;
 pub use pytorch::{PyTorch, Values};

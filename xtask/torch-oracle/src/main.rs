@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockyard_torch_oracle::{
-    Call, Calls, Finding, Finished, Jobs, Networks, OracleReport, Outcome, PyTorch, Times, Verdict,
+    Call, Calls, Finding, Jobs, JobsOutcome, Networks, OracleReport, Outcome, PyTorch, Times, Verdict,
     compare_calls, read_findings,
 };
 use lexopt::prelude::*;
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn wanted() -> Result<Option<Options>> {
-    let mut wanted = Options {
+fn options() -> Result<Option<Options>> {
+    let mut options = Options {
         python: std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned()),
         calls: 2000,
         programs: 0,
@@ -82,54 +82,54 @@ fn wanted() -> Result<Option<Options>> {
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
-            Long("python") => wanted.python = arguments.value()?.string()?,
-            Long("calls") => wanted.calls = arguments.value()?.parse()?,
-            Long("programs") => wanted.programs = arguments.value()?.parse()?,
-            Long("seed") => wanted.seed = arguments.value()?.parse()?,
-            Long("jobs") => wanted.jobs = arguments.value()?.parse()?,
-            Long("seconds") => wanted.seconds = Some(arguments.value()?.parse()?),
-            Long("only") => wanted.only = Some(arguments.value()?.string()?),
-            Long("again") => wanted.again = Some(arguments.value()?.into()),
-            Long("report") => wanted.report = Some(arguments.value()?.into()),
-            Long("write") => wanted.write = Some(arguments.value()?.into()),
-            Long("if-present") => wanted.is_if_present = true,
+            Long("python") => options.python = arguments.value()?.string()?,
+            Long("calls") => options.calls = arguments.value()?.parse()?,
+            Long("programs") => options.programs = arguments.value()?.parse()?,
+            Long("seed") => options.seed = arguments.value()?.parse()?,
+            Long("jobs") => options.jobs = arguments.value()?.parse()?,
+            Long("seconds") => options.seconds = Some(arguments.value()?.parse()?),
+            Long("only") => options.only = Some(arguments.value()?.string()?),
+            Long("again") => options.again = Some(arguments.value()?.into()),
+            Long("report") => options.report = Some(arguments.value()?.into()),
+            Long("write") => options.write = Some(arguments.value()?.into()),
+            Long("if-present") => options.is_if_present = true,
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Some(wanted))
+    Ok(Some(options))
 }
 
 fn run() -> Result<u8> {
-    let Some(wanted) = wanted()? else {
+    let Some(options) = options()? else {
         print!("{HELP}");
         return Ok(0);
     };
-    let pytorch = match PyTorch::find(&wanted.python) {
-        Err(error) if wanted.is_if_present => {
+    let pytorch = match PyTorch::find(&options.python) {
+        Err(error) if options.is_if_present => {
             println!("{error:#}");
             return Ok(NO_PYTORCH);
         }
         found => found?,
     };
-    if let Some(path) = &wanted.again {
-        return again(&pytorch, path, wanted.write.as_deref());
+    if let Some(path) = &options.again {
+        return again(&pytorch, path, options.write.as_deref());
     }
-    let mut told = Told { wanted: &wanted, before: String::new(), findings: String::new() };
-    let mut text = format!("PyTorch {}, seed {}\n", pytorch.version(), wanted.seed);
+    let mut told = ResultFiles { options: &options, before: String::new(), findings: String::new() };
+    let mut text = format!("PyTorch {}, seed {}\n", pytorch.version(), options.seed);
     let mut different = 0;
-    let calls = Calls::new(wanted.seed, wanted.only.as_deref())?.take(wanted.calls);
-    let programs = Networks::new(wanted.seed).take(wanted.programs);
+    let calls = Calls::new(options.seed, options.only.as_deref())?.take(options.calls);
+    let programs = Networks::new(options.seed).take(options.programs);
     let parts: [(&str, usize, Box<dyn Iterator<Item = Call> + Send>); 2] = [
         ("calls", CALLS_OF_A_PROCESS, Box::new(calls)),
         ("programs", PROGRAMS_OF_A_PROCESS, Box::new(programs)),
     ];
     for (name, batch, calls) in parts {
         let begun = Instant::now();
-        let until = wanted.seconds.map(|seconds| begun + Duration::from_secs(seconds));
-        let jobs = Jobs { jobs: wanted.jobs, batch, until };
+        let until = options.seconds.map(|seconds| begun + Duration::from_secs(seconds));
+        let jobs = Jobs { jobs: options.jobs, batch, until };
         let finished = jobs.run(&pytorch, name, calls, |finished| told.tell(name, begun, finished))?;
         if finished.calls > 0 {
-            text += &result(name, begun, &finished, wanted.jobs);
+            text += &result(name, begun, &finished, options.jobs);
         }
         told.before.clone_from(&text);
         told.findings += &lines(&finished.report)?;
@@ -140,21 +140,21 @@ fn run() -> Result<u8> {
 }
 
 /// What the files have while the run goes on.
-struct Told<'a> {
-    wanted: &'a Options,
+struct ResultFiles<'a> {
+    options: &'a Options,
     /// The result of the parts that are complete.
     before: String,
     /// Their findings.
     findings: String,
 }
 
-impl Told<'_> {
-    fn tell(&self, name: &str, begun: Instant, finished: &Finished) -> Result<()> {
+impl ResultFiles<'_> {
+    fn tell(&self, name: &str, begun: Instant, finished: &JobsOutcome) -> Result<()> {
         eprintln!("{} {name}, {} different", finished.calls, finished.report.counts().different);
-        if let Some(path) = &self.wanted.report {
-            write_whole(path, &(self.before.clone() + &result(name, begun, finished, self.wanted.jobs)))?;
+        if let Some(path) = &self.options.report {
+            write_whole(path, &(self.before.clone() + &result(name, begun, finished, self.options.jobs)))?;
         }
-        if let Some(path) = &self.wanted.write {
+        if let Some(path) = &self.options.write {
             write_whole(path, &(self.findings.clone() + &lines(&finished.report)?))?;
         }
         Ok(())
@@ -168,7 +168,7 @@ fn write_whole(path: &Path, text: &str) -> Result<()> {
     fs::rename(&part, path).with_context(|| path.display().to_string())
 }
 
-fn result(name: &str, begun: Instant, finished: &Finished, jobs: usize) -> String {
+fn result(name: &str, begun: Instant, finished: &JobsOutcome, jobs: usize) -> String {
     let count = f64::from(u32::try_from(finished.calls).unwrap_or(u32::MAX));
     let rate = |time: Duration| count / time.as_secs_f64().max(0.001);
     let Times { ours, pytorch } = finished.times;

@@ -26,7 +26,7 @@ impl Iterator for Networks {
 }
 
 /// What is drawn for a program.
-struct Drawn<'a> {
+struct NetworkGenerator<'a> {
     random: &'a mut Random,
     /// Features of a sample.
     width: usize,
@@ -35,7 +35,7 @@ struct Drawn<'a> {
 /// A random program: a network, an optimizer, and some iterations of training.
 fn network(random: &mut Random) -> Call {
     let width = random.pick(&[8, 16, 32, 64, 96, 128, 256, 384]);
-    let mut drawn = Drawn { random, width };
+    let mut drawn = NetworkGenerator { random, width };
     let is_sequence = drawn.random.percent(50);
     let layers = drawn.layers(is_sequence);
     let forward = drawn.forward(layers.len());
@@ -73,7 +73,7 @@ fn network(random: &mut Random) -> Call {
     Call { family: PROGRAMS.to_owned(), operator: format!("program with {name}"), body: text }
 }
 
-impl Drawn<'_> {
+impl NetworkGenerator<'_> {
     fn layer(&mut self, is_sequence: bool) -> String {
         let width = self.width;
         let hidden = self.random.pick(&[4, 16, 48, 64, 200, 512, 1024]);

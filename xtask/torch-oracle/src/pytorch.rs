@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use blockyard_dry_run::{Preloaded, Prepared, Program, Torch, find_standin, prepare, run_until};
+use blockyard_dry_run::{LibraryFolder, Preloaded, Program, Torch, find_standin, prepare, run_until};
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
@@ -36,13 +36,13 @@ pub enum Values {
 pub struct PyTorch {
     python: String,
     torch: Torch,
-    prepared: Prepared,
+    prepared: LibraryFolder,
     preloaded: Preloaded,
     folder: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
-struct Written {
+struct ProgramOutput {
     lines: Vec<(String, usize, u64)>,
     events: Vec<i64>,
     error: Option<String>,
@@ -106,7 +106,7 @@ impl PyTorch {
         let Ok(text) = written else {
             bail!("PyTorch's process ended with status {}", report.status);
         };
-        let written: Written = serde_json::from_str(&text)?;
+        let written: ProgramOutput = serde_json::from_str(&text)?;
         let lines = written.lines.into_iter();
         let lines = lines.map(|(text, requests, unsure)| Line { text, requests, marked: 0, unsure });
         Ok(Run {

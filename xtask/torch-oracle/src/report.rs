@@ -100,7 +100,7 @@ pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
 
 /// The smallest call of an operator with this verdict and cause.
 #[derive(Clone, Debug)]
-struct Smallest {
+struct SmallestCall {
     call: Call,
     ours: CallRun,
     theirs: CallRun,
@@ -112,7 +112,7 @@ struct Smallest {
 pub struct OracleReport {
     families: BTreeMap<String, Counts>,
     all: Counts,
-    smallest: BTreeMap<(Verdict, String, String), Smallest>,
+    smallest: BTreeMap<(Verdict, String, String), SmallestCall>,
 }
 
 /// How large a call is for a reader: its lines, events and bytes.
@@ -163,11 +163,11 @@ impl OracleReport {
             Some(before) => {
                 before.count += 1;
                 if size < size_of(&before.call, &before.theirs) {
-                    *before = Smallest { call: call.clone(), ours, theirs, count: before.count };
+                    *before = SmallestCall { call: call.clone(), ours, theirs, count: before.count };
                 }
             }
             None => {
-                self.smallest.insert(key, Smallest { call: call.clone(), ours, theirs, count: 1 });
+                self.smallest.insert(key, SmallestCall { call: call.clone(), ours, theirs, count: 1 });
             }
         }
     }
@@ -181,9 +181,9 @@ impl OracleReport {
     /// The smallest call of each operator and cause that differs without a mark, is refused or raises here.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let wanted =
+        let options =
             |verdict: &Verdict| matches!(verdict, Verdict::Different | Verdict::Refused | Verdict::Raises);
-        let found = self.smallest.iter().filter(|((verdict, ..), _)| wanted(verdict));
+        let found = self.smallest.iter().filter(|((verdict, ..), _)| options(verdict));
         found
             .map(|(_, smallest)| Finding {
                 family: smallest.call.family.clone(),
