@@ -130,18 +130,16 @@ impl Lesson {
 
 /// Learns what is named, or lists what can be learned.
 pub(crate) fn run(workspace: &Workspace, what: Option<Lesson>, arguments: &[OsString]) -> Result<()> {
-    match what {
-        Some(what) => learn(workspace, &what.source(), arguments),
-        None => {
-            for lesson in Lesson::value_variants() {
-                let source = lesson.source();
-                println!("cargo xtask learn {} {}", lesson.name(), source.arguments);
-                println!("    writes {}, from {}", source.file, source.from);
-                println!("    input: {}", source.input);
-            }
-            Ok(())
-        }
+    if let Some(what) = what {
+        return learn(workspace, &what.source(), arguments);
     }
+    for lesson in Lesson::value_variants() {
+        let source = lesson.source();
+        println!("cargo xtask learn {} {}", lesson.name(), source.arguments);
+        println!("    writes {}, from {}", source.file, source.from);
+        println!("    input: {}", source.input);
+    }
+    Ok(())
 }
 
 fn learn(workspace: &Workspace, source: &Source, arguments: &[OsString]) -> Result<()> {

@@ -79,7 +79,7 @@ impl Jobs {
             Ok(())
         };
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(&work)).collect();
+            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
             for thread in threads {
                 thread.join().ok().context("a thread of the comparison failed")??;
             }

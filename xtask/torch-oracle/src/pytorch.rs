@@ -20,7 +20,7 @@ const RELEASE: &str = "2.11.0";
 const MODULES: [&str; 4] = ["torch", "torch.distributions", "torch.func", "torch.utils.checkpoint"];
 
 /// How long a program may take.
-const MOST_TIME: Duration = Duration::from_secs(120);
+const MOST_TIME: Duration = Duration::from_mins(2);
 
 /// What PyTorch's run knows of the values on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
