@@ -122,7 +122,7 @@ pub(crate) fn at_exception(
     if let Some(globals) = globals {
         search.globals(globals);
     }
-    for entry in exception.__traceback__().iter().flat_map(|traceback| traceback.iter()) {
+    for entry in exception.__traceback__().iter().flat_map(rustpython_vm::PyRef::iter) {
         if position::is_own(entry.frame.code.source_path().as_str()) {
             search.frame(&entry.frame, true);
         }

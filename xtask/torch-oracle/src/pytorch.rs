@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use blockyard_dry_run::{LibraryFolder, Preloaded, Program, Torch, find_standin, prepare, run_until};
+use blockyard_dry_run::{LibraryFolder, PreloadedProcess, Program, Torch, find_standin, prepare, run_until};
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ pub struct PyTorch {
     python: String,
     torch: Torch,
     prepared: LibraryFolder,
-    preloaded: Preloaded,
+    preloaded: PreloadedProcess,
     folder: PathBuf,
 }
 
@@ -67,7 +67,7 @@ impl PyTorch {
         let driver = folder.join("driver.py");
         fs::write(&driver, DRIVER)?;
         let program = program(driver, python.to_owned());
-        let preloaded = Preloaded::load(&program, &MODULES.map(str::to_owned), &torch, &prepared)?;
+        let preloaded = PreloadedProcess::load(&program, &MODULES.map(str::to_owned), &torch, &prepared)?;
         Ok(Self { python: python.to_owned(), torch, prepared, preloaded, folder })
     }
 
