@@ -230,7 +230,7 @@ impl Feature<FileSignals> {
     /// Opens a lesson, a program or a workload. Returns whether the text is one of these, even if it contains errors.
     fn open_text(self, name: &str, text: &str) -> bool {
         if text.trim_start().starts_with("---") {
-            // In the editor a file is the text to go on with, also one that is no lesson yet.
+            // In the editor a file is the text to go on with, also one that is not a lesson yet.
             if self.session.navigation().place.get_untracked() == Place::MakeLesson {
                 self.session.lessons().file_text.set(Some(text.to_owned()));
                 return true;

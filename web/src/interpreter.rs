@@ -237,7 +237,7 @@ struct RunBeside {
     generation: u32,
 }
 
-type Beside = &'static std::thread::LocalKey<RefCell<RunBeside>>;
+type SecondRun = &'static std::thread::LocalKey<RefCell<RunBeside>>;
 
 thread_local! {
     static QUESTION: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
@@ -272,7 +272,7 @@ pub(crate) fn cancel_trial() {
 }
 
 /// Ends what runs, and returns the number of the next run.
-fn begin(beside: Beside) -> u32 {
+fn begin(beside: SecondRun) -> u32 {
     beside.with_borrow_mut(|beside| {
         beside.generation += 1;
         end(&mut beside.worker);
@@ -282,7 +282,7 @@ fn begin(beside: Beside) -> u32 {
 
 /// Runs a job in a separate worker. `on_end` gets the first reply other than output, or why there is none; an earlier run is given up.
 fn run_beside(
-    beside: Beside,
+    beside: SecondRun,
     job: &ProgramJob,
     on_end: impl Fn(Result<ProgramReply, InterpreterError>) + 'static,
 ) {

@@ -420,7 +420,7 @@ fn what_was_asked(found: &Autopsy) -> String {
     let (request, memory) = (&found.request, &found.memory);
     let place =
         own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_words(line)));
-    // The parts add up to what is reserved; those that every failure is about are there also where they are nothing.
+    // The parts add up to what is reserved; those that every failure is about are listed also where they are nothing.
     let rounding = memory.allocated.saturating_sub(memory.live);
     let parts = [
         (memory.live, "were live", true),

@@ -5,7 +5,7 @@ use rustpython_vm::{AsObject, VirtualMachine};
 
 /// An opening bracket without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Unclosed {
+struct OpenBracket {
     bracket: char,
     /// The line, from 1.
     line: usize,
@@ -29,7 +29,7 @@ pub(crate) fn named(
     if line <= unclosed.line && line < source.lines().count() {
         return error;
     }
-    let Unclosed { bracket, line, column } = unclosed;
+    let OpenBracket { bracket, line, column } = unclosed;
     let text = source.lines().nth(line - 1).unwrap_or_default();
     let place = vec![
         vm.ctx.new_str(file).into(),
@@ -45,8 +45,8 @@ pub(crate) fn named(
 }
 
 /// The innermost bracket that is open at the end of the source; none where one is closed by another kind, which is another error.
-fn unclosed(source: &str) -> Option<Unclosed> {
-    let mut open: Vec<Unclosed> = Vec::new();
+fn unclosed(source: &str) -> Option<OpenBracket> {
+    let mut open: Vec<OpenBracket> = Vec::new();
     let (mut line, mut column) = (1, 0);
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
@@ -57,7 +57,7 @@ fn unclosed(source: &str) -> Option<Unclosed> {
         };
         let (piece, after) = rest.split_at_checked(length)?;
         match first {
-            '(' | '[' | '{' => open.push(Unclosed { bracket: first, line, column: column + 1 }),
+            '(' | '[' | '{' => open.push(OpenBracket { bracket: first, line, column: column + 1 }),
             ')' | ']' | '}' => {
                 let opened = open.pop()?;
                 if !["()", "[]", "{}"].contains(&format!("{}{first}", opened.bracket).as_str()) {

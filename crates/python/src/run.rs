@@ -176,7 +176,7 @@ fn run_with(
     if let Some(request) = request {
         referrers::ask(request);
     }
-    let Ended { status, traceback, cause, devices } = interpret(program, settings, &session);
+    let ProgramEnd { status, traceback, cause, devices } = interpret(program, settings, &session);
     let host = host::install(host_before);
     let marks = session.marks();
     let second_derivatives = blockyard_torch::autograd::second_derivatives();
@@ -213,14 +213,14 @@ fn finish(device: &SimulatedGpu, file: &str) -> DeviceRun {
 }
 
 /// What the interpreter knows of a program's end.
-struct Ended {
+struct ProgramEnd {
     status: i32,
     traceback: Option<String>,
     cause: Option<ProgramNote>,
     devices: Vec<DeviceRun>,
 }
 
-fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session>) -> Ended {
+fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session>) -> ProgramEnd {
     let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
     let interpreter = interpreter(stopped);
     let _watch = Watch::start(settings, stop);
@@ -241,7 +241,7 @@ fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session
         drop(scope);
         deallocation::forget();
         modules::torch::forget();
-        Ended { status, traceback, cause, devices }
+        ProgramEnd { status, traceback, cause, devices }
     })
 }
 

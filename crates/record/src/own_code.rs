@@ -108,7 +108,7 @@ pub fn own_operator(stack: &[String]) -> Option<String> {
     }
 }
 
-/// Who holds an allocation, as far as its stack tells.
+/// The holder of an allocation, as its stack says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackHolder {
     /// Code of the program or of a package that it uses, which can free it.

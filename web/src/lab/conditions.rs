@@ -77,7 +77,7 @@ impl Feature<LabSignals> {
         let own_capacity =
             || untrack(|| self.session.shown_program()).map(|result| result.run.recording.capacity());
         let typed = self.capacity.get_untracked();
-        // The device of a workload is no GPU: nothing is taken off it.
+        // The device of a workload is not a GPU: nothing is taken off it.
         let typed =
             if untrack(|| self.is_about_gpu()) { optional_gpu(&typed)? } else { optional_size(&typed)? };
         let capacity = typed.or_else(own_capacity);

@@ -22,7 +22,7 @@ pub(crate) fn present_button(session: Session) -> AnyView {
     let is_made_here = move || {
         let is_written =
             session.lessons().own_text.with(Option::is_some) && !session.lessons().is_for_class.get();
-        // A lesson beside a site's page belongs to whoever made the site.
+        // A lesson beside a site's page belongs to the author of the site.
         let is_file = session.lessons().file_text.with(Option::is_some)
             && session.files().beside.with(Option::is_none)
             && session.lessons().own_text.with(Option::is_none);

@@ -41,7 +41,7 @@ pub enum Outcome {
 
 /// What a call did on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compared {
+pub struct ComparedCall {
     /// Here.
     pub ours: CallRun,
     /// PyTorch.
@@ -57,9 +57,9 @@ pub struct Compared {
 /// The batch runs without values of the device at first, since few calls read any. A call that read one runs again with the values followed. So
 /// does a call that differs, until PyTorch repeats its own events: the thread of the backward pass may let go of a gradient only after the call
 /// has ended.
-pub fn compare_calls(pytorch: &PyTorch, name: &str, calls: &[Call], times: &mut Times) -> Vec<Compared> {
+pub fn compare_calls(pytorch: &PyTorch, name: &str, calls: &[Call], times: &mut Times) -> Vec<ComparedCall> {
     let first = both_sides(pytorch, name, calls, Values::Unknown, times);
-    let mut all: Vec<Compared> = first.into_iter().map(compared).collect();
+    let mut all: Vec<ComparedCall> = first.into_iter().map(compared).collect();
     for round in 0..=MOST_REPEATS {
         let open: Vec<usize> = (0..all.len()).filter(|index| is_open(all.get(*index), round)).collect();
         if open.is_empty() {
@@ -77,22 +77,22 @@ pub fn compare_calls(pytorch: &PyTorch, name: &str, calls: &[Call], times: &mut 
     all
 }
 
-/// Whether a call has to run again, after so many repeats.
-fn is_open(call: Option<&Compared>, repeats: usize) -> bool {
-    let is_different = |call: &Compared| call.outcome == Outcome::Compared(Verdict::Different);
+/// Whether a call has to run again, after this many repeats.
+fn is_open(call: Option<&ComparedCall>, repeats: usize) -> bool {
+    let is_different = |call: &ComparedCall| call.outcome == Outcome::Compared(Verdict::Different);
     call.is_some_and(|call| {
         (is_different(call) && !call.is_repeated) || (call.outcome == Outcome::Assumed && repeats == 0)
     })
 }
 
-fn compared((ours, theirs): (CallRun, CallRun)) -> Compared {
+fn compared((ours, theirs): (CallRun, CallRun)) -> ComparedCall {
     let outcome =
         if theirs.is_unsure { Outcome::Assumed } else { Outcome::Compared(compare(&ours, &theirs)) };
-    Compared { ours, theirs, outcome, is_repeated: false }
+    ComparedCall { ours, theirs, outcome, is_repeated: false }
 }
 
 /// What is known of a call after it ran once more.
-fn repeated(before: &Compared, mut now: Compared) -> Compared {
+fn repeated(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
     if before.outcome != Outcome::Compared(Verdict::Different) {
         return now;
     }
@@ -150,7 +150,7 @@ fn both_sides(
 mod tests {
     use super::*;
 
-    fn different(events: Vec<i64>) -> Compared {
+    fn different(events: Vec<i64>) -> ComparedCall {
         let theirs = CallRun { events, ..CallRun::default() };
         compared((CallRun { events: vec![1024, -1024], ..CallRun::default() }, theirs))
     }

@@ -19,7 +19,7 @@ mod report;
 mod run;
 mod template;
 
-pub use both::{Compared, Outcome, Times, compare_calls};
+pub use both::{ComparedCall, Outcome, Times, compare_calls};
 pub use calls::{Call, Calls, program};
 pub use jobs::{Jobs, JobsOutcome};
 pub use networks::Networks;

@@ -77,7 +77,7 @@ impl PyTorch {
         &self.torch.version
     }
 
-    /// Runs a program in a process of its own.
+    /// Runs a program in a separate process.
     ///
     /// # Errors
     ///

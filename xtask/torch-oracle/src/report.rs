@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::both::{Compared, Outcome};
+use crate::both::{ComparedCall, Outcome};
 use crate::calls::Call;
 use crate::run::{CallRun, Verdict};
 
@@ -126,7 +126,7 @@ fn words(error: &str) -> String {
     error.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
 }
 
-/// How a call differs, as far as its events tell: calls of one operator that differ alike have one cause, most often.
+/// How a call differs, as its events say: calls of one operator that differ alike have one cause, most often.
 fn cause(ours: &CallRun, theirs: &CallRun) -> String {
     if let Some(error) = ours.error.as_ref().or(theirs.error.as_ref()) {
         return words(error);
@@ -148,12 +148,12 @@ fn cause(ours: &CallRun, theirs: &CallRun) -> String {
 
 impl OracleReport {
     /// Counts a call.
-    pub fn add(&mut self, call: &Call, compared: Compared) {
+    pub fn add(&mut self, call: &Call, compared: ComparedCall) {
         let family = self.families.entry(call.family.clone()).or_default();
         for counts in [family, &mut self.all] {
             counts.add(compared.outcome);
         }
-        let Compared { ours, theirs, outcome: Outcome::Compared(verdict), .. } = compared else { return };
+        let ComparedCall { ours, theirs, outcome: Outcome::Compared(verdict), .. } = compared else { return };
         if matches!(verdict, Verdict::Equal | Verdict::Invalid) {
             return;
         }

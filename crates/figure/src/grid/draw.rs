@@ -19,7 +19,7 @@ use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step, timeline_plo
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
     let plot = timeline_plot(size);
-    // The unit of the axis stands above.
+    // The unit of the axis is at its upper end.
     Rect { y_px: 20.0, height_px: (size.height_px - 42.0).max(1.0), ..plot }
 }
 

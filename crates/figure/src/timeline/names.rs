@@ -95,7 +95,7 @@ fn draw_point(
         if is_far {
             scene.hairline(at, leader_end(at, &plate), role);
         } else {
-            // Over lines of the grid and of labels, which are no data.
+            // Over lines of the grid and of labels, which are not data.
             scene.rect(plate, Fill::solid(Role::Background), None);
         }
         let baseline = baseline(plate.center().y_px, TEXT_PX);

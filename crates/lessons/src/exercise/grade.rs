@@ -95,7 +95,7 @@ impl Exercise {
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
         if failure.is_some() {
-            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is no reason beside the error.
+            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is not listed beside the error.
             goals.retain(|goal| !goal.is_met);
         }
         let missed: Vec<&str> =

@@ -49,7 +49,7 @@ fn kernel_with(
     kernel_into(node, one_kernel(grad, saved)?, grad, saved, kernel, formula)
 }
 
-/// The same for a kernel whose result is there.
+/// The same for a kernel whose result is allocated before.
 fn kernel_into(
     node: &'static str,
     output: Tensor,

@@ -122,7 +122,7 @@ fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>) -> Result
     }
     if gradients.iter().any(|gradient| gradient.dim() != 1) {
         session()
-            .mark_estimated("layer_norm", "a weight of several dimensions over so many rows is not known");
+            .mark_estimated("layer_norm", "a weight of several dimensions over this many rows is not known");
         return Ok(());
     }
     let blocks = ((rows + 31) / 32).min(32 * 1024 / ((width + 31) / 32));
