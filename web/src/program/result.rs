@@ -16,6 +16,9 @@ use crate::run::Run;
 pub(crate) const CATEGORIES: [&str; 7] =
     ["parameters", "gradients", "optimizer", "activations", "input", "workspaces", "temporaries"];
 
+/// The category of what libraries keep to work in.
+const WORKSPACES: &str = "workspaces";
+
 /// A finished run, ready to be drawn.
 #[derive(Debug)]
 pub(crate) struct ProgramResult {
@@ -61,6 +64,12 @@ impl ProgramResult {
     pub(crate) fn category(&self, allocation: AllocationId) -> Option<usize> {
         let origin = self.origin(allocation)?;
         CATEGORIES.iter().position(|category| *category == origin.category)
+    }
+
+    /// The bytes of blocks in which libraries work, of the bytes by category.
+    pub(crate) fn workspaces(categories: &[Bytes]) -> Bytes {
+        let place = CATEGORIES.iter().position(|category| *category == WORKSPACES);
+        place.and_then(|place| categories.get(place)).copied().unwrap_or_default()
     }
 
     /// The line of the program at a step, counted from 1.
@@ -160,7 +169,7 @@ fn last_line(traceback: &str) -> u32 {
 /// The bytes of allocated blocks at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AliveBytes {
-    /// Bytes of blocks, by line of the program.
+    /// Bytes of blocks, by line of the program, without what libraries keep to work in, as in a report.
     pub(crate) lines: BTreeMap<u32, Bytes>,
     /// Requested bytes, by line of the program.
     pub(crate) requested: BTreeMap<u32, Bytes>,
@@ -178,8 +187,10 @@ impl AliveBytes {
                 continue;
             };
             // Blocks do not overlap: their sizes add up to less than 2^64.
-            let of_line = alive.lines.entry(origin.line).or_default();
-            *of_line = of_line.saturating_add(block.size);
+            if origin.category != WORKSPACES {
+                let of_line = alive.lines.entry(origin.line).or_default();
+                *of_line = of_line.saturating_add(block.size);
+            }
             let of_line = alive.requested.entry(origin.line).or_default();
             *of_line = of_line.saturating_add(block.requested);
             let category = block.allocation.and_then(|allocation| result.category(allocation));

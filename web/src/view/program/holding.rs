@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, counted};
 use leptos::prelude::*;
 
-use crate::program::{AliveBytes, CATEGORIES};
+use crate::program::{AliveBytes, CATEGORIES, ProgramResult};
 use crate::session::Session;
 use crate::view::holders::{holding_table, percent};
 use crate::view::kit::{click, flag, text};
@@ -83,6 +83,10 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         if !rest.is_empty() {
             let bytes = rest.iter().map(|(_, bytes)| *bytes).sum();
             rows.push((bytes, counted(rest.len(), "more line").into_any()));
+        }
+        let workspaces = alive.with(|alive| ProgramResult::workspaces(&alive.categories));
+        if !workspaces.is_zero() {
+            rows.push((workspaces, blockyard_lab::WORKSPACES.into_any()));
         }
         rows
     };
