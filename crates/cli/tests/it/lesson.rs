@@ -120,7 +120,7 @@ fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
     assert_eq!(called.status, 1, "{}", called.err);
     assert!(
         called.out.starts_with(
-            "so far\nmissed the program runs to its end: the program ends in line 6: AttributeError: "
+            "so far\nmissed the program runs to its end: the program ends in line 6, `batch.nothing()`: AttributeError: "
         ),
         "{}",
         called.out

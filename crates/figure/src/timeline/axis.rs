@@ -297,9 +297,9 @@ mod tests {
             (ticks.iter().map(|(_, text)| text).collect::<Vec<_>>().join(" "), ticks.unit().name())
         };
         assert_eq!(texts(Bytes::mib(13_000)), ("0 4 8 12".to_owned(), "GiB"));
-        assert_eq!(texts(Bytes::mib(1300)), ("0 0.25 0.50 0.75 1.00 1.25".to_owned(), "GiB"));
-        assert_eq!(texts(Bytes::mib(1500)), ("0 0.25 0.50 0.75 1.00 1.25".to_owned(), "GiB"));
-        assert_eq!(texts(Bytes::mib(1600)), ("0 0.5 1.0 1.5".to_owned(), "GiB"));
+        assert_eq!(texts(Bytes::mib(1300)), ("0 256 512 768 1024 1280".to_owned(), "MiB"));
+        assert_eq!(texts(Bytes::mib(1500)), ("0 256 512 768 1024 1280".to_owned(), "MiB"));
+        assert_eq!(texts(Bytes::mib(1600)), ("0 512 1024 1536".to_owned(), "MiB"));
         assert_eq!(texts(Bytes::mib(54)), ("0 16 32 48".to_owned(), "MiB"));
         for top in (3..4000_u64).map(|top| Bytes::new(top * top * top)) {
             let ticks = ByteTicks::new(top, 240.0);

@@ -117,9 +117,9 @@ fn cards_are_checked() {
         line 9, column 1: there is no workload before this to run again
         line 9, column 1: a question has "measure", perhaps with "choices", or else two or more "choice"
         line 9, column 1: a question has no "question"
-        line 9, column 1: 0 of the choices are right, and one has to be: the allocator says 0 B
+        line 12, column 1: 0 of the choices are right, and one has to be: the allocator says 0 B
         line 12, column 1: expected a size such as "3 MiB", found "some"
-        line 9, column 1: 2 of the choices are right, and one has to be: the allocator says reserved stays at 0 B; cached stays at 0 B
+        line 11, column 1: 2 of the choices are right, and one has to be: the allocator says reserved stays at 0 B; cached stays at 0 B
         line 11, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "reserved"
         line 9, column 1: an exercise has a block "exercise" and a block "start" or "python start"
         line 9, column 1: an exercise has no "goal"
@@ -152,7 +152,7 @@ fn an_author_hears_of_all_errors_at_once() {
         (9, 61) line 9, column 61: expected "before", "at \"a label\"", "on \"a 
         (11, 1) line 11, column 1: a table is not a form of a lesson: paragraphs
         (13, 7) line 13, column 7: the text says "the number of out-of-memory er
-        (17, 1) line 17, column 1: 0 of the choices are right, and one has to be
+        (19, 1) line 19, column 1: 0 of the choices are right, and one has to be
         (22, 8) line 22, column 8: this "**" is never closed
         (25, 1) line 25, column 1: expected a condition such as "peak reserved a
         (26, 8) line 26, column 8: there is no quantity "nothing": known are req

@@ -388,9 +388,9 @@ for _name in ("random", "streams", "graphs", "nvtx"):
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)
-    if name in torch._TYPE_NAMES:
-        globals().update(torch._types_of_tensors("cuda", "torch.cuda"))
-        return globals()[name]
-    from torch import _names
+    from torch import _names, _types
 
+    if name in _types._TYPE_NAMES:
+        globals().update(_types._types_of_tensors("cuda", "torch.cuda"))
+        return globals()[name]
     _names.refuse("torch.cuda", name)
