@@ -9,7 +9,7 @@ if ("serviceWorker" in navigator && !new URLSearchParams(location.search).has("o
   serviceWorker.ready.then(() => say("ready"));
   // What is shown comes first, and what the reader does at once.
   const register = () => serviceWorker.register("./service-worker.js").catch(() => say(""));
-  const rest = () => setTimeout(register, 2500);
+  const rest = () => setTimeout(register, 4000);
   if (document.readyState === "complete") rest();
   else addEventListener("load", rest);
 }

@@ -114,7 +114,10 @@ fn a_device_is_a_gpu_or_its_size_and_the_context_is_taken_off() -> Result<()> {
         )?;
         page.fill(&id("lab-capacity"), "B9000")?;
         page.click(&id("lab-ask"))?;
-        page.wait_text(&id("lab-error"), "B9000 is neither a size, as 24 GiB, nor a GPU")?;
+        page.wait_text(
+            "[data-testid=lab-error]:not([hidden])",
+            "B9000 is neither a size, as 24 GiB, nor a GPU",
+        )?;
         page.check_accessible()
     })
 }

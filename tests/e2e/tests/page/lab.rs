@@ -257,7 +257,7 @@ fn a_setting_of_the_verdict_shows_its_answer_and_sizes_are_typed_as_the_page_pri
         page.click(&id("verdict-setting"))?;
         page.wait_for(&id("lab-deltas"))?;
         page.wait_until(
-            "(top => top >= 0 && top < innerHeight)(document.querySelector('[data-testid=lab-what-if]').getBoundingClientRect().top)",
+            "(box => box.top >= 0 && box.bottom < innerHeight)(document.querySelector('[data-testid=lab-deltas]').getBoundingClientRect())",
         )?;
         // A run that ends earlier saves nothing.
         page.click(&id("try-roundup_power2_divisions:4"))?;

@@ -85,7 +85,7 @@ fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
         page.execute("document.querySelector('[data-testid=map]').focus()", &[])?;
         page.press(Key::Home)?;
         page.press(Key::Enter)?;
-        page.wait_text(&id("block-origin"), "in line 3 by empty (forward), as input")?;
+        page.wait_text(&id("block-origin"), "in line 3 by empty (forward). Category: input.")?;
         page.wait_text(&id("block-alive"), "Alive because of: a.")?;
         // The requests of a line lead to their steps.
         page.click("[data-testid='line-requests'] summary")?;

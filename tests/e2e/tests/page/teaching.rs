@@ -280,6 +280,10 @@ fn a_lesson_file_is_opened_to_be_edited() -> Result<()> {
             files.items.add(new File([text], 'mine.md'));
             input.files = files.files;
             input.dispatchEvent(new Event('change', { bubbles: true }));";
+        let draft = "const field = document.querySelector('[data-testid=lesson-text]');
+            field.value = field.value.replace('title: My lesson', 'title: My draft');
+            field.dispatchEvent(new Event('input', { bubbles: true }));";
+        page.execute(draft, &[])?;
         page.execute(open, &[json!(file)])?;
         let holds = |words: &str| {
             page.wait_until(&format!(
@@ -293,7 +297,7 @@ fn a_lesson_file_is_opened_to_be_edited() -> Result<()> {
         page.click("[data-testid=lesson-notes] summary")?;
         page.wait_text(&id("lesson-notes"), "Line 9")?;
         page.click(&id("bring-back"))?;
-        holds("title: My lesson")?;
+        holds("title: My draft")?;
         // From the page for teachers, a file is played, and can be edited.
         page.goto("/#teachers")?;
         page.wait_for(&id("teachers"))?;
