@@ -133,16 +133,23 @@ fn firefox(workspace: &Workspace) -> Result<StageOutcome> {
     Ok(StageOutcome::Passed)
 }
 
-/// Four recorded programs by a dry run, where there is a PyTorch of the release that they were recorded with.
-fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
+/// The Python that has PyTorch of the release of the recordings, or why the stage is skipped.
+fn python_with_pytorch(workspace: &Workspace) -> Result<String, StageOutcome> {
     const IS_RECORDED: &str =
         "from importlib.metadata import version; raise SystemExit(not version('torch').startswith('2.11.0'))";
     let python = std::env::var("BLOCKYARD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    if !workspace::succeeds(workspace.program(&python).args(["-c", IS_RECORDED])) {
-        return Ok(StageOutcome::Skipped(format!(
-            "{python} has no PyTorch 2.11.0; BLOCKYARD_PYTHON names one that has"
-        )));
+    if workspace::succeeds(workspace.program(&python).args(["-c", IS_RECORDED])) {
+        return Ok(python);
     }
+    Err(StageOutcome::Skipped(format!("{python} has no PyTorch 2.11.0; BLOCKYARD_PYTHON names one that has")))
+}
+
+/// Four recorded programs by a dry run, where there is a PyTorch of the release that they were recorded with.
+fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
+    let python = match python_with_pytorch(workspace) {
+        Ok(python) => python,
+        Err(skipped) => return Ok(skipped),
+    };
     let programs = ["moe_hash", "converge", "guards", "distributions"];
     let files = programs.map(|name| format!("tests/fixtures/values/{name}.json.gz"));
     dry_run_truth(workspace, ["--python".to_owned(), python].into_iter().chain(files))?;
@@ -153,7 +160,10 @@ fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
 fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
     /// The exit status where Python has no PyTorch for CUDA.
     const NO_PYTORCH: i32 = 3;
-    let python = std::env::var("BLOCKYARD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = match python_with_pytorch(workspace) {
+        Ok(python) => python,
+        Err(skipped) => return Ok(skipped),
+    };
     workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
     let mut cargo = workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]);
     cargo.args(["--if-present", "--calls", "4000", "--programs", "20", "--python", &python]);
