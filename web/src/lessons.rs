@@ -118,7 +118,7 @@ impl LessonSignals {
 }
 
 /// No lesson has as many cards: the last one is shown.
-const LAST_CARD: usize = 999;
+pub(crate) const LAST_CARD: usize = 999;
 
 /// Steps a second while a card plays.
 const CARD_SPEED: f32 = 0.9;

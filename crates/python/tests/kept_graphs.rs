@@ -8,7 +8,7 @@ mod support;
 use blockyard_python::ProgramNote;
 use support::run;
 
-/// The cause that a program is told, after it ran out of memory.
+/// The note about the cause, after a program ran out of memory.
 fn cause(source: &str) -> Option<ProgramNote> {
     let (_, finished) = run(source);
     assert!(finished.traceback.expect("it fails").contains("OutOfMemoryError"));

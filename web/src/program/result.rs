@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_lab::Simulation;
+use blockyard_lessons::failing_line;
 use blockyard_program::{AllocationOrigin, ProgramRun};
 use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState, StepOutcome};
 use blockyard_workload::Workload;
@@ -159,11 +160,7 @@ fn is_out_of_memory(traceback: &str) -> bool {
 
 /// The innermost line of the program in a traceback; 0 where there is none.
 fn last_line(traceback: &str) -> u32 {
-    let mut lines =
-        traceback.lines().filter_map(|line| line.trim().strip_prefix("File \"program.py\", line "));
-    let digits =
-        lines.next_back().map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    failing_line(traceback).unwrap_or(0)
 }
 
 /// The bytes of allocated blocks at one moment.

@@ -33,7 +33,7 @@ pub struct JobsOutcome {
     pub times: Times,
 }
 
-/// How often what was compared so far is told.
+/// The time between two reports of what is compared so far.
 const TOLD: Duration = Duration::from_secs(10);
 
 impl Jobs {

@@ -1,4 +1,4 @@
-//! What an author is told of an exercise: that it is solved before it begins, or by no line at all.
+//! Notes for the author of an exercise that is solved before the reader begins, or without any line of the reader.
 
 use std::collections::BTreeSet;
 

@@ -209,7 +209,7 @@ def _shown(array, comma=", "):
     if is_cut:
         values = values[:3] + values[-3:]
     if array.dtype.kind == "f":
-        # As many digits behind the point as the longest needs, and room for them everywhere.
+        # As many digits after the point as the longest needs, and room for them everywhere.
         texts = [
             repr(v)
             if getattr(v, "is_unknown", False)

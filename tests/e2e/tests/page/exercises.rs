@@ -94,7 +94,7 @@ fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
     })
 }
 
-/// A solution travels in a link: whoever opens it sees the lines, runs and grades them, and keeps lines of their own.
+/// A solution travels in a link: a person who opens the link sees, runs and grades the lines, and keeps their own lines.
 #[test]
 fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
     drive_at("/#lesson=nvidia-smi&card=8", Window::default(), GpuChoice::None, |page| {

@@ -3,16 +3,17 @@
 use blockyard_lessons::{exception, failing_line, with_code};
 use leptos::prelude::*;
 
+use crate::lessons::LAST_CARD;
 use crate::messages::sentence;
 use crate::navigation::Place;
-use crate::program::ProgramResult;
+use crate::program::{ProgramEnd, ProgramResult};
 use crate::session::Session;
 use crate::view::kit::{button, click};
 use crate::view::program::output::last_run;
 use crate::view::prose;
 
 /// The lesson whose exercise is a list that keeps tensors, and its last card.
-const LESSON: (&str, usize) = ("oom-message", 999);
+const LESSON: (&str, usize) = ("oom-message", LAST_CARD);
 
 pub(super) fn ended(session: Session) -> AnyView {
     let content = move || {
@@ -28,7 +29,7 @@ pub(super) fn ended(session: Session) -> AnyView {
             view! { <p data-testid="cause">{prose::inlines(session, &with_code(&format!("{place}{}", sentence(&cause.text))))}" "{lesson}</p> }
         });
         // Bytes have no part in an error that is not about memory.
-        let is_memory = error.contains("OutOfMemoryError");
+        let is_memory = matches!(result.end(), ProgramEnd::OutOfMemory(_));
         let estimate = line.filter(|_| is_memory).and_then(|line| estimate(&result, line));
         let estimate =
             estimate.map(|words| view! { <p class="estimated"><strong>"Estimated. "</strong>{words}</p> });

@@ -53,7 +53,7 @@ impl TextField {
         self.move_caret(self.byte_under(place, row.as_ref()), event.shift_key());
     }
 
-    /// Keeps the browser from a selection of its own where the selection is made here. Such a stroke begins on a colored line, and the
+    /// Keeps the browser from making another selection where the selection is made here. Such a stroke begins on a colored line, and the
     /// browser would take the focus from the field and end the stroke with the field's selection empty: the line is replaced while the
     /// text scrolls, so that no click follows which would put things right.
     pub(super) fn mouse_pressed(self, event: &ev::MouseEvent) {
