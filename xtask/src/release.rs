@@ -238,6 +238,26 @@ mod tests {
     }
 
     #[test]
+    fn each_package_has_the_licenses() {
+        let workspace = Workspace::find();
+        let read = |path: &str| fs::read_to_string(workspace.root().join(path)).unwrap_or_default();
+        let folders = fs::read_dir(workspace.root().join("crates")).unwrap();
+        let names = folders.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        // The wheel is a package of Python's registry; its manifest for cargo is not published.
+        let is_published = |name: &String| {
+            name == "wheel" || read(&format!("crates/{name}/Cargo.toml")).contains("publish = true")
+        };
+        let published: Vec<String> = names.filter(is_published).collect();
+        assert_eq!(published.len(), 9, "{published:?}");
+        for name in published {
+            for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
+                let own = read(&format!("crates/{name}/{license}"));
+                assert!(!own.is_empty() && own == read(license), "{name} has no {license}");
+            }
+        }
+    }
+
+    #[test]
     fn a_draft_comes_before_earlier_versions_and_is_no_release() {
         let drafted = with_draft(LOG, "0.2.0", "2027-01-02", "cli: faster\nlab: right").unwrap();
         let place = |text: &str| drafted.find(text).unwrap();

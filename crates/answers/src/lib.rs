@@ -13,11 +13,11 @@
 //! # Example
 //!
 //! ```
-//! use blockyard_answers::{Answer, Line};
+//! use blockyard_answers::{Answer, QuestionLine};
 //!
 //! let printed = r#"{"version": 2, "file": "run.jsonl", "run": "run", "question": "leaks", "steps": "markers",
 //!     "boundaries": [10, 20], "live": [512, 1024], "growing": [], "notes": []}"#;
-//! let Line::Answer(line) = serde_json::from_str(printed)? else { panic!("no answer") };
+//! let QuestionLine::Answer(line) = serde_json::from_str(printed)? else { panic!("no answer") };
 //! let Answer::Leaks(leaks) = line.answer else { panic!("another question") };
 //! assert_eq!(leaks.live, [512, 1024]);
 //! # Ok::<(), serde_json::Error>(())
@@ -74,7 +74,7 @@ pub use guard::{
 };
 pub use leaks::{GrowingSite, LeaksAnswer, StepSource};
 pub use limit::{LimitAnswer, LimitKind, LimitOrigin};
-pub use line::{Answer, AnswerLine, ErrorLine, Line, QUESTIONS_VERSION};
+pub use line::{Answer, AnswerLine, ErrorLine, QUESTIONS_VERSION, QuestionLine};
 pub use outcome::{
     ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SearchAnswer, SettingOutcome,
     SettingResult, WhatIfAnswer,

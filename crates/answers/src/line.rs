@@ -16,7 +16,7 @@ pub const QUESTIONS_VERSION: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-pub enum Line {
+pub enum QuestionLine {
     /// The answer about one run.
     Answer(Box<AnswerLine>),
     /// Why one file has no answer.

@@ -4,8 +4,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    DRY_RUN_VERSION, DryRunAnswer, FIT_VERSION, FitAnswer, GUARD_VERSION, GuardAnswer, Line,
-    QUESTIONS_VERSION, SNAPSHOT_VERSION, SnapshotLine,
+    DRY_RUN_VERSION, DryRunAnswer, FIT_VERSION, FitAnswer, GUARD_VERSION, GuardAnswer, QUESTIONS_VERSION,
+    QuestionLine, SNAPSHOT_VERSION, SnapshotLine,
 };
 
 /// A document that [`read`] reads.
@@ -66,12 +66,12 @@ pub enum ReadError {
 /// # Example
 ///
 /// ```
-/// use blockyard_answers::{Answer, Line, read};
+/// use blockyard_answers::{Answer, QuestionLine, read};
 ///
 /// // Version 1 had no limit in answers of what-if.
 /// let printed = r#"{"version": 1, "file": "run.jsonl", "run": "run", "question": "what-if", "requests": 2, "baseline":
 ///     {"conf": "", "capacity": 1024, "limit": null, "error": "no such setting"}, "settings": [], "notes": []}"#;
-/// let Line::Answer(line) = read(printed)? else { panic!("no answer") };
+/// let QuestionLine::Answer(line) = read(printed)? else { panic!("no answer") };
 /// let Answer::WhatIf(answer) = line.answer else { panic!("another question") };
 /// assert_eq!((line.version, answer.limit), (2, None));
 /// # Ok::<(), blockyard_answers::ReadError>(())
@@ -91,7 +91,7 @@ pub fn read<T: Document>(text: &str) -> Result<T, ReadError> {
     serde_json::from_value(value).map_err(|error| ReadError::OtherForm { document, error })
 }
 
-impl Document for Line {
+impl Document for QuestionLine {
     const VERSION: u32 = QUESTIONS_VERSION;
     const NAME: &'static str = "an answer to a question about a run";
 

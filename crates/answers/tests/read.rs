@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, FIT_VERSION, FitAnswer, FitBy, FitReplay, FitResult, Line, QUESTIONS_VERSION, SNAPSHOT_VERSION,
-    SettingResult, SnapshotLine, VerifyLine,
+    Answer, FIT_VERSION, FitAnswer, FitBy, FitReplay, FitResult, QUESTIONS_VERSION, QuestionLine,
+    SNAPSHOT_VERSION, SettingResult, SnapshotLine, VerifyLine,
 };
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn each_recorded_answer_is_read_and_written_again_as_it_was() {
         let written = match name.split('-').next().unwrap() {
             "snapshot" => serde_json::to_value(serde_json::from_str::<SnapshotLine>(&line).unwrap()),
             "verify" => serde_json::to_value(serde_json::from_str::<VerifyLine>(&line).unwrap()),
-            _ => serde_json::to_value(serde_json::from_str::<Line>(&line).unwrap()),
+            _ => serde_json::to_value(serde_json::from_str::<QuestionLine>(&line).unwrap()),
         };
         assert_eq!(written.unwrap(), with_added(value), "{name}");
     }
@@ -78,7 +78,7 @@ fn the_recorded_answers_have_every_question_and_both_results_of_a_setting() {
         assert!(has(part), "{part}");
     }
     let wrong = recorded.iter().find(|(name, _)| name == "what-if-wrong").unwrap();
-    let Line::Answer(line) = serde_json::from_str(&wrong.1).unwrap() else { panic!("no answer") };
+    let QuestionLine::Answer(line) = serde_json::from_str(&wrong.1).unwrap() else { panic!("no answer") };
     let Answer::WhatIf(answer) = line.answer else { panic!("another question") };
     assert!(matches!(answer.baseline.result, SettingResult::Replayed(_)));
     assert!(answer.settings.iter().all(|row| matches!(row.outcome.result, SettingResult::Failed { .. })));
@@ -88,7 +88,7 @@ fn the_recorded_answers_have_every_question_and_both_results_of_a_setting() {
 fn a_field_that_a_reader_does_not_know_is_passed_over() {
     let line = r#"{"version": 2, "run": "run", "question": "bound", "requests": 1, "limit": null, "lower_bound": 512,
         "request": 1, "layout_peak": 512, "peak_reserved": null, "ooms": null, "ooms_at_high": null, "notes": [], "added": 7}"#;
-    let Line::Answer(line) = serde_json::from_str(line).unwrap() else { panic!("no answer") };
+    let QuestionLine::Answer(line) = serde_json::from_str(line).unwrap() else { panic!("no answer") };
     assert_eq!(line.file, None);
     let Answer::Bound(bound) = line.answer else { panic!("another question") };
     assert_eq!(bound.lower_bound, 512);

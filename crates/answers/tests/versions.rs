@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, DryRunAnswer, FitAnswer, GuardAnswer, LimitKind, LimitOrigin, Line, ReadError, SettingOutcome,
-    SettingResult, SnapshotLine, read,
+    Answer, DryRunAnswer, FitAnswer, GuardAnswer, LimitKind, LimitOrigin, QuestionLine, ReadError,
+    SettingOutcome, SettingResult, SnapshotLine, read,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ fn text(path: &str) -> String {
 /// The answer of version 1, and the answer of version 2 to the same question.
 fn both(name: &str) -> [Answer; 2] {
     [format!("version-1/{name}.jsonl"), format!("{name}.jsonl")].map(|path| {
-        let Line::Answer(line) = read(&text(&path)).unwrap_or_else(|error| panic!("{path}: {error}")) else {
+        let QuestionLine::Answer(line) = read(&text(&path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        else {
             panic!("{path} is not an answer")
         };
         line.answer
@@ -42,11 +43,11 @@ fn both_versions_of_each_answer_are_read() {
         let (old, new) = (text(&format!("version-1/{name}")), text(&name));
         let raw = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!((&raw(&old)["version"], &raw(&new)["version"]), (&json!(1), &json!(2)), "{name}");
-        let [old, new] = [old, new].map(|text| match read::<Line>(&text).unwrap() {
-            Line::Answer(line) => {
+        let [old, new] = [old, new].map(|text| match read::<QuestionLine>(&text).unwrap() {
+            QuestionLine::Answer(line) => {
                 (line.version, line.run, serde_json::to_value(&line.answer).unwrap()["question"].clone())
             }
-            Line::Error(line) => (line.version, line.file, json!(line.error)),
+            QuestionLine::Error(line) => (line.version, line.file, json!(line.error)),
         });
         assert_eq!(old, new, "{name}");
         questions.push(new.2.to_string());
@@ -61,7 +62,7 @@ fn both_versions_of_each_answer_are_read() {
 fn a_document_of_the_newest_version_is_read_as_it_is() {
     for name in ["what-if", "what-if-wrong", "autopsy", "search", "leaks", "verdict", "no-answer"] {
         let text = text(&format!("{name}.jsonl"));
-        assert_eq!(read::<Line>(&text).unwrap(), serde_json::from_str(&text).unwrap(), "{name}");
+        assert_eq!(read::<QuestionLine>(&text).unwrap(), serde_json::from_str(&text).unwrap(), "{name}");
     }
 }
 
@@ -102,7 +103,7 @@ fn the_limit_of_version_1_has_the_names_of_version_2() {
     ] {
         let mut value: Value = serde_json::from_str(&text("version-1/autopsy.jsonl")).unwrap();
         value["limit"]["source"] = json!(source);
-        let Line::Answer(line) = read(&value.to_string()).unwrap() else { panic!("no answer") };
+        let QuestionLine::Answer(line) = read(&value.to_string()).unwrap() else { panic!("no answer") };
         let Answer::Autopsy(autopsy) = line.answer else { panic!("another question") };
         assert_eq!(autopsy.limit.map(|limit| (limit.source, limit.by)), Some((origin, kind)), "{source}");
     }
@@ -122,7 +123,7 @@ fn other_answers_of_version_1_lack_single_fields() {
 
 #[test]
 fn a_version_that_is_not_known_is_an_error_in_words() {
-    let error = |text: &str| read::<Line>(text).unwrap_err().to_string();
+    let error = |text: &str| read::<QuestionLine>(text).unwrap_err().to_string();
     assert_eq!(
         error(r#"{"version": 3, "question": "leaks"}"#),
         "the text has version 3 of an answer to a question about a run, and this Blockyard reads versions 1 to 2: a newer Blockyard reads the text"

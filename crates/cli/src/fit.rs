@@ -29,7 +29,7 @@ use self::cache::{RunCache, file_of};
 pub(crate) use self::options::FitOptions;
 use self::options::Question;
 use self::run_queue::{Answers, RunQueue, each};
-use self::runs::{RunEnd, Runs, Terms};
+use self::runs::{RunConditions, RunEnd, Runs};
 use self::vary::Vary;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
@@ -59,9 +59,9 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
             bail!("--limit {limit} is not between 1 byte and the {} of {}", gpu.total_memory, gpu.name);
         }
     }
-    let terms: Vec<Terms> = gpus
+    let terms: Vec<RunConditions> = gpus
         .into_iter()
-        .map(|gpu| Terms {
+        .map(|gpu| RunConditions {
             gpu,
             limit: options.limit,
             conf: options.conf.clone(),
@@ -112,8 +112,8 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The largest value that fits.
-fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Reply> {
-    let ask = |terms: &Terms, _before: &Answers<LargestOnGpu>| answer(runs, terms, vary);
+fn largest(runs: &Runs<'_>, terms: &[RunConditions], vary: &Vary) -> anyhow::Result<Reply> {
+    let ask = |terms: &RunConditions, _before: &Answers<LargestOnGpu>| answer(runs, terms, vary);
     let answers = each(terms, runs.queue.most(), ask, LargestOnGpu::is_ended);
     let mut text = String::new();
     for answer in &answers {

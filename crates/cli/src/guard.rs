@@ -32,7 +32,7 @@ struct GuardedRun {
 }
 
 pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
-    let place = Place::of(options)?;
+    let place = GuardPaths::of(options)?;
     let mut file = place.read(options)?;
     let entries = entries(options, &place, &file)?;
     let python = absolute_command(&dry_run::python(options.python.as_deref()));
@@ -72,13 +72,13 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The file, and the folder that its programs are in.
-struct Place {
+struct GuardPaths {
     file: PathBuf,
     /// Absolute, without links.
     folder: PathBuf,
 }
 
-impl Place {
+impl GuardPaths {
     fn of(options: &GuardOptions) -> anyhow::Result<Self> {
         let file = options.file.clone();
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -117,7 +117,11 @@ impl Place {
 }
 
 /// The entries of the question. Options replace values of the file.
-fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::Result<Vec<ProgramEntry>> {
+fn entries(
+    options: &GuardOptions,
+    place: &GuardPaths,
+    file: &GuardFile,
+) -> anyhow::Result<Vec<ProgramEntry>> {
     let mut entries = match &options.program {
         None => file.entries().to_vec(),
         Some(program) => {
@@ -157,7 +161,12 @@ fn update(file: &mut GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
+fn print(
+    options: &GuardOptions,
+    place: &GuardPaths,
+    file: &GuardFile,
+    held: &[GuardedRun],
+) -> anyhow::Result<()> {
     let mut out = output::stdout();
     let name = place.file.display();
     for GuardedRun { entry, run, found, .. } in held {

@@ -7,7 +7,7 @@ use blockyard_answers::{
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
-use crate::{ChildPeak, Fit, Place, RankReport, Ranks, RanksReport, ReplayedOrders, Report, Step};
+use crate::{ChildPeak, Fit, ProgramLine, RankReport, Ranks, RanksReport, ReplayedOrders, Report, Step};
 
 impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
@@ -104,7 +104,7 @@ fn holder(what: &str, bytes: Bytes) -> DryRunHolder {
     DryRunHolder { what: what.to_owned(), bytes: bytes.get() }
 }
 
-fn place(place: &Place) -> DryRunPlace {
+fn place(place: &ProgramLine) -> DryRunPlace {
     DryRunPlace { file: place.file.clone(), line: place.line }
 }
 

@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 /// A line of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Place {
+pub struct ProgramLine {
     /// The file, as Python names it.
     pub file: String,
     /// Counted from 1.
     pub line: u32,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ProgramLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }

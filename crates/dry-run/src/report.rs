@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Records;
-use crate::{ChildPeak, Note, OutsideAllocation, Place, PrintedLine, ReplayedOrders, Step};
+use crate::{ChildPeak, Note, OutsideAllocation, PrintedLine, ProgramLine, ReplayedOrders, Step};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Crossing {
     /// The number of bytes.
     pub total: Bytes,
     /// The line, where it is known.
-    pub at: Option<Place>,
+    pub at: Option<ProgramLine>,
 }
 
 /// The request that ran out of memory and ended the process.
@@ -50,7 +50,7 @@ pub struct FailedRequest {
     /// The bytes that the allocator wanted for the request.
     pub bytes: Bytes,
     /// The line of the program, where it is known.
-    pub at: Option<Place>,
+    pub at: Option<ProgramLine>,
     /// Whether a thread without a line of the program asked, as the threads of backward do; `at` is then the line of the main thread.
     pub is_below: bool,
 }
@@ -63,7 +63,7 @@ pub struct Fit {
     /// Whether the program fits; none if the run ended before the answer was known.
     pub is_fitting: Option<bool>,
     /// The line at which the program exceeds the GPU, if the program does not fit and the line is known.
-    pub at: Option<Place>,
+    pub at: Option<ProgramLine>,
 }
 
 /// The memory that a run took.
@@ -74,7 +74,7 @@ pub struct Report {
     /// The name of the exception that ended the program, or of the signal.
     pub error: Option<String>,
     /// The line of the program that raised the exception.
-    pub error_at: Option<Place>,
+    pub error_at: Option<ProgramLine>,
     /// The bytes by device; empty if the program used no device. If the process ended before its memory was counted, the bytes are those of its steps.
     pub devices: Vec<DeviceReport>,
     /// Whether the process ended before the statistics were written.
@@ -113,7 +113,7 @@ pub struct Report {
 #[derive(Debug, Default, Deserialize)]
 struct RunnerReport {
     error: Option<String>,
-    error_at: Option<Place>,
+    error_at: Option<ProgramLine>,
     /// The program's exit status, if the program had ended when its memory was counted.
     ended_with: Option<i32>,
     #[serde(default)]

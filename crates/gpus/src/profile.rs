@@ -33,7 +33,7 @@ impl GpuProfile {
         is_proved: true,
     };
 
-    /// All profiles; the first one is proved.
+    /// All profiles, those with more memory first; the first one is proved.
     pub const ALL: [Self; 7] = [
         Self::H200,
         // The bytes are what `cudaGetDeviceProperties` was reported to say in public.
@@ -65,6 +65,15 @@ impl GpuProfile {
             is_proved: false,
         },
         Self {
+            name: "NVIDIA GeForce RTX 4090",
+            id: "rtx4090",
+            total_memory: Bytes::new(25_386_352_640),
+            multiprocessors: 128,
+            threads_per_multiprocessor: 1536,
+            capability: (8, 9),
+            is_proved: false,
+        },
+        Self {
             name: "NVIDIA L4",
             id: "l4",
             total_memory: Bytes::new(23_664_656_384),
@@ -80,15 +89,6 @@ impl GpuProfile {
             multiprocessors: 40,
             threads_per_multiprocessor: 1024,
             capability: (7, 5),
-            is_proved: false,
-        },
-        Self {
-            name: "NVIDIA GeForce RTX 4090",
-            id: "rtx4090",
-            total_memory: Bytes::new(25_386_352_640),
-            multiprocessors: 128,
-            threads_per_multiprocessor: 1536,
-            capability: (8, 9),
             is_proved: false,
         },
     ];
@@ -130,6 +130,11 @@ impl GpuProfile {
 #[cfg(test)]
 mod tests {
     use super::GpuProfile;
+
+    #[test]
+    fn all_profiles_are_ordered_by_memory() {
+        assert!(GpuProfile::ALL.is_sorted_by(|one, next| one.total_memory > next.total_memory));
+    }
 
     #[test]
     fn a_gpu_is_found_by_what_people_call_it() {

@@ -17,9 +17,7 @@ pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
 /// The ids and the names of the known GPUs, each with all its memory, the smallest first.
 #[must_use]
 pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
-    let mut all: Vec<_> = GpuProfile::ALL.iter().map(|gpu| (gpu.id, gpu.name, gpu.total_memory)).collect();
-    all.sort_by_key(|(.., total)| *total);
-    all
+    GpuProfile::ALL.iter().rev().map(|gpu| (gpu.id, gpu.name, gpu.total_memory)).collect()
 }
 
 /// A device in words, by what it has for PyTorch: `Tesla T4 (14.01 GiB for PyTorch)`, `a device of 24 GiB (23.27 GiB for PyTorch)`. Where the whole

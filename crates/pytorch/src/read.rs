@@ -85,7 +85,7 @@ impl RecordedRun {
             if !line.trim_start().starts_with('{') {
                 return Err(ReadError::Line { line: number, error: LineError::NotAnObject });
             }
-            let parsed: Line = serde_json::from_str(line)
+            let parsed: AnyLine = serde_json::from_str(line)
                 .map_err(|error| ReadError::Line { line: number, error: explain(&error) })?;
             if parsed.meta.is_none() && !has_meta {
                 return Err(ReadError::OtherKind("another kind of JSON"));
@@ -102,7 +102,7 @@ impl RecordedRun {
         Ok(run)
     }
 
-    fn add(&mut self, mut line: Line, number: usize) -> Result<(), ReadError> {
+    fn add(&mut self, mut line: AnyLine, number: usize) -> Result<(), ReadError> {
         if let Some(meta) = line.meta.take() {
             self.meta = meta.into();
         }
@@ -163,7 +163,7 @@ fn explain(error: &serde_json::Error) -> LineError {
 
 /// Any line; which members it has says which kind it is.
 #[derive(Deserialize)]
-struct Line {
+struct AnyLine {
     meta: Option<MetaLine>,
     op: Option<String>,
     id: Option<u64>,
@@ -182,7 +182,7 @@ struct Line {
     checkpoints: Option<Vec<(String, usize, StatMap)>>,
 }
 
-impl Line {
+impl AnyLine {
     fn operation(self, line: usize) -> Result<RecordedOperation, ReadError> {
         let missing = |member| ReadError::Line { line, error: LineError::NoMember(member) };
         let id = self.id.ok_or_else(|| missing("id"));

@@ -12,7 +12,7 @@ use rangemap::RangeMap;
 use rustc_hash::FxHashMap;
 
 use crate::before::{BlockBefore, MemoryBefore, Region, SegmentBefore, add_range};
-use crate::sizes::{BlockOrigin, Place, Rules, Size, shown_sizes};
+use crate::sizes::{BlockOrigin, BlockRoom, Rules, Size, shown_sizes};
 
 /// The memory before the first entry, and the sizes that are known.
 pub(crate) struct Beginning {
@@ -191,7 +191,7 @@ fn sizes_before(before: &MemoryBefore, rules: &Rules) -> BTreeMap<u64, Size> {
             } else {
                 let is_whole = addr == start && room == end.saturating_sub(start) && !is_expandable;
                 let leaves_units = is_expandable || pool == PoolKind::Small;
-                rules.size_before(old.requested, Place { room, is_whole, leaves_units })
+                rules.size_before(old.requested, BlockRoom { room, is_whole, leaves_units })
             };
             sizes.insert(addr, size);
         }

@@ -79,8 +79,8 @@ impl Rules {
 
     /// The size of a block from before the trace, as far as a drawing needs it: [`size_before`], and more where requests may be rounded to
     /// parts of a power of two.
-    pub(crate) fn size_before(&self, requested: Bytes, place: Place) -> Size {
-        let Place { room, .. } = place;
+    pub(crate) fn size_before(&self, requested: Bytes, place: BlockRoom) -> Size {
+        let BlockRoom { room, .. } = place;
         let least = self.least(requested, room);
         if self.has_block_sizes {
             return Size { size: least, extra: 0 };
@@ -96,14 +96,14 @@ impl Rules {
         Size { size: ruled.size, extra: extra.saturating_sub(extra % UNIT) }
     }
 
-    fn is_unsplit(&self, least: u64, place: Place) -> bool {
+    fn is_unsplit(&self, least: u64, place: BlockRoom) -> bool {
         !place.leaves_units && self.max_split.is_some_and(|most| least >= most)
     }
 }
 
 /// Where a block from before the trace is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct BlockRoom {
     /// The bytes from its address to the next block in use, or to the end of the memory.
     pub(crate) room: u64,
     /// Whether these are all bytes of the segment.
@@ -117,8 +117,8 @@ pub(crate) struct Place {
 /// Blocks of at least `max_split` bytes are not split: such a block has all of its segment, or was split off under other settings. A
 /// remainder of at most 1 MiB is not split off in the large pool, and a free block of that pool is always larger: so a smaller gap
 /// belongs to the block, and before a larger one the block may be up to 1 MiB larger than asked for.
-pub(crate) fn size_before(least: u64, place: Place, max_split: Option<u64>) -> Size {
-    let Place { room, is_whole, leaves_units } = place;
+pub(crate) fn size_before(least: u64, place: BlockRoom, max_split: Option<u64>) -> Size {
+    let BlockRoom { room, is_whole, leaves_units } = place;
     let left = room.saturating_sub(least);
     let all = Size { size: room, extra: 0 };
     if leaves_units {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn blocks_from_before_may_be_larger() {
         let rules = Rules::default();
-        let place = |room, is_whole| Place { room, is_whole, leaves_units: false };
+        let place = |room, is_whole| BlockRoom { room, is_whole, leaves_units: false };
         let size = |room| rules.size_before(Bytes::new(3 * MIB), place(room, false));
         assert_eq!(size(4 * MIB), Size { size: 4 * MIB, extra: 0 });
         assert_eq!(size(10 * MIB), Size { size: 3 * MIB, extra: MIB });
@@ -225,7 +225,7 @@ mod tests {
     fn a_block_above_the_limit_has_all_of_its_segment() {
         let rules = Rules::of("max_split_size_mb: 64", None);
         let size = |room, is_whole| {
-            rules.size_before(Bytes::new(70 * MIB), Place { room, is_whole, leaves_units: false })
+            rules.size_before(Bytes::new(70 * MIB), BlockRoom { room, is_whole, leaves_units: false })
         };
         assert_eq!(size(90 * MIB, true), Size { size: 90 * MIB, extra: 0 });
         assert_eq!(size(90 * MIB, false), Size { size: 70 * MIB, extra: 0 });

@@ -189,7 +189,7 @@ pub fn insert(text: &str, workload: &Workload, done: usize, action: EditAction) 
 fn declare_stream(text: &str, outline: &Outline, done: usize) -> Result<Edit, EditError> {
     let place = outline.declaration_place();
     let mut statement = declaration(text);
-    if let splice::Place::Before(next) = place {
+    if let splice::InsertionPoint::Before(next) = place {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
         // Apart from the step that follows, and from a comment that ends right above it.
         statement.push_str(newline);

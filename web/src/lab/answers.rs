@@ -102,7 +102,7 @@ pub(crate) struct Trial {
 }
 
 /// What a question is asked for: the index of the device, in a file with several, and the conditions.
-pub(crate) type Terms = (Option<usize>, Conditions);
+pub(crate) type QuestionConditions = (Option<usize>, Conditions);
 
 /// The answers about one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -118,7 +118,7 @@ pub(crate) struct Answers {
     pub(crate) runs: Vec<RunSummary>,
     pub(crate) verdict: Option<PtrEq<Verdict>>,
     /// The device and the conditions that the verdict is for.
-    pub(crate) verdict_for: Terms,
+    pub(crate) verdict_for: QuestionConditions,
     pub(crate) failed: Option<(QuestionKind, String)>,
 }
 

@@ -25,9 +25,9 @@ pub(crate) static GPUS: [(&str, &str); 7] = [
     ("h100", "NVIDIA H100 80 GB"),
     ("a100", "NVIDIA A100 80 GB"),
     ("a100-40g", "NVIDIA A100 40 GB"),
+    ("rtx4090", "GeForce RTX 4090"),
     ("l4", "NVIDIA L4"),
     ("t4", "Tesla T4"),
-    ("rtx4090", "GeForce RTX 4090"),
 ];
 
 /// The program in the editor on the first visit.

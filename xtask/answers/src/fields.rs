@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use blockyard_answers::{
     DryRunAnswer, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitSettingsAnswer, GuardAnswer,
-    Line, ProgramAnswer, SnapshotLine, VerifyLine,
+    ProgramAnswer, QuestionLine, SnapshotLine, VerifyLine,
 };
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
 impl Types {
     pub(crate) fn read() -> Result<Self> {
         let mut generator = SchemaGenerator::default();
-        generator.subschema_for::<Line>();
+        generator.subschema_for::<QuestionLine>();
         generator.subschema_for::<SnapshotLine>();
         generator.subschema_for::<VerifyLine>();
         generator.subschema_for::<GuardAnswer>();

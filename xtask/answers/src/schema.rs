@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use blockyard_answers::{
-    DryRunAnswer, FitAnswer, GuardAnswer, Line, ProgramAnswer, SnapshotLine, VerifyLine,
+    DryRunAnswer, FitAnswer, GuardAnswer, ProgramAnswer, QuestionLine, SnapshotLine, VerifyLine,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 
@@ -11,7 +11,7 @@ use crate::WrittenFile;
 /// One schema for each document that the command prints.
 pub(crate) fn files() -> Result<Vec<WrittenFile>> {
     Ok(vec![
-        file::<Line>("questions")?,
+        file::<QuestionLine>("questions")?,
         file::<SnapshotLine>("snapshot")?,
         file::<VerifyLine>("verify")?,
         file::<GuardAnswer>("guard")?,

@@ -27,4 +27,4 @@ pub use ours::run_ours;
 pub use pytorch::{PyTorch, Values};
 pub use random::Random;
 pub use report::{Counts, Finding, OracleReport, read_findings};
-pub use run::{CallRun, Line, Run, Verdict, compare};
+pub use run::{CallRun, PrintedLine, Run, Verdict, compare};

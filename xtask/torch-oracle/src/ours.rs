@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use blockyard_python::{Program, ProgramSettings, run_on_thread};
 use blockyard_torch::memory::LogEntry;
 
-use crate::run::{Line, Run};
+use crate::run::{PrintedLine, Run};
 
 #[derive(Default)]
 struct PrintedLines {
-    lines: Vec<Line>,
+    lines: Vec<PrintedLine>,
     text: String,
 }
 
@@ -22,7 +22,7 @@ impl PrintedLines {
             self.text.push_str(piece);
             if piece.ends_with('\n') {
                 let text = std::mem::take(&mut self.text);
-                self.lines.push(Line {
+                self.lines.push(PrintedLine {
                     text: text.trim_end_matches('\n').to_owned(),
                     requests: usize::try_from(session.request_count()).unwrap_or(usize::MAX),
                     marked: session.times_marked(),

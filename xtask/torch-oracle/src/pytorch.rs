@@ -9,7 +9,7 @@ use blockyard_dry_run::{LibraryFolder, PreloadedProcess, Program, Torch, find_st
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
-use crate::run::{Line, Run};
+use crate::run::{PrintedLine, Run};
 
 const DRIVER: &str = include_str!("driver.py");
 
@@ -108,7 +108,7 @@ impl PyTorch {
         };
         let written: ProgramOutput = serde_json::from_str(&text)?;
         let lines = written.lines.into_iter();
-        let lines = lines.map(|(text, requests, unsure)| Line { text, requests, marked: 0, unsure });
+        let lines = lines.map(|(text, requests, unsure)| PrintedLine { text, requests, marked: 0, unsure });
         Ok(Run {
             lines: lines.collect(),
             events: written.events,

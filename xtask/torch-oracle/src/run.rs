@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A line that a program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct PrintedLine {
     /// The text, without its end.
     pub text: String,
     /// How many allocations and frees there were by then.
@@ -20,7 +20,7 @@ pub struct Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// The lines in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PrintedLine>,
     /// Bytes of each allocation, and of each free with a minus.
     pub events: Vec<i64>,
     /// Ranges of `events` whose order PyTorch leaves to a hash table.

@@ -3,7 +3,7 @@
 use blockyard_torch::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, call};
 use serde_json::Value as Json;
 
-use crate::Line;
+use crate::ZooLine;
 
 type CallResult = Result<Value>;
 
@@ -49,7 +49,7 @@ fn ints(json: &Json) -> Vec<i64> {
     json.as_array().map(|items| items.iter().filter_map(Json::as_i64).collect()).unwrap_or_default()
 }
 
-pub(crate) fn case(line: &Line) -> Result<Case> {
+pub(crate) fn case(line: &ZooLine) -> Result<Case> {
     let args = line.args.clone();
     let op = line.op.as_str();
     if let Some(name) = op.strip_suffix(":1d") {

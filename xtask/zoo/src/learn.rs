@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use blockyard_torch::{Result, session, tables};
 
-use crate::{DROPOUT_STATE, Line, Numbering, Observer, attempt, calls};
+use crate::{DROPOUT_STATE, Numbering, Observer, ZooLine, attempt, calls};
 
 /// The workspaces in the lines of a zoo file.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ impl State {
 /// # Errors
 ///
 /// When there is no GPU in the session.
-pub fn learn<'a>(lines: impl Iterator<Item = &'a Line>) -> Result<LearnedSizes> {
+pub fn learn<'a>(lines: impl Iterator<Item = &'a ZooLine>) -> Result<LearnedSizes> {
     let state = Rc::new(RefCell::new(State::default()));
     let shared = Rc::clone(&state);
     tables::set_learner(Some(Rc::new(move |numbers, operands| {
@@ -64,7 +64,7 @@ pub fn learn<'a>(lines: impl Iterator<Item = &'a Line>) -> Result<LearnedSizes> 
     Ok(learned)
 }
 
-fn run<'a>(lines: impl Iterator<Item = &'a Line>, state: &Rc<RefCell<State>>) -> Result<()> {
+fn run<'a>(lines: impl Iterator<Item = &'a ZooLine>, state: &Rc<RefCell<State>>) -> Result<()> {
     let session = session();
     let device = session.device(0)?;
     for line in lines {

@@ -36,7 +36,7 @@ pub(crate) const DROPOUT_STATE: i64 = 6_488_064;
 
 /// A line of a zoo file.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Line {
+pub struct ZooLine {
     /// The operator, with the kind of its shapes: `softmax:2d`.
     pub op: String,
     /// Its arguments, by the names that the recording program gave them.
@@ -157,7 +157,7 @@ impl fmt::Display for ZooReport {
 /// # Errors
 ///
 /// When a line is not JSON of the right form.
-pub fn read(bytes: &[u8]) -> Result<Vec<Line>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ZooLine>> {
     let source: Box<dyn Read + '_> = if bytes.starts_with(&[0x1f, 0x8b]) {
         Box::new(flate2::read::MultiGzDecoder::new(bytes))
     } else {
@@ -197,7 +197,7 @@ pub fn start() -> blockyard_torch::Result<()> {
 /// # Errors
 ///
 /// When there is no GPU in the session.
-pub fn run_line(line: &Line) -> blockyard_torch::Result<CallResult> {
+pub fn run_line(line: &ZooLine) -> blockyard_torch::Result<CallResult> {
     let Some(forward) = &line.forward else { return Ok(CallResult::Identical) };
     let session = session();
     let device = session.device(0)?;

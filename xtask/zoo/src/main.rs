@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use blockyard_zoo::{CallResult, LearnedSizes, Line, ZooReport, read, run_line, start};
+use blockyard_zoo::{CallResult, LearnedSizes, ZooLine, ZooReport, read, run_line, start};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
 }
 
 /// The workspaces of the lines that are left out, or of the others.
-fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<LearnedSizes> {
+fn learn(lines: &[ZooLine], leave_out: usize, is_left_out: bool) -> Result<LearnedSizes> {
     let is_cudnn = |op: &str| op.starts_with("conv");
     let chosen = lines.iter().enumerate().filter(|(index, line)| {
         is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
@@ -93,7 +93,7 @@ fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<LearnedS
     blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
 }
 
-fn write_tables(lines: &[Line], out: &Path, leave_out: usize, kept: KnownSizes) -> Result<()> {
+fn write_tables(lines: &[ZooLine], out: &Path, leave_out: usize, kept: KnownSizes) -> Result<()> {
     let held = blockyard_torch::tables::recorded();
     let mut entries = if kept == KnownSizes::All { held.clone() } else { BTreeMap::new() };
     for key in learn(lines, leave_out, true)?.entries.keys() {

@@ -56,9 +56,9 @@ pub(super) trait Entry: Copy {
 
 /// The entry for bins of one size: the address in the high bits, and the number of the block in the low bits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(u64);
+pub(super) struct PackedEntry(u64);
 
-impl Entry for Place {
+impl Entry for PackedEntry {
     type Rank = u64;
 
     #[inline]
@@ -128,7 +128,7 @@ impl Entry for Key {
 
 #[derive(Clone, Debug)]
 pub(super) enum List {
-    OneSize(SortedList<Place>),
+    OneSize(SortedList<PackedEntry>),
     SeveralSizes(SortedList<SizeAndPlace>),
     /// Some keys fit into no smaller entry.
     Anything(SortedList<Key>),
@@ -221,7 +221,7 @@ impl List {
     pub(super) fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
         let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
         match self {
-            Self::OneSize(sorted) => sorted.first_from(Place::of(&lowest)?.rank()),
+            Self::OneSize(sorted) => sorted.first_from(PackedEntry::of(&lowest)?.rank()),
             Self::SeveralSizes(sorted) => sorted.first_from(SizeAndPlace::of(&lowest)?.rank()),
             Self::Anything(sorted) => sorted.first_from(lowest.rank()),
         }
@@ -229,7 +229,7 @@ impl List {
 
     pub(super) fn next_after(&self, key: &Key) -> Option<BlockIndex> {
         match self {
-            Self::OneSize(sorted) => sorted.first_behind(Place::of(key)?.rank()),
+            Self::OneSize(sorted) => sorted.first_behind(PackedEntry::of(key)?.rank()),
             Self::SeveralSizes(sorted) => sorted.first_behind(SizeAndPlace::of(key)?.rank()),
             Self::Anything(sorted) => sorted.first_behind(key.rank()),
         }

@@ -269,8 +269,8 @@ mod tests {
     use std::path::PathBuf;
 
     use blockyard_dry_run::{
-        BytesRange, Crossing, DeviceRange, DeviceReport, Note, Place, ReplayedOrders, Report, Step, StepPeak,
-        Torch,
+        BytesRange, Crossing, DeviceRange, DeviceReport, Note, ProgramLine, ReplayedOrders, Report, Step,
+        StepPeak, Torch,
     };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn each_gpu_has_a_verdict() {
         let mut found = report(Bytes::gib(20));
-        let at = Some(Place { file: "train.py".to_owned(), line: 7 });
+        let at = Some(ProgramLine { file: "train.py".to_owned(), line: 7 });
         found.crossings = vec![Crossing { total: Bytes::gib(16), at }];
         let text =
             shown(&found, &gpus(&[Bytes::gib(80), Bytes::mib(20_500), Bytes::gib(16), Bytes::gib(15)]));

@@ -6,7 +6,7 @@ use blockyard_fit::{Contradiction, Growth, Probe, SearchOutcome, Values, grows, 
 use blockyard_record::Bytes;
 use blockyard_rules::with_setting;
 
-use super::runs::{RunEnd, Runs, Terms};
+use super::runs::{RunConditions, RunEnd, Runs};
 use super::vary::Vary;
 
 /// The number of values over which the rule of growth is found, if the range has them.
@@ -16,7 +16,7 @@ const MOST_SITES: usize = 12;
 
 /// What is known of one GPU.
 pub(super) struct LargestOnGpu {
-    pub(super) terms: Terms,
+    pub(super) terms: RunConditions,
     /// What the largest value may reserve; where none fits, the lowest.
     pub(super) limit: Bytes,
     pub(super) found: SearchOutcome<RunEnd>,
@@ -75,7 +75,7 @@ impl LargestOnGpu {
     }
 }
 
-pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> LargestOnGpu {
+pub(super) fn answer(runs: &Runs<'_>, terms: &RunConditions, vary: &Vary) -> LargestOnGpu {
     let values = &vary.values;
     let found = search(values, terms.expected(), |value| runs.probe(terms, vary, value));
     let largest = found.largest(values);

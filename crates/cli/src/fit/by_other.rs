@@ -12,7 +12,7 @@ use super::json::{contradiction, ended, first_and_others, probe, sizes, terms, v
 use super::layouts::{LayoutRunner, all_layouts, nodes, ran};
 use super::options::FitOptions;
 use super::run_queue::{Answers, each};
-use super::runs::{RunEnd, Runs, Terms};
+use super::runs::{RunConditions, RunEnd, Runs};
 use super::vary::{Set, Vary};
 use super::{Reply, status, text};
 
@@ -28,7 +28,7 @@ enum ColumnTerms {
 }
 
 impl ColumnTerms {
-    fn terms(&self, terms: &Terms) -> Terms {
+    fn terms(&self, terms: &RunConditions) -> RunConditions {
         match self {
             Self::Value(set) => terms.with(set.clone()),
             Self::Settings(conf) => terms.under(conf),
@@ -63,14 +63,14 @@ impl ColumnTerms {
 
 /// The columns of one GPU.
 struct GpuColumns {
-    terms: Terms,
+    terms: RunConditions,
     columns: Vec<Column<ColumnTerms, RunEnd>>,
 }
 
 /// The largest value for each of another option.
 pub(super) fn by_values(
     runs: &Runs<'_>,
-    terms: &[Terms],
+    terms: &[RunConditions],
     vary: &Vary,
     other: &Vary,
 ) -> anyhow::Result<Reply> {
@@ -84,7 +84,7 @@ pub(super) fn by_values(
 /// The largest value under the own settings and under each of these.
 pub(super) fn by_settings(
     runs: &Runs<'_>,
-    terms: &[Terms],
+    terms: &[RunConditions],
     vary: &Vary,
     settings: &[String],
 ) -> anyhow::Result<Reply> {
@@ -103,7 +103,7 @@ pub(super) fn by_settings(
 /// The largest value for each layout of `world` ranks.
 pub(super) fn by_layouts(
     runs: &Runs<'_>,
-    terms: &[Terms],
+    terms: &[RunConditions],
     vary: &Vary,
     mesh: &Mesh,
     world: u32,
@@ -127,12 +127,12 @@ struct MapQuestion<'a> {
 
 fn ask(
     runs: &Runs<'_>,
-    all_terms: &[Terms],
+    all_terms: &[RunConditions],
     vary: &Vary,
     others: &[ColumnTerms],
     question: &MapQuestion<'_>,
 ) -> anyhow::Result<Reply> {
-    let of_gpu = |terms: &Terms, _before: &Answers<GpuColumns>| {
+    let of_gpu = |terms: &RunConditions, _before: &Answers<GpuColumns>| {
         let runner = question.ranks.map(|(world, per_node)| LayoutRunner::new(runs, world, per_node));
         let probe = |other: &ColumnTerms, value: u64| match (other, &runner) {
             (ColumnTerms::Layout(layout), Some(runner)) => runner.probe(terms, layout, vary, value),

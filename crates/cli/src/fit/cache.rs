@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::runs::{Runs, Terms};
+use super::runs::{RunConditions, Runs};
 use crate::output;
 
 /// Counts changes of what is kept.
@@ -22,7 +22,7 @@ const VARIABLES: [&str; 9] =
     ["PYTORCH", "TORCH", "CUDA", "CUBLAS", "CUDNN", "NCCL", "HF_", "STANDIN", "PYTHON"];
 
 /// One run: the number of its question, what it said, and the program's files as they were.
-struct Line {
+struct RunRecord {
     key: u64,
     probe: Probe,
     files: Vec<(PathBuf, u64)>,
@@ -30,7 +30,7 @@ struct Line {
 
 pub(super) struct RunCache {
     pub(super) path: PathBuf,
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<Vec<RunRecord>>,
 }
 
 impl RunCache {
@@ -41,7 +41,7 @@ impl RunCache {
         Self { path, lines: Mutex::new(lines) }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<RunRecord>> {
         // A line is pushed whole.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,14 +103,14 @@ impl RunCache {
             file.write_all(text.as_bytes())
         };
         write().with_context(|| self.path.display().to_string())?;
-        lines.push(Line { key, probe: probe.clone(), files });
+        lines.push(RunRecord { key, probe: probe.clone(), files });
         Ok(())
     }
 }
 
 /// The number of a question: everything that may change its answer, but for the bytes of the program's files. `asked` names the searched
 /// option, or the ranks that run.
-pub(super) fn key(runs: &Runs<'_>, terms: &Terms, asked: &impl Hash) -> u64 {
+pub(super) fn key(runs: &Runs<'_>, terms: &RunConditions, asked: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     let options = runs.options;
     let absolute = std::path::absolute(&options.file).unwrap_or_else(|_error| options.file.clone());
@@ -131,9 +131,9 @@ pub(super) fn key(runs: &Runs<'_>, terms: &Terms, asked: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn line(text: &str) -> Option<Line> {
+fn line(text: &str) -> Option<RunRecord> {
     let value: Value = serde_json::from_str(text).ok()?;
-    Some(Line {
+    Some(RunRecord {
         key: value.get("key")?.as_u64()?,
         probe: serde_json::from_value(value.get("probe")?.clone()).ok()?,
         files: serde_json::from_value(value.get("files")?.clone()).ok()?,

@@ -5,7 +5,7 @@ use blockyard_record::Bytes;
 use blockyard_report::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
 
 use super::answer::LargestOnGpu;
-use super::runs::{Runs, Terms};
+use super::runs::{RunConditions, Runs};
 use super::text;
 use super::vary::Vary;
 
@@ -29,7 +29,7 @@ pub(super) fn of_gpus(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
 }
 
 /// The runs of one search.
-pub(super) fn curve(name: &str, terms: &Terms, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
+pub(super) fn curve(name: &str, terms: &RunConditions, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
     let outcome = |probe: &Probe| if probe.is_fitting { FitOutcome::Fits } else { FitOutcome::RunsOut };
     FitCurve {
         name: name.to_owned(),

@@ -12,7 +12,7 @@ use blockyard_answers::{
 use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Layout, Probe, memory_fraction};
 
 use super::answer::{LargestOnGpu, Setting, Site};
-use super::runs::{RunEnd, Runs, Terms};
+use super::runs::{RunConditions, RunEnd, Runs};
 use super::text::advices;
 use super::vary::Vary;
 
@@ -64,7 +64,7 @@ pub(super) fn values(vary: &Vary) -> FitValues {
 }
 
 /// The GPU and the limit.
-pub(super) fn terms(terms: &Terms) -> FitTerms {
+pub(super) fn terms(terms: &RunConditions) -> FitTerms {
     let gpu = &terms.gpu;
     FitTerms {
         gpu: FitGpu { name: gpu.name.to_owned(), id: gpu.id.to_owned(), total: gpu.total_memory.get() },

@@ -11,13 +11,13 @@ pub(super) use self::runner::{LayoutRunner, all_layouts, nodes};
 pub(super) use self::text::ran;
 use super::json::{ended, first_and_others, held, run, sizes, terms, whole};
 use super::run_queue::{Answers, each};
-use super::runs::{RunEnd, Runs, Terms};
+use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status};
 use crate::dry_run::is_interrupted;
 
 /// What is known of one GPU.
 struct LayoutsOnGpu {
-    terms: Terms,
+    terms: RunConditions,
     world: u32,
     names: Vec<String>,
     layouts: Vec<Layout>,
@@ -57,13 +57,13 @@ impl LayoutRuns {
 
 pub(super) fn layouts(
     runs: &Runs<'_>,
-    all_terms: &[Terms],
+    all_terms: &[RunConditions],
     mesh: &Mesh,
     world: u32,
 ) -> anyhow::Result<Reply> {
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
-    let of_gpu = |terms: &Terms, _before: &Answers<LayoutsOnGpu>| {
+    let of_gpu = |terms: &RunConditions, _before: &Answers<LayoutsOnGpu>| {
         let runner = LayoutRunner::new(runs, world, per_node);
         let ask = |layout: &Layout, _before: &Answers<Option<Result<LayoutRuns, String>>>| match runner
             .ask(terms, layout)

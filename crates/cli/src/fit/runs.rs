@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use blockyard_dry_run::{FailedRequest, LibraryFolder, Place, Program, Report, Torch, run_until};
+use blockyard_dry_run::{FailedRequest, LibraryFolder, Program, ProgramLine, Report, Torch, run_until};
 use blockyard_fit::{HolderBytes, Probe, memory_fraction};
 use blockyard_gpus::{GpuProfile, has_outside_recorded, left_for_pytorch};
 use blockyard_record::Bytes;
@@ -33,7 +33,7 @@ pub(super) enum RunEnd {
 
 /// Under which terms the program runs.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct RunConditions {
     pub(super) gpu: GpuProfile,
     /// The most bytes that may be reserved; none for all bytes of the GPU.
     pub(super) limit: Option<Bytes>,
@@ -44,7 +44,7 @@ pub(super) struct Terms {
     pub(super) environment: Vec<(String, String)>,
 }
 
-impl Terms {
+impl RunConditions {
     /// A GPU of the same kind on which everything fits.
     pub(super) fn without_end(&self) -> Self {
         let total = Bytes::new(self.gpu.total_memory.get().saturating_mul(WITHOUT_END));
@@ -106,7 +106,7 @@ pub(super) struct Runs<'a> {
 
 impl Runs<'_> {
     /// What a run with this value says, from before where it is known.
-    pub(super) fn probe(&self, terms: &Terms, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
+    pub(super) fn probe(&self, terms: &RunConditions, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
         let key = key(self, terms, &(&vary.name, vary.is_variable));
         if let Some(probe) = self.find(key, value) {
             return Ok(probe);
@@ -119,7 +119,7 @@ impl Runs<'_> {
     }
 
     /// What a run without a searched value says, from before where it is known.
-    pub(super) fn plain(&self, terms: &Terms) -> Result<Probe, RunEnd> {
+    pub(super) fn plain(&self, terms: &RunConditions) -> Result<Probe, RunEnd> {
         let key = key(self, terms, &"the program");
         if let Some(probe) = self.find(key, 0) {
             return Ok(probe);
@@ -131,7 +131,7 @@ impl Runs<'_> {
     }
 
     /// A run with the file of its requests, from before where it is known.
-    pub(super) fn record(&self, terms: &Terms) -> Result<(Probe, PathBuf), RunEnd> {
+    pub(super) fn record(&self, terms: &RunConditions) -> Result<(Probe, PathBuf), RunEnd> {
         let key = key(self, terms, &"its requests");
         let path = self.kept.recording(key);
         if path.is_file()
@@ -171,7 +171,7 @@ impl Runs<'_> {
     }
 
     /// What runs now, for the line on standard error.
-    pub(super) fn say(&self, what: &str, terms: &Terms) {
+    pub(super) fn say(&self, what: &str, terms: &RunConditions) {
         let conf = terms.conf.as_deref().map(|conf| format!(" under {conf}")).unwrap_or_default();
         let sets: Vec<String> =
             terms.sets.iter().map(|set| format!(", {} {}", set.name, set.value)).collect();
@@ -179,7 +179,7 @@ impl Runs<'_> {
     }
 
     /// The program under these terms.
-    pub(super) fn program(&self, terms: &Terms) -> anyhow::Result<Program> {
+    pub(super) fn program(&self, terms: &RunConditions) -> anyhow::Result<Program> {
         let fraction = terms.limit.map(|limit| {
             memory_fraction(limit, terms.gpu.total_memory).with_context(|| {
                 format!(
@@ -201,14 +201,14 @@ impl Runs<'_> {
         })
     }
 
-    fn run(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
+    fn run(&self, terms: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
         let found = self.run_to(terms, snapshot);
         // Many runs would fill the disk.
         let _ = std::fs::remove_file(snapshot);
         found
     }
 
-    fn run_to(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
+    fn run_to(&self, terms: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
         let permit = self.queue.wait();
         if is_interrupted() {
             return Err(RunEnd::Stopped);
@@ -297,7 +297,7 @@ fn request(failed: &FailedRequest) -> blockyard_fit::FailedRequest {
 }
 
 /// A line of the program, with the end of its path alone.
-fn line(place: &Place) -> String {
+fn line(place: &ProgramLine) -> String {
     format!("{}:{}", blockyard_record::short_path(&place.file), place.line)
 }
 

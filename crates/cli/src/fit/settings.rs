@@ -15,7 +15,7 @@ use blockyard_rules::Release;
 use super::answer::environment;
 use super::json::{first_and_others, probe, terms, whole};
 use super::run_queue::{Answers, each};
-use super::runs::{RunEnd, Runs, Terms};
+use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
 
@@ -25,7 +25,7 @@ const ESTIMATE: &str = "a replay has the requests of one run without a limit: th
 
 /// What is known of one GPU.
 struct SettingsOnGpu {
-    terms: Terms,
+    terms: RunConditions,
     /// How many requests were replayed.
     requests: usize,
     /// The own settings first.
@@ -55,8 +55,12 @@ struct ReplayResult {
     warnings: Vec<String>,
 }
 
-pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Reply> {
-    let ask = |terms: &Terms, _before: &Answers<SettingsOnGpu>| answer(runs, terms, settings);
+pub(super) fn settings(
+    runs: &Runs<'_>,
+    all_terms: &[RunConditions],
+    settings: &[String],
+) -> anyhow::Result<Reply> {
+    let ask = |terms: &RunConditions, _before: &Answers<SettingsOnGpu>| answer(runs, terms, settings);
     let answers = each(all_terms, runs.queue.most(), ask, |answer| answer.ended.is_some());
     let mut text = String::new();
     for answer in &answers {
@@ -69,7 +73,7 @@ pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]
     Ok(Reply { text, json: whole(runs, result), status: status(ended, is_found), page: None })
 }
 
-fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> SettingsOnGpu {
+fn answer(runs: &Runs<'_>, terms: &RunConditions, settings: &[String]) -> SettingsOnGpu {
     let own = terms.conf.clone().or_else(environment).unwrap_or_default();
     let mut all = vec![own];
     for conf in settings {
@@ -139,7 +143,7 @@ fn read(runs: &Runs<'_>, requests: &std::path::Path) -> anyhow::Result<Vec<Run>>
 fn replay(
     runs: &Runs<'_>,
     devices: &[Run],
-    terms: &Terms,
+    terms: &RunConditions,
     capacity: Bytes,
     conf: &str,
 ) -> Result<Result<ReplayResult, String>, RunEnd> {

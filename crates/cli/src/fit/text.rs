@@ -8,7 +8,7 @@ use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Probe, memor
 use blockyard_record::{Bytes, grouped};
 
 use super::answer::LargestOnGpu;
-use super::runs::{RunEnd, Terms};
+use super::runs::{RunConditions, RunEnd};
 use super::vary::Vary;
 use crate::dry_run::{EXACT, beside};
 
@@ -47,7 +47,7 @@ pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
 }
 
 /// The limit on its GPU, or the GPU.
-pub(super) fn limit(terms: &Terms) -> String {
+pub(super) fn limit(terms: &RunConditions) -> String {
     let most = terms.most();
     if terms.limit.is_some() {
         format!("{most} of {}", terms.gpu.name)
@@ -271,7 +271,7 @@ fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
 }
 
 /// How the limit is set on a GPU, and what is on the GPU beside the memory of the best run.
-pub(super) fn on_gpu(text: &mut String, terms: &Terms, best: Option<&Probe>) -> fmt::Result {
+pub(super) fn on_gpu(text: &mut String, terms: &RunConditions, best: Option<&Probe>) -> fmt::Result {
     let total = terms.gpu.total_memory;
     if let Some(fraction) = terms.limit.and_then(|limit| memory_fraction(limit, total)) {
         writeln!(

@@ -137,9 +137,7 @@ fn smallest_known(
     outcome: &Outcome,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<(&'static GpuProfile, bool)>, LabError> {
-    let mut all: Vec<&GpuProfile> = GpuProfile::ALL.iter().collect();
-    all.sort_by_key(|gpu| gpu.total_memory);
-    for gpu in all {
+    for gpu in GpuProfile::ALL.iter().rev() {
         let left = left_for_pytorch(gpu.total_memory);
         if left >= outcome.peak_reserved {
             return Ok(Some((gpu, false)));
@@ -162,9 +160,7 @@ fn smallest_words(
 ) -> String {
     let is_smaller =
         |gpu: &&GpuProfile| smallest.is_none_or(|(other, _)| gpu.total_memory < other.total_memory);
-    let mut small: Vec<&GpuProfile> = GpuProfile::ALL.iter().filter(is_smaller).collect();
-    small.sort_by_key(|gpu| std::cmp::Reverse(gpu.total_memory));
-    let small: Vec<String> = small.into_iter().map(named).collect();
+    let small: Vec<String> = GpuProfile::ALL.iter().filter(is_smaller).map(named).collect();
     let so_far = if goes_on { ", as far as it was recorded," } else { "" };
     let which = match smallest {
         Some((gpu, releases)) => {
@@ -196,8 +192,7 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
         ChangeKind::Limit(limit) => Some(limit),
         _ => None,
     })?;
-    let large = GpuProfile::ALL.iter().filter(|gpu| left_for_pytorch(gpu.total_memory) >= enough);
-    let text = match large.min_by_key(|gpu| gpu.total_memory) {
+    let text = match GpuProfile::ALL.iter().rev().find(|gpu| left_for_pytorch(gpu.total_memory) >= enough) {
         Some(gpu) => format!(
             "the smallest known GPU on which the request passes is {}, of which {} are left for PyTorch",
             gpu.name,

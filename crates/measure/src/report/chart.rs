@@ -50,7 +50,7 @@ pub fn chart(report: &BenchReport) -> String {
 struct Panel {
     title: String,
     axis: String,
-    lines: Vec<Line>,
+    lines: Vec<ChartRow>,
     /// Where bars begin.
     origin: f64,
     goal: Option<f64>,
@@ -60,7 +60,7 @@ struct Panel {
     to: f64,
 }
 
-struct Line {
+struct ChartRow {
     name: String,
     value: Measure,
     shown: String,
@@ -84,9 +84,9 @@ impl Panel {
             } else {
                 Fill { role: Role::Failure, pattern: Pattern::Hatch }
             };
-            Some(Line { name: row.name.clone(), value, shown: format!("{:.2}x", value.median), fill })
+            Some(ChartRow { name: row.name.clone(), value, shown: format!("{:.2}x", value.median), fill })
         };
-        let lines: Vec<Line> = section.rows.iter().filter_map(line).collect();
+        let lines: Vec<ChartRow> = section.rows.iter().filter_map(line).collect();
         let (least, most) = ends(&lines, &[1.0, goal.mean()])?;
         let from = RATIOS.into_iter().rev().find(|tick| *tick <= least).unwrap_or(least);
         let to = RATIOS.into_iter().find(|tick| *tick >= most).unwrap_or(most).max(from * 2.0);
@@ -116,11 +116,16 @@ impl Panel {
                     // There are six contenders at most.
                     let role = Role::Stream(u8::try_from(place + 1).unwrap_or(u8::MAX));
                     let name = format!("{} · {contender}", row.name);
-                    Some(Line { name, value, shown: super::digits(value.median), fill: Fill::solid(role) })
+                    Some(ChartRow {
+                        name,
+                        value,
+                        shown: super::digits(value.median),
+                        fill: Fill::solid(role),
+                    })
                 },
             )
         });
-        let lines: Vec<Line> = lines.collect();
+        let lines: Vec<ChartRow> = lines.collect();
         let (least, most) = ends(&lines, &[])?;
         let from = 10_f64.powf(least.log10().floor());
         let to = 10_f64.powf(most.log10().ceil()).max(from * 10.0);
@@ -179,8 +184,8 @@ impl Panel {
         }
     }
 
-    fn draw_line(&self, top: f32, bar: &Line, scene: &mut Scene) {
-        let Line { name, value, shown, fill } = bar;
+    fn draw_line(&self, top: f32, bar: &ChartRow, scene: &mut Scene) {
+        let ChartRow { name, value, shown, fill } = bar;
         let middle = top + ROW / 2.0;
         text(scene, Role::Text, (LEFT - 8.0, middle + 4.0), Anchor::End, name.clone());
         let (origin, end) = (self.x(self.origin), self.x(value.median));
@@ -218,7 +223,7 @@ impl RatioGoal {
 }
 
 /// The least and the largest of the values and of `also` that have a logarithm; `None` without a line.
-fn ends(lines: &[Line], also: &[f64]) -> Option<(f64, f64)> {
+fn ends(lines: &[ChartRow], also: &[f64]) -> Option<(f64, f64)> {
     let values = lines.iter().flat_map(|line| [line.value.least, line.value.most, line.value.median]);
     let values = values.chain(also.iter().copied()).filter(|value| value.is_finite() && *value > 0.0);
     let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {

@@ -12,7 +12,7 @@ use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
 use blockyard_rules::{AllocatorConfig, size};
 
 use crate::before::{BlockBefore, MemoryBefore, Region};
-use crate::sizes::{BlockOrigin, Place, Size, shown_sizes, size_before};
+use crate::sizes::{BlockOrigin, BlockRoom, Size, shown_sizes, size_before};
 
 use super::{RewindError, RewoundMemory, SizeSources};
 
@@ -147,7 +147,7 @@ fn size_of(
     if least > room {
         return None;
     }
-    let place = Place {
+    let place = BlockRoom {
         room: room.get(),
         is_whole: addr == region.addr && room == region.size,
         leaves_units: region.pool == PoolKind::Small

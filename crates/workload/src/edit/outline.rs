@@ -5,7 +5,7 @@ use std::ops::Range;
 use blockyard_record::StreamId;
 
 use super::EditError;
-use super::splice::{Place, remove_item, remove_statement};
+use super::splice::{InsertionPoint, remove_item, remove_statement};
 use crate::error::ParseError;
 use crate::expand::expand;
 use crate::names::TensorName;
@@ -145,7 +145,7 @@ impl Outline {
     }
 
     /// Where a statement goes that runs after the first `done` requests and needs `stream`.
-    pub(super) fn place(&self, done: usize, stream: Option<StreamId>) -> Result<Place, EditError> {
+    pub(super) fn place(&self, done: usize, stream: Option<StreamId>) -> Result<InsertionPoint, EditError> {
         let Some((next, _)) = self.item_of(done) else { return Ok(self.end()) };
         let previous = done.checked_sub(1).and_then(|last| self.item_of(last)).map(|(place, _)| place);
         let declares = |item: &Item| matches!(item.kind, ItemKind::Streams(_));
@@ -164,24 +164,24 @@ impl Outline {
             None => previous,
         };
         let place = match after {
-            Some(place) => self.items.get(place).map(|item| Place::After(item.span)),
-            None => self.items.first().map(|item| Place::Before(item.span)),
+            Some(place) => self.items.get(place).map(|item| InsertionPoint::After(item.span)),
+            None => self.items.first().map(|item| InsertionPoint::Before(item.span)),
         };
         Ok(place.unwrap_or_else(|| self.end()))
     }
 
     /// Where the declaration of a further stream goes.
-    pub(super) fn declaration_place(&self) -> Place {
+    pub(super) fn declaration_place(&self) -> InsertionPoint {
         let last = self.items.iter().rfind(|item| matches!(item.kind, ItemKind::Streams(_)));
         match (last, self.items.first()) {
-            (Some(last), _) => Place::After(last.span),
-            (None, Some(first)) => Place::Before(first.span),
-            (None, None) => Place::End(None),
+            (Some(last), _) => InsertionPoint::After(last.span),
+            (None, Some(first)) => InsertionPoint::Before(first.span),
+            (None, None) => InsertionPoint::End(None),
         }
     }
 
-    fn end(&self) -> Place {
-        Place::End(self.items.last().map(|item| item.span))
+    fn end(&self) -> InsertionPoint {
+        InsertionPoint::End(self.items.last().map(|item| item.span))
     }
 
     /// The text without the free of `tensor` that comes after the first `done` requests, and the index of that free.

@@ -5,7 +5,7 @@ use blockyard_record::index_u32;
 
 /// Where a statement goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum InsertionPoint {
     /// Before this statement, the first on its line.
     Before(Span),
     /// After this statement and a comment that follows it.
@@ -15,13 +15,13 @@ pub(super) enum Place {
 }
 
 /// The text with a statement more, and the line on which that stands.
-pub(super) fn insert_line(text: &str, place: Place, statement: &str) -> (String, u32) {
+pub(super) fn insert_line(text: &str, place: InsertionPoint, statement: &str) -> (String, u32) {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let (at, inserted) = match place {
-        Place::Before(next) => {
+        InsertionPoint::Before(next) => {
             (next.line_start, format!("{}{statement}{newline}", indent(text, next.line_start)))
         }
-        Place::After(previous) => {
+        InsertionPoint::After(previous) => {
             let tail = text.get(previous.end..).unwrap_or_default();
             let line_end = tail.find('\n');
             let rest = tail.get(..line_end.unwrap_or(tail.len())).unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn insert_line(text: &str, place: Place, statement: &str) -> (String,
                 None => (text.len(), format!("{newline}{indent}{statement}")),
             }
         }
-        Place::End(last) => {
+        InsertionPoint::End(last) => {
             let indent = last.map_or("", |last| indent(text, last.line_start));
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { newline };
             (text.len(), format!("{gap}{indent}{statement}{newline}"))

@@ -7,7 +7,7 @@ use blockyard_dry_run::{PreloadedProcess, Program, Ranks, run_ranks};
 use blockyard_fit::{Layout, Mesh, Probe};
 
 use super::super::cache::key;
-use super::super::runs::{RunEnd, Runs, Terms, probe as probe_of};
+use super::super::runs::{RunConditions, RunEnd, Runs, probe as probe_of};
 use super::super::vary::{Set, Vary};
 use super::{LayoutRuns, numbers};
 use crate::dry_run::is_interrupted;
@@ -61,7 +61,7 @@ impl<'a> LayoutRunner<'a> {
     }
 
     /// Whether a layout fits.
-    pub(super) fn ask(&self, terms: &Terms, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
+    pub(super) fn ask(&self, terms: &RunConditions, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
         let terms = of_layout(terms, layout);
         let ranks = self.of_terms(&terms.without_end(), layout)?;
         let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
@@ -80,7 +80,7 @@ impl<'a> LayoutRunner<'a> {
     /// Runs a layout with a value under the limit. The probe has the peaks of the rank that takes most.
     pub(in super::super) fn probe(
         &self,
-        terms: &Terms,
+        terms: &RunConditions,
         layout: &Layout,
         vary: &Vary,
         value: u64,
@@ -90,7 +90,7 @@ impl<'a> LayoutRunner<'a> {
     }
 
     /// What the ranks of a layout say, from before where that is known.
-    fn of_terms(&self, terms: &Terms, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
+    fn of_terms(&self, terms: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
         let asked = match &self.runs.options.run_ranks {
             Some(ranks) => ranks.of(self.world),
             None => layout.distinct_ranks(self.world),
@@ -174,7 +174,7 @@ impl<'a> LayoutRunner<'a> {
 }
 
 /// The terms with the sizes of a layout.
-fn of_layout(terms: &Terms, layout: &Layout) -> Terms {
+fn of_layout(terms: &RunConditions, layout: &Layout) -> RunConditions {
     let mut terms = terms.clone();
     let set = |(name, value): (&str, u64)| Set { name: name.to_owned(), is_variable: false, value };
     terms.sets.extend(layout.sizes().map(set));
