@@ -142,6 +142,12 @@ impl Block {
         self.previous.is_some() | self.next.is_some()
     }
 
+    /// Whether the block is a whole segment of the driver, which can be released. Where `max_split_size` was set after larger blocks existed, some of
+    /// these are parts of segments.
+    pub(crate) fn is_releasable(&self) -> bool {
+        !self.is_expandable && !self.is_split()
+    }
+
     /// Whether other streams used the block since it was allocated.
     pub(crate) fn has_uses(&self) -> bool {
         self.uses.is_some()

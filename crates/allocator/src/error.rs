@@ -38,7 +38,7 @@ pub enum AllocError {
     NoVirtualMemory,
     /// `backend:cudaMallocAsync` is set, but the device has no virtual memory. Nothing changed.
     #[error("backend:cudaMallocAsync needs a device with virtual memory")]
-    NoMemoryPool,
+    MallocAsyncNeedsVirtualMemory,
     /// This backend does not support the call, in PyTorch's words. Nothing changed.
     #[error(
         "cudaMallocAsync does not yet support {0}. If you need it, please file an issue describing your use case."

@@ -126,7 +126,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     /// # Errors
     ///
     /// [`AllocError::MallocAsyncOutOfMemory`] above the memory fraction or when the device has not enough memory,
-    /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::NoMemoryPool`] when the device has no virtual memory,
+    /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::MallocAsyncNeedsVirtualMemory`] when the device has no virtual memory,
     /// [`AllocError::Device`] when the device fails for another reason.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<AsyncAllocation, AllocError> {
         let request = self.requests;

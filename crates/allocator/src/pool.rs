@@ -61,12 +61,9 @@ impl FreeList {
         std::iter::successors(first, |index| self.cached.next_after(*index, &blocks[*index]))
     }
 
-    /// Blocks smaller than `size`, by descending size.
+    /// Blocks smaller than `size`, by ascending size.
     pub(crate) fn smaller_than(&self, size: Bytes, blocks: &BlockTable) -> Vec<BlockIndex> {
-        let mut smaller: Vec<BlockIndex> =
-            self.cached.iter(blocks).take_while(|index| blocks[*index].size < size).collect();
-        smaller.reverse();
-        smaller
+        self.cached.iter(blocks).take_while(|index| blocks[*index].size < size).collect()
     }
 }
 

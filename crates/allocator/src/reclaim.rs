@@ -2,6 +2,7 @@
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, Event, EventSink, PoolKind};
+use blockyard_rules::size;
 
 use crate::block::BlockIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
@@ -101,15 +102,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`). Returns whether
     /// enough could be released.
     fn release_available_cached_blocks(&mut self, params: &AllocParams) -> Result<bool, AllocError> {
-        let limit = self.config.max_split_size();
-        if limit == Bytes::new(u64::MAX) {
+        let max_split_size = self.config.max_split_size();
+        if max_split_size == size::UNLIMITED {
             return Ok(false);
         }
-        let wanted = params.rounded.max(limit);
-        // If the limit was set while larger blocks existed, some of them may be parts of split segments, which cannot be
-        // released.
-        let is_whole =
-            |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
+        let wanted = params.rounded.max(max_split_size);
         self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
         let mut fitting = Vec::new();
         let list = &self.free_lists[params.list];
@@ -120,21 +117,20 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             );
         }
         self.put_oldest_first(&mut fitting);
-        if let Some(index) = fitting.first().copied().filter(|index| is_whole(*index)) {
+        if let Some(index) = fitting.first().copied().filter(|index| self.blocks[*index].is_releasable()) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
         let mut smaller = self.free_lists[params.list].smaller_than(wanted, &self.blocks);
-        smaller.reverse();
         self.put_oldest_first(&mut smaller);
-        smaller.reverse();
-        for index in smaller {
+        // From the largest down, as PyTorch walks through its set backwards.
+        for index in smaller.into_iter().rev() {
             let size = self.blocks[index].size;
-            if released >= wanted || size < limit {
+            if released >= wanted || size < max_split_size {
                 break;
             }
-            if !self.blocks[index].is_expandable && !self.blocks[index].is_split() {
+            if self.blocks[index].is_releasable() {
                 released += size;
                 self.release_segment(index)?;
             }

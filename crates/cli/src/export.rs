@@ -14,7 +14,6 @@ use crate::options::ExportOptions;
 use crate::output;
 use crate::page::{BuiltPage, PageFile, one_page};
 use crate::progress::Bar;
-use crate::questions::DEFAULT_CAPACITY;
 use crate::snapshot::open_bytes;
 
 /// The size of a figure, in pixels.
@@ -104,7 +103,7 @@ fn read(bytes: Vec<u8>, name: &str, bar: &Bar) -> anyhow::Result<Source> {
     let text = output::workload_text(bytes)
         .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
     let (workload, settings) =
-        job::read(name, &text, "", DEFAULT_CAPACITY).with_context(|| name.to_owned())?;
+        job::read(name, &text, "", Workload::DEFAULT_CAPACITY).with_context(|| name.to_owned())?;
     Ok(Source::Recording(Box::new(run(&workload, &settings, on_progress)?)))
 }
 

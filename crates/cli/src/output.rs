@@ -25,11 +25,6 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// As HTML writes a text, also in the value of an attribute.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// The bytes of a file, or of standard input for `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     if path == Path::new("-") {

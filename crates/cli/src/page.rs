@@ -18,8 +18,7 @@ use flate2::write::GzEncoder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::options::OpenOptions;
-use crate::output::{self, escaped};
-use crate::questions::DEFAULT_CAPACITY;
+use crate::output;
 use crate::snapshot::open_bytes;
 
 /// What a page that is one file consists of, beside the parts of its program ([`LATER`]). The module for WebGPU and the samples stay
@@ -187,7 +186,7 @@ pub(crate) fn workload_with_device(name: &str, bytes: Vec<u8>) -> anyhow::Result
     let text = output::workload_text(bytes)
         .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
     let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-    let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY).get();
+    let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY).get();
     Ok(with_header(&text, &capacity.to_string(), workload.config().unwrap_or_default()))
 }
 

@@ -21,8 +21,6 @@ use crate::output;
 use crate::progress::Bar;
 use crate::snapshot::open_bytes;
 
-const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
-
 pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let name = options.workload.display().to_string();
     let preset = presets().iter().find(|preset| preset.id == name);
@@ -38,7 +36,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
                 FileKind::Other => {}
             }
             let text = output::workload_text(bytes).with_context(|| with_presets(&name))?;
-            (text, String::new(), DEFAULT_CAPACITY)
+            (text, String::new(), Workload::DEFAULT_CAPACITY)
         }
     };
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;

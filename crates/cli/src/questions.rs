@@ -34,9 +34,6 @@ pub(crate) mod search;
 pub(crate) mod verdict;
 pub(crate) mod what_if;
 
-/// The device of a workload whose text names none.
-pub(crate) const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
-
 /// What a script learns from the exit status: 0 is "nothing found", 1 "found", 2 "could not say".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {

@@ -107,9 +107,8 @@ where
     let total = inferred.workload.requests().len();
     let mut answer = None;
     for index in 0..total {
-        if index.is_multiple_of(4096) {
-            let progress = Progress { phase: "running".to_owned(), done: index as u64, total: total as u64 };
-            let _ = bar.report(&progress);
+        if Progress::is_due(index) {
+            let _ = bar.report(&Progress::new("running", index, total));
         }
         answer = answer.or(runner.step()?.and_then(|result| result.answer()));
         let operation = inferred.operations.get(index).copied();

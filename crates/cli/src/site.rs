@@ -13,7 +13,7 @@ use blockyard_serve::{SERVICE_WORKER, service_worker};
 use clap::Args;
 
 use crate::options::PageOptions;
-use crate::output::{self, escaped};
+use crate::output;
 use crate::page::{BuiltPage, percent_encoded, workload_with_device};
 use crate::snapshot::open_bytes;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a program did not run. A program that fails by itself is not an error.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DryRunError {
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
@@ -59,7 +60,7 @@ pub enum DryRunError {
     NoStandin,
     /// The system is not Linux on an x86-64 processor.
     #[error(
-        "a dry run needs Linux on an x86-64 processor: no dry run of PyTorch's build for CUDA was tried on other systems"
+        "a dry run needs Linux on an x86-64 processor: run the program in a container or a virtual machine with such a system"
     )]
     System,
     /// The ranks of the program cannot find each other.

@@ -7,15 +7,16 @@ use crate::symbols::Imports;
 
 /// Folders of a package that are searched: `package/lib/x.so`, `package/backends/cuda/x.so`.
 const DEPTH: u32 = 3;
-/// Packages whose libraries are PyTorch's own matter, or NVIDIA's.
-const OTHERS: [&str; 4] = ["torch", "nvidia", "triton", "numpy"];
+/// Packages that are not searched: PyTorch's own libraries are read by their names, NVIDIA's are the ones that the stand-in replaces, Triton compiles
+/// for a GPU, and NumPy's many libraries need nothing of CUDA.
+const SKIPPED_PACKAGES: [&str; 4] = ["torch", "nvidia", "triton", "numpy"];
 
 /// The shared libraries of the packages in this folder, by name; what cannot be read is left out.
 pub(crate) fn libraries_beside(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in entries(folder) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !name.ends_with(".dist-info") && !OTHERS.contains(&name.as_str()) {
+        if path.is_dir() && !name.ends_with(".dist-info") && !SKIPPED_PACKAGES.contains(&name.as_str()) {
             add(&path, DEPTH, &mut found);
         } else if is_shared(&path) {
             found.push(path);

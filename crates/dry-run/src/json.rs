@@ -30,7 +30,7 @@ impl Report {
             unknown: outside.unknown,
         });
         let notes = self.notes.iter().map(|note| DryRunNote {
-            kind: note.kind.clone(),
+            kind: note.kind.name().to_owned(),
             text: note.sentence(),
             file: note.file.clone(),
             line: note.line,

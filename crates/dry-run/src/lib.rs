@@ -22,7 +22,7 @@ mod torch;
 
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
-pub use note::{Note, ProgramLine};
+pub use note::{Note, NoteKind, ProgramLine};
 pub use orders::{
     BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
 };

@@ -17,11 +17,36 @@ impl std::fmt::Display for ProgramLine {
     }
 }
 
+/// Why numbers are estimates from here on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// The program called a function that our libraries do not implement.
+    Function,
+    /// The host read bytes that a kernel would have computed.
+    Read,
+    /// An assumption, in a sentence.
+    #[default]
+    Estimate,
+}
+
+impl NoteKind {
+    /// The name in the report's JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Read => "read",
+            Self::Estimate => "estimate",
+        }
+    }
+}
+
 /// Something that makes what follows an estimate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Note {
-    /// "function", "read" or "estimate".
-    pub kind: String,
+    /// Why.
+    pub kind: NoteKind,
     /// The function that our libraries do not implement.
     #[serde(default)]
     pub name: String,
@@ -42,26 +67,26 @@ pub struct Note {
 impl Note {
     /// A note with this sentence.
     pub(crate) fn estimate(text: String) -> Self {
-        Self { kind: "estimate".to_owned(), text, ..Self::default() }
+        Self { kind: NoteKind::Estimate, text, ..Self::default() }
     }
 
     /// The note as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let what = match self.kind.as_str() {
-            "function" => {
+        let what = match self.kind {
+            NoteKind::Function => {
                 format!(
                     "{} was called and did nothing: only the name of the function is known here",
                     self.name
                 )
             }
-            "read" => format!(
+            NoteKind::Read => format!(
                 "the program reads {} {} that a kernel would have computed: {}",
                 self.bytes,
                 if self.bytes == 1 { "byte" } else { "bytes" },
                 if self.text.is_empty() { "assumed to be 0" } else { &self.text }
             ),
-            _ => self.text.clone(),
+            NoteKind::Estimate => self.text.clone(),
         };
         if self.line == 0 { what } else { format!("{}:{}: {what}", self.file, self.line) }
     }

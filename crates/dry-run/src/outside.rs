@@ -1,6 +1,6 @@
 //! What `nvidia-smi` would show beside PyTorch's segments: an estimate by what was recorded.
 
-use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, has_outside_recorded};
+use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker};
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
@@ -79,7 +79,7 @@ fn of_device(taken: &[&OutsideAllocation], gpu: &GpuProfile) -> OutsideMemory {
     let mut unknown = Vec::new();
     all.extend(nccl(taken, &mut unknown));
     all.retain(|(_, bytes)| !bytes.is_zero());
-    if !has_outside_recorded(gpu) {
+    if !gpu.has_outside_recorded {
         let sum = all.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
         unknown.insert(
             0,

@@ -9,15 +9,13 @@ use std::time::Duration;
 
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
+use blockyard_rules::Release;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
 use crate::preloaded::{PreloadedProcess, ProcessCopy};
 use crate::{DryRunError, LibraryFolder, Report, Store, Torch};
-
-/// The release of PyTorch whose recordings everything was compared with.
-const RECORDED: (u32, u32) = (2, 11);
 
 /// The release of Python whose `close` of a generator leaves its variables (CPython's issue 118272).
 const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
@@ -333,10 +331,10 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
         ));
     }
     let (major, minor) = torch.release();
-    if (major, minor) != RECORDED {
+    let (own, recorded) = (format!("{major}.{minor}"), Release::OF_RECORDED_OPERATORS.name());
+    if own != recorded {
         remarks.push(format!(
-            "the requests of NVIDIA's libraries were recorded with PyTorch {}.{}; those of {major}.{minor} may have other sizes",
-            RECORDED.0, RECORDED.1
+            "the requests of NVIDIA's libraries were recorded with PyTorch {recorded}; those of {own} may have other sizes"
         ));
     }
     if torch.python == KEEPS_CLOSED_GENERATORS {

@@ -41,7 +41,7 @@ pub enum Pattern {
     Faint,
     /// A stronger tint of the color, nothing else.
     Tint,
-    /// A tint between the one before and the color, nothing else.
+    /// A tint between [`Tint`](Self::Tint) and the color, nothing else.
     Strong,
     /// Lines that rise to the right, on a tint.
     Hatch,

@@ -1,9 +1,9 @@
 //! Which color each allocation has, and the legend.
 
-use blockyard_rules::size;
 use std::sync::Arc;
 
 use blockyard_record::{AllocationId, Bytes, Recording, StackId};
+use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};

@@ -65,6 +65,7 @@ mod groups;
 mod holders;
 mod labels;
 mod map;
+mod markup;
 mod moments;
 mod numbers;
 mod player;
@@ -104,6 +105,7 @@ pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,
     pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
+pub use markup::escaped;
 pub use moments::steps_at_allocation;
 pub use numbers::ByteUnit;
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};

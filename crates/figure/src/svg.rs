@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::role::Role;
+use crate::markup::escaped;
 use crate::scene::{Anchor, Dash, Mark, Scene, Weight};
 use crate::text_width::{is_measured, text_width_px};
 use crate::theme::Theme;
@@ -212,7 +213,7 @@ fn write_text(out: &mut String, theme: Theme, mark: &Mark) {
         number(at.y_px - origin.y_px),
         number(*size_px),
         theme.color(*role),
-        escaped(text),
+        escaped(&text.replace(['\t', '\n', '\r'], " ")),
     );
     out.push_str(if clip.is_some() { "</svg>\n" } else { "\n" });
 }
@@ -244,23 +245,6 @@ fn number(value: f32) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-/// Text as XML holds it; characters that XML 1.0 forbids are left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
-            _ => out.push(character),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -188,12 +188,12 @@ fn solved(mut rows: [[f64; 4]; 3], terms: usize) -> Option<[f64; 3]> {
     Some([rows[0][3] / rows[0][0], rows[1][3] / rows[1][1], rows[2][3] / rows[2][2]])
 }
 
-#[allow(clippy::cast_precision_loss, reason = "bytes of a device are below 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "bytes of a device are below 2^53")]
 fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-#[allow(
+#[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the number is rounded and not negative"

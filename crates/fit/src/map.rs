@@ -101,12 +101,12 @@ fn line_of(probes: &[Probe], base: Option<f64>) -> Option<Line> {
     Some(Line { base: (as_float(low.peak_reserved.get()) - slope * as_float(low.value)).max(0.0), slope })
 }
 
-#[allow(clippy::cast_precision_loss, reason = "bytes of a device are below 2^53, and a guess may be wrong")]
+#[expect(clippy::cast_precision_loss, reason = "bytes of a device are below 2^53, and a guess may be wrong")]
 fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut off, 0 for negative numbers")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut off, 0 for negative numbers")]
 fn whole(number: f64) -> u64 {
     number as u64
 }

@@ -10,6 +10,7 @@ const STAGES: &str = "pp";
 
 /// Why a text does not name a mesh.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotAMesh {
     /// The text has another form.
     #[error("\"{0}\" names no dimensions: write dp=1..64,tp=1,2,4,8,pp=1,2,4")]

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 /// Why a text names no values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotValues {
     /// The text has another form.
     #[error(

@@ -6,7 +6,6 @@
 
 use blockyard_record::Bytes;
 
-use crate::GpuProfile;
 
 /// What takes memory of a GPU beside PyTorch's allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,7 +94,7 @@ impl Taker {
         Self::ALL.into_iter().find(|taker| taker.name() == name)
     }
 
-    /// In MiB, but for the context.
+    /// The bytes at the first time and at each time. The numbers of `rule` are MiB.
     fn rule(self, ranks: u64) -> Option<Rule> {
         let rule = |first: u64, each: u64| Some(Rule { first: first << 20, each: each << 20 });
         match self {
@@ -184,12 +183,6 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     ]
 }
 
-/// Whether these bytes hold for a GPU, by record.
-#[must_use]
-pub fn has_outside_recorded(gpu: &GpuProfile) -> bool {
-    ["h100", "h200"].contains(&gpu.id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +218,5 @@ mod tests {
         assert_eq!(Taker::Context.bytes(0, 1), Some(Bytes::new(552_402_944)));
         assert_eq!(Taker::Communicators.bytes(2, 2), Some(Bytes::mib(498)));
         assert_eq!(Taker::Communicators.bytes(8, 1), None);
-        assert!(has_outside_recorded(&GpuProfile::H200));
     }
 }

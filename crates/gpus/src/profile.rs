@@ -19,6 +19,9 @@ pub struct GpuProfile {
     pub capability: (u32, u32),
     /// Whether recordings from this GPU are what the numbers were checked against; the others are derived.
     pub is_proved: bool,
+    /// Whether the memory beside PyTorch's segments ([`outside_bytes`](crate::outside_bytes)) was recorded on this GPU; on the others the same is
+    /// assumed.
+    pub has_outside_recorded: bool,
 }
 
 impl GpuProfile {
@@ -31,6 +34,7 @@ impl GpuProfile {
         threads_per_multiprocessor: 2048,
         capability: (9, 0),
         is_proved: true,
+        has_outside_recorded: true,
     };
 
     /// All profiles, those with more memory first; the first one is proved.
@@ -45,6 +49,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 2048,
             capability: (9, 0),
             is_proved: false,
+            has_outside_recorded: true,
         },
         Self {
             name: "NVIDIA A100-SXM4-80GB",
@@ -54,6 +59,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 2048,
             capability: (8, 0),
             is_proved: false,
+            has_outside_recorded: false,
         },
         Self {
             name: "NVIDIA A100-SXM4-40GB",
@@ -63,6 +69,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 2048,
             capability: (8, 0),
             is_proved: false,
+            has_outside_recorded: false,
         },
         Self {
             name: "NVIDIA GeForce RTX 4090",
@@ -72,6 +79,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 1536,
             capability: (8, 9),
             is_proved: false,
+            has_outside_recorded: false,
         },
         Self {
             name: "NVIDIA L4",
@@ -81,6 +89,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 1536,
             capability: (8, 9),
             is_proved: false,
+            has_outside_recorded: false,
         },
         Self {
             name: "Tesla T4",
@@ -90,6 +99,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 1024,
             capability: (7, 5),
             is_proved: false,
+            has_outside_recorded: false,
         },
     ];
 

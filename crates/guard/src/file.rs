@@ -19,6 +19,7 @@ const TOP_KEYS: [&str; 2] = ["version", PROGRAM];
 
 /// Why a text is not a file of the guard.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum NotAGuardFile {
     /// The text is not TOML.
     #[error("{0}")]

@@ -4,13 +4,12 @@ use std::ops::ControlFlow;
 
 use blockyard_device::{AddressOrder, Advance, DeviceMemory, VirtualDevice};
 use blockyard_record::{Bytes, NullSink};
-use blockyard_replay::Replayer;
+use blockyard_replay::{Progress, Replayer};
 use blockyard_workload::Request;
 
 use crate::{LabError, Run};
 
-/// How often progress is reported and cancelling is possible: once in this many requests.
-const INTERVAL: usize = 8192;
+
 
 /// The most and the last bytes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +63,7 @@ pub fn address_dependence(
     let mut allocations = 0_u64;
     let mut first_difference = None;
     for (at, request) in run.requests().iter().enumerate() {
-        if at.is_multiple_of(INTERVAL) && on_progress(at).is_break() {
+        if Progress::is_due(at) && on_progress(at).is_break() {
             return Err(LabError::Cancelled);
         }
         allocations = allocations.saturating_add(u64::from(matches!(request, Request::Allocate { .. })));

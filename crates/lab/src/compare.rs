@@ -204,7 +204,6 @@ fn pytorch(
     now: &mut dyn FnMut() -> u64,
     tell: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<AllocatorRow, LabError> {
-    const INTERVAL: usize = 8192;
     let config = terms.config()?;
     let total = run.requests().len();
     let mut timed = terms.replayer(run, &config, NullSink)?;
@@ -227,7 +226,7 @@ fn pytorch(
     let mut peak = Peak::default();
     let mut sampled = terms.replayer(run, &config, GrowthSink::default())?;
     for request in 0..done {
-        if request.is_multiple_of(INTERVAL) && tell().is_break() {
+        if Progress::is_due(request) && tell().is_break() {
             return Err(LabError::Cancelled);
         }
         sampled.run_to(request + 1)?;

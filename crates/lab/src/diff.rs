@@ -218,8 +218,6 @@ struct Moment {
     sites: BTreeMap<Vec<String>, (Bytes, u64)>,
 }
 
-const INTERVAL: usize = 8192;
-
 /// Which request every allocation came from.
 #[derive(Default)]
 struct AllocationRequests {
@@ -245,7 +243,7 @@ impl Peaks {
         let mut replayer = terms.replayer(run, &config, AllocationRequests::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
         for request in 0..=allocated.max(reserved) {
-            if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
+            if Progress::is_due(request) && tell(request).is_break() {
                 return Err(LabError::Cancelled);
             }
             replayer.sink_mut().request = request;
@@ -276,7 +274,7 @@ fn peak_requests(
     let mut replayer = terms.replayer(run, &config, blockyard_record::NullSink)?;
     let (mut allocated, mut reserved) = ((0, part.start), (0, part.start));
     for (request, kind) in run.requests().iter().enumerate().take(part.end) {
-        if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
+        if Progress::is_due(request) && tell(request).is_break() {
             return Err(LabError::Cancelled);
         }
         let failed = replayer.run_to(request + 1)?;

@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use blockyard_record::Event;
+use blockyard_replay::Progress;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{Conditions, LabError, Run};
-
-const INTERVAL: usize = 8192;
 
 /// The first request that leads to other events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +53,7 @@ fn first_difference_at(
     left.sink_mut().clear();
     right.sink_mut().clear();
     for request in 0..run.requests().len() {
-        if request.is_multiple_of(INTERVAL) && on_progress(request).is_break() {
+        if Progress::is_due(request) && on_progress(request).is_break() {
             return Err(LabError::Cancelled);
         }
         left.run_to(request + 1)?;

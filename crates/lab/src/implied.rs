@@ -1,4 +1,4 @@
-//! The limit that a recording implies: what was given and what was not.
+//! The limit that a recording implies: requests that the allocator served lie below the limit, refused ones above it.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

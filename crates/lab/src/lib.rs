@@ -67,11 +67,12 @@ mod source;
 mod verdict;
 mod what_if;
 
+pub use blockyard_gpus::{left_for_pytorch, outside_of_training};
+
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
     Autopsy, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock, autopsy, try_change,
 };
-pub use blockyard_gpus::left_for_pytorch;
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::{Conditions, device_words, gpu_for_pytorch, known_gpus};
@@ -88,11 +89,9 @@ pub use run::Run;
 pub use setting_search::{
     SearchResult, SearchStep, candidates, judge, plain_candidates, recommended, search,
 };
-pub use source::{RunSource, Simulation};
+pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
-
-pub use blockyard_gpus::outside_of_training;
 
 /// The number of a request for people, who count from 1.
 fn request_number(index: usize) -> u64 {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use blockyard_record::{
     AllocationId, BlockState, Bytes, Event, EventSink, Snapshot, StackHolder, frame_words, own_line,
 };
+use blockyard_replay::Progress;
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,7 @@ use crate::sites::{called_at, caller};
 use crate::verdict::VerdictMoment;
 use crate::{LabError, Run, request_number};
 
-/// How often cancelling is possible: once in this many requests.
-const INTERVAL: usize = 8192;
+
 
 /// The memory after a request.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl LiveMemory {
     ) -> Result<Self, LabError> {
         let mut replayer = terms.replayer(run, config, AllocationRequests::default())?;
         for request in 0..end {
-            if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
+            if Progress::is_due(request) && tell(request).is_break() {
                 return Err(LabError::Cancelled);
             }
             replayer.sink_mut().request = request;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use blockyard_device::RecordedDevice;
 use blockyard_record::{Bytes, NullSink, Stats};
-use blockyard_replay::{Replayer, StepResult};
+use blockyard_replay::{Progress, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +12,7 @@ use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{Conditions, LabError, Limit, Replay as RunReplay, Run};
 
-/// How often progress is reported and cancelling is possible: once in this many requests.
-const INTERVAL: usize = 8192;
+
 
 /// The result of a replay under some conditions.
 ///
@@ -217,9 +216,9 @@ pub(crate) fn outcome_before(
             if on_progress(done).is_break() {
                 return Err(LabError::Cancelled);
             }
-            next_report = done + INTERVAL;
+            next_report = done + Progress::INTERVAL;
         }
-        let end = total.min(if samples > 0 { (done / part + 1) * part } else { done + INTERVAL });
+        let end = total.min(if samples > 0 { (done / part + 1) * part } else { done + Progress::INTERVAL });
         // A reset belongs to the part that it begins, so that the part before it is complete.
         let reset = resets.next_if(|reset| *reset < end);
         let end = reset.unwrap_or(end);

@@ -90,9 +90,6 @@ pub(crate) fn with_article(gpu: &str) -> String {
     format!("{article} {gpu}")
 }
 
-/// What a workload's text runs on that does not say.
-const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
-
 impl RunSource {
     /// The runs: one for each device of a snapshot that has a trace, else one.
     ///
@@ -136,8 +133,8 @@ impl Run {
                 Ok(vec![Self::from_recorded(&recorded, on_progress)?])
             }
             FileKind::Other => {
-                let workload = Workload::parse(&text(bytes)?)?;
-                let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY);
+                let workload = Workload::parse(&unpacked_text(bytes)?)?;
+                let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
                 let config = workload.config().unwrap_or_default().to_owned();
                 Ok(vec![Self::from_workload(name, workload, &config, capacity)])
             }
@@ -145,7 +142,12 @@ impl Run {
     }
 }
 
-fn text(bytes: &[u8]) -> Result<Cow<'_, str>, LabError> {
+/// The text of a workload or of a recording, which may be packed with gzip.
+///
+/// # Errors
+///
+/// [`LabError::Run`] for a damaged archive, [`LabError::UnknownFile`] for bytes that are not UTF-8.
+pub fn unpacked_text(bytes: &[u8]) -> Result<Cow<'_, str>, LabError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(blockyard_pytorch::unpack(bytes).map_err(RunError::Read)?.into());
     }

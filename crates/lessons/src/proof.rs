@@ -11,7 +11,7 @@ use crate::error::Position;
 use crate::markdown::{Part, Piece};
 use crate::measure::Stretch;
 
-/// A word of a lesson that no value and no condition stands for, so that nothing proves what it says.
+/// A number or a comparison in a lesson that stands for no value and no condition of its run: nothing proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LessonNote {
     /// The line in the file, from 1.

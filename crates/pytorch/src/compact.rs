@@ -3,11 +3,11 @@
 //! Programs free what they allocated a moment ago and get the same places again. So a free is encoded by how many live blocks
 //! are younger, and a place by which earlier free of the same size left it; only other places are numbers.
 
-use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::collections::HashMap;
 use std::vec::IntoIter;
 
 use blockyard_record::{Bytes, StreamId, TraceAction, TraceEntry, index_u32};
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use serde::{Deserialize, Serialize};
 
 /// A trace in columns; the member `compact_trace` of a line of a recording.

@@ -10,7 +10,8 @@
 //! * requested (of allocated blocks) ≤ allocated
 //! * capacity = requested + rounding + pending + cached + free on the device (see [`Breakdown`])
 //!
-//! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
+//! This crate must not know a policy: it applies events and decides none. What it says about a run (why a request ran out of memory, which frame is
+//! the program's own) follows from the events and stacks alone. It knows no file format either.
 //!
 //! # Example
 //!
@@ -59,7 +60,8 @@
 //!   interval doubles. So memory stays bounded, and any moment is near a saved state.
 //! - **One type updates the statistics**, [`Stats`], from two sides: the allocator, and [`MemoryState`] from the events. Each side decides
 //!   alone *when* something counts, and a property test compares the two.
-//! - **Sizes are cut off, not rounded**, when they are printed for people: a text never shows more than the size.
+//! - **Sizes for people have two digits after the point**, rounded, but never up to a whole number ([`Bytes`]). A text about an amount that has to
+//!   suffice uses [`Bytes::enough_text`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -8,7 +8,7 @@ use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 use blockyard_rules::size;
 use blockyard_trace::{RewoundMemory, SizeRange, requests_after};
 
-use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
+use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of};
 
 /// Each attempt decides at least one size. More attempts would take too long.
 const MOST_ATTEMPTS: usize = 256;
@@ -69,7 +69,7 @@ fn attempt(
     }
     let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
     while runner.step()?.is_some() {
-        if progress::is_due(index)
+        if Progress::is_due(index)
             && on_progress(Progress::new("inferring", index, total)) == ControlFlow::Break(())
         {
             return Err(RunError::Cancelled);

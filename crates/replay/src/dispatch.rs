@@ -18,7 +18,7 @@ pub(crate) struct Dispatcher<D: DeviceMemory, S: EventSink> {
     user_pools: BTreeMap<PoolId, PoolId>,
 }
 
-/// The result of a request.
+/// The effect of a request that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestResult {
     /// Allocated at this address; 0 for a request of zero bytes.

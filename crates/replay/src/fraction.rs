@@ -11,7 +11,7 @@ use blockyard_record::{Bytes, TraceAction, TraceEntry};
 use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, Workload};
 
-use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
+use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of};
 
 /// The binary search ends after this many replays.
 const MOST_ATTEMPTS: usize = 48;
@@ -121,7 +121,7 @@ fn attempt(
     let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
     // A run that has left the recording may request memory that the device does not have.
     while let Ok(Some(_)) = runner.step() {
-        if progress::is_due(index)
+        if Progress::is_due(index)
             && on_progress(Progress::new("inferring", index, total)) == ControlFlow::Break(())
         {
             return Err(RunError::Cancelled);

@@ -25,6 +25,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Which type runs
+//!
+//! | type | runs | for |
+//! | --- | --- | --- |
+//! | `Dispatcher` | one request: calls the allocator, and keeps which block a tensor has | all below |
+//! | [`Runner`] | one request at a time, with its [`StepResult`] and the sentence of its step; records | the page's workbench, [`run`], [`verify`] |
+//! | [`CheckedRun`] | a `Runner` on a device with real memory, whose blocks have patterns | `blockyard play`, tests of devices |
+//! | [`Replayer`] | up to the next failed request; keeps neither results nor sentences | questions of the lab, which replay a run hundreds of times |
+//! | [`PreparedWorkload`] | nothing: requests whose tensors share slots, so that a replay touches little memory | `Replayer`, [`totals`], [`sweep`] |
+//! | [`ReplayableRun`] | nothing: a recorded run with its requests, and the memory before the first of them | [`verify`], the lab |
+//!
 //! # Decisions
 //!
 //! - **This crate uses `pytorch`**: comparing with a recording is the purpose of this crate, and the types of recorded runs are in
@@ -127,7 +138,7 @@ pub fn run_on<D: DeviceMemory + Advance>(
     let mut runner = Runner::new(device, settings, workload);
     let total = workload.requests().len();
     for index in 0..total {
-        if progress::is_due(index)
+        if Progress::is_due(index)
             && on_progress(Progress::new("running", index, total)) == ControlFlow::Break(())
         {
             return Err(RunError::Cancelled);

@@ -26,9 +26,13 @@ impl Progress {
     }
 }
 
-// This is often enough for a smooth progress bar and a quick cancel, and too rare to cost time.
-pub(crate) const INTERVAL: usize = 4096;
+impl Progress {
+    /// How many requests or events pass between two reports: often enough for a smooth progress bar and a quick cancel, and too rare to cost time.
+    pub const INTERVAL: usize = 4096;
 
-pub(crate) fn is_due(index: usize) -> bool {
-    index.is_multiple_of(INTERVAL)
+    /// Whether progress is reported before the request or event of this index.
+    #[must_use]
+    pub const fn is_due(index: usize) -> bool {
+        index.is_multiple_of(Self::INTERVAL)
+    }
 }

@@ -9,7 +9,7 @@ use blockyard_record::{Bytes, StreamId};
 use blockyard_rivals::{Allocator, RivalAllocation, Usage};
 use blockyard_workload::Request;
 
-use crate::progress::INTERVAL;
+use crate::Progress;
 use crate::{PreparedWorkload, RunError};
 
 /// The result of a run through a rival.
@@ -46,7 +46,7 @@ pub fn replay_rival(
     let mut dispatcher = RivalDispatcher { allocator, live: Vec::new(), pending: Vec::new() };
     dispatcher.live.resize_with(workload.slots, || None);
     for (index, request) in workload.requests.iter().enumerate() {
-        if index.is_multiple_of(INTERVAL) && on_progress(index).is_break() {
+        if Progress::is_due(index) && on_progress(index).is_break() {
             return Err(RunError::Cancelled);
         }
         if !dispatcher.perform(request) {

@@ -13,7 +13,7 @@ use crate::dispatch::{DispatchError, Dispatcher, RequestResult};
 use crate::notes::note_of;
 use crate::{RunError, RunSettings};
 
-/// The result of a request.
+/// The result of a request, for the caller of a [`Runner`]: a failure is a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepResult {
     /// Allocated at this address; 0 for a request of zero bytes.
@@ -277,7 +277,7 @@ pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
         | AllocError::NotInPool(_)
         | AllocError::UnknownPool(_)
         | AllocError::NoVirtualMemory
-        | AllocError::NoMemoryPool
+        | AllocError::MallocAsyncNeedsVirtualMemory
         | AllocError::NotSupported(_)
         | AllocError::NoSnapshot
         | AllocError::TooLarge { .. }
@@ -405,7 +405,7 @@ mod tests {
         let lost = DeviceError::Lost { source: "unplugged".into() };
         let error = failure(DispatchError::Allocator(AllocError::Device(lost)));
         assert!(matches!(error, Err(RunError::Allocator(AllocError::Device(DeviceError::Lost { .. })))));
-        let refused = failure(DispatchError::Allocator(AllocError::NoMemoryPool));
+        let refused = failure(DispatchError::Allocator(AllocError::MallocAsyncNeedsVirtualMemory));
         assert!(matches!(refused, Ok(StepResult::Refused(_))));
     }
 }

@@ -7,7 +7,7 @@ use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, St
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Request, TensorId, TensorSlots, Workload};
 
-use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
+use crate::{OnProgress, Progress, Replayer, RunError, StepResult};
 
 /// The statistics and counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,11 +156,11 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
 ) -> Result<Totals, RunError> {
     let mut replayer = Replayer::new(workload, config, device, sink)?;
     let mut totals = Totals::default();
-    for done in (0..workload.len()).step_by(progress::INTERVAL) {
+    for done in (0..workload.len()).step_by(Progress::INTERVAL) {
         if on_progress(done).is_break() {
             return Err(RunError::Cancelled);
         }
-        while let Some(failed) = replayer.run_to(done + progress::INTERVAL)? {
+        while let Some(failed) = replayer.run_to(done + Progress::INTERVAL)? {
             match failed.result {
                 StepResult::OutOfMemory(_) => totals.out_of_memory = totals.out_of_memory.saturating_add(1),
                 _ => totals.refused = totals.refused.saturating_add(1),

@@ -14,7 +14,7 @@ use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 use crate::replayable::{ReplayableRun, device_of, open};
-use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner, progress};
+use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner};
 use blockyard_trace::RewoundMemory;
 
 use self::segments::{compare_segments, first_new_block};
@@ -80,7 +80,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     comparer.at_start(&runner.stats(), &mut comparison);
     let mut trace_ends = Vec::with_capacity(total);
     for index in 0..total {
-        if progress::is_due(index)
+        if Progress::is_due(index)
             && on_progress(Progress::new("replaying", index, total)) == ControlFlow::Break(())
         {
             return Err(RunError::Cancelled);

@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("style.css");
 /// Nothing is fetched from anywhere, and no script runs, whatever a name contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'";
 
-/// What the parts of the page are called for readers of the last part.
+/// The version of Blockyard that a report names as its maker.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A device with everything that was found out about it.

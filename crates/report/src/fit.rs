@@ -14,7 +14,7 @@ use crate::document::{VERSION, head};
 use crate::figures::figure;
 use crate::html::{escaped, sentence, two_sizes};
 
-/// What the page of a report has no use for.
+/// The rules of style that the report of `fit` has beside those of every report.
 const STYLE: &str = "pre { white-space: pre-wrap; font: .85rem/1.45 ui-monospace, \"Liberation Mono\", monospace; }\n\
     .mark { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }\n\
     td.bytes, th.bytes { text-align: right; }\n";

@@ -61,7 +61,7 @@ pub struct ReportOptions {
     pub notes: Vec<String>,
     /// What the reader tried beside: other settings, and devices, limits and releases in place of the run's own.
     pub tried: Vec<Conditions>,
-    /// The device of a snapshot, or its host memory; `None` for all, and where options travel.
+    /// The device of a snapshot, or its host memory; `None` for all. Options in JSON, which a worker of the page gets, have no such field.
     #[serde(skip)]
     pub device: Option<MemoryName>,
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blockyard_lab::{Conditions, LabError, Run, RunSource, Simulation};
+use blockyard_lab::{Conditions, LabError, Run, RunSource, Simulation, unpacked_text};
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile, file_kind};
 use blockyard_record::{Bytes, Recording};
@@ -11,9 +11,6 @@ use blockyard_replay::{Difference, OnProgress, Progress, RunError, RunSettings, 
 use blockyard_workload::Workload;
 
 use crate::{ReportError, ReportOptions, redact};
-
-/// The device of a workload that names none.
-const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
 
 /// A file that was read.
 pub(crate) struct OpenedFile {
@@ -82,7 +79,7 @@ pub(crate) fn open(
                 FileKind::Other => {
                     let workload = Workload::parse(&text(&bytes)?).map_err(LabError::from)?;
                     let config = workload.config().unwrap_or_default().to_owned();
-                    let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY);
+                    let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
                     of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?
                 }
             };
@@ -91,13 +88,6 @@ pub(crate) fn open(
             Ok(opened)
         }
     }
-}
-
-fn text(bytes: &[u8]) -> Result<String, LabError> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(blockyard_pytorch::unpack(bytes).map_err(RunError::Read)?);
-    }
-    Ok(str::from_utf8(bytes).map_err(|_| LabError::UnknownFile)?.to_owned())
 }
 
 fn fact(name: &str, value: impl Into<String>) -> (String, String) {

@@ -22,7 +22,8 @@ impl Bytes {
         Self(count)
     }
 
-    /// A share of these bytes, from 0 to 1, as PyTorch limits memory by a fraction: doubles are multiplied, and parts of a byte are left out.
+    /// A share of these bytes, from 0 to 1: doubles are multiplied, and parts of a byte are left out, as PyTorch does in this expression. A memory
+    /// fraction is [`Release::memory_limit`](crate::Release::memory_limit), which from 2.13 on rounds.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

@@ -75,6 +75,13 @@ impl Release {
         }
     }
 
+    /// Whether this is the other release or a later one.
+    #[inline]
+    #[must_use]
+    pub const fn is_at_least(self, other: Self) -> bool {
+        self as u8 >= other as u8
+    }
+
     /// The number after the first point: 11 for 2.11.
     #[must_use]
     pub const fn minor(self) -> u32 {
@@ -92,7 +99,7 @@ impl Release {
     #[inline]
     #[must_use]
     pub const fn scopes_are_captures(self) -> bool {
-        matches!(self, Self::V2_11 | Self::V2_12)
+        !self.is_at_least(Self::V2_13)
     }
 
     /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the `Block` that describes it, which a split
@@ -106,51 +113,51 @@ impl Release {
     /// Whether the statistics have `num_oom_rejections`.
     #[must_use]
     pub const fn counts_oom_rejections(self) -> bool {
-        self.minor() >= 12
+        self.is_at_least(Self::V2_12)
     }
 
     /// Whether the statistics have the reserved bytes of each memory pool.
     #[must_use]
     pub const fn counts_private_pools(self) -> bool {
-        self.minor() >= 13
+        self.is_at_least(Self::V2_13)
     }
 
     /// Whether entries of a trace name their memory pool.
     #[must_use]
     pub const fn traces_pools(self) -> bool {
-        self.minor() >= 12
+        self.is_at_least(Self::V2_12)
     }
 
     /// Whether a snapshot's settings have the thresholds of pinned memory (`pinned_max_round_threshold_mb` and
     /// `pinned_max_cached_size_mb`).
     #[must_use]
     pub const fn has_pinned_thresholds(self) -> bool {
-        self.minor() >= 13
+        self.is_at_least(Self::V2_13)
     }
 
     /// Whether a snapshot has pinned host memory.
     #[must_use]
     pub const fn snapshots_host_memory(self) -> bool {
-        self.minor() >= 14
+        self.is_at_least(Self::V2_14)
     }
 
     /// Whether cuDNN's attention is left out where the probability of dropout is not a multiple of 1/16 (pull request 174245).
     #[must_use]
     pub const fn cudnn_attention_needs_sixteenths(self) -> bool {
-        self.minor() >= 12
+        self.is_at_least(Self::V2_12)
     }
 
     /// Whether memory-efficient attention without dropout has its seed and offset on the GPU, 8 bytes each; before, they were on the host. Found by
     /// running the releases.
     #[must_use]
     pub const fn seeds_attention_on_device(self) -> bool {
-        self.minor() >= 14
+        self.is_at_least(Self::V2_14)
     }
 
     /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver once more (pull request 188110).
     #[must_use]
     pub const fn trims_before_oom(self) -> bool {
-        self.minor() >= 14
+        self.is_at_least(Self::V2_14)
     }
 
     /// The bytes that may be reserved on a device of `total` bytes under a memory fraction from 0 to 1: cut off to whole bytes, from 2.13 on rounded
@@ -163,7 +170,7 @@ impl Release {
         reason = "PyTorch multiplies doubles as well"
     )]
     pub fn memory_limit(self, total: Bytes, fraction: f64) -> Bytes {
-        if self < Self::V2_13 {
+        if !self.is_at_least(Self::V2_13) {
             return total.share(fraction);
         }
         Bytes::new((total.get() as f64 * fraction).round() as u64)

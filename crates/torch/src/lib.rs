@@ -2,7 +2,8 @@
 //! values on a GPU.
 //!
 //! A [`Session`] holds what PyTorch keeps in globals. Operators are called by name ([`call`]) or as methods of [`Tensor`];
-//! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device.
+//! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device. The workspaces of
+//! libraries and the kernels of attention follow the release of the session.
 //! An unverified estimate, which no record of a real GPU proves, leaves an [`Estimate`].
 //!
 //! # Example

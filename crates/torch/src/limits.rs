@@ -7,9 +7,9 @@
 use crate::error::runtime;
 use crate::{Device, Dtype, Result, TorchError, Value};
 
-/// A process addresses at most 2^47 bytes, so that no larger tensor has its own memory. Views may be larger in PyTorch: a tensor
-/// that is expanded to more elements is refused here.
-const MOST_ELEMENTS: i64 = 1 << 47;
+/// The bytes that a process addresses: no larger tensor has its own memory. A view may have more elements in PyTorch; one with more elements than
+/// a process has bytes is refused here.
+const ADDRESSABLE: u64 = 1 << 47;
 
 /// More parts of one tensor would fill the memory of the machine that this runs on.
 const MOST_PARTS: i64 = 1 << 20;
@@ -37,7 +37,7 @@ pub(crate) fn storage_bytes(shape: &[i64], strides: &[i64], dtype: Dtype, device
     let Some(bytes) = bytes.and_then(|bytes| u64::try_from(bytes).ok()) else {
         return runtime(format!("Storage size calculation overflowed with sizes={shape:?}"));
     };
-    if device == Device::Cpu && bytes > MOST_ELEMENTS.cast_unsigned() {
+    if device == Device::Cpu && bytes > ADDRESSABLE {
         return runtime(format!(
             "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} \
              bytes. Error code 12 (Cannot allocate memory)"
@@ -54,7 +54,7 @@ pub(crate) fn check_result(value: &Value) -> Result<()> {
             let product = shape.iter().try_fold(1_i64, |product, size| product.checked_mul(*size));
             match product {
                 None => runtime("numel: integer multiplication overflow"),
-                Some(count) if count > MOST_ELEMENTS => Err(TorchError::NotImplemented(format!(
+                Some(count) if count > ADDRESSABLE.cast_signed() => Err(TorchError::NotImplemented(format!(
                     "a tensor of {count} elements is not followed: no machine has that much memory"
                 ))),
                 Some(_) => Ok(()),

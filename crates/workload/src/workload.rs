@@ -36,6 +36,9 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The bytes of the device of a workload whose text names none.
+    pub const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
+
     /// Reads the workload language, which the crate's documentation describes.
     ///
     /// # Errors

@@ -95,7 +95,3 @@ fn content(session: Session) -> Option<String> {
     }
     Some(out)
 }
-
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}

@@ -104,7 +104,7 @@ impl Memory {
 
 impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     fn virtual_memory(&mut self) -> Result<&mut dyn VirtualMemory, AllocError> {
-        self.device.virtual_memory().ok_or(AllocError::NoMemoryPool)
+        self.device.virtual_memory().ok_or(AllocError::MallocAsyncNeedsVirtualMemory)
     }
 
     /// Reserves addresses for at least `size` bytes. Returns whether the device had enough addresses.

@@ -366,7 +366,6 @@ mod tests {
         let mut found = report(Bytes::gib(1));
         assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
         let note = Note {
-            kind: "estimate".to_owned(),
             text: "a size is assumed to be 0".to_owned(),
             ..Note::default()
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use blockyard_dry_run::{FailedRequest, LibraryFolder, Program, ProgramLine, Report, Torch, run_until};
 use blockyard_fit::{HolderBytes, Probe, memory_fraction};
-use blockyard_gpus::{GpuProfile, has_outside_recorded, left_for_pytorch};
+use blockyard_gpus::{GpuProfile, left_for_pytorch};
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
@@ -58,7 +58,7 @@ impl RunConditions {
 
     /// Whether what the driver and CUDA's libraries take is taken off the GPU's memory: a limit counts PyTorch's memory alone.
     pub(super) fn counts_outside(&self) -> bool {
-        self.limit.is_none() && has_outside_recorded(&self.gpu)
+        self.limit.is_none() && self.gpu.has_outside_recorded
     }
 
     /// What a run may reserve, after all that was taken beside its segments.

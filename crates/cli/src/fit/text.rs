@@ -185,7 +185,7 @@ fn words(growth: &Growth) -> String {
     format!("{rule} ({off}, over {})", values.join(", "))
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and without its sign")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and without its sign")]
 fn signed(bytes: f64) -> String {
     let size = Bytes::new(bytes.abs().round() as u64);
     if bytes < -0.5 { format!("-{size}") } else { size.to_string() }

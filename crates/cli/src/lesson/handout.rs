@@ -1,6 +1,5 @@
 //! The handout of lessons as a document that needs nothing else.
 
-use crate::output::escaped;
 use crate::typeface::font_faces;
 
 const STYLE: &str = "

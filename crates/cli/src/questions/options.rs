@@ -171,7 +171,10 @@ impl LimitOptions {
             ..run.conditions()
         };
         match self.fraction {
-            Some(fraction) => Conditions { limit: Some(own.capacity_of(run).share(fraction)), ..own },
+            Some(fraction) => {
+                let limit = own.release_of(run).memory_limit(own.capacity_of(run), fraction);
+                Conditions { limit: Some(limit), ..own }
+            }
             None => own,
         }
     }

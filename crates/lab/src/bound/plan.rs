@@ -7,7 +7,8 @@ use crate::request_spans::Lifetime;
 
 /// After each group of this many allocations there is a list of those that are live then.
 const STRIDE: usize = 256;
-const INTERVAL: usize = 1024;
+/// How often cancelling is possible: once in this many allocations, each of which searches the gaps between the placed ones.
+const ALLOCATIONS_BETWEEN_REPORTS: usize = 1024;
 
 /// The placed allocations, found by when they live.
 struct PlacedAllocations<'a> {
@@ -93,7 +94,7 @@ pub(super) fn place(
     let mut in_the_way = Vec::new();
     let mut height = 0;
     for (done, index) in order.iter().enumerate() {
-        if done.is_multiple_of(INTERVAL) && tell().is_break() {
+        if done.is_multiple_of(ALLOCATIONS_BETWEEN_REPORTS) && tell().is_break() {
             return None;
         }
         let index = *index as usize;

@@ -13,6 +13,7 @@ use crate::RunError;
 /// The causes are texts, because the original errors cannot be sent: an error of a driver has the driver's own type. There is
 /// a variant for each case in which the receiver shows the text at another place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
 pub enum JobError {
     /// The workload's text has an error.
     #[error("line {line}, column {column}: {message}")]

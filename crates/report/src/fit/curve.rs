@@ -36,7 +36,7 @@ impl Plot {
     }
 }
 
-#[allow(
+#[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     reason = "a part of a figure, from 0 to 1"

@@ -31,6 +31,7 @@ pub struct Environment {
 
 /// How PyTorch fails when the environment has an error, with the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnvironmentError {
     /// The process ends while it imports PyTorch, which looks for the backend then.
     #[error("PyTorch aborts at import: {0}")]

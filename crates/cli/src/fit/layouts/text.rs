@@ -187,7 +187,7 @@ fn map(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     Ok(())
 }
 
-#[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
 fn gib(found: &LayoutRuns) -> String {
     let mark = if found.is_fitting { "" } else { "!" };
     format!("{:.2}{mark}", found.peak_reserved().get() as f64 / GIB)
