@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, Allocations, Cell, Changes, Collector, ColorBy, FlameGraph, Grid, GridKind, GridView,
-    GroupBy, Groups, MapView, Mark, Role, Scope, Search, Size, TargetId, TimelineView, bytes_of,
+    AddressMap, AllocationFilter, Allocations, Cell, Changes, Collector, ColorBy, FlameGraph, Grid, GridKind,
+    GridView, GroupBy, Groups, MapView, Mark, Role, Search, Size, TargetId, TimelineView, bytes_of,
     describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
@@ -81,7 +81,7 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
                 .expect("a state")
                 .breakdown()
                 .allocated();
-            let rows = rows_in(&allocations, Scope::At(moment));
+            let rows = rows_in(&allocations, AllocationFilter::At(moment));
             assert_eq!(bytes_of(&allocations, &rows), allocated, "{name} after {moment} steps");
             for by in GroupBy::ALL {
                 let holders = holders(&allocations, &recording, &rows, by);
@@ -119,8 +119,8 @@ fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
     let recording = recording("resnet50_amp");
     let allocations = Collector::collect(recording.clone());
     let peak = moments(&recording)
-        .max_by_key(|moment| bytes_of(&allocations, &rows_in(&allocations, Scope::At(*moment))));
-    let rows = rows_in(&allocations, Scope::At(peak.expect("a moment")));
+        .max_by_key(|moment| bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(*moment))));
+    let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
     let flame = FlameGraph::new(&allocations, &recording, &rows);
     let scene = flame_scene(&flame, recording.stacks(), 0, 1200.0, &|_| None);
     let mut passed = 0;
@@ -148,9 +148,10 @@ fn a_legend_of_stacks_names_the_largest_holders_at_the_peak() {
     for name in SNAPSHOTS {
         let recording = recording(name);
         let allocations = Collector::collect(recording.clone());
-        let at = |moment: &usize| bytes_of(&allocations, &rows_in(&allocations, Scope::At(*moment)));
+        let at =
+            |moment: &usize| bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(*moment)));
         let peak = (0..=recording.step_count()).max_by_key(|moment| (at(moment), std::cmp::Reverse(*moment)));
-        let rows = rows_in(&allocations, Scope::At(peak.expect("a moment")));
+        let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
         let groups = Groups::new(&allocations, &recording, ColorBy::Stack);
         let all = bytes_of(&allocations, &rows);
         for holder in holders(&allocations, &recording, &rows, GroupBy::Stack).iter().take(3) {
@@ -171,7 +172,7 @@ fn holders_with_one_line_are_told_apart_by_a_frame_that_differs() {
         let recording = recording(name);
         let allocations = Collector::collect(recording.clone());
         for moment in moments(&recording) {
-            let rows = rows_in(&allocations, Scope::At(moment));
+            let rows = rows_in(&allocations, AllocationFilter::At(moment));
             let found = holders(&allocations, &recording, &rows, GroupBy::Stack);
             let plain: std::collections::BTreeSet<String> =
                 found.iter().map(|holder| holder_text(&recording, holder)).collect();
@@ -240,17 +241,17 @@ fn what_is_new_and_what_was_there_all_the_time_are_what_is_there_at_the_end() {
     let recording = recording("resnet50_amp");
     let allocations = Collector::collect(recording.clone());
     let (first, last) = (recording.step_count() / 3, recording.step_count() / 2);
-    let all = rows_in(&allocations, Scope::At(last));
-    let mut both = rows_in(&allocations, Scope::Throughout(first, last));
-    let new = rows_in(&allocations, Scope::NewBetween(first, last));
+    let all = rows_in(&allocations, AllocationFilter::At(last));
+    let mut both = rows_in(&allocations, AllocationFilter::Throughout(first, last));
+    let new = rows_in(&allocations, AllocationFilter::NewBetween(first, last));
     assert!(!both.is_empty() && !new.is_empty());
     both.extend(new);
     both.sort_unstable();
     assert_eq!(both, all);
     // The order of the two moments does not matter.
     assert_eq!(
-        rows_in(&allocations, Scope::NewBetween(last, first)),
-        rows_in(&allocations, Scope::NewBetween(first, last))
+        rows_in(&allocations, AllocationFilter::NewBetween(last, first)),
+        rows_in(&allocations, AllocationFilter::NewBetween(first, last))
     );
 }
 
@@ -372,7 +373,7 @@ fn a_text_of_a_tensor_names_its_block_in_every_figure() {
     let tip = describe_target(TargetId::Block(block.id), &state, &recording).expect("words");
     assert!(tip.starts_with(NAME), "{tip}");
     let allocations = Collector::collect(recording.clone());
-    let rows = rows_in(&allocations, Scope::At(recording.step_count()));
+    let rows = rows_in(&allocations, AllocationFilter::At(recording.step_count()));
     let found = holders(&allocations, &recording, &rows, GroupBy::Stack);
     let texts: Vec<String> = found.iter().map(|holder| holder_text(&recording, holder)).collect();
     assert_eq!(

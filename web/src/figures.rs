@@ -10,8 +10,8 @@ pub(crate) use timeline::zoom_factor;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    Clock, Collector, ColorBy, GridKind, GroupBy, Groups, MapView, Role, Scene, Scope, TargetId, Term,
-    TimelineView,
+    AllocationFilter, Clock, Collector, ColorBy, GridKind, GroupBy, Groups, MapView, Role, Scene, TargetId,
+    Term, TimelineView,
 };
 use blockyard_record::{AllocationId, BlockId, MemoryState};
 use leptos::prelude::*;
@@ -252,16 +252,16 @@ impl Feature<FigureSignals> {
     }
 
     /// The moment, or the time, whose holders the table shows. Reads signals.
-    pub(crate) fn scope(self) -> Scope {
+    pub(crate) fn scope(self) -> AllocationFilter {
         let run = self.session.run.get();
         let cursor = self.session.player.with(|player| player.steps);
         let mark = self.mark.get().unwrap_or(0);
         match self.holder_moment.get() {
-            HolderMoment::Cursor => Scope::At(cursor),
-            HolderMoment::PeakAllocated => Scope::At(run.series.peak_steps(&run.recording).0),
-            HolderMoment::PeakReserved => Scope::At(run.series.peak_steps(&run.recording).1),
-            HolderMoment::Throughout => Scope::Throughout(mark, cursor),
-            HolderMoment::New => Scope::NewBetween(mark, cursor),
+            HolderMoment::Cursor => AllocationFilter::At(cursor),
+            HolderMoment::PeakAllocated => AllocationFilter::At(run.series.peak_steps(&run.recording).0),
+            HolderMoment::PeakReserved => AllocationFilter::At(run.series.peak_steps(&run.recording).1),
+            HolderMoment::Throughout => AllocationFilter::Throughout(mark, cursor),
+            HolderMoment::New => AllocationFilter::NewBetween(mark, cursor),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::workspace::{self, Workspace};
 
 /// What is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Lesson {
+pub(crate) enum LearnedFile {
     /// What each operator saves for the backward pass.
     Derivatives,
     /// The public names of PyTorch.
@@ -53,7 +53,7 @@ enum Program {
     Recorded(&'static str),
 }
 
-impl Lesson {
+impl LearnedFile {
     fn source(self) -> Source {
         match self {
             Self::Derivatives => Source {
@@ -129,11 +129,11 @@ impl Lesson {
 }
 
 /// Learns what is named, or lists what can be learned.
-pub(crate) fn run(workspace: &Workspace, what: Option<Lesson>, arguments: &[OsString]) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, what: Option<LearnedFile>, arguments: &[OsString]) -> Result<()> {
     if let Some(what) = what {
         return learn(workspace, &what.source(), arguments);
     }
-    for lesson in Lesson::value_variants() {
+    for lesson in LearnedFile::value_variants() {
         let source = lesson.source();
         println!("cargo xtask learn {} {}", lesson.name(), source.arguments);
         println!("    writes {}, from {}", source.file, source.from);
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn every_file_that_is_learned_is_there_and_so_is_its_script() {
         let workspace = Workspace::find();
-        for lesson in Lesson::value_variants() {
+        for lesson in LearnedFile::value_variants() {
             let source = lesson.source();
             assert!(workspace.root().join(source.file).is_file(), "{}", source.file);
             if let Program::Script { name, .. } = source.program {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_file_that_is_learned_from_others_is_not_learned_without_them() {
         let workspace = Workspace::find();
-        assert!(run(&workspace, Some(Lesson::Trees), &[]).is_err());
-        assert!(run(&workspace, Some(Lesson::Names), &["answers".into()]).is_err());
+        assert!(run(&workspace, Some(LearnedFile::Trees), &[]).is_err());
+        assert!(run(&workspace, Some(LearnedFile::Names), &["answers".into()]).is_err());
     }
 }

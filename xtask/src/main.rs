@@ -36,7 +36,7 @@ use anyhow::Result;
 use blockyard_serve::{Port, Server};
 use clap::{Args, Parser, Subcommand};
 
-use crate::learn::Lesson;
+use crate::learn::LearnedFile;
 use crate::release::ReleaseStep;
 use crate::truth::Truth;
 use crate::update::UpdateTarget;
@@ -102,7 +102,7 @@ enum Command {
     },
     /// Learn a file of the repository from PyTorch or from a GPU's answers; without a name, list the files and what each is learned from.
     Learn {
-        what: Option<Lesson>,
+        what: Option<LearnedFile>,
         /// What the file is learned from.
         arguments: Vec<OsString>,
     },

@@ -14,7 +14,7 @@ use crate::block::{BlockIndex, BlockTable};
 use crate::counters::Counters;
 use crate::expandable::ExpandableSegments;
 use crate::pool::{FreeListIndex, FreeLists};
-use crate::private_pool::{PrivatePool, Scope};
+use crate::private_pool::{MemoryPool, Scope};
 use crate::stream::PendingFrees;
 use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
@@ -29,7 +29,7 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) blocks: BlockTable,
     pub(crate) free_lists: FreeLists,
     /// The default pool, then the pools of programs and of graph captures in the order of creation.
-    pub(crate) pools: Vec<PrivatePool>,
+    pub(crate) pools: Vec<MemoryPool>,
     /// Open scopes on pools, in the order in which they were opened.
     pub(crate) scopes: Vec<Scope>,
     /// How many graph captures are going on, as far as they were announced.
@@ -110,7 +110,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             config,
             blocks: BlockTable::default(),
             free_lists: FreeLists::default(),
-            pools: vec![PrivatePool::new(PoolId::DEFAULT, 1)],
+            pools: vec![MemoryPool::new(PoolId::DEFAULT, 1)],
             scopes: Vec::new(),
             captures: 0,
             private_reserved: BTreeMap::new(),

@@ -8,7 +8,7 @@ use blockyard_record::{
 use crate::block::{Block, BlockIndex};
 use crate::counters::Counters;
 use crate::pool::FreeListIndex;
-use crate::private_pool::{PoolIndex, PrivatePool};
+use crate::private_pool::{MemoryPool, PoolIndex};
 use crate::{AllocError, Allocation, CachingAllocator, Corruption};
 use blockyard_rules::AllocatorConfig;
 
@@ -92,7 +92,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if let Some(memory_pool) = self.pools.iter().position(|pool| pool.id == id) {
             return memory_pool;
         }
-        self.pools.push(PrivatePool::new(id, 1));
+        self.pools.push(MemoryPool::new(id, 1));
         self.pools.len() - 1
     }
 

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_is_as_large_as_it_is_aligned() {
+    fn a_free_list_is_as_large_as_it_is_aligned() {
         assert_eq!(size_of::<FreeList>(), align_of::<FreeList>());
     }
 }

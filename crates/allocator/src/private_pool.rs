@@ -27,9 +27,9 @@ pub struct PoolOptions {
     pub serves_on_oom: bool,
 }
 
-/// The free blocks of one memory pool (`PrivatePool`), and its options.
+/// The free blocks of one memory pool (`MemoryPool`), and its options.
 #[derive(Clone, Debug)]
-pub(crate) struct PrivatePool {
+pub(crate) struct MemoryPool {
     pub(crate) id: PoolId,
     small: BlockPool,
     large: BlockPool,
@@ -77,7 +77,7 @@ impl Scope {
     }
 }
 
-impl PrivatePool {
+impl MemoryPool {
     pub(crate) fn new(id: PoolId, uses: u32) -> Self {
         Self {
             id,
@@ -121,11 +121,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
         let block_pool = BlockPool::new(options.never_splits);
-        self.pools.push(PrivatePool {
+        self.pools.push(MemoryPool {
             options,
             small: block_pool.clone(),
             large: block_pool,
-            ..PrivatePool::new(id, 1)
+            ..MemoryPool::new(id, 1)
         });
         id
     }
@@ -159,7 +159,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn open_scope(&mut self, id: PoolId, accepts: Accepts) -> Result<(), AllocError> {
         let pool =
             self.pools.iter().position(|pool| pool.id == id && !pool.is_deleted).unwrap_or_else(|| {
-                self.pools.push(PrivatePool::new(id, 0));
+                self.pools.push(MemoryPool::new(id, 0));
                 self.pools.len() - 1
             });
         if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| self.pools[scope.pool].id == id) {

@@ -108,7 +108,7 @@ fn environment(options: &DryRunOptions) -> Vec<(String, String)> {
         environment.push(("STANDIN_ASSUME".to_owned(), options.assume.join("\n")));
     }
     if options.skip_init {
-        environment.push(("STANDIN_SKIP_INIT".to_owned(), "1".to_owned()));
+        environment.push(("BLOCKYARD_DRY_RUN_SKIP_INIT".to_owned(), "1".to_owned()));
     }
     environment
 }

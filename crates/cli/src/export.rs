@@ -9,6 +9,7 @@ use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind}
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
 use blockyard_replay::{OnProgress, Progress, job, run, verify};
+use blockyard_workload::Workload;
 
 use crate::options::ExportOptions;
 use crate::output;

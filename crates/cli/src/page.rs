@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use blockyard_figure::escaped;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, file_kind};
 use blockyard_serve::{Port, ServedFile, Server};

@@ -8,7 +8,7 @@ use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_record::{Bytes, Recording, StepOutcome};
+use blockyard_record::{Recording, StepOutcome};
 use blockyard_replay::{Progress, RunSettings, run, run_on, verify};
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;

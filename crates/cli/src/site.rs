@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use blockyard_figure::escaped;
 use blockyard_lessons::{Lesson, PARTS, lessons};
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_serve::{SERVICE_WORKER, service_worker};

@@ -8,7 +8,7 @@ use crate::symbols::Imports;
 /// Folders of a package that are searched: `package/lib/x.so`, `package/backends/cuda/x.so`.
 const DEPTH: u32 = 3;
 /// Packages that are not searched: PyTorch's own libraries are read by their names, NVIDIA's are the ones that the stand-in replaces, Triton compiles
-/// for a GPU, and NumPy's many libraries need nothing of CUDA.
+/// for a GPU, and those of `numpy` need nothing of CUDA.
 const SKIPPED_PACKAGES: [&str; 4] = ["torch", "nvidia", "triton", "numpy"];
 
 /// The shared libraries of the packages in this folder, by name; what cannot be read is left out.

@@ -7,7 +7,7 @@ use blockyard_answers::{
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
-use crate::{ChildPeak, Fit, ProgramLine, RankReport, Ranks, RanksReport, ReplayedOrders, Report, Step};
+use crate::{ChildPeak, Fit, Iteration, ProgramLine, RankReport, Ranks, RanksReport, ReplayedOrders, Report};
 
 impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
@@ -109,7 +109,7 @@ fn place(place: &ProgramLine) -> DryRunPlace {
 }
 
 /// A row for each device.
-fn step(step: &Step) -> Vec<DryRunStep> {
+fn step(step: &Iteration) -> Vec<DryRunStep> {
     let rows = step.devices.iter().zip(0..).map(|(device, at)| DryRunStep {
         number: step.number,
         device: at,

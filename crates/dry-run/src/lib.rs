@@ -14,9 +14,9 @@ mod outside;
 mod preloaded;
 mod prepare;
 mod ranks;
-mod record;
 mod report;
 mod run;
+mod run_log;
 mod symbols;
 mod torch;
 
@@ -29,9 +29,9 @@ pub use orders::{
 pub use outside::{OutsideAllocation, OutsideMemory};
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
-pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
-pub use record::{ChildCounts, ChildPeak, PrintedLine, Step, StepPeak};
+pub use ranks::{RankError, RankReport, Ranks, RanksReport, Store, run_ranks};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};
 pub use run::{Program, run, run_until};
+pub use run_log::{ChildCounts, ChildPeak, Iteration, IterationPeak, PrintedLine};
 pub use symbols::{Imports, defined};
 pub use torch::Torch;

@@ -36,20 +36,20 @@ pub struct Ranks {
 
 /// Why there are no such ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSuchRank {
+pub struct RankError {
     /// The rank that was asked for.
     pub rank: u32,
     /// How many there are.
     pub world: u32,
 }
 
-impl fmt::Display for NoSuchRank {
+impl fmt::Display for RankError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no rank {}: the ranks are 0 to {}", self.rank, self.world.saturating_sub(1))
     }
 }
 
-impl std::error::Error for NoSuchRank {}
+impl std::error::Error for RankError {}
 
 impl Ranks {
     /// The ranks of this many nodes with this many processes each, of which those that are asked for run; where none is, all of one node, or
@@ -58,11 +58,11 @@ impl Ranks {
     /// # Errors
     ///
     /// A rank that there is not.
-    pub fn new(nodes: u32, per_node: u32, asked: &[u32]) -> Result<Self, NoSuchRank> {
+    pub fn new(nodes: u32, per_node: u32, asked: &[u32]) -> Result<Self, RankError> {
         let (nodes, per_node) = (nodes.max(1), per_node.max(1));
         let world = nodes.saturating_mul(per_node);
         if let Some(rank) = asked.iter().copied().find(|rank| *rank >= world) {
-            return Err(NoSuchRank { rank, world });
+            return Err(RankError { rank, world });
         }
         let mut asked = match asked {
             [] if nodes == 1 => (0..world).collect(),
@@ -310,7 +310,7 @@ mod tests {
 
     use blockyard_record::Bytes;
 
-    use super::{NoSuchRank, RankReport, Ranks, RanksReport};
+    use super::{RankError, RankReport, Ranks, RanksReport};
     use crate::{DeviceReport, Report};
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
     fn all_of_one_node_run_and_one_of_several() {
         assert_eq!(Ranks::new(1, 3, &[]).unwrap().asked(), [0, 1, 2]);
         assert_eq!(Ranks::new(2, 3, &[]).unwrap().asked(), [0]);
-        assert_eq!(Ranks::new(2, 3, &[6]), Err(NoSuchRank { rank: 6, world: 6 }));
+        assert_eq!(Ranks::new(2, 3, &[6]), Err(RankError { rank: 6, world: 6 }));
         let two = Ranks::new(1, 2, &[]).unwrap();
         assert_eq!(two.path(Path::new("a/b.pickle"), 1), PathBuf::from("a/b.rank1.pickle"));
         assert_eq!(Ranks::new(1, 2, &[1]).unwrap().path(Path::new("b.pickle"), 1), PathBuf::from("b.pickle"));

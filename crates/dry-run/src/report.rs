@@ -8,8 +8,8 @@ use blockyard_record::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::record::Records;
-use crate::{ChildPeak, Note, OutsideAllocation, PrintedLine, ProgramLine, ReplayedOrders, Step};
+use crate::run_log::Records;
+use crate::{ChildPeak, Iteration, Note, OutsideAllocation, PrintedLine, ProgramLine, ReplayedOrders};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub struct Report {
     /// The lines that the program printed, if the report keeps them.
     pub lines: Vec<PrintedLine>,
     /// Steps of the first optimizer, if steps were counted.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Iteration>,
     /// Who holds the peak of the last step, if steps were counted; the bytes add up to the peak.
     pub holders: Vec<PeakHolder>,
     /// Where segments exceeded the GPUs that the run was compared with.
@@ -293,7 +293,7 @@ fn devices_of_children(children: &[ChildPeak]) -> Option<Vec<DeviceReport>> {
 }
 
 /// The steps of a run whose process ended before its end.
-fn devices_of(steps: &[Step]) -> Vec<DeviceReport> {
+fn devices_of(steps: &[Iteration]) -> Vec<DeviceReport> {
     let mut devices: Vec<DeviceReport> = Vec::new();
     for step in steps {
         devices.resize(step.devices.len().max(devices.len()), DeviceReport::default());

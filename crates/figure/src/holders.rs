@@ -19,7 +19,7 @@ use crate::numbers::step_u32;
 
 /// Which allocations are meant. Moments count complete steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum AllocationFilter {
     /// Those in their callers' hands at the moment.
     At(usize),
     /// Those in their callers' hands at both moments and all the time in between.
@@ -114,20 +114,20 @@ pub struct Holder {
 /// The rows of the allocations that are meant, ascending. The sizes of the rows at a moment add up to the allocated bytes of
 /// that moment.
 #[must_use]
-pub fn rows_in(allocations: &Allocations, scope: Scope) -> Vec<usize> {
+pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize> {
     let freed_after = |row: &usize, moment: usize| {
         allocations.frees().get(*row).is_some_and(|freed| *freed == NEVER || *freed > step_u32(moment))
     };
     let started = |row: &usize| allocations.starts().get(*row).map_or(0, |start| *start as usize);
     match scope {
-        Scope::At(moment) => allocations.allocated_at(moment),
-        Scope::Throughout(one, other) => {
+        AllocationFilter::At(moment) => allocations.allocated_at(moment),
+        AllocationFilter::Throughout(one, other) => {
             let (first, last) = (one.min(other), one.max(other));
             let mut rows = allocations.allocated_at(first);
             rows.retain(|row| freed_after(row, last));
             rows
         }
-        Scope::NewBetween(one, other) => {
+        AllocationFilter::NewBetween(one, other) => {
             let (first, last) = (one.min(other), one.max(other));
             let mut rows = allocations.allocated_at(last);
             rows.retain(|row| started(row) > first);

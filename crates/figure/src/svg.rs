@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
-use crate::role::Role;
 use crate::markup::escaped;
+use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, Weight};
 use crate::text_width::{is_measured, text_width_px};
 use crate::theme::Theme;

@@ -18,7 +18,7 @@
 //! });
 //! assert_eq!(found.largest(&values), Some(35));
 //! assert_eq!(found.probes.len(), 4);
-//! # Ok::<(), blockyard_fit::NotValues>(())
+//! # Ok::<(), blockyard_fit::ValuesError>(())
 //! ```
 
 mod fraction;
@@ -33,6 +33,6 @@ pub use fraction::memory_fraction;
 pub use growth::{Growth, GrowthKind, grows};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use map::{Column, guess, search_guessed};
-pub use mesh::{Layout, Mesh, NotAMesh};
+pub use mesh::{Layout, Mesh, MeshError};
 pub use probe::{FailedRequest, HolderBytes, Probe};
-pub use values::{NotValues, Values};
+pub use values::{Values, ValuesError};

@@ -106,7 +106,11 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut off, 0 for negative numbers")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "cut off, 0 for negative numbers"
+)]
 fn whole(number: f64) -> u64 {
     number as u64
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{NotValues, Values};
+use crate::{Values, ValuesError};
 
 /// The dimension that counts the stages of a pipeline.
 const STAGES: &str = "pp";
@@ -11,7 +11,7 @@ const STAGES: &str = "pp";
 /// Why a text does not name a mesh.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotAMesh {
+pub enum MeshError {
     /// The text has another form.
     #[error("\"{0}\" names no dimensions: write dp=1..64,tp=1,2,4,8,pp=1,2,4")]
     Form(String),
@@ -24,7 +24,7 @@ pub enum NotAMesh {
         /// The dimension.
         name: String,
         /// What is wrong.
-        error: NotValues,
+        error: ValuesError,
     },
 }
 
@@ -37,10 +37,10 @@ pub struct Mesh(Vec<(String, Values)>);
 pub struct Layout(Vec<(String, u64)>);
 
 impl FromStr for Mesh {
-    type Err = NotAMesh;
+    type Err = MeshError;
 
-    fn from_str(text: &str) -> Result<Self, NotAMesh> {
-        let form = || NotAMesh::Form(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, MeshError> {
+        let form = || MeshError::Form(text.to_owned());
         let mut dimensions: Vec<(String, String)> = Vec::new();
         for part in text.split(',') {
             // A part without a name is one more value of the dimension before.
@@ -50,7 +50,7 @@ impl FromStr for Mesh {
                     return Err(form());
                 }
                 if dimensions.iter().any(|(known, _)| *known == name) {
-                    return Err(NotAMesh::Twice(name));
+                    return Err(MeshError::Twice(name));
                 }
                 dimensions.push((name, values.to_owned()));
             } else {
@@ -61,7 +61,7 @@ impl FromStr for Mesh {
         }
         let dimensions = dimensions.into_iter().map(|(name, values)| match values.parse() {
             Ok(values) => Ok((name, values)),
-            Err(error) => Err(NotAMesh::Values { name, error }),
+            Err(error) => Err(MeshError::Values { name, error }),
         });
         Ok(Self(dimensions.collect::<Result<_, _>>()?))
     }
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn what_is_no_mesh_is_said() {
         for text in ["", "1,2", "dp", "=1,2"] {
-            assert_eq!(text.parse::<Mesh>(), Err(NotAMesh::Form(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<Mesh>(), Err(MeshError::Form(text.to_owned())), "{text}");
         }
-        assert_eq!("dp=1,dp=2".parse::<Mesh>(), Err(NotAMesh::Twice("dp".to_owned())));
+        assert_eq!("dp=1,dp=2".parse::<Mesh>(), Err(MeshError::Twice("dp".to_owned())));
         let error = "dp=1,tp=x".parse::<Mesh>().unwrap_err().to_string();
         assert!(error.starts_with("tp: \"x\" is not a range"), "{error}");
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// Why a text names no values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotValues {
+pub enum ValuesError {
     /// The text has another form.
     #[error(
         "\"{0}\" is not a range of values: write 1..512, 8..512:8 for the multiples of 8, 1,2,4,8, or one number"
@@ -113,10 +113,10 @@ impl std::fmt::Display for Values {
 }
 
 impl FromStr for Values {
-    type Err = NotValues;
+    type Err = ValuesError;
 
-    fn from_str(text: &str) -> Result<Self, NotValues> {
-        let form = || NotValues::Form(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ValuesError> {
+        let form = || ValuesError::Form(text.to_owned());
         let number = |text: &str| text.trim().parse::<u64>().map_err(|_error| form());
         if text.contains(',') {
             let mut list = text.split(',').map(number).collect::<Result<Vec<u64>, _>>()?;
@@ -138,7 +138,7 @@ impl FromStr for Values {
         if multiple == 0 {
             return Err(form());
         }
-        let empty = || NotValues::Empty(text.to_owned());
+        let empty = || ValuesError::Empty(text.to_owned());
         let low = low.checked_next_multiple_of(multiple).ok_or_else(empty)?;
         let high = high / multiple * multiple;
         if low > high { Err(empty()) } else { Ok(Self(Kind::Range { low, high, multiple })) }
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn what_is_no_range_is_said() {
         for text in ["", "1..", "..4", "a..b", "1-4", "1..4:0", "1..4:x", "-1..4", "1,", "1,2..4"] {
-            assert_eq!(text.parse::<Values>(), Err(NotValues::Form(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<Values>(), Err(ValuesError::Form(text.to_owned())), "{text}");
         }
         for text in ["4..1", "1..7:8"] {
-            assert_eq!(text.parse::<Values>(), Err(NotValues::Empty(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<Values>(), Err(ValuesError::Empty(text.to_owned())), "{text}");
         }
     }
 }

@@ -15,30 +15,30 @@ pub struct Assumption {
 
 /// A text that names no value by its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAnAssumption;
+pub struct AssumptionError;
 
-impl std::fmt::Display for NotAnAssumption {
+impl std::fmt::Display for AssumptionError {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.write_str("an assumption reads FILE:LINE=VALUE, as train.py:88=0.3 or train.py:90=true")
     }
 }
 
-impl std::error::Error for NotAnAssumption {}
+impl std::error::Error for AssumptionError {}
 
 impl FromStr for Assumption {
-    type Err = NotAnAssumption;
+    type Err = AssumptionError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAssumption> {
-        let (place, value) = text.rsplit_once('=').ok_or(NotAnAssumption)?;
-        let (file, line) = place.rsplit_once(':').ok_or(NotAnAssumption)?;
+    fn from_str(text: &str) -> Result<Self, AssumptionError> {
+        let (place, value) = text.rsplit_once('=').ok_or(AssumptionError)?;
+        let (file, line) = place.rsplit_once(':').ok_or(AssumptionError)?;
         let value = match value.trim() {
             "true" | "True" => 1.0,
             "false" | "False" => 0.0,
-            number => number.parse().map_err(|_error| NotAnAssumption)?,
+            number => number.parse().map_err(|_error| AssumptionError)?,
         };
-        let line = line.trim().parse().map_err(|_error| NotAnAssumption)?;
+        let line = line.trim().parse().map_err(|_error| AssumptionError)?;
         let file = file.trim().to_owned();
-        if file.is_empty() { Err(NotAnAssumption) } else { Ok(Self { file, line, value }) }
+        if file.is_empty() { Err(AssumptionError) } else { Ok(Self { file, line, value }) }
     }
 }
 

@@ -6,7 +6,6 @@
 
 use blockyard_record::Bytes;
 
-
 /// What takes memory of a GPU beside PyTorch's allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Taker {
@@ -161,17 +160,17 @@ pub fn outside_bytes(taken: impl IntoIterator<Item = (Taker, u64, u64)>) -> Byte
 
 /// What a training program without NCCL has taken after its first step: kernels, and a handle of cuBLAS in each of two threads.
 #[must_use]
-pub fn outside_of_training() -> Bytes {
+pub fn context_and_libraries() -> Bytes {
     outside_bytes([(Taker::Code, 0, 1), (Taker::LocalMemory, 0, 1), (Taker::Blas, 0, 2)])
 }
 
 /// What the CUDA context and the libraries of a training program leave for PyTorch, of all memory of a GPU.
 #[must_use]
 pub fn left_for_pytorch(total: Bytes) -> Bytes {
-    total.saturating_sub(outside_of_training())
+    total.saturating_sub(context_and_libraries())
 }
 
-/// The parts of [`outside_of_training`], under the names that the lesson about `nvidia-smi` gives them.
+/// The parts of [`context_and_libraries`], under the names that the lesson about `nvidia-smi` gives them.
 #[must_use]
 pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     let context = outside_bytes([]);
@@ -198,10 +197,10 @@ mod tests {
     fn all_together_are_the_sum_with_what_is_shared() {
         let context = Bytes::new(CONTEXT);
         assert_eq!(outside_bytes([]), context);
-        assert_eq!(outside_of_training(), context.saturating_add(Bytes::mib(222)));
+        assert_eq!(context_and_libraries(), context.saturating_add(Bytes::mib(222)));
         let parts = parts_of_training();
         assert_eq!(parts.map(|(_, bytes)| bytes), [context, Bytes::mib(92), Bytes::mib(130)]);
-        assert_eq!(parts.iter().map(|(_, bytes)| *bytes).sum::<Bytes>(), outside_of_training());
+        assert_eq!(parts.iter().map(|(_, bytes)| *bytes).sum::<Bytes>(), context_and_libraries());
         // Of a convolution alone the libraries' 2 MiB are cuDNN's.
         let dnn = [(Taker::Code, 0, 1), (Taker::Dnn, 0, 1)];
         assert_eq!(outside_bytes(dnn), context.saturating_add(Bytes::mib(12)));

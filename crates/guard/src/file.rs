@@ -20,7 +20,7 @@ const TOP_KEYS: [&str; 2] = ["version", PROGRAM];
 /// Why a text is not a file of the guard.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum NotAGuardFile {
+pub enum GuardFileError {
     /// The text is not TOML.
     #[error("{0}")]
     Toml(String),
@@ -58,7 +58,7 @@ impl GuardFile {
     /// # Errors
     ///
     /// None happens: [`GuardFile::read`] reads the text.
-    pub fn new() -> Result<Self, NotAGuardFile> {
+    pub fn new() -> Result<Self, GuardFileError> {
         Self::read(HEAD)
     }
 
@@ -66,15 +66,15 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// [`NotAGuardFile`].
-    pub fn read(text: &str) -> Result<Self, NotAGuardFile> {
+    /// [`GuardFileError`].
+    pub fn read(text: &str) -> Result<Self, GuardFileError> {
         let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-            NotAGuardFile::Toml(error.to_string().trim().to_owned())
+            GuardFileError::Toml(error.to_string().trim().to_owned())
         })?;
         if let Some(version) = document.get("version") {
             let version = version.as_integer().ok_or_else(|| kind("version", "number"))?;
             if version > VERSION {
-                return Err(NotAGuardFile::Version(version));
+                return Err(GuardFileError::Version(version));
             }
         }
         let mut file = Self { document, entries: Vec::new() };
@@ -107,7 +107,7 @@ impl GuardFile {
         self.document.get(PROGRAM).and_then(Item::as_array_of_tables)
     }
 
-    pub(crate) fn read_entries(&self) -> Result<Vec<ProgramEntry>, NotAGuardFile> {
+    pub(crate) fn read_entries(&self) -> Result<Vec<ProgramEntry>, GuardFileError> {
         let Some(item) = self.document.get(PROGRAM) else { return Ok(Vec::new()) };
         let tables = item.as_array_of_tables().ok_or_else(|| kind("program", "list of `[[program]]`"))?;
         let mut entries: Vec<ProgramEntry> = Vec::new();
@@ -118,7 +118,7 @@ impl GuardFile {
                     == (&entry.program, &entry.arguments, &entry.gpu)
             };
             if entries.iter().any(is_same) {
-                return Err(NotAGuardFile::Twice(format!("{} on {}", entry.command(), entry.gpu)));
+                return Err(GuardFileError::Twice(format!("{} on {}", entry.command(), entry.gpu)));
             }
             entries.push(entry);
         }
@@ -136,8 +136,8 @@ const HEAD: &str = "\
 version = 1
 ";
 
-fn kind(place: &str, kind: &str) -> NotAGuardFile {
-    NotAGuardFile::Kind { place: format!("`{place}`"), kind: kind.to_owned() }
+fn kind(place: &str, kind: &str) -> GuardFileError {
+    GuardFileError::Kind { place: format!("`{place}`"), kind: kind.to_owned() }
 }
 
 /// Reads the values of one table, and names the place in errors.
@@ -147,42 +147,42 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn wrong(&self, key: &str, kind: &str) -> NotAGuardFile {
-        NotAGuardFile::Kind { place: format!("`{key}` of {}", self.place), kind: kind.to_owned() }
+    fn wrong(&self, key: &str, kind: &str) -> GuardFileError {
+        GuardFileError::Kind { place: format!("`{key}` of {}", self.place), kind: kind.to_owned() }
     }
 
-    fn text(&self, key: &str) -> Result<Option<&'a str>, NotAGuardFile> {
+    fn text(&self, key: &str) -> Result<Option<&'a str>, GuardFileError> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         item.as_str().map(Some).ok_or_else(|| self.wrong(key, "text in quotes"))
     }
 
-    fn number(&self, key: &str) -> Result<Option<u64>, NotAGuardFile> {
+    fn number(&self, key: &str) -> Result<Option<u64>, GuardFileError> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
         number.map(Some).ok_or_else(|| self.wrong(key, "whole number from 0 on"))
     }
 
-    fn bytes(&self, key: &str) -> Result<Bytes, NotAGuardFile> {
+    fn bytes(&self, key: &str) -> Result<Bytes, GuardFileError> {
         self.number(key)?.map(Bytes::new).ok_or_else(|| self.wrong(key, "whole number from 0 on"))
     }
 
     /// A size: bytes, or a text with a unit.
-    fn size(&self, key: &str) -> Result<Option<Bytes>, NotAGuardFile> {
+    fn size(&self, key: &str) -> Result<Option<Bytes>, GuardFileError> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         let Some(text) = item.as_str() else { return Ok(self.number(key)?.map(Bytes::new)) };
         parse_size(text).map(Some).map_err(|_error| self.wrong(key, "size such as \"60 GiB\""))
     }
 
-    fn list(&self, key: &str) -> Result<Vec<&'a Value>, NotAGuardFile> {
+    fn list(&self, key: &str) -> Result<Vec<&'a Value>, GuardFileError> {
         let Some(item) = self.table.get(key) else { return Ok(Vec::new()) };
         Ok(item.as_array().ok_or_else(|| self.wrong(key, "list"))?.iter().collect())
     }
 }
 
-fn entry(table: &Table, number: usize) -> Result<ProgramEntry, NotAGuardFile> {
+fn entry(table: &Table, number: usize) -> Result<ProgramEntry, GuardFileError> {
     let place = format!("entry {number}");
     let fields = Fields { table, place };
-    let program = fields.text(PROGRAM)?.ok_or(NotAGuardFile::NoProgram(number))?.to_owned();
+    let program = fields.text(PROGRAM)?.ok_or(GuardFileError::NoProgram(number))?.to_owned();
     let arguments = fields.list("arguments")?.into_iter().map(|value| value.as_str().map(str::to_owned));
     let arguments: Option<Vec<String>> = arguments.collect();
     let tolerance = match (fields.text("tolerance"), fields.number("tolerance")) {
@@ -216,7 +216,7 @@ fn entry(table: &Table, number: usize) -> Result<ProgramEntry, NotAGuardFile> {
     })
 }
 
-fn baseline(fields: &Fields<'_>) -> Result<Baseline, NotAGuardFile> {
+fn baseline(fields: &Fields<'_>) -> Result<Baseline, GuardFileError> {
     let steps = fields.list("peak_by_step")?.into_iter().map(Value::as_integer);
     let steps = steps.map(|bytes| bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(Bytes::new));
     let steps: Option<Vec<Bytes>> = steps.collect();
@@ -240,7 +240,7 @@ fn baseline(fields: &Fields<'_>) -> Result<Baseline, NotAGuardFile> {
     })
 }
 
-fn holder(fields: &Fields<'_>) -> Result<LineHolder, NotAGuardFile> {
+fn holder(fields: &Fields<'_>) -> Result<LineHolder, GuardFileError> {
     let at = fields.text("at")?.unwrap_or_default();
     let numbered = at.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
     let (file, line) = numbered.unwrap_or((at, 0));

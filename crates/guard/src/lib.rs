@@ -15,7 +15,7 @@
 //! let run = MeasuredRun { peak_reserved: Bytes::gib(61), ..MeasuredRun::default() };
 //! let found = compare(&file.entries()[0], &run);
 //! assert!(!found.failures.is_empty());
-//! # Ok::<(), blockyard_guard::NotAGuardFile>(())
+//! # Ok::<(), blockyard_guard::GuardFileError>(())
 //! ```
 
 mod compare;
@@ -28,6 +28,6 @@ mod write;
 
 pub use compare::{ChangeRow, Failure, GuardComparison, PeakGrowth, StepChange, compare};
 pub use entry::{Baseline, LineHolder, MeasuredRun, ProgramEntry, ProgramLine, RunFailure};
-pub use file::{GuardFile, NotAGuardFile};
+pub use file::{GuardFile, GuardFileError};
 pub use text::{report, signed};
-pub use tolerance::{NotATolerance, Tolerance};
+pub use tolerance::{Tolerance, ToleranceError};

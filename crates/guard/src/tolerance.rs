@@ -22,7 +22,7 @@ const PERCENT: u64 = 10_000;
 /// A text that is not a tolerance.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{0}\" is not a tolerance: write a share (\"1%\", at most four decimals) or a size (\"64 MiB\")")]
-pub struct NotATolerance(String);
+pub struct ToleranceError(String);
 
 impl Default for Tolerance {
     /// One percent.
@@ -46,10 +46,10 @@ impl Tolerance {
 }
 
 impl FromStr for Tolerance {
-    type Err = NotATolerance;
+    type Err = ToleranceError;
 
-    fn from_str(text: &str) -> Result<Self, NotATolerance> {
-        let wrong = || NotATolerance(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ToleranceError> {
+        let wrong = || ToleranceError(text.to_owned());
         let Some(percent) = text.trim().strip_suffix('%') else {
             return parse_size(text).map(Self::Bytes).map_err(|_error| wrong());
         };

@@ -7,7 +7,7 @@ use blockyard_workload::parse_size;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value, value};
 
 use crate::file::{BASELINE, PROGRAM, VERSION};
-use crate::{Baseline, GuardFile, LineHolder, NotAGuardFile, ProgramEntry};
+use crate::{Baseline, GuardFile, GuardFileError, LineHolder, ProgramEntry};
 
 impl fmt::Display for GuardFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,8 +21,8 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// [`NotAGuardFile`] if `program` is not a list of tables; then the file does not change.
-    pub fn set(&mut self, entry: &ProgramEntry) -> Result<(), NotAGuardFile> {
+    /// [`GuardFileError`] if `program` is not a list of tables; then the file does not change.
+    pub fn set(&mut self, entry: &ProgramEntry) -> Result<(), GuardFileError> {
         let is_same = |known: &ProgramEntry| {
             (&known.program, &known.arguments, &known.gpu) == (&entry.program, &entry.arguments, &entry.gpu)
         };
@@ -32,7 +32,7 @@ impl GuardFile {
             self.document.insert("version", value(VERSION));
         }
         let item = self.document.entry(PROGRAM).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-        let tables = item.as_array_of_tables_mut().ok_or_else(|| NotAGuardFile::Kind {
+        let tables = item.as_array_of_tables_mut().ok_or_else(|| GuardFileError::Kind {
             place: "`program`".to_owned(),
             kind: "list of `[[program]]`".to_owned(),
         })?;

@@ -9,8 +9,6 @@ use blockyard_workload::Request;
 
 use crate::{LabError, Run};
 
-
-
 /// The most and the last bytes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunBytes {

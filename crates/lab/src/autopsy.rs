@@ -7,9 +7,9 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, LimitSource};
+use crate::limited_run::ReplayTerms;
 use crate::outcome::{outcome, outcome_before};
-use crate::replay::ReplayTerms;
-use crate::{Conditions, HoldingLine, LabError, Replay, Run};
+use crate::{Conditions, HoldingLine, LabError, LimitedRun, Run};
 
 mod cause;
 mod changed;
@@ -104,7 +104,7 @@ pub fn autopsy(
 ) -> Result<Option<Autopsy>, LabError> {
     let mut tell =
         |_: usize| on_progress(Progress { phase: "looking for the cause".to_owned(), done: 0, total: 0 });
-    let replay = Replay::of(run, conditions, &mut tell)?;
+    let replay = LimitedRun::of(run, conditions, &mut tell)?;
     let run = replay.run();
     let Some((met, terms, request)) = first_failure(&replay, conditions, &mut tell)? else { return Ok(None) };
     let config = conditions.config(run)?;
@@ -147,7 +147,7 @@ pub fn autopsy(
 
 /// What all parts of an autopsy look at.
 struct Examination<'a> {
-    replay: &'a Replay<'a>,
+    replay: &'a LimitedRun<'a>,
     run: &'a Run,
     conditions: &'a Conditions,
     /// The limit that the failure met.
@@ -214,7 +214,7 @@ fn passes(
 ///
 /// At the upper bound of the limit, if a request fails there; else at the lower one.
 fn first_failure(
-    replay: &Replay<'_>,
+    replay: &LimitedRun<'_>,
     conditions: &Conditions,
     tell: ProgressCallback<'_>,
 ) -> Result<Option<(Limit, ReplayTerms, usize)>, LabError> {

@@ -7,8 +7,8 @@ use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
+use crate::lifetimes::{Lifetime, lifetimes};
 use crate::request_number;
-use crate::request_spans::{Lifetime, lifetimes};
 use crate::{LabError, Run};
 
 mod plan;

@@ -7,10 +7,10 @@ use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::limited_run::ReplayTerms;
 use crate::outcome::bytes;
-use crate::replay::ReplayTerms;
 use crate::request_number;
-use crate::{Conditions, LabError, Limit, Replay, Run};
+use crate::{Conditions, LabError, Limit, LimitedRun, Run};
 
 /// The result of a run under an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub fn compare_allocators(
     now: &mut dyn FnMut() -> u64,
     on_progress: OnProgress,
 ) -> Result<Vec<AllocatorRow>, LabError> {
-    let replay = Replay::of(run, conditions, &mut |_| {
+    let replay = LimitedRun::of(run, conditions, &mut |_| {
         on_progress(Progress { phase: "comparing".to_owned(), done: 0, total: 0 })
     })?;
     let run = replay.run();

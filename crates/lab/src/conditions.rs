@@ -1,6 +1,6 @@
 //! The conditions of a replay: settings, capacity, limit, release.
 
-use blockyard_gpus::{GpuProfile, left_for_pytorch, outside_of_training};
+use blockyard_gpus::{GpuProfile, context_and_libraries, left_for_pytorch};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
 /// device has no size that people write, `a device with 10 GiB for PyTorch`.
 #[must_use]
 pub fn device_words(for_pytorch: Bytes) -> String {
-    let total = for_pytorch.saturating_add(outside_of_training());
+    let total = for_pytorch.saturating_add(context_and_libraries());
     if let Some(gpu) = GpuProfile::ALL.iter().find(|gpu| gpu.total_memory == total) {
         return format!("{} ({for_pytorch} for PyTorch)", gpu.name);
     }

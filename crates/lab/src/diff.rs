@@ -9,8 +9,8 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::step_ends;
+use crate::limited_run::ReplayTerms;
 use crate::outcome::outcome;
-use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::sites::Sites;
 use crate::{LabError, Outcome, Run};

@@ -7,7 +7,7 @@ use blockyard_record::Event;
 use blockyard_replay::Progress;
 use serde::{Deserialize, Serialize};
 
-use crate::replay::ReplayTerms;
+use crate::limited_run::ReplayTerms;
 use crate::request_number;
 use crate::{Conditions, LabError, Run};
 

@@ -33,7 +33,9 @@ pub enum LabError {
     #[error(transparent)]
     Text(#[from] ParseError),
     /// The file is neither a recording nor a snapshot nor a text.
-    #[error("neither a recording nor a snapshot nor a workload's text: open what `torch.cuda.memory._dump_snapshot` or `scripts/record.py` wrote, or a text in UTF-8")]
+    #[error(
+        "neither a recording nor a snapshot nor a workload's text: open what `torch.cuda.memory._dump_snapshot` or `scripts/record.py` wrote, or a text in UTF-8"
+    )]
     UnknownFile,
     /// The requests cannot be found or replayed.
     #[error(transparent)]

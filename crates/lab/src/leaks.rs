@@ -9,7 +9,7 @@ use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::request_spans::{Lifetime, lifetimes};
+use crate::lifetimes::{Lifetime, lifetimes};
 use crate::sites::Sites;
 use crate::{LabError, Run};
 

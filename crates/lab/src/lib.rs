@@ -52,14 +52,14 @@ mod diff;
 mod difference;
 mod error;
 mod from_snapshot;
-mod implied;
+mod implied_limit;
 mod leaks;
+mod lifetimes;
 mod limit;
+mod limited_run;
 mod live;
 mod outcome;
 mod question;
-mod replay;
-mod request_spans;
 mod run;
 mod setting_search;
 mod sites;
@@ -67,7 +67,7 @@ mod source;
 mod verdict;
 mod what_if;
 
-pub use blockyard_gpus::{left_for_pytorch, outside_of_training};
+pub use blockyard_gpus::{context_and_libraries, left_for_pytorch};
 
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
@@ -81,10 +81,10 @@ pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
 pub use leaks::{GrowingCallSite, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
-pub use live::{HoldingLine, WITHOUT_STACK, WORKSPACES, holding_line};
+pub use limited_run::LimitedRun;
+pub use live::{HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
-pub use replay::Replay;
 pub use run::Run;
 pub use setting_search::{
     SearchResult, SearchStep, candidates, judge, plain_candidates, recommended, search,

@@ -11,13 +11,11 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::autopsy::ProgressCallback;
+use crate::limited_run::ReplayTerms;
 use crate::outcome::outcome_before;
-use crate::replay::ReplayTerms;
 use crate::sites::{called_at, caller};
 use crate::verdict::VerdictMoment;
 use crate::{LabError, Run, request_number};
-
-
 
 /// The memory after a request.
 #[derive(Clone, Debug)]
@@ -149,7 +147,7 @@ impl LiveMemory {
 
 /// All blocks that no line of the program allocated, in a run whose other blocks have one: by their sizes or by functions of C++ they would be many
 /// rows that tell the reader nothing.
-pub const WITHOUT_STACK: &str =
+pub const WITHOUT_PROGRAM_LINE: &str =
     "PyTorch's own code, with no line of the program in the stack: mostly gradients";
 
 /// All blocks that a library keeps to work in, wherever it was called first.
@@ -162,7 +160,7 @@ pub fn holding_line(stack: &[String]) -> Option<String> {
     match StackHolder::of_texts(stack) {
         StackHolder::Program => own_line(stack).map(frame_words),
         StackHolder::Workspace => Some(WORKSPACES.to_owned()),
-        StackHolder::PyTorch => (!stack.is_empty()).then(|| WITHOUT_STACK.to_owned()),
+        StackHolder::PyTorch => (!stack.is_empty()).then(|| WITHOUT_PROGRAM_LINE.to_owned()),
     }
 }
 
@@ -182,7 +180,7 @@ fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
     };
     match name {
         Some(name) => format!("tensor {name}"),
-        None if has_stacks => WITHOUT_STACK.to_owned(),
+        None if has_stacks => WITHOUT_PROGRAM_LINE.to_owned(),
         None => format!("blocks of {size}, without a stack"),
     }
 }

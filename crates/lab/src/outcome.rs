@@ -8,11 +8,9 @@ use blockyard_replay::{Progress, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::replay::ReplayTerms;
+use crate::limited_run::ReplayTerms;
 use crate::request_number;
-use crate::{Conditions, LabError, Limit, Replay as RunReplay, Run};
-
-
+use crate::{Conditions, LabError, Limit, LimitedRun, Run};
 
 /// The result of a replay under some conditions.
 ///
@@ -164,7 +162,7 @@ impl Row {
     }
 }
 
-/// Replays a run under conditions; a wrong setting is a row with its error. To ask for several settings, [`Replay`](RunReplay) is
+/// Replays a run under conditions; a wrong setting is a row with its error. To ask for several settings, [`LimitedRun`] is
 /// made once.
 ///
 /// `samples` is about how many parts the timeline has, 0 for none. `on_progress` gets how many requests are done.
@@ -178,7 +176,7 @@ pub fn replay_under(
     samples: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Row, LabError> {
-    RunReplay::of(run, conditions, on_progress)?.row(&conditions.conf, samples, on_progress)
+    LimitedRun::of(run, conditions, on_progress)?.row(&conditions.conf, samples, on_progress)
 }
 
 pub(crate) fn outcome(

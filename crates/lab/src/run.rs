@@ -13,7 +13,7 @@ use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::implied::{implied_limit, recorded_limit};
+use crate::implied_limit::{implied_limit, recorded_limit};
 use crate::limit::Limit;
 use crate::outcome::outcome;
 use crate::{Conditions, LabError};

@@ -7,7 +7,7 @@ use blockyard_rules::{AllocatorConfig, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::{Conditions, LabError, Outcome, Replay, Row, Run};
+use crate::{Conditions, LabError, LimitedRun, Outcome, Row, Run};
 
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
 ///
 /// `on_step` gets every row as soon as it is known. In WebAssembly there is one thread; a pool of workers calls
-/// `Replay::row` for each of the [`candidates`] and then [`judge`].
+/// `LimitedRun::row` for each of the [`candidates`] and then [`judge`].
 ///
 /// # Errors
 ///
@@ -154,7 +154,7 @@ pub fn search(
 ) -> Result<SearchResult, LabError> {
     let total = settings.len() + 1;
     let mut alive = |_: usize| on_step(SearchStep { row: None, done: 0, total });
-    let replay = Replay::of(run, conditions, &mut alive)?;
+    let replay = LimitedRun::of(run, conditions, &mut alive)?;
     let settings: Vec<&str> =
         std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
     let mut rows = replay_all(&replay, &settings, on_step)?.into_iter();
@@ -321,7 +321,7 @@ fn calls(outcome: &Outcome, own: &Outcome) -> String {
 
 #[cfg(target_family = "wasm")]
 pub(crate) fn replay_all(
-    replay: &Replay<'_>,
+    replay: &LimitedRun<'_>,
     settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Row>, LabError> {
@@ -339,7 +339,7 @@ pub(crate) fn replay_all(
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn replay_all(
-    replay: &Replay<'_>,
+    replay: &LimitedRun<'_>,
     settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Row>, LabError> {

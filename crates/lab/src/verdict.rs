@@ -21,11 +21,11 @@ use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
 use crate::leaks::Steps;
+use crate::lifetimes::lifetimes;
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
-use crate::request_spans::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Replay, Row, Run,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Row, Run,
     autopsy, leaks, recommended,
 };
 
@@ -155,7 +155,7 @@ fn failed(
 ) -> Result<Verdict, LabError> {
     let total = run.requests().len();
     let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-    let replay = Replay::of(run, conditions, &mut tell)?;
+    let replay = LimitedRun::of(run, conditions, &mut tell)?;
     // The run under these conditions, as far as it gets.
     let under = replay.run().under(conditions);
     let cut = under.until_oom(&mut tell)?;
@@ -332,7 +332,7 @@ fn held_at_peak(
     on_progress: OnProgress,
 ) -> Result<(Vec<HoldingLine>, u64), LabError> {
     let mut tell = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
-    let replay = Replay::of(run, conditions, &mut tell)?;
+    let replay = LimitedRun::of(run, conditions, &mut tell)?;
     let run = replay.run();
     let Some(terms) = replay.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
     let end = peak(run, &terms, allocated, &mut tell)?;

@@ -6,7 +6,7 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::difference::{FirstDifference, first_difference};
-use crate::{Conditions, LabError, LimitSource, Replay, Row, Run};
+use crate::{Conditions, LabError, LimitSource, LimitedRun, Row, Run};
 
 /// A run under other conditions, beside the run under its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,13 +42,13 @@ pub fn what_if(
         ReplayProgress { requests, total: requests * (2 * conditions.len() + 1), before: 0, on_progress };
     let own = run.conditions();
     let baseline =
-        Replay::of(run, &own, &mut |done| tell.at(done))?
+        LimitedRun::of(run, &own, &mut |done| tell.at(done))?
             .row(&own.conf, samples, &mut |done| tell.at(done))?;
     let mut rows = Vec::with_capacity(conditions.len());
     let mut differences = Vec::with_capacity(conditions.len());
     for other in conditions {
         tell.next();
-        let replay = Replay::of(run, other, &mut |done| tell.at(done))?;
+        let replay = LimitedRun::of(run, other, &mut |done| tell.at(done))?;
         let mut row = replay.row(&other.conf, samples, &mut |done| tell.at(done))?;
         if let Ok(outcome) = &mut row.outcome {
             outcome.warnings.extend(limit_left_out(run, other));

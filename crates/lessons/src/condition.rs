@@ -15,7 +15,7 @@ pub(crate) enum Condition {
     /// Two sums, such as a quantity and a number.
     Compare { left: Sum, comparison: Comparison, right: Sum },
     /// A quantity against itself at the beginning.
-    Course { measure: Measure, course: Course },
+    Trend { measure: Measure, trend: Trend },
     /// The last request for a tensor is served, or is not.
     Passes { name: String, passes: bool },
     /// Every one of these holds.
@@ -32,7 +32,7 @@ pub(crate) enum Comparison {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum Trend {
     Rises,
     Falls,
     Stays,
@@ -46,8 +46,8 @@ const COMPARISONS: [(&str, Comparison); 5] = [
     ("more than", Comparison::MoreThan),
 ];
 
-const COURSES: [(&str, Course); 3] =
-    [("rises", Course::Rises), ("falls", Course::Falls), ("stays", Course::Stays)];
+const TRENDS: [(&str, Trend); 3] =
+    [("rises", Trend::Rises), ("falls", Trend::Falls), ("stays", Trend::Stays)];
 
 /// The statement of a condition about a moment, to be compared with words.
 #[derive(Clone, Debug, Default)]
@@ -120,8 +120,8 @@ impl Condition {
         }
         let not_a_condition = || MeasureError::NotACondition { found: text.to_owned() };
         let (words, last) = text.rsplit_once(' ').ok_or_else(not_a_condition)?;
-        if let Some((_, course)) = COURSES.iter().find(|(word, _)| *word == last) {
-            return Ok(Self::Course { measure: Measure::parse(words)?, course: *course });
+        if let Some((_, trend)) = TRENDS.iter().find(|(word, _)| *word == last) {
+            return Ok(Self::Trend { measure: Measure::parse(words)?, trend: *trend });
         }
         match last {
             "passes" | "fails" if !words.contains(' ') => {
@@ -154,11 +154,11 @@ impl Condition {
                 facts.add_side(left, stretch)?;
                 facts.add_side(right, stretch)?;
             }
-            Self::Course { measure, course } => {
-                facts.relations.push(match course {
-                    Course::Rises => Relation::Rises,
-                    Course::Falls => Relation::Falls,
-                    Course::Stays => Relation::Stays,
+            Self::Trend { measure, trend } => {
+                facts.relations.push(match trend {
+                    Trend::Rises => Relation::Rises,
+                    Trend::Falls => Relation::Falls,
+                    Trend::Stays => Relation::Stays,
                 });
                 facts.add_quantity(Some(measure));
                 for answer in [measure.answer(stretch)?, measure.answer_before(stretch)?] {
@@ -176,7 +176,7 @@ impl Condition {
         let is_named = |sum: &Sum| sum.parts.iter().filter_map(SumPart::measure).any(Measure::is_of_workload);
         match self {
             Self::Compare { left, right, .. } => is_named(left) || is_named(right),
-            Self::Course { measure, .. } => measure.is_of_workload(),
+            Self::Trend { measure, .. } => measure.is_of_workload(),
             Self::Passes { .. } => true,
             Self::All(conditions) => conditions.iter().any(Self::is_of_workload),
         }
@@ -209,15 +209,15 @@ impl Condition {
                 }
                 Ok((holds, clause))
             }
-            Self::Course { measure, course } => {
+            Self::Trend { measure, trend } => {
                 let (now, before) = (measure.answer(stretch)?, measure.answer_before(stretch)?);
                 let (Some(after), Some(start)) = (now.number(), before.number()) else {
                     return Err(not_comparable(measure));
                 };
-                let holds = match course {
-                    Course::Rises => after > start,
-                    Course::Falls => after < start,
-                    Course::Stays => after == start,
+                let holds = match trend {
+                    Trend::Rises => after > start,
+                    Trend::Falls => after < start,
+                    Trend::Stays => after == start,
                 };
                 let clause = if after == start {
                     format!("{measure} stays at {now}")
@@ -405,8 +405,8 @@ impl fmt::Display for Condition {
                 let word = COMPARISONS.iter().find(|row| row.1 == *comparison).map_or("", |row| row.0);
                 write!(f, "{left} is {word} {right}")
             }
-            Self::Course { measure, course } => {
-                let word = COURSES.iter().find(|row| row.1 == *course).map_or("", |row| row.0);
+            Self::Trend { measure, trend } => {
+                let word = TRENDS.iter().find(|row| row.1 == *trend).map_or("", |row| row.0);
                 write!(f, "{measure} {word}")
             }
             Self::Passes { name, passes: true } => write!(f, "the request for {name} passes"),

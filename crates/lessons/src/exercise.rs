@@ -20,7 +20,7 @@ use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
-use crate::proof::{LessonNote, unproved};
+use crate::proof::{UnprovedWord, unproved};
 use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
@@ -168,7 +168,7 @@ impl Exercise {
     pub(crate) fn ask_hints(
         &self,
         stretch: &Stretch<'_>,
-        notes: &mut Vec<LessonNote>,
+        notes: &mut Vec<UnprovedWord>,
         errors: &mut Errors,
     ) -> Vec<Vec<Inline>> {
         self.add_notes(notes);

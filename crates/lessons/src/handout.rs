@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Changes, Mark, Pattern, Stage, StageForm, StageView, Theme, breakdown_text};
+use blockyard_figure::{Changes, Mark, Pattern, Stage, StageForm, StageView, Theme, breakdown_text, escaped};
 use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
 use crate::asked::asked_pages;

@@ -11,7 +11,7 @@ use crate::markdown::{Part, Piece, without_values};
 use crate::measure::Measure;
 use crate::measured::MeasuredSize;
 use crate::played::PlayedLesson;
-use crate::proof::{LessonNote, unproved_field};
+use crate::proof::{UnprovedWord, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
 
@@ -22,7 +22,7 @@ pub struct Lesson {
     pub(crate) title: String,
     pub(crate) summary: String,
     /// The parts of the title and the summary without a condition: they are shown without a run.
-    pub(crate) front_notes: Vec<LessonNote>,
+    pub(crate) front_notes: Vec<UnprovedWord>,
     minutes: Option<u32>,
     profile: Option<String>,
     pub(crate) measured: Vec<MeasuredSize>,

@@ -113,7 +113,7 @@ pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{OutsideMemory, PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::{ProgramEnd, exception, failing_line};
-pub use proof::LessonNote;
+pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Answers, Choice, LessonQuestion};
 pub use text::{Inline, TextBlock, plain, with_code};

@@ -12,7 +12,7 @@ use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, QuantityValue, Stretch};
 use crate::measured::MeasuredSize;
-use crate::proof::{LessonNote, forgive, unproved, unproved_part};
+use crate::proof::{UnprovedWord, forgive, unproved, unproved_part};
 use crate::question::LessonQuestion;
 use crate::text::{Inline, TextBlock, plain};
 
@@ -32,7 +32,7 @@ pub struct PlayedLesson {
     /// What no run can say, each with its source.
     pub measured: Vec<MeasuredSize>,
     /// The numbers and comparing words of its texts that nothing proves, in the order of the file; none in a sound lesson.
-    pub notes: Vec<LessonNote>,
+    pub notes: Vec<UnprovedWord>,
 }
 
 /// One run of a lesson.
@@ -146,7 +146,7 @@ fn outside_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Op
 fn play_card(
     card: &CardText,
     stretch: &Stretch<'_>,
-    notes: &mut Vec<LessonNote>,
+    notes: &mut Vec<UnprovedWord>,
     errors: &mut Errors,
 ) -> Option<PlayedCard> {
     let question = card.question.as_ref().and_then(|question| question.ask(stretch, errors));

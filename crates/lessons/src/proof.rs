@@ -13,7 +13,7 @@ use crate::measure::Stretch;
 
 /// A number or a comparison in a lesson that stands for no value and no condition of its run: nothing proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LessonNote {
+pub struct UnprovedWord {
     /// The line in the file, from 1.
     pub line: u32,
     /// The column, from 1, in characters.
@@ -23,7 +23,7 @@ pub struct LessonNote {
 }
 
 /// Reads as `line 3, column 1: "enough" is a comparison ...`.
-impl std::fmt::Display for LessonNote {
+impl std::fmt::Display for UnprovedWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}, column {}: {}", self.line, self.column, self.text)
     }
@@ -248,7 +248,7 @@ impl WordMeaning {
 }
 
 /// Adds what is not proved in the sentence at this moment.
-pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<LessonNote>) {
+pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
     for (index, piece) in pieces.iter().enumerate() {
         match piece {
             Piece::Unbound { word, .. } if is_name(word, pieces.get(index..).unwrap_or_default()) => {}
@@ -285,7 +285,7 @@ pub(crate) fn disagreeing(
     condition: &Condition,
     at: Position,
     stretch: &Stretch<'_>,
-    notes: &mut Vec<LessonNote>,
+    notes: &mut Vec<UnprovedWord>,
 ) {
     let Ok(facts) = condition.facts(stretch) else { return };
     for StatedWord { word, what, .. } in stated(&text_of(words)) {
@@ -302,7 +302,7 @@ pub(crate) fn disagreeing(
     }
 }
 
-pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<LessonNote>) {
+pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
     match part {
         Part::Paragraph(pieces) => unproved(pieces, stretch, notes),
         Part::List(items) => items.iter().for_each(|item| unproved(item, stretch, notes)),
@@ -312,7 +312,7 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
 
 /// What is not proved in a field that is shown as it is, and without a run: amounts of memory. Other numbers are names or times there: `Week 7`,
 /// `Two tensors`, `in 3 cards`.
-pub(crate) fn unproved_field(field: &Field) -> Vec<LessonNote> {
+pub(crate) fn unproved_field(field: &Field) -> Vec<UnprovedWord> {
     let is_amount = |stated: &StatedWord| {
         let after = field.value.get(stated.offset + stated.word.len()..).unwrap_or_default();
         matches!(stated.what, Term::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
@@ -329,7 +329,7 @@ pub(crate) fn stated_words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet
 }
 
 /// Leaves out the notes, from this one on, about words that are in `said`.
-pub(crate) fn forgive(notes: &mut Vec<LessonNote>, from: usize, said: &BTreeSet<String>) {
+pub(crate) fn forgive(notes: &mut Vec<UnprovedWord>, from: usize, said: &BTreeSet<String>) {
     let mut place = 0;
     notes.retain(|note| {
         place += 1;
@@ -338,8 +338,8 @@ pub(crate) fn forgive(notes: &mut Vec<LessonNote>, from: usize, said: &BTreeSet<
     });
 }
 
-pub(crate) fn note(at: Position, text: String) -> LessonNote {
-    LessonNote { line: at.line, column: at.column, text }
+pub(crate) fn note(at: Position, text: String) -> UnprovedWord {
+    UnprovedWord { line: at.line, column: at.column, text }
 }
 
 fn text_of(pieces: &[Piece]) -> String {

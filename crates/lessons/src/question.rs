@@ -9,7 +9,7 @@ use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
 use crate::markdown::{Piece, fill};
 use crate::measure::{Measure, QuantityValue, Stretch};
-use crate::proof::{LessonNote, disagreeing, unproved};
+use crate::proof::{UnprovedWord, disagreeing, unproved};
 use crate::quantity::QuantityKind;
 use crate::text::Inline;
 
@@ -208,7 +208,7 @@ impl QuestionText {
 
 impl QuestionText {
     /// Adds what is not proved in its texts.
-    pub(crate) fn unproved(&self, stretch: &Stretch<'_>, notes: &mut Vec<LessonNote>) {
+    pub(crate) fn unproved(&self, stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
         unproved(&self.text, &Stretch { to: stretch.from, ..*stretch }, notes);
         unproved(&self.because, stretch, notes);
         if let Expectation::Conditions(conditions) = &self.asked {

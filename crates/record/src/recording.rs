@@ -114,7 +114,9 @@ pub struct Step {
 #[non_exhaustive]
 pub enum RecordingError {
     /// An event does not fit the ones before it.
-    #[error("event {event} of the recording does not fit the events before it: the recording is damaged, record the run again")]
+    #[error(
+        "event {event} of the recording does not fit the events before it: the recording is damaged, record the run again"
+    )]
     Damaged {
         /// The event's index.
         event: usize,

@@ -1,8 +1,8 @@
 //! The memory of a device, which follows events and decides nothing.
 
 mod beginning;
+mod effects;
 mod packed;
-mod steps;
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use blockyard_figure::{Allocations, Collector, Scope, frame_text, rows_in};
-use blockyard_lab::{LabError, WITHOUT_STACK, WORKSPACES};
+use blockyard_figure::{AllocationFilter, Allocations, Collector, frame_text, rows_in};
+use blockyard_lab::{LabError, WITHOUT_PROGRAM_LINE, WORKSPACES};
 use blockyard_record::{Bytes, FrameId, Recording, StackHolder, StackId, counted};
 use blockyard_replay::{OnProgress, Progress};
 
@@ -59,7 +59,7 @@ pub(crate) fn held(
         }
     }
     let allocations = collector.finish();
-    let rows = rows_in(&allocations, Scope::At(moment.steps));
+    let rows = rows_in(&allocations, AllocationFilter::At(moment.steps));
     Ok(grouped_rows(recording, &allocations, &rows))
 }
 
@@ -132,7 +132,7 @@ impl PlaceBytes {
             }
             Place::Name(name) => format!("tensor {name}"),
             Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
-            Place::WithoutStack => WITHOUT_STACK.to_owned(),
+            Place::WithoutStack => WITHOUT_PROGRAM_LINE.to_owned(),
             Place::Workspaces => WORKSPACES.to_owned(),
         }
     }

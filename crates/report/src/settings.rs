@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use blockyard_lab::{
-    Conditions, LabError, Limit, LimitSource, Replay, Row, Run, candidates, device_words, plain_candidates,
+    Conditions, LabError, Limit, LimitSource, LimitedRun, Row, Run, candidates, device_words,
+    plain_candidates,
 };
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
@@ -50,7 +51,7 @@ pub(crate) fn tried(
     let settings: Vec<String> = std::iter::once(own.conf.clone()).chain(others).collect();
     let total = settings.len();
     let step = |done: usize| Progress::new("trying settings", done, total);
-    let replay = Replay::of(run, own, &mut |_| on_progress(step(0)))?;
+    let replay = LimitedRun::of(run, own, &mut |_| on_progress(step(0)))?;
     let mut rows = Vec::with_capacity(total);
     for (place, conf) in settings.into_iter().enumerate() {
         let row = replay.row(&conf, 0, &mut |_| on_progress(step(place)))?;
@@ -67,7 +68,7 @@ pub(crate) fn tried(
         if rows.iter().any(is_known) {
             continue;
         }
-        let replay = Replay::of(run, conditions, &mut |_| on_progress(step(total)))?;
+        let replay = LimitedRun::of(run, conditions, &mut |_| on_progress(step(total)))?;
         let row = replay.row(&conditions.conf, 0, &mut |_| on_progress(step(total)))?;
         rows.push(TriedSetting { conf: conditions.conf.clone(), name: tried_words(conditions), row });
     }

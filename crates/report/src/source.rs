@@ -77,7 +77,7 @@ pub(crate) fn open(
                 }
                 FileKind::Recording => of_recording(&name, &bytes, options, on_progress)?,
                 FileKind::Other => {
-                    let workload = Workload::parse(&text(&bytes)?).map_err(LabError::from)?;
+                    let workload = Workload::parse(&unpacked_text(&bytes)?).map_err(LabError::from)?;
                     let config = workload.config().unwrap_or_default().to_owned();
                     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
                     of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?

@@ -37,7 +37,7 @@ struct Heuristic {
 
 entries! {
     fn cublasCreate_v2(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::Event::Blas);
+        overhead::follow(overhead::OutsideUse::Blas);
         create(to, HANDLE)
     }
 

@@ -51,7 +51,7 @@ entries! {
     }
 
     fn cudnnCreate(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::Event::Dnn);
+        overhead::follow(overhead::OutsideUse::Dnn);
         to.put(state().objects.add(HANDLE));
         SUCCESS
     }

@@ -39,7 +39,7 @@ fn transform(input: c_int, output: c_int) -> Option<(Transform, Precision)> {
 entries! {
     fn cufftCreate(to: Out<c_int>) -> c_int {
         let mut made = 0_usize;
-        overhead::follow(overhead::Event::Fft);
+        overhead::follow(overhead::OutsideUse::Fft);
         let status = create(Out::of(&mut made), PLAN);
         to.put(c_int::try_from(made).unwrap_or(0));
         status

@@ -68,7 +68,7 @@ const WITH_ASSERTION: [&str; 6] = [
 
 /// What makes the driver or a library take addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum OutsideUse {
     /// A kernel is launched.
     Kernel { has_stack: bool, has_assertion: bool },
     /// `cublasCreate`.
@@ -97,7 +97,7 @@ pub(crate) enum Event {
     Received { ranks: u64 },
 }
 
-impl Event {
+impl OutsideUse {
     /// What it counts as in the report, and of how many ranks that is; kernels are told apart by what the driver takes after them.
     fn taker(self) -> Option<(Taker, u64)> {
         match self {
@@ -157,7 +157,7 @@ impl Addresses {
     }
 
     /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a segment will not find room either.
-    pub(crate) fn follow(&mut self, event: Event) -> Vec<TakerCount> {
+    pub(crate) fn follow(&mut self, event: OutsideUse) -> Vec<TakerCount> {
         let mut counted = Vec::new();
         if let Some((taker, ranks)) = event.taker() {
             counted.push(self.count(taker, ranks));
@@ -166,7 +166,7 @@ impl Addresses {
             return counted;
         }
         match event {
-            Event::Kernel { has_stack, has_assertion } => {
+            OutsideUse::Kernel { has_stack, has_assertion } => {
                 if self.once(OneTimeCost::Code, CODE) {
                     counted.push(self.count(Taker::Code, 0));
                 }
@@ -179,24 +179,24 @@ impl Addresses {
                     self.once(OneTimeCost::Heap, HEAP);
                 }
             }
-            Event::Blas => {
+            OutsideUse::Blas => {
                 self.once(OneTimeCost::Blas, CODE);
                 self.take_own(BLAS);
             }
-            Event::Dnn => _ = self.once(OneTimeCost::Dnn, DNN),
-            Event::Pinned => _ = self.once(OneTimeCost::Pinned, PINNED),
-            Event::Stream => {
+            OutsideUse::Dnn => _ = self.once(OneTimeCost::Dnn, DNN),
+            OutsideUse::Pinned => _ = self.once(OneTimeCost::Pinned, PINNED),
+            OutsideUse::Stream => {
                 self.take_own(STREAM);
             }
             // Where these lie was not looked at.
-            Event::Solver
-            | Event::Sparse
-            | Event::Fft
-            | Event::Communicator { .. }
-            | Event::Collective { .. }
-            | Event::Message { .. }
-            | Event::Sent { .. }
-            | Event::Received { .. } => {}
+            OutsideUse::Solver
+            | OutsideUse::Sparse
+            | OutsideUse::Fft
+            | OutsideUse::Communicator { .. }
+            | OutsideUse::Collective { .. }
+            | OutsideUse::Message { .. }
+            | OutsideUse::Sent { .. }
+            | OutsideUse::Received { .. } => {}
         }
         counted
     }
@@ -224,12 +224,12 @@ impl Addresses {
 }
 
 /// Follows what the driver takes of the calling thread's device.
-pub(crate) fn follow(event: Event) {
+pub(crate) fn follow(event: OutsideUse) {
     follow_on(current_device(), event);
 }
 
 /// Follows what the driver takes of a device.
-pub(crate) fn follow_on(number: i32, event: Event) {
+pub(crate) fn follow_on(number: i32, event: OutsideUse) {
     let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
     say(number, counted.unwrap_or_default());
 }
@@ -247,9 +247,9 @@ fn say(device: i32, counted: Vec<TakerCount>) {
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 /// The launch of a kernel of this name, as the compiler writes it.
-fn kernel(name: &str) -> Event {
+fn kernel(name: &str) -> OutsideUse {
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    Event::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
+    OutsideUse::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
 }
 
 /// Kernels that a thread keeps to know them at once.
@@ -289,7 +289,7 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Overhead, kernel};
+    use super::{OutsideUse, Overhead, kernel};
     use crate::addresses::{Addresses, Order};
 
     #[test]
@@ -298,11 +298,11 @@ mod tests {
         assert_eq!(context, 552_402_944);
         for order in [Order::Driver, Order::Rising] {
             let mut addresses = Addresses::new(1 << 40, 1 << 38, order);
-            addresses.follow(Event::Blas);
+            addresses.follow(OutsideUse::Blas);
             assert_eq!(addresses.overhead.bytes() - context, 66 << 20, "{order:?}");
-            addresses.follow(Event::Blas);
-            addresses.follow(Event::Stream);
-            addresses.follow(Event::Stream);
+            addresses.follow(OutsideUse::Blas);
+            addresses.follow(OutsideUse::Stream);
+            addresses.follow(OutsideUse::Stream);
             assert_eq!(addresses.overhead.bytes() - context, (130 + 70) << 20, "{order:?}");
         }
     }
@@ -328,7 +328,7 @@ mod tests {
             ("_ZN2at6native25multi_tensor_apply_kernelIfEEvT_", false, false),
             ("", false, false),
         ] {
-            assert_eq!(kernel(name), Event::Kernel { has_stack, has_assertion }, "{name}");
+            assert_eq!(kernel(name), OutsideUse::Kernel { has_stack, has_assertion }, "{name}");
         }
     }
 }

@@ -198,7 +198,7 @@ typed! {
 
 entries! {
     fn cusolverDnCreate(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::Event::Solver);
+        overhead::follow(overhead::OutsideUse::Solver);
         create(to, HANDLE)
     }
 

@@ -134,7 +134,7 @@ fn of_product(a: usize, c: usize, is_transposed: bool, number: c_int) -> Option<
 
 entries! {
     fn cusparseCreate(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::Event::Sparse);
+        overhead::follow(overhead::OutsideUse::Sparse);
         create(to, HANDLE)
     }
 

@@ -14,7 +14,7 @@ mod call;
 mod fill;
 mod frames;
 mod layout;
-mod observed;
+mod observers;
 mod python;
 mod random;
 mod tensors;
@@ -38,7 +38,7 @@ extern "C" fn blockyard_values_helper() -> *const c_char {
 /// Starts to observe, to find PyTorch's layout; the path is that of `libtorch_cpu.so`. 0 where PyTorch cannot be observed.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_begin(path: Text) -> c_int {
-    c_int::from(path.get().is_some_and(observed::begin))
+    c_int::from(path.get().is_some_and(observers::begin))
 }
 
 /// What the next operator gets: the `TensorImpl` of its first two tensors.
@@ -62,7 +62,7 @@ extern "C" fn blockyard_values_storage(tensor: u64, storage: u64, data: u64, byt
 /// The layout is known: the helper's functions `classify`, `begin` and `end` are called from now on.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_ready(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> c_int {
-    c_int::from(Helper::set(classify, begin, end) && observed::ready())
+    c_int::from(Helper::set(classify, begin, end) && observers::ready())
 }
 
 /// How sure the least sure of these bytes is, as the helper numbers it.
@@ -74,20 +74,20 @@ extern "C" fn blockyard_values_sureness(address: u64, bytes: u64) -> c_int {
 /// How many blocks the allocator handed out and took back.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_block_events() -> u64 {
-    observed::block_events()
+    observers::block_events()
 }
 
 /// No operator is observed any longer.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_stop() {
-    observed::stop();
+    observers::stop();
 }
 
 /// Operators are observed again, after [`blockyard_values_stop`]: a measurement compares both in turns. 0 where they are observed already, or
 /// cannot be. Everything is unknown at first.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_resume() -> c_int {
-    c_int::from(observed::resume())
+    c_int::from(observers::resume())
 }
 
 /// Random numbers of the device: see [`random::fill`]. 1 where the numbers were written.
@@ -114,15 +114,15 @@ extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
     reserved: usize,
     device: u16,
 ) {
-    observed::note_block(address, bytes.unsigned_abs(), bytes > 0);
-    observed::forward_block(address, bytes, allocated, reserved, device);
+    observers::note_block(address, bytes.unsigned_abs(), bytes > 0);
+    observers::forward_block(address, bytes, allocated, reserved, device);
 }
 
 /// A kernel or a library's function ran: what it writes is unknown from now on.
 pub(crate) fn computed() {
     // Operators that started while others were observed say nothing once they are no longer. Where no operator that is observed ran the
     // kernel, it may have written anywhere.
-    if !(observed::is_on() && frames::launched()) {
+    if !(observers::is_on() && frames::launched()) {
         state().devices.forget();
     }
 }

@@ -1,7 +1,7 @@
 //! Automatic differentiation: nodes, what they save, and the engine that runs them backward.
 
 mod accumulate;
-pub(crate) mod again;
+pub(crate) mod double_backward;
 mod engine;
 mod node;
 pub(crate) mod nodes;

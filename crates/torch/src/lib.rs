@@ -70,6 +70,4 @@ pub use tensor::{Shape, Tensor, TensorImpl};
 pub use value::{MemoryFormat, Scalar, Value};
 
 #[cfg(test)]
-mod extremes;
-#[cfg(test)]
 mod tests;

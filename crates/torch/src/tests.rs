@@ -1,7 +1,8 @@
 //! The first steps: what a few statements allocate and free.
 
-mod again;
 mod declarations;
+mod double_backward;
+mod extremes;
 mod nodes;
 mod saved;
 

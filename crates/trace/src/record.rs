@@ -67,7 +67,7 @@ pub fn record(
     let mut recorder = Recorder::new(info);
     recorder.set_stacks(Arc::clone(&file.stacks));
     beginning.give_to(&mut recorder)?;
-    let replay = TraceReplay {
+    let replay = TraceReader {
         file,
         device,
         layout: Layout::new(recorder, &beginning.snapshot),
@@ -148,7 +148,7 @@ pub(crate) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes
 }
 
 /// The way through the trace.
-struct TraceReplay<'a> {
+struct TraceReader<'a> {
     file: &'a SnapshotFile,
     device: &'a DeviceSnapshot,
     layout: Layout,
@@ -167,7 +167,7 @@ struct TraceReplay<'a> {
     open: usize,
 }
 
-impl TraceReplay<'_> {
+impl TraceReader<'_> {
     fn run(
         mut self,
         beginning: &Beginning,

@@ -2,8 +2,8 @@
 //! allocations.
 
 use blockyard_figure::{
-    ByteUnit, GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_texts, holders as find_holders,
-    rows_in, stack_lines,
+    AllocationFilter, ByteUnit, GroupBy, Holder, Search, bytes_of, group_key, holder_texts,
+    holders as find_holders, rows_in, stack_lines,
 };
 use blockyard_record::{Bytes, grouped};
 use leptos::ev;
@@ -37,7 +37,7 @@ enum Order {
 #[derive(Debug)]
 pub(crate) struct HolderList {
     pub(crate) columns: PtrEq<Columns>,
-    scope: Scope,
+    scope: AllocationFilter,
     by: GroupBy,
     /// The allocations that the search finds, as rows of the columns.
     pub(crate) rows: Vec<usize>,
@@ -98,7 +98,7 @@ fn current_list(session: Session) -> RwSignal<Option<PtrEq<HolderList>>> {
     found
 }
 
-fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> HolderList {
+fn find(columns: PtrEq<Columns>, scope: AllocationFilter, by: GroupBy, search: &str) -> HolderList {
     let (allocations, recording) = (&columns.allocations, &columns.recording);
     let all = rows_in(allocations, scope);
     let whole = (all.len(), bytes_of(allocations, &all));
@@ -113,14 +113,16 @@ fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> Hol
 fn summary(list: &HolderList, peak: usize) -> String {
     let (count, bytes) = list.whole;
     let when = match list.scope {
-        Scope::At(moment) if moment == peak => format!("at the peak, after step {}", grouped_count(moment)),
-        Scope::At(moment) => format!("after step {}", grouped_count(moment)),
-        Scope::Throughout(one, other) => format!(
+        AllocationFilter::At(moment) if moment == peak => {
+            format!("at the peak, after step {}", grouped_count(moment))
+        }
+        AllocationFilter::At(moment) => format!("after step {}", grouped_count(moment)),
+        AllocationFilter::Throughout(one, other) => format!(
             "all the time from step {} to step {}",
             grouped_count(one.min(other)),
             grouped_count(one.max(other))
         ),
-        Scope::NewBetween(one, other) => format!(
+        AllocationFilter::NewBetween(one, other) => format!(
             "allocated after step {} and there after step {}",
             grouped_count(one.min(other)),
             grouped_count(one.max(other))

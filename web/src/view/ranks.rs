@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_figure::{Size, timeline_small};
-use blockyard_lab::WITHOUT_STACK;
+use blockyard_lab::WITHOUT_PROGRAM_LINE;
 use blockyard_record::{BlockState, Bytes, StackId};
 use leptos::html;
 use leptos::prelude::*;
@@ -99,7 +99,7 @@ fn lines_at_peak(run: &Run) -> Option<BTreeMap<String, Bytes>> {
         let stack = recording.allocation_stack(block.allocation?);
         let line = of_stacks
             .entry(stack)
-            .or_insert_with(|| line_of_stack(run, stack).unwrap_or_else(|| WITHOUT_STACK.to_owned()));
+            .or_insert_with(|| line_of_stack(run, stack).unwrap_or_else(|| WITHOUT_PROGRAM_LINE.to_owned()));
         let sum = lines.entry(line.clone()).or_default();
         *sum = sum.saturating_add(block.size);
     }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use blockyard_dry_run::{NoSuchRank, Ranks};
-use blockyard_gpus::{Assumption, GpuProfile, NotAnAssumption};
+use blockyard_dry_run::{RankError, Ranks};
+use blockyard_gpus::{Assumption, AssumptionError, GpuProfile};
 use blockyard_record::Bytes;
 use clap::Args;
 
@@ -87,7 +87,7 @@ pub(crate) struct RankOptions {
 
 impl RankOptions {
     /// The ranks; none where the program is one process.
-    pub(crate) fn ranks(&self) -> Result<Option<Ranks>, NoSuchRank> {
+    pub(crate) fn ranks(&self) -> Result<Option<Ranks>, RankError> {
         let per_node = self.nproc_per_node.map(u32::from);
         per_node.map(|per_node| Ranks::new(self.nnodes.unwrap_or(1), per_node, &self.ranks)).transpose()
     }
@@ -115,6 +115,6 @@ pub(crate) fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
 }
 
 /// An assumption, as the person wrote it: the library that stands for CUDA's reads it as this command does.
-fn assumption(text: &str) -> Result<String, NotAnAssumption> {
+fn assumption(text: &str) -> Result<String, AssumptionError> {
     text.parse::<Assumption>().map(|_assumption| text.to_owned())
 }

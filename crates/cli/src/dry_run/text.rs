@@ -269,8 +269,8 @@ mod tests {
     use std::path::PathBuf;
 
     use blockyard_dry_run::{
-        BytesRange, Crossing, DeviceRange, DeviceReport, Note, ProgramLine, ReplayedOrders, Report, Step,
-        StepPeak, Torch,
+        BytesRange, Crossing, DeviceRange, DeviceReport, Iteration, IterationPeak, Note, ProgramLine,
+        ReplayedOrders, Report, Torch,
     };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
@@ -315,7 +315,8 @@ mod tests {
     #[test]
     fn long_runs_list_their_first_and_last_steps() {
         let mut found = report(Bytes::gib(1));
-        found.steps = (1..=30).map(|number| Step { number, devices: vec![StepPeak::default()] }).collect();
+        found.steps =
+            (1..=30).map(|number| Iteration { number, devices: vec![IterationPeak::default()] }).collect();
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
         let listed: Vec<&str> = text
             .lines()
@@ -365,10 +366,7 @@ mod tests {
     fn an_estimate_says_why_and_a_crash_is_no_exact_answer() {
         let mut found = report(Bytes::gib(1));
         assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
-        let note = Note {
-            text: "a size is assumed to be 0".to_owned(),
-            ..Note::default()
-        };
+        let note = Note { text: "a size is assumed to be 0".to_owned(), ..Note::default() };
         found.notes = vec![note.clone(), note];
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
         assert!(text.ends_with("an estimate, because:\n    a size is assumed to be 0\n"), "{text}");

@@ -8,7 +8,7 @@ use blockyard_answers::{
     FitOom, FitReplay, FitReplayResult, FitResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu,
 };
 use blockyard_fit::Probe;
-use blockyard_lab::{Conditions, Replay, Row, Run};
+use blockyard_lab::{Conditions, LimitedRun, Row, Run};
 use blockyard_record::{Bytes, grouped};
 use blockyard_rules::Release;
 
@@ -157,7 +157,7 @@ fn replay(
     for run in devices {
         let mut go_on =
             |_done: usize| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let row = Replay::of(run, &conditions, &mut go_on)
+        let row = LimitedRun::of(run, &conditions, &mut go_on)
             .and_then(|replay| replay.row(conf, 0, &mut go_on))
             .map_err(|_cancelled| RunEnd::Stopped)?;
         match add(&mut whole, &row) {

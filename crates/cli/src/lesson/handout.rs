@@ -1,5 +1,7 @@
 //! The handout of lessons as a document that needs nothing else.
 
+use blockyard_figure::escaped;
+
 use crate::typeface::font_faces;
 
 const STYLE: &str = "

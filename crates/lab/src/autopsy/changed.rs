@@ -8,8 +8,8 @@ use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::{Request, TensorId};
 
 use super::ChangeKind;
-use crate::replay::row;
-use crate::{Conditions, LabError, Replay, Run, WhatIf};
+use crate::limited_run::row;
+use crate::{Conditions, LabError, LimitedRun, Run, WhatIf};
 
 /// A run with a change, under conditions that may have changed too.
 pub(super) struct ChangedRun<'a> {
@@ -117,7 +117,7 @@ pub fn try_change(
 ) -> Result<WhatIf, LabError> {
     let total = run.requests().len();
     let mut tell = |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
-    let replay = Replay::of(run, conditions, &mut tell)?;
+    let replay = LimitedRun::of(run, conditions, &mut tell)?;
     let run = replay.run();
     let baseline = replay.row(&conditions.conf, samples, &mut tell)?;
     // A number after the last request means the end of the run.

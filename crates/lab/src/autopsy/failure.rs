@@ -5,8 +5,8 @@ use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use super::{FailedAllocation, ProgressCallback};
+use crate::limited_run::ReplayTerms;
 use crate::live::LiveMemory;
-use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{LabError, Run};
 

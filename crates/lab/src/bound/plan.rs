@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-use crate::request_spans::Lifetime;
+use crate::lifetimes::Lifetime;
 
 /// After each group of this many allocations there is a list of those that are live then.
 const STRIDE: usize = 256;

@@ -6,7 +6,7 @@ use blockyard_workload::{Request, TensorId};
 
 use super::gives_back;
 use crate::Run;
-use crate::request_spans::Lifetime;
+use crate::lifetimes::Lifetime;
 use crate::sites::Sites;
 
 /// Loops with more requests than this are found by the allocations that come once in each iteration.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, left_for_pytorch, outside_of_training};
+use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, context_and_libraries, left_for_pytorch};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
@@ -68,7 +68,7 @@ fn least_device(
     outcome: &Outcome,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<u64, LabError> {
-    let outside = outside_of_training();
+    let outside = context_and_libraries();
     let (mut low, mut high) = (
         tenths(outcome.peak_allocated.saturating_add(outside)).saturating_sub(1),
         tenths(outcome.peak_reserved.saturating_add(outside)),
@@ -208,7 +208,7 @@ fn outside_words() -> String {
     format!(
         "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, as recorded on an \
          {OUTSIDE_RECORDED_ON}",
-        outside_of_training()
+        context_and_libraries()
     )
 }
 

@@ -6,7 +6,9 @@ use blockyard_replay::{OnProgress, Progress};
 use super::{About, Finding};
 use crate::autopsy::DEPENDS;
 use crate::setting_search::replay_all;
-use crate::{Autopsy, Change, ChangeKind, Conditions, LabError, Outcome, Replay, Row, Run, plain_candidates};
+use crate::{
+    Autopsy, Change, ChangeKind, Conditions, LabError, LimitedRun, Outcome, Row, Run, plain_candidates,
+};
 
 /// The run under each of the plain settings.
 pub(super) fn under_plain_settings(
@@ -17,14 +19,14 @@ pub(super) fn under_plain_settings(
     let settings = plain_candidates(run, conditions);
     let confs: Vec<&str> = settings.iter().map(String::as_str).collect();
     let mut tell = |done, total| on_progress(Progress::new("trying settings", done, total));
-    let replay = Replay::of(run, conditions, &mut |_| tell(0, confs.len()))?;
+    let replay = LimitedRun::of(run, conditions, &mut |_| tell(0, confs.len()))?;
     replay_all(&replay, &confs, &mut |step| tell(step.done, step.total))
 }
 
 /// The first setting under which the failing request passes and so does all that follows: [`recommended`](crate::recommended) for a run
 /// that goes out of memory, with no more replays than that takes.
 pub(super) fn fitting(
-    replay: &Replay<'_>,
+    replay: &LimitedRun<'_>,
     found: &Autopsy,
     on_progress: OnProgress,
 ) -> Result<Option<String>, LabError> {

@@ -354,7 +354,7 @@ fn the_least_device_that_would_do_does() {
     };
     let fits = |conf: &str, tenths: u64| {
         let all = Bytes::new(tenths * Bytes::gib(1).get() / 10);
-        let left = all.saturating_sub(blockyard_gpus::outside_of_training());
+        let left = all.saturating_sub(blockyard_gpus::context_and_libraries());
         let on_it = Conditions { capacity: Some(left), ..Conditions::with_conf(conf) };
         what_if(&run, &[on_it], 0, &mut on).unwrap().rows[0].fits()
     };

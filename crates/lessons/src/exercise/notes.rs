@@ -7,7 +7,7 @@ use blockyard_workload::Workload;
 use super::goal::Aim;
 use super::{Exercise, ExerciseLanguage};
 use crate::measure::Stretch;
-use crate::proof::{LessonNote, note, stated_words};
+use crate::proof::{UnprovedWord, note, stated_words};
 
 impl Exercise {
     /// The numbers and comparing words of the goals, which the text of the task may repeat.
@@ -17,7 +17,7 @@ impl Exercise {
     }
 
     /// Adds a note where the goals ask for nothing. An exercise without a solution is not finished, and has none.
-    pub(super) fn add_notes(&self, notes: &mut Vec<LessonNote>) {
+    pub(super) fn add_notes(&self, notes: &mut Vec<UnprovedWord>) {
         let Some((at, _)) = &self.solution else { return };
         let is_passed = |text: &str| self.grade(text).is_ok_and(|grade| grade.is_passed);
         if is_passed(&self.start) {

@@ -118,7 +118,7 @@ entries! {
             return fail(MEMORY_ALLOCATION);
         }
         state().host.insert(address, size);
-        overhead::follow(overhead::Event::Pinned);
+        overhead::follow(overhead::OutsideUse::Pinned);
         SUCCESS
     }
 

@@ -35,7 +35,7 @@ fn with(handle: usize, act: impl FnOnce(Stream)) -> c_int {
 
 fn create(to: Out<usize>, flags: c_uint, priority: c_int) -> c_int {
     to.put(state().streams.add(Stream { device: current_device(), flags, priority, capture: 0 }));
-    overhead::follow(overhead::Event::Stream);
+    overhead::follow(overhead::OutsideUse::Stream);
     SUCCESS
 }
 

@@ -10,7 +10,7 @@ use crate::values::tensors::Tensor;
 
 /// An operator that has started and not ended.
 #[derive(Debug, Default)]
-pub(crate) struct Frame {
+pub(crate) struct RunningOperator {
     pub(super) operator: Option<&'static Operator>,
     /// Whether the operator itself launched a kernel.
     pub(super) launched: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Frame {
 }
 
 thread_local! {
-    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    static FRAMES: RefCell<Vec<RunningOperator>> = const { RefCell::new(Vec::new()) };
     /// Whether this thread runs the helper, whose own operators are not observed.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
@@ -46,12 +46,12 @@ pub(super) fn unobserved<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
-pub(super) fn push(frame: Frame) {
+pub(super) fn push(frame: RunningOperator) {
     FRAMES.with_borrow_mut(|frames| frames.push(frame));
 }
 
 /// Ends the innermost operator. Its blocks are blocks of the one that called it, too.
-pub(super) fn pop() -> Option<Frame> {
+pub(super) fn pop() -> Option<RunningOperator> {
     FRAMES.with_borrow_mut(|frames| {
         let frame = frames.pop()?;
         if let Some(outer) = frames.last_mut()

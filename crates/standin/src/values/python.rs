@@ -11,7 +11,7 @@ use crate::memory::Sureness;
 use crate::python::{Value, interpreter};
 use crate::values::frames::unobserved;
 use crate::values::layout::{IValue, Layout};
-use crate::values::observed::{give_up, is_own_generator};
+use crate::values::observers::{give_up, is_own_generator};
 use crate::values::tensors::{Home, Storage, Tensor, items, text};
 
 /// The type of an argument, by the operator's schema.

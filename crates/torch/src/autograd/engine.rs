@@ -13,7 +13,7 @@ use crate::{Result, Tensor, session};
 
 use super::node::{Body, Context, Edge, Grads, Node};
 use super::ready::ReadyQueue;
-use super::{GradMode, GradModeGuard, accumulate, again};
+use super::{GradMode, GradModeGuard, accumulate, double_backward};
 use checks::{refuse_lost_history, validate};
 
 /// What [`grad`] returns: one for each input, `None` for those the outputs do not depend on.
@@ -346,14 +346,14 @@ impl GraphTask {
         let mut outputs = match &node.body {
             Body::Function { .. } if inputs.iter().all(Option::is_none) => vec![None; wanted.len()],
             Body::Function { backward, .. } => {
-                let signature = again::begin(node, &inputs, &wanted);
+                let signature = double_backward::begin(node, &inputs, &wanted);
                 let context = Context::new(node, &wanted)?;
                 let modes = &session().modes;
                 let is_nested = modes.is_in_formula.replace(true);
                 let outputs = backward(&context, &inputs);
                 modes.is_in_formula.set(is_nested);
                 let mut outputs = outputs?;
-                again::finish(node, signature);
+                double_backward::finish(node, signature);
                 for (output, _) in outputs.iter_mut().zip(&wanted).filter(|(_, wanted)| !**wanted) {
                     *output = None;
                 }

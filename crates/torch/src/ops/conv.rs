@@ -4,7 +4,7 @@ mod calls;
 mod double;
 mod workspace;
 
-use crate::autograd::{GradModeGuard, Grads, Save, again, nodes, record_after, save_early};
+use crate::autograd::{GradModeGuard, Grads, Save, double_backward, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -30,7 +30,7 @@ struct Settings {
 impl Settings {
     /// Notes what the second derivative of a convolution branches on.
     fn note(&self) {
-        again::variant(match (self.is_transposed, self.groups > 1) {
+        double_backward::variant(match (self.is_transposed, self.groups > 1) {
             (false, false) => "one group",
             (false, true) => "groups",
             (true, false) => "transposed",
@@ -38,7 +38,7 @@ impl Settings {
         });
         let is_one = |list: &[i64]| list.iter().all(|size| *size == 1);
         if !is_one(&self.stride) || !is_one(&self.dilation) {
-            again::variant("strides");
+            double_backward::variant("strides");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::registry::{Entry, in_place, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
 
 use super::creation::{empty_like_on, zeros_like};
-use super::exact;
+use super::host_values;
 use super::views::expand;
 
 /// `at::empty_strided`.
@@ -141,7 +141,7 @@ pub(crate) fn copy_below(to: &Tensor, from: &Tensor, non_blocking: bool) -> Resu
     if to.numel() == 0 {
         return Ok(());
     }
-    exact::apply(Some(exact::same), &[from], to);
+    host_values::apply(Some(host_values::same), &[from], to);
     if needs_temporaries(to, from) {
         return copy_through_temporaries(to, from, non_blocking);
     }

@@ -12,7 +12,7 @@ use crate::registry::{Entry, in_place, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, contiguous_strides};
 
 use super::copy::empty_strided;
-use super::exact;
+use super::host_values;
 use known::{arange, tensor};
 use random::{NORMAL, draw_, drawn, drawn_like, forget_, integers, random_, randperm};
 
@@ -30,7 +30,7 @@ pub(crate) fn full(shape: &[i64], value: Scalar, dtype: Dtype, device: Device) -
 
 pub(crate) fn set_all(tensor: &Tensor, value: Scalar) {
     if tensor.device() == Device::Cpu && tensor.numel() <= 4096 {
-        let values = vec![exact::cast(value, tensor.dtype()); tensor.numel().max(0) as usize];
+        let values = vec![host_values::cast(value, tensor.dtype()); tensor.numel().max(0) as usize];
         tensor.set_values(Some(&values));
     } else {
         tensor.set_values(None);

@@ -204,7 +204,7 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
         let grad = first(grads)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
         let pattern: String = places.iter().map(|is_there| if *is_there { '1' } else { '0' }).collect();
-        crate::autograd::again::variant(&pattern);
+        crate::autograd::double_backward::variant(&pattern);
         let mut next = 0;
         let mut indices = Vec::new();
         for is_there in &places {
@@ -364,7 +364,7 @@ fn write(part: &Tensor, value: &Tensor) -> Result<()> {
         return copy::copy_in_place(part, value);
     }
     super::pointwise::change_in_place(part)?;
-    super::exact::apply(Some(super::exact::same), &[value], part);
+    super::host_values::apply(Some(super::host_values::same), &[value], part);
     record_fill(part)
 }
 

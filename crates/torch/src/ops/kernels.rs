@@ -4,7 +4,7 @@
 //! as anywhere else. Where it is one kernel, the kernel has a separate formula: those are here, for elementwise kernels. C++
 //! evaluates the right operand first, temporaries live to the end of the expression, and named values to the end of the function.
 
-use crate::autograd::{GradMode, Grads, Save, again, nodes, record};
+use crate::autograd::{GradMode, Grads, Save, double_backward, nodes, record};
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
@@ -220,9 +220,9 @@ pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `gelu_backward` with `approximate="tanh"`.
 pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    again::variant("tanh");
+    double_backward::variant("tanh");
     kernel_with(nodes::GeluBackwardBackward0, grad, own, gelu_tanh, |further, grad, own| {
-        again::variant("tanh");
+        double_backward::variant("tanh");
         let factor = 0.8;
         let inner = {
             let cube = pow_scalar(own, Scalar::Int(3))?;

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Argument, FromArgument, Unread, integer};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, nodes, record};
+use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -48,7 +48,7 @@ impl<'a> FromArgument<'a> for Reduction {
 impl Reduction {
     /// Notes the reduction as what a backward function branches on.
     pub(crate) fn note(self) {
-        again::variant(match self {
+        double_backward::variant(match self {
             Self::None => "none",
             Self::Mean => "mean",
             Self::Sum => "sum",

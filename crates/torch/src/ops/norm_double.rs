@@ -3,7 +3,7 @@
 //! Both are composed of operators; each statement is one of PyTorch's, in the same order. C++ evaluates the right operand of a
 //! product first, the object of a method before its arguments, and temporaries live to the end of the statement.
 
-use crate::autograd::{Grads, again};
+use crate::autograd::{Grads, double_backward};
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
@@ -323,7 +323,7 @@ pub(super) fn evaluated_batch_norm(
     grad: &Tensor,
     [mean, var]: [&Tensor; 2],
 ) -> Result<SecondGrads> {
-    again::variant("evaluation");
+    double_backward::variant("evaluation");
     let wide = |tensor: &Tensor| expanded_by_channel(tensor, input);
     let gamma = match weight {
         Some(weight) => wide(weight)?,

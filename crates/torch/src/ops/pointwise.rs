@@ -14,7 +14,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
 
 use super::copy::{self, empty_strided};
 use super::creation::{self, wrapped};
-use super::exact::{self, Function};
+use super::host_values::{self, Function};
 use super::unary;
 use super::views::first;
 
@@ -41,7 +41,7 @@ pub(crate) fn elementwise(inputs: &[&Tensor], dtype: Dtype, function: Option<Fun
         Some(out) => out,
         None => empty_strided(&shape, &strides, dtype, device)?,
     };
-    exact::apply(function, inputs, &output);
+    host_values::apply(function, inputs, &output);
     Ok(output)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn elementwise_in_place(
         ));
     }
     change_in_place(output)?;
-    exact::apply(function, inputs, output);
+    host_values::apply(function, inputs, output);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) fn add_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
+    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::add);
     look_at_zeros(&[a, b])?;
     let output = elementwise(&[a, b], result_type(&[a, b]), function)?;
     record_add(nodes::AddBackward0, a, b, &output, alpha)?;
@@ -159,7 +159,7 @@ pub(crate) fn add_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) fn add_scaled_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
+    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::add);
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;
     record_add(nodes::AddBackward0, a, b, a, alpha)?;
     Ok(a.clone())
@@ -176,7 +176,7 @@ fn sub_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
              operator instead.",
         );
     }
-    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::sub);
+    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::sub);
     let output = elementwise(&[a, b], result_type(&[a, b]), function)?;
     record_sub(a, b, &output, alpha)?;
     Ok(output)
@@ -192,7 +192,7 @@ fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<
 }
 
 pub(crate) fn sub_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::sub);
+    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::sub);
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;
     record_sub(a, b, a, alpha)?;
     Ok(a.clone())
@@ -203,7 +203,7 @@ fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let output = elementwise(
         &[a, b],
         result_type(&[a, b]),
-        Some(|v: &[Scalar]| exact::sub(&[*v.get(1)?, *v.first()?])),
+        Some(|v: &[Scalar]| host_values::sub(&[*v.get(1)?, *v.first()?])),
     )?;
     record(nodes::RsubBackward1, &[a, b], &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;

@@ -5,7 +5,7 @@ mod unpool;
 
 use crate::arguments::{Rest, Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, nodes, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
@@ -245,7 +245,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let to: Vec<i64> = shape.to_vec();
     record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        again::variant(node);
+        double_backward::variant(node);
         let own = ctx.saved_optional(0)?;
         // What interpolates gives a gradient in the order of the gradient that comes in, bicubically always in the plain order.
         let format = match node {
@@ -278,7 +278,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         drop(below);
         let to = to.clone();
         record_linear(again_node(node), grad, own.as_ref(), &[], &result, move |grad, _| {
-            again::variant(node);
+            double_backward::variant(node);
             kernel_of(grad, &to, node, saves)
         })?;
         Ok(vec![Some(result)])

@@ -249,7 +249,7 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
         let grad = restore(grad, &mask, keeps)?;
         let result = restore(&result, &mask, keeps)?;
         let is_zero = eq(&own, &wrapped(Scalar::Int(0)))?;
-        crate::autograd::again::variant(if has_dims { "a dimension" } else { "all" });
+        crate::autograd::double_backward::variant(if has_dims { "a dimension" } else { "all" });
         let counts = if has_dims {
             let counts = sum(&is_zero, Some(&dims_of(&mask)), true, None)?;
             drop(sum_all(&counts)?);

@@ -1,7 +1,7 @@
 //! Scattering with a reduction, and indexing into all elements: `scatter_reduce`, `index_reduce`, `take`, `put`, `masked_scatter`.
 
 use crate::arguments::arguments;
-use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, again, nodes, record};
+use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, in_place, op};
@@ -142,7 +142,7 @@ impl Plan {
     /// `scatter_reduce_backward` and `index_reduce_backward`.
     fn backward(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
         let (index, own, source, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?, ctx.saved(3)?);
-        again::variant(&format!("{:?} {}", self.reduce, self.includes_own));
+        double_backward::variant(&format!("{:?} {}", self.reduce, self.includes_own));
         let (mut to_own, to_source) = match self.reduce {
             Reduce::Sum => (grad.clone(), gather(grad, self.dim, &index)?),
             Reduce::Mean => self.mean_backward(grad, &index, &source)?,

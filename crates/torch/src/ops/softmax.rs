@@ -1,7 +1,7 @@
 //! Softmax and its derivatives.
 
 use crate::autocast;
-use crate::autograd::{GradModeGuard, Save, again, nodes, record};
+use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor};
@@ -88,7 +88,7 @@ fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_l
 /// Notes which dimension a second derivative was taken along.
 fn note_dim(dim: i64, result: &Tensor) {
     let is_last = dim == -1 || dim + 1 == result.dim() as i64;
-    again::variant(if is_last { "last dimension" } else { "another dimension" });
+    double_backward::variant(if is_last { "last dimension" } else { "another dimension" });
 }
 
 /// `grad - (grad * output.exp()).sum(dim, true)`.

@@ -1,6 +1,6 @@
 //! Elementwise functions of two tensors beyond arithmetic: `hypot`, `xlogy`, `copysign` and their like.
 
-use crate::autograd::{Context, GradModeGuard, Grads, Save, again, nodes, record};
+use crate::autograd::{Context, GradModeGuard, Grads, Save, double_backward, nodes, record};
 use crate::error::{not_implemented, runtime};
 use crate::registry::{Entry, op};
 use crate::schema::known_or_unknown;
@@ -171,7 +171,7 @@ fn xlog(
         let other = other.clone();
         record(nodes[1], &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
             let is_above = known_or_unknown(&other).to_f64().is_some_and(|other| other > least);
-            again::variant(if is_above { "above" } else { "not above" });
+            double_backward::variant(if is_above { "above" } else { "not above" });
             let product = kind.call(first(grads)?, &other)?;
             if is_above {
                 return Ok(vec![Some(product)]);
@@ -381,7 +381,7 @@ fn logit_backward(grad: &Tensor, own: &Tensor, eps: Option<f64>) -> Result<Tenso
     if !crate::autograd::GradMode::is_enabled() {
         return super::kernels::one_kernel(grad, own);
     }
-    again::variant(if eps.is_some() { "eps" } else { "no eps" });
+    double_backward::variant(if eps.is_some() { "eps" } else { "no eps" });
     let low = eps.unwrap_or(0.0);
     let outside = creation::zeros(&[], own.dtype(), own.device())?;
     let slope = {

@@ -7,7 +7,7 @@ use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::creation::{wrapped, zeros_like};
-use super::exact::{self, Function};
+use super::host_values::{self, Function};
 use super::kernels::{self, no_slope, number, one_kernel};
 use super::pointwise::{
     Rule, add, div, dtype_by, elementwise, elementwise_in_place, kept_for_gradient, mul, pow_scalar, scale,
@@ -79,7 +79,7 @@ impl Unary {
         let is_in_place = output.is_same(tensor) && !crate::autograd::is_in_formula();
         record_after(early, self.node, &[tensor], &[output], saves, move |ctx, grads| {
             if is_in_place {
-                crate::autograd::again::variant(crate::autograd::again::IN_PLACE);
+                crate::autograd::double_backward::variant(crate::autograd::double_backward::IN_PLACE);
             }
             let grad = first(grads)?;
             let saved = ctx.saved_optional(0)?;
@@ -117,10 +117,10 @@ macro_rules! unary {
 }
 
 unary! {
-    composed "neg" NEG NegBackward0 Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
-    "negative" NEGATIVE NegBackward0 Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
-    composed "abs" ABS AbsBackward0 Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "absolute" ABSOLUTE AbsBackward0 Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    composed "neg" NEG NegBackward0 Promoted Nothing false Some(host_values::neg), |grad, _| neg(grad);
+    "negative" NEGATIVE NegBackward0 Promoted Nothing false Some(host_values::neg), |grad, _| neg(grad);
+    composed "abs" ABS AbsBackward0 Promoted Input false Some(host_values::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    "absolute" ABSOLUTE AbsBackward0 Promoted Input false Some(host_values::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "sgn" SGN SgnBackward0 Promoted InputAndOutput false None, no_slope;
     "sign" SIGN SignBackward0 Promoted Nothing false None, zero;
     "ceil" CEIL CeilBackward0 Promoted Nothing false None, zero;

@@ -1,6 +1,6 @@
 //! The backward function of vector norms of any order (`norm_backward`).
 
-use crate::autograd::{Save, again, nodes, record};
+use crate::autograd::{Save, double_backward, nodes, record};
 use crate::{Result, Scalar, Tensor};
 
 use super::creation::{wrapped, zeros_like};
@@ -41,7 +41,7 @@ pub(super) fn backward(
     order: f64,
     dims: &[i64],
 ) -> Result<Tensor> {
-    again::variant(match order {
+    double_backward::variant(match order {
         0.0 => "order 0",
         1.0 => "order 1",
         2.0 => "order 2",

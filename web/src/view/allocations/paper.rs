@@ -4,13 +4,13 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Scope, Size, Theme, bytes_of, holder_texts, holders, rows_in};
+use blockyard_figure::{AllocationFilter, Size, Theme, bytes_of, escaped, holder_texts, holders, rows_in};
 use leptos::prelude::*;
 
 use super::save::whole_scene;
 use crate::session::Session;
 use crate::view::numbers::grouped_count;
-use crate::view::paper::{WIDTH_PX, escaped};
+use crate::view::paper::WIDTH_PX;
 
 const ALLOCATIONS_PX: f32 = 340.0;
 
@@ -52,7 +52,7 @@ fn write_peak(out: &mut String, session: Session) {
     let Some(columns) = session.figures().columns() else { return };
     let (allocations, recording) = (&columns.allocations, &columns.recording);
     let peak = session.run.with(|run| run.series.peak_steps(recording).0);
-    let rows = rows_in(allocations, Scope::At(peak));
+    let rows = rows_in(allocations, AllocationFilter::At(peak));
     let by = session.figures().group_by();
     let mut found = holders(allocations, recording, &rows, by);
     let all = found.len();

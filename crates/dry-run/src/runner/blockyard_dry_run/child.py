@@ -19,7 +19,7 @@ def prepare(settings):
     # Others that the program starts say what they take.
     os.environ["STANDIN_PROCESS"] = str(os.getpid())
     passed = {name: settings[name] for name in ("steps", "fraction", "ends_at_oom")}
-    os.environ["STANDIN_CHILDREN"] = json.dumps(passed)
+    os.environ["BLOCKYARD_DRY_RUN_CHILDREN"] = json.dumps(passed)
 
 
 class Child:
@@ -71,7 +71,7 @@ def _write(result):
 def follow():
     """Follows this process, if the program started it."""
     program = os.environ.get("STANDIN_PROCESS")
-    settings = os.environ.get("STANDIN_CHILDREN")
+    settings = os.environ.get("BLOCKYARD_DRY_RUN_CHILDREN")
     if settings is None or program in (None, str(os.getpid())):
         return
     Child(json.loads(settings)).install()

@@ -1,4 +1,4 @@
-"""Large parameters on the host are not initialized, where `STANDIN_SKIP_INIT` is set: they take addresses and no memory until something writes them."""
+"""Large parameters on the host are not initialized, where `BLOCKYARD_DRY_RUN_SKIP_INIT` is set: they take addresses and no memory until something writes them."""
 
 import functools
 import os
@@ -19,7 +19,7 @@ _said = set()
 def install():
     """Skips initialization, if that is asked for. PyTorch is loaded."""
     init = sys.modules.get("torch.nn.init")
-    if not os.environ.get("STANDIN_SKIP_INIT") or init is None:
+    if not os.environ.get("BLOCKYARD_DRY_RUN_SKIP_INIT") or init is None:
         return
     replaced = {}
     for name, function in vars(init).copy().items():

@@ -6,7 +6,7 @@ use crate::{
 };
 
 use super::super::copy::to_device;
-use super::super::exact;
+use super::super::host_values;
 use super::{Keywords, Options, default_dtype, empty, finish};
 
 pub(super) fn arange(start: Scalar, end: Scalar, step: Scalar, keywords: Keywords) -> Result<Value> {
@@ -36,7 +36,7 @@ pub(super) fn arange(start: Scalar, end: Scalar, step: Scalar, keywords: Keyword
                     }
                     _ => Scalar::Float(first + index as f64 * by),
                 };
-                exact::cast(value, options.dtype)
+                host_values::cast(value, options.dtype)
             })
             .collect();
         tensor.set_values(Some(&values));
@@ -73,7 +73,7 @@ pub(super) fn tensor(data: &Value, keywords: Keywords) -> Result<Value> {
     let strides = contiguous_strides(&shape);
     let storage = if options.is_pinned { Storage::pinned(bytes)? } else { Storage::of_host(bytes) };
     let host = Tensor::over(storage, &shape, &strides, 0, options.dtype);
-    let cast: Vec<Scalar> = values.iter().map(|value| exact::cast(*value, options.dtype)).collect();
+    let cast: Vec<Scalar> = values.iter().map(|value| host_values::cast(*value, options.dtype)).collect();
     host.set_values(Some(&cast));
     let tensor = if options.device == Device::Cpu { host } else { to_device(&host, options.device, false)? };
     finish(tensor, &options)

@@ -5,7 +5,7 @@ use crate::error::not_implemented;
 use crate::generator::Draw;
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
 
-use super::super::exact;
+use super::super::host_values;
 use super::{Keywords, LikeKeywords, Options, fill_, finish, made, made_like};
 
 /// A new tensor of random numbers: known where it is small and on the host.
@@ -52,7 +52,7 @@ pub(crate) fn fill_drawn(tensor: &Tensor, draw: Draw, keeps: bool) {
     let keeps = keeps && !dtype.is_reduced_float();
     let values = crate::session().generators.draw(draw, tensor.numel(), dtype, keeps);
     let values: Option<Vec<Scalar>> =
-        values.map(|values| values.into_iter().map(|value| exact::cast(value, dtype)).collect());
+        values.map(|values| values.into_iter().map(|value| host_values::cast(value, dtype)).collect());
     tensor.set_values(values.as_deref());
 }
 

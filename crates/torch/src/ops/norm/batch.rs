@@ -3,7 +3,7 @@
 use blockyard_gpus::layers;
 
 use crate::arguments::Rest;
-use crate::autograd::{Context, GradModeGuard, Grads, Save, again, nodes, record};
+use crate::autograd::{Context, GradModeGuard, Grads, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value};
@@ -191,7 +191,7 @@ impl Backward {
     fn run(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
         let own = ctx.saved(0)?;
         let weight = ctx.saved_optional(3)?;
-        again::variant(if self.is_training { "training" } else { "evaluation" });
+        double_backward::variant(if self.is_training { "training" } else { "evaluation" });
         let below = GradModeGuard::new(false);
         let statistics = [ctx.saved(4)?, ctx.saved(5)?];
         let results = if self.kernels.are_cudnn || !self.kernels.are_channels_last {

@@ -7,7 +7,7 @@ use crate::registry::{Entry, op};
 use crate::{Result, Scalar, Tensor};
 
 use super::super::creation::{self, wrapped, zeros_like};
-use super::super::exact::{self, Function};
+use super::super::host_values::{self, Function};
 use super::super::unary;
 use super::super::views::first;
 use super::{
@@ -124,7 +124,7 @@ static MUL: Binary = Binary {
     node: nodes::MulBackward0,
     rule: Rule::Promoted,
     saves: Saves::Crosswise,
-    function: Some(exact::mul),
+    function: Some(host_values::mul),
     backward: |ctx, grad| {
         let other = if ctx.wants(1) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
         let own = if ctx.wants(0) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
@@ -136,7 +136,7 @@ static DIV: Binary = Binary {
     node: nodes::DivBackward0,
     rule: Rule::Float,
     saves: Saves::Division,
-    function: Some(exact::div),
+    function: Some(host_values::div),
     backward: |ctx, grad| {
         let divisor = ctx.saved(0)?;
         let other = if ctx.wants(1) {
@@ -184,7 +184,7 @@ static MAXIMUM: Binary = Binary {
     node: nodes::MaximumBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
-    function: Some(exact::maximum),
+    function: Some(host_values::maximum),
     backward: |ctx, grad| extremum(ctx, grad, &LT),
 };
 
@@ -192,7 +192,7 @@ static MINIMUM: Binary = Binary {
     node: nodes::MinimumBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
-    function: Some(exact::minimum),
+    function: Some(host_values::minimum),
     backward: |ctx, grad| extremum(ctx, grad, &GT),
 };
 
@@ -281,7 +281,7 @@ static FLOOR_DIVIDE: Binary = Binary {
     node: "NotImplemented",
     rule: Rule::Promoted,
     saves: Saves::Nothing,
-    function: Some(exact::floor_div),
+    function: Some(host_values::floor_div),
     backward: |_, _| runtime("derivative for aten::floor_divide is not implemented"),
 };
 
@@ -296,7 +296,7 @@ const ROUNDED: Binary = Binary {
     node: nodes::DivBackward2,
     rule: Rule::Promoted,
     saves: Saves::Division,
-    function: Some(exact::floor_div),
+    function: Some(host_values::floor_div),
     backward: flat,
 };
 
@@ -319,7 +319,7 @@ const REMAINDER: Binary = Binary {
     node: nodes::RemainderBackward1,
     rule: Rule::Promoted,
     saves: Saves::BothForOther,
-    function: Some(exact::remainder),
+    function: Some(host_values::remainder),
     backward: remainder_backward,
 };
 
@@ -348,14 +348,14 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    EQ Some(exact::eq);
-    NE Some(exact::ne);
-    LT Some(exact::lt);
-    LE Some(exact::le);
-    GT Some(exact::gt);
-    GE Some(exact::ge);
-    LOGICAL_AND Some(exact::logical_and);
-    LOGICAL_OR Some(exact::logical_or);
+    EQ Some(host_values::eq);
+    NE Some(host_values::ne);
+    LT Some(host_values::lt);
+    LE Some(host_values::le);
+    GT Some(host_values::gt);
+    GE Some(host_values::ge);
+    LOGICAL_AND Some(host_values::logical_and);
+    LOGICAL_OR Some(host_values::logical_or);
     LOGICAL_XOR None;
 }
 

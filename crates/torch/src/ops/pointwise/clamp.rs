@@ -5,7 +5,7 @@ use crate::iterator::result_type;
 use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::super::creation::{self, wrapped};
-use super::super::exact;
+use super::super::host_values;
 use super::super::views::first;
 use super::{elementwise, elementwise_in_place, ge, in_type, kept_for_gradient, le, where_};
 
@@ -44,7 +44,7 @@ fn record_clamp(
 
 /// `clamp_backward`: `where(self within bounds, grad, 0)`.
 fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
-    crate::autograd::again::variant(match (low, high) {
+    crate::autograd::double_backward::variant(match (low, high) {
         (Some(_), Some(_)) => "both bounds",
         (Some(_), None) => "lower bound",
         (None, Some(_)) => "upper bound",
@@ -66,7 +66,7 @@ fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option
 }
 
 fn logical_and_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    elementwise_in_place(&[a, b], Dtype::Bool, Some(exact::logical_and))?;
+    elementwise_in_place(&[a, b], Dtype::Bool, Some(host_values::logical_and))?;
     Ok(a.clone())
 }
 

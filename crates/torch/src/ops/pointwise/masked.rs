@@ -7,7 +7,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
 
 use super::super::creation::{self, wrapped};
 use super::super::views::{expand_quietly, first};
-use super::super::{copy, exact, reduce};
+use super::super::{copy, host_values, reduce};
 use super::{change_in_place, elementwise, in_type};
 
 /// `torch.where`.
@@ -17,7 +17,7 @@ pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tenso
     let early = save_early(&[a, b], &saved)?;
     let output = {
         let (a, b) = (&in_type(a, dtype)?, &in_type(b, dtype)?);
-        elementwise(&[condition, a, b], dtype, Some(exact::select))?
+        elementwise(&[condition, a, b], dtype, Some(host_values::select))?
     };
     record_after(early, nodes::WhereBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;

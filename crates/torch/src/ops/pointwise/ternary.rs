@@ -1,7 +1,7 @@
 //! `addcmul`, `addcdiv` and `lerp`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, again, nodes, record, record_after, save_early};
+use crate::autograd::{Save, double_backward, nodes, record, record_after, save_early};
 use crate::iterator::result_type;
 use crate::{Result, Scalar, Tensor, Value};
 
@@ -39,7 +39,7 @@ pub(super) fn addc(
     let is_noted = in_place && !crate::autograd::is_in_formula();
     record_after(early, node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         if is_noted {
-            again::variant(again::IN_PLACE);
+            double_backward::variant(double_backward::IN_PLACE);
         }
         let grad = first(grads)?;
         let to_own = ctx.wants(0).then(|| grad.clone());

@@ -18,7 +18,7 @@ pub struct PrintedLine {
 
 /// The bytes of one device over one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct StepPeak {
+pub struct IterationPeak {
     /// The most bytes of allocated blocks.
     pub peak_allocated: Bytes,
     /// The most bytes of segments.
@@ -29,11 +29,11 @@ pub struct StepPeak {
 
 /// A step of the first optimizer: from the end of the step before to its own end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Step {
+pub struct Iteration {
     /// Counted from 1.
     pub number: u32,
     /// By device.
-    pub devices: Vec<StepPeak>,
+    pub devices: Vec<IterationPeak>,
 }
 
 /// The most bytes of a device that a process of the program took: its segments, and all else that the process took.
@@ -69,7 +69,7 @@ pub struct ChildCounts {
 pub(crate) struct Records {
     pub(crate) notes: Vec<Note>,
     pub(crate) lines: Vec<PrintedLine>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<Iteration>,
     /// The most of each process and device.
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.

@@ -11,8 +11,8 @@ use blockyard_trace::InferredRun;
 use blockyard_workload::Request;
 
 use crate::limit::{Limit, LimitSource};
+use crate::limited_run::ReplayTerms;
 use crate::outcome::outcome;
-use crate::replay::ReplayTerms;
 use crate::{Conditions, LabError, Outcome, Run};
 
 /// A stream on which nothing ever runs.

@@ -17,13 +17,13 @@ use crate::{Conditions, LabError, Row, RowError, Run};
 /// Every question makes one of these, so that two answers about a file cannot contradict each other. Where only bounds of the limit
 /// are known, every setting is replayed at both.
 #[derive(Clone, Debug)]
-pub struct Replay<'a> {
+pub struct LimitedRun<'a> {
     run: Cow<'a, Run>,
     conditions: Conditions,
     limit: Option<Limit>,
 }
 
-impl<'a> Replay<'a> {
+impl<'a> LimitedRun<'a> {
     /// A run under the device and the limit of `conditions`, or under its own where they name none.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::report;
 use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
 use crate::values::call::OperatorCall;
-use crate::values::frames::{self, Frame, is_busy, unobserved};
+use crate::values::frames::{self, RunningOperator, is_busy, unobserved};
 use crate::values::layout::{self, IValue, Layout, layout, word};
 use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
@@ -248,14 +248,14 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
 /// `Tensor.record_stream`.
 const RECORD_STREAM: &[u8] = b"aten::record_stream";
 
-fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame {
+fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> RunningOperator {
     if name.to_bytes() == RECORD_STREAM {
         report::estimate(OTHER_STREAM);
     }
     // SAFETY: the object is alive; its overload's name lives as long.
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
-    let Some(operator) = Helper::operator(name, overload) else { return Frame::default() };
-    let mut frame = Frame { operator: Some(operator), ..Frame::default() };
+    let Some(operator) = Helper::operator(name, overload) else { return RunningOperator::default() };
+    let mut frame = RunningOperator { operator: Some(operator), ..RunningOperator::default() };
     if !operator.traits.is_leaf {
         return frame;
     }
@@ -326,7 +326,7 @@ fn share(tensor: &Tensor, share: f64) -> i64 {
     ((count * share).round() as i64).clamp(i64::from(count > 0.0), count as i64)
 }
 
-fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
+fn ended(torch: &Torch, layout: &Layout, record: Record, frame: RunningOperator) {
     let Some(operator) = frame.operator else { return };
     if let Some(fill) = frame.fill
         && has_blocks()
