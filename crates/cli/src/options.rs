@@ -161,7 +161,7 @@ pub(crate) struct PythonOptions {
     #[arg(long, value_name = "RELEASE", default_value_t = Release::OF_RECORDED_OPERATORS)]
     pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Write a recording of the first device to this file; the page and `verify` read the recording.
     #[arg(long, value_name = "FILE")]
@@ -173,8 +173,8 @@ pub(crate) struct PythonOptions {
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     pub(crate) max_operators: u64,
     /// Stop the program after it has asked for this many allocations and frees of GPU memory.
-    #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
-    pub(crate) max_events: u64,
+    #[arg(long, alias = "max-events", default_value_t = 10_000_000, value_name = "COUNT")]
+    pub(crate) max_requests: u64,
     /// Stop the program if its own data takes this much of the computer's memory.
     #[arg(long, default_value = "4 GiB", value_name = "SIZE", value_parser = size)]
     pub(crate) max_host_memory: Bytes,
@@ -195,7 +195,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real device's own.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
     #[arg(long)]
@@ -236,7 +236,7 @@ pub(crate) struct PlayOptions {
     #[arg(long, value_name = "RELEASE", default_value_t)]
     pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
     #[arg(long, default_value = "virtual")]

@@ -80,7 +80,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         outside: blockyard_gpus::context_and_libraries(),
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
-        most_requests: options.max_events,
+        most_requests: options.max_requests,
         host_memory: Some(HostMemory { used: heap::used, most: options.max_host_memory }),
         time_limit: Some(Duration::from_secs(options.time_limit)),
     })

@@ -37,7 +37,7 @@ pub(crate) struct DryRunOptions {
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without this option, the GPU's own.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// The value that a line reads from the device, if the dry run does not know it: a number, true or false, or the number of
     /// results if the line counts results. Once for each line.

@@ -154,7 +154,7 @@ pub struct LimitOptions {
     #[arg(long, value_name = "SHARE", conflicts_with = "limit", value_parser = share)]
     pub fraction: Option<f64>,
     /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, visible_alias = "total-memory", value_name = "SIZE", value_parser = size)]
     pub capacity: Option<Bytes>,
     /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
     #[arg(long, value_name = "RELEASE")]
@@ -192,4 +192,29 @@ impl LimitOptions {
 fn share(text: &str) -> anyhow::Result<f64> {
     let share: f64 = text.parse().context("not a number")?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { bail!("not from 0 to 1") }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_workload::Workload;
+
+    use super::*;
+
+    #[test]
+    fn a_fraction_limits_as_the_release_rounds() {
+        let capacity = Bytes::new(150_109_880_320);
+        let run = Run::from_workload("run", Workload::parse("a = alloc 1 MiB").unwrap(), "", capacity);
+        let limit = |release| {
+            let options = LimitOptions {
+                limit: None,
+                // 249,561,088 bytes as a program computes the share.
+                fraction: Some(249_561_088.0 / 150_109_880_320.0),
+                capacity: None,
+                release: Some(release),
+            };
+            options.conditions(&run).limit.map(Bytes::get)
+        };
+        assert_eq!(limit(Release::V2_12), Some(249_561_087));
+        assert_eq!(limit(Release::V2_13), Some(249_561_088));
+    }
 }

@@ -130,7 +130,7 @@ fn error_html(line: &str, wrong: &Range<usize>) -> String {
     format!("<div class=\"error-overlay\">{}<span>{marked}</span></div>", part(0..wrong.start))
 }
 
-// Every letter stays, unlike in `blockyard_figure::escaped`: the overlay stands on the letters of the text area.
+// Every letter stays, unlike in `blockyard_figure::escaped`: the overlay covers the letters of the text area.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
