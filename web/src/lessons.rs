@@ -164,16 +164,20 @@ impl Feature<LessonSignals> {
     }
 
     /// Opens a lesson of the page, one of `files`, at a card.
-    pub(crate) fn start(self, id: &str, card: CardPlace, files: &[LessonFile]) -> Result<(), OpenLessonError> {
+    pub(crate) fn start(
+        self,
+        id: &str,
+        card: CardPlace,
+        files: &[LessonFile],
+    ) -> Result<(), OpenLessonError> {
         let is_open = untrack(|| self.session.open_lesson()).is_some_and(|lesson| lesson.id == id);
         if !is_open {
             self.session.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id, files)?)));
         }
         self.show_card(match card {
             CardPlace::At(card) => card,
-            CardPlace::Last => {
-                untrack(|| self.session.open_lesson()).map_or(0, |lesson| lesson.cards.len().saturating_sub(1))
-            }
+            CardPlace::Last => untrack(|| self.session.open_lesson())
+                .map_or(0, |lesson| lesson.cards.len().saturating_sub(1)),
         });
         Ok(())
     }

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
-    Answers, Exercise, ExerciseLanguage, Handout, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson,
-    TextBlock, lessons, plain,
+    Answers, Exercise, ExerciseLanguage, Handout, Inline, Lesson, LessonQuestion, PARTS, PlayedCard,
+    PlayedLesson, TextBlock, lessons, plain,
 };
 use blockyard_record::MemoryState;
 use clap::Args;

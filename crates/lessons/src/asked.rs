@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use blockyard_record::{Recording, RecordingError};
 
 use crate::error::Errors;
-use crate::handout::{figure_at, inlines, is_empty_device, write_answers_to, write_card_text, write_exercise};
+use crate::handout::{
+    figure_at, inlines, is_empty_device, write_answers_to, write_card_text, write_exercise,
+};
 use crate::markdown::{Piece, fill};
 use crate::measure::{Measure, Stretch};
 use crate::played::{PlayedCard, PlayedLesson};

@@ -91,7 +91,8 @@ impl GradeRow {
 /// The table in comma-separated values, with its heads.
 #[must_use]
 pub fn grades_csv<'a>(rows: impl IntoIterator<Item = &'a GradeRow>) -> String {
-    let line = |cells: &[String]| cells.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",") + "\r\n";
+    let line =
+        |cells: &[String]| cells.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",") + "\r\n";
     let mut csv = line(&GRADE_COLUMNS.map(str::to_owned));
     for row in rows {
         csv.push_str(&line(&row.cells()));

@@ -59,12 +59,7 @@ pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
     }
     let mut answers = String::new();
     write_answers(&mut answers, lesson)?;
-    Ok(Handout {
-        cards: sheets.html(lesson),
-        asked: asked_pages(lesson)?,
-        key: answer_key(lesson),
-        answers,
-    })
+    Ok(Handout { cards: sheets.html(lesson), asked: asked_pages(lesson)?, key: answer_key(lesson), answers })
 }
 
 /// The moment that a card's question is about, as an SVG; empty for a card that the lesson has not.
@@ -126,7 +121,8 @@ fn write_card(
         }
         sheets.break_page();
     } else if card.exercise.is_none() {
-        let mut out = format!("<section class=\"tells\">\n<h2>{}. {}</h2>\n", index + 1, inlines(&card.title));
+        let mut out =
+            format!("<section class=\"tells\">\n<h2>{}. {}</h2>\n", index + 1, inlines(&card.title));
         write_card_text(&mut out, lesson, card)?;
         out.push_str("</section>\n");
         sheets.add(&out);
@@ -228,7 +224,8 @@ pub(crate) fn write_answers_to(out: &mut String, question: &LessonQuestion) {
 
 /// A page for the teacher's hand: the right answer of each question by its number, a choice with its letter, and the lines of the exercise.
 fn answer_key(lesson: &PlayedLesson) -> String {
-    let mut out = format!("<section class=\"answer-key\">\n<h2>{}: answer key</h2>\n<table>\n", escaped(&lesson.title));
+    let mut out =
+        format!("<section class=\"answer-key\">\n<h2>{}: answer key</h2>\n<table>\n", escaped(&lesson.title));
     let questions = lesson.cards.iter().filter_map(|card| card.question.as_ref());
     for (question, number) in questions.zip(1..) {
         let letter = question.letter().map(|letter| format!("{letter})")).unwrap_or_default();

@@ -68,7 +68,8 @@ impl ClassSignals {
 
     /// Gives up what waits for its grade. The rows say so.
     pub(crate) fn stop(self) {
-        let waiting: Vec<usize> = self.queue.with_untracked(|queue| queue.iter().map(|(place, _)| *place).collect());
+        let waiting: Vec<usize> =
+            self.queue.with_untracked(|queue| queue.iter().map(|(place, _)| *place).collect());
         self.queue.update(VecDeque::clear);
         for place in waiting {
             let name = self.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));

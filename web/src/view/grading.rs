@@ -53,7 +53,8 @@ pub(super) fn grading(session: Session) -> AnyView {
     });
     let options = || {
         let each = (String::new(), "the lesson that each file answers".to_owned());
-        let listed = blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned()));
+        let listed =
+            blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned()));
         std::iter::once(each).chain(listed).collect::<Vec<_>>()
     };
     view! {
@@ -91,8 +92,14 @@ fn progress(class: ClassSignals) -> AnyView {
         let (passed, failed) = (of(GradeResult::Passed), of(GradeResult::NotGraded));
         let failed = if failed > 0 { format!(", {failed} could not be graded") } else { String::new() };
         let loading = class.loading.get();
-        let loading = loading.map(|bytes| format!(" Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6));
-        format!("{} of {} graded, {passed} passed{failed}.{}", rows.len(), counted(count, "file"), loading.unwrap_or_default())
+        let loading = loading
+            .map(|bytes| format!(" Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6));
+        format!(
+            "{} of {} graded, {passed} passed{failed}.{}",
+            rows.len(),
+            counted(count, "file"),
+            loading.unwrap_or_default()
+        )
     });
     let is_idle = flag(move || class.queue.with(std::collections::VecDeque::is_empty));
     let is_busy = flag(move || class.is_busy.get());
@@ -208,7 +215,9 @@ fn grade_next(class: ClassSignals, exercises: StoredValue<Option<Vec<(String, Ex
     if class.is_busy.get_untracked() {
         return;
     }
-    let Some((place, file)) = class.queue.try_update_untracked(std::collections::VecDeque::pop_front).flatten() else {
+    let Some((place, file)) =
+        class.queue.try_update_untracked(std::collections::VecDeque::pop_front).flatten()
+    else {
         return;
     };
     class.is_busy.set(true);
@@ -238,12 +247,7 @@ fn all_exercises() -> Vec<(String, Exercise)> {
     exercises.collect()
 }
 
-async fn grade(
-    class: ClassSignals,
-    file: &File,
-    lesson: &str,
-    exercises: &[(String, Exercise)],
-) -> GradeRow {
+async fn grade(class: ClassSignals, file: &File, lesson: &str, exercises: &[(String, Exercise)]) -> GradeRow {
     let name = file.name();
     let text = match read(file).await {
         Ok(text) => text,

@@ -191,7 +191,9 @@ fn failure(session: Session) -> AnyView {
 pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let (id, card) = untrack(|| session.lessons().last_card.get())?;
     let title = blockyard_lessons::course().find(|lesson| lesson.id == id)?.title;
-    let go = click(move || session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) }));
+    let go = click(move || {
+        session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) })
+    });
     Some(
         view! {
             <button type="button" class="primary large" data-testid="continue" on:click=go>

@@ -227,8 +227,9 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
 fn set_aside(session: Session) -> AnyView {
     let content = move || {
         let outside = stage::outside_of_program(session)?.details.outside;
-        let go =
-            click(move || session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST }));
+        let go = click(move || {
+            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST })
+        });
         let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
         Some(view! {
             <p class="quiet" data-testid="set-aside">

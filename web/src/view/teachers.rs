@@ -311,7 +311,9 @@ fn embed(session: Session) -> AnyView {
         let id = lesson.get_untracked();
         let hash = Target::Lesson { id: id.clone(), card: 1 }.hash();
         browser::copy(&frame(&browser::address(), &hash, &title_of(&id)));
-        session.messages().show_note("The frame is copied. Paste it where your page takes HTML; 640 x 400 pixels are enough.");
+        session.messages().show_note(
+            "The frame is copied. Paste it where your page takes HTML; 640 x 400 pixels are enough.",
+        );
     });
     view! {
         <p>
@@ -329,12 +331,7 @@ fn embed(session: Session) -> AnyView {
 }
 
 /// A lesson with what a teacher hands out of it.
-fn row(
-    session: Session,
-    number: usize,
-    lesson: ListedLesson,
-    chosen: RwSignal<BTreeSet<usize>>,
-) -> AnyView {
+fn row(session: Session, number: usize, lesson: ListedLesson, chosen: RwSignal<BTreeSet<usize>>) -> AnyView {
     let ListedLesson { id, title, minutes, cards, .. } = lesson;
     let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
     let choose = move |is_on: bool| {

@@ -21,7 +21,7 @@ ol.choices li::before { content: \"\\2610\\00a0\" counter(list-item, lower-alpha
 .answer-key table { border-collapse: collapse; font-size: 10pt; }
 .answer-key :is(th, td) { padding: .2em .6em; vertical-align: top; text-align: left; border-bottom: 1px solid #c8ccd1; }
 .answer-key pre { font-size: 9pt; }
-.asked { font-size: 10pt; } .asked svg { width: auto; max-width: 100%; max-height: 40mm; } .asked p { margin: .5em 0; }
+.asked { font-size: 10pt; } .asked svg { width: auto; max-width: 100%; max-height: 39mm; } .asked p { margin: .5em 0; }
 .quiet { color: #555; }
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 ";

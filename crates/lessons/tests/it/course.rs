@@ -229,11 +229,16 @@ fn a_lesson_comes_after_those_that_it_builds_on() {
     let known = |id: &str| course.iter().find(|lesson| lesson.id == id).unwrap();
     for (place, lesson) in course.iter().enumerate() {
         for needed in lesson.needs {
-            assert!(course[..place].iter().any(|before| before.id == *needed), "{} needs {needed}", lesson.id);
+            assert!(
+                course[..place].iter().any(|before| before.id == *needed),
+                "{} needs {needed}",
+                lesson.id
+            );
         }
     }
     for plan in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS] {
-        let ids: Vec<&str> = plan.iter().flat_map(|stretch| stretch.lessons).map(|planned| planned.id).collect();
+        let ids: Vec<&str> =
+            plan.iter().flat_map(|stretch| stretch.lessons).map(|planned| planned.id).collect();
         for (place, id) in ids.iter().enumerate() {
             for needed in known(id).needs {
                 assert!(ids[..place].contains(needed), "{id} needs {needed} in {ids:?}");
@@ -321,7 +326,10 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
         // A tenth is left for questions, at the end.
         let (last, planned) = stretches.split_last().unwrap();
         let sum: u32 = planned.iter().map(|stretch| stretch.minutes).sum();
-        assert!(last.lessons.is_empty() && 10 * sum <= 9 * total, "{title}: {sum} of {total} minutes are planned");
+        assert!(
+            last.lessons.is_empty() && 10 * sum <= 9 * total,
+            "{title}: {sum} of {total} minutes are planned"
+        );
     }
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");

@@ -101,7 +101,11 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
 
 /// The questions of a lesson as the sheet has them.
 fn asked_questions(asked: &str) -> Vec<&str> {
-    asked.split("<section class=\"asks\">").skip(1).map(|part| part.split("</section>").next().unwrap()).collect()
+    asked
+        .split("<section class=\"asks\">")
+        .skip(1)
+        .map(|part| part.split("</section>").next().unwrap())
+        .collect()
 }
 
 /// Questions and exercises alone are a test: two pages, numbered questions, and no figure that shows the answer to an earlier one.
@@ -116,7 +120,9 @@ fn questions_alone_are_numbered_on_two_pages_and_have_no_figure_after_a_question
             let head = format!("{}, page {} of 2 Name: Date:", lesson.title, index + 1);
             assert!(words(page).starts_with(&head), "{}", words(page));
         }
-        assert!(pages[1].contains("<section class=\"task\">") && !pages[0].contains("<section class=\"task\">"));
+        assert!(
+            pages[1].contains("<section class=\"task\">") && !pages[0].contains("<section class=\"task\">")
+        );
         let sections = asked_questions(&asked);
         let questions: Vec<_> = lesson.cards.iter().filter(|card| card.question.is_some()).collect();
         assert_eq!(sections.len(), questions.len(), "{}", lesson.id);

@@ -51,7 +51,8 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
     at("/#teachers", LAPTOP, |page| {
         page.wait_for(&id("grade-files"))?;
         let program = |dtype: &str| {
-            TENSOR.replace("LINES", &format!("batch = torch.randn(256, 3, 224, 224{dtype}, device=\"cuda\")\n"))
+            TENSOR
+                .replace("LINES", &format!("batch = torch.randn(256, 3, 224, 224{dtype}, device=\"cuda\")\n"))
         };
         let locked = POOLS.replace("LINES", SOLVED).replace("free x1, y1", "free x1");
         let mut files = vec![
@@ -64,32 +65,73 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
             ("essay.txt".to_owned(), "I think that it is 20 MiB.\n".to_owned()),
             ("empty.py".to_owned(), String::new()),
         ];
-        files.extend((0..52).map(|number| (format!("student-{number}.workload"), POOLS.replace("LINES", SOLVED))));
+        files.extend(
+            (0..52).map(|number| (format!("student-{number}.workload"), POOLS.replace("LINES", SOLVED))),
+        );
         let link = page.execute("return location.href.split('#')[0]", &[])?;
         let link = link.as_str().unwrap_or_default();
-        files.push(("link.txt".to_owned(), format!("{link}#lesson=pools&card=7&solution={}\n", "enter%20first%0Ax2%20%3D%20alloc%208%20MiB%0Ay2%20%3D%20alloc%208%20MiB%0Aleave%20first")));
+        files.push((
+            "link.txt".to_owned(),
+            format!(
+                "{link}#lesson=pools&card=7&solution={}\n",
+                "enter%20first%0Ax2%20%3D%20alloc%208%20MiB%0Ay2%20%3D%20alloc%208%20MiB%0Aleave%20first"
+            ),
+        ));
         page.execute(HAND_IN, &[json!(files)])?;
         wait_graded(page, "61 of 61 files graded, 55 passed, 4 could not be graded.")?;
         let table = rows(page)?;
         ensure!(table.len() == 61, "{} rows", table.len());
         let of = |name: &str| row(&table, name);
-        ensure!(of("solved.workload")?[1..] == ["pools", "passed", "2 of 2", "", ""], "{:?}", of("solved.workload"));
+        ensure!(
+            of("solved.workload")?[1..] == ["pools", "passed", "2 of 2", "", ""],
+            "{:?}",
+            of("solved.workload")
+        );
         ensure!(
             of("early.workload")?[1..]
-                == ["pools", "not yet", "1 of 2", "the number of segments is at most 1", "the number of segments is 2, 1 more than 1."],
+                == [
+                    "pools",
+                    "not yet",
+                    "1 of 2",
+                    "the number of segments is at most 1",
+                    "the number of segments is 2, 1 more than 1."
+                ],
             "{:?}",
             of("early.workload")
         );
         ensure!(of("half.py")?[1..3] == ["tensor", "passed"], "{:?}", of("half.py"));
-        ensure!(of("whole.py")?[1..3] == ["tensor", "not yet"] && of("whole.py")?[5].contains("147 MiB"), "{:?}", of("whole.py"));
-        ensure!(of("broken.py")?[2] == "not yet" && of("broken.py")?[5].contains("SyntaxError"), "{:?}", of("broken.py"));
-        ensure!(of("meyer_pools.txt")?[1..3] == ["pools", "not graded"] && of("meyer_pools.txt")?[5].contains("line 6 belongs to the task"), "{:?}", of("meyer_pools.txt"));
-        ensure!(of("essay.txt")?[2] == "not graded" && of("essay.txt")?[5].contains("of no exercise here"), "{:?}", of("essay.txt"));
+        ensure!(
+            of("whole.py")?[1..3] == ["tensor", "not yet"] && of("whole.py")?[5].contains("147 MiB"),
+            "{:?}",
+            of("whole.py")
+        );
+        ensure!(
+            of("broken.py")?[2] == "not yet" && of("broken.py")?[5].contains("SyntaxError"),
+            "{:?}",
+            of("broken.py")
+        );
+        ensure!(
+            of("meyer_pools.txt")?[1..3] == ["pools", "not graded"]
+                && of("meyer_pools.txt")?[5].contains("line 6 belongs to the task"),
+            "{:?}",
+            of("meyer_pools.txt")
+        );
+        ensure!(
+            of("essay.txt")?[2] == "not graded" && of("essay.txt")?[5].contains("of no exercise here"),
+            "{:?}",
+            of("essay.txt")
+        );
         ensure!(of("empty.py")?[5] == "empty", "{:?}", of("empty.py"));
         ensure!(of("link.txt")?[1..3] == ["pools", "passed"], "{:?}", of("link.txt"));
         page.check_accessible()?;
         // Bytes that are no text, dropped on the page: the rows before stay.
-        page.execute(DROP, &[json!([["photo.py", [255, 254, 0, 1]], ["again.workload", POOLS.replace("LINES", SOLVED).bytes().collect::<Vec<u8>>()]])])?;
+        page.execute(
+            DROP,
+            &[json!([
+                ["photo.py", [255, 254, 0, 1]],
+                ["again.workload", POOLS.replace("LINES", SOLVED).bytes().collect::<Vec<u8>>()]
+            ])],
+        )?;
         wait_graded(page, "63 of 63 files graded, 56 passed, 5 could not be graded.")?;
         ensure!(row(&rows(page)?, "photo.py")?[5] == "not UTF-8", "bytes");
         // Sorted by a press, from its end by another, in the order of the files by a third.

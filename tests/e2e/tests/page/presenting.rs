@@ -170,10 +170,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         page.wait_text(&id("end-slide"), "The life of a training step")?;
-        page.wait_text(
-            &id("end-slide"),
-            "#plan=tensor,reserved,splits,training,fragmentation,oom-message",
-        )?;
+        page.wait_text(&id("end-slide"), "#plan=tensor,reserved,splits,training,fragmentation,oom-message")?;
         page.wait_until("location.hash === '#lesson=oom-message&card=9'")?;
         page.press(Key::PageUp)?;
         page.wait_until("document.querySelector('[data-testid=end-slide]').hidden").map(drop)

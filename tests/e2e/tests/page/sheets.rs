@@ -87,7 +87,8 @@ fn every_lesson_prints_as_many_pages_as_its_sheets_say() -> Result<()> {
                 for is_a4 in [true, false] {
                     let (pages, _) = printed_pages(page, is_a4)?;
                     if pages != sheets {
-                        faults.push(format!("{lesson}, {part}, A4 {is_a4}: {pages} printed pages of {sheets}"));
+                        faults
+                            .push(format!("{lesson}, {part}, A4 {is_a4}: {pages} printed pages of {sheets}"));
                     }
                 }
             }
