@@ -1,7 +1,5 @@
 //! The files that a class has handed in, and their grades. They stay while the teacher looks at other parts of the page.
 
-use std::collections::VecDeque;
-
 use blockyard_lessons::GradeRow;
 use leptos::prelude::*;
 use web_sys::{File, FileList};
@@ -27,7 +25,7 @@ pub(crate) struct ClassSignals {
     /// All files, in the order in which they came.
     pub(crate) files: RwSignal<Vec<ClassFile>>,
     /// The files that are not graded yet, each with its place among all.
-    pub(crate) queue: RwSignal<VecDeque<(usize, File)>, LocalStorage>,
+    pub(crate) queue: RwSignal<Vec<(usize, File)>, LocalStorage>,
     /// The id of the lesson whose exercise the files answer; empty where each file says it by its lines.
     pub(crate) lesson: RwSignal<String>,
     /// Whether a file is being graded.
@@ -40,7 +38,7 @@ impl ClassSignals {
     pub(super) fn new() -> Self {
         Self {
             files: RwSignal::new(Vec::new()),
-            queue: RwSignal::new_local(VecDeque::new()),
+            queue: RwSignal::new_local(Vec::new()),
             lesson: RwSignal::new(String::new()),
             is_busy: RwSignal::new(false),
             loading: RwSignal::new(None),
@@ -70,7 +68,7 @@ impl ClassSignals {
     pub(crate) fn stop(self) {
         let waiting: Vec<usize> =
             self.queue.with_untracked(|queue| queue.iter().map(|(place, _)| *place).collect());
-        self.queue.update(VecDeque::clear);
+        self.queue.update(Vec::clear);
         for place in waiting {
             let name = self.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));
             let why = "stopped before its turn; hand the file in again";

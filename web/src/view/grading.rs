@@ -23,6 +23,7 @@ use crate::link::{Link, Target};
 use crate::session::Session;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
 use crate::view::make_lesson;
+use crate::view::teachers::escaped;
 
 /// An answer is a text: a larger file is something else.
 const MOST_BYTES: f64 = 1e6;
@@ -101,7 +102,7 @@ fn progress(class: ClassSignals) -> AnyView {
             loading.unwrap_or_default()
         )
     });
-    let is_idle = flag(move || class.queue.with(std::collections::VecDeque::is_empty));
+    let is_idle = flag(move || class.queue.with(Vec::is_empty));
     let is_busy = flag(move || class.is_busy.get());
     let save = click(move || {
         // A program for tables reads letters beyond ASCII by this mark.
@@ -162,26 +163,33 @@ fn table(class: ClassSignals) -> AnyView {
         }
         .into_any()
     });
-    let rows = move || {
-        let mut rows: Vec<[String; 6]> = class.files.with(|files| files.iter().map(cells).collect());
-        if let Some((column, is_descending)) = order.get() {
-            rows.sort_by_cached_key(|row| row.get(column).map(|cell| cell.to_lowercase()));
-            if is_descending {
-                rows.reverse();
-            }
-        }
-        rows.into_iter().map(row).collect::<Vec<_>>()
-    };
+    let rows = text(move || class.files.with(|files| body(files, order.get())));
     let heads = heads.collect::<Vec<_>>();
     view! {
         <div class="grades" role="region" aria-label="Grades" tabindex="0" hidden=flag(move || class.files.with(Vec::is_empty))>
             <table data-testid="grades">
                 <thead><tr>{heads}</tr></thead>
-                <tbody>{rows}</tbody>
+                <tbody inner_html=rows></tbody>
             </table>
         </div>
     }
     .into_any()
+}
+
+/// The rows as HTML: a view of each cell would make the download larger.
+fn body(files: &[ClassFile], order: Order) -> String {
+    let mut rows: Vec<[String; 6]> = Vec::new();
+    for file in files {
+        let cells = cells(file);
+        let key = |cells: &[String; 6], column: usize| cells.get(column).map(|cell| cell.to_lowercase());
+        let place = match order {
+            None => rows.len(),
+            Some((column, false)) => rows.partition_point(|other| key(other, column) <= key(&cells, column)),
+            Some((column, true)) => rows.partition_point(|other| key(other, column) >= key(&cells, column)),
+        };
+        rows.insert(place, cells);
+    }
+    rows.iter().map(row).collect()
 }
 
 fn cells(file: &ClassFile) -> [String; 6] {
@@ -196,7 +204,8 @@ fn cells(file: &ClassFile) -> [String; 6] {
     cells
 }
 
-fn row(cells: [String; 6]) -> AnyView {
+fn row(cells: &[String; 6]) -> String {
+    let [file, rest @ ..] = cells;
     let is = |result: GradeResult| cells.get(2).is_some_and(|cell| cell == result.word());
     let class = if is(GradeResult::Passed) {
         "is-right"
@@ -205,27 +214,24 @@ fn row(cells: [String; 6]) -> AnyView {
     } else {
         ""
     };
-    let [file, rest @ ..] = cells;
-    let rest = rest.map(|cell| view! { <td>{cell}</td> }.into_any()).into_iter().collect::<Vec<_>>();
-    view! { <tr class=class><th scope="row">{file}</th>{rest}</tr> }.into_any()
+    let mut html = format!("<tr class=\"{class}\"><th scope=\"row\">{}</th>", escaped(file));
+    for cell in rest {
+        html.push_str(&format!("<td>{}</td>", escaped(cell)));
+    }
+    html + "</tr>"
 }
 
 /// Grades the file that has waited longest.
 fn grade_next(class: ClassSignals, exercises: StoredValue<Option<Vec<(String, Exercise)>>, LocalStorage>) {
-    if class.is_busy.get_untracked() {
-        return;
-    }
-    let Some((place, file)) =
-        class.queue.try_update_untracked(std::collections::VecDeque::pop_front).flatten()
-    else {
-        return;
-    };
+    // The teacher may have left the page; the files wait.
+    let Some(known) = exercises.try_get_value().filter(|_| !class.is_busy.get_untracked()) else { return };
+    let next = class.queue.with_untracked(|queue| queue.first().cloned());
+    let Some((place, file)) = next else { return };
+    class.queue.update(|queue| drop(queue.remove(0)));
     class.is_busy.set(true);
     class.set_state(place, ClassFileState::Running);
-    if exercises.with_value(Option::is_none) {
-        exercises.set_value(Some(all_exercises()));
-    }
-    let known = exercises.get_value().unwrap_or_default();
+    let known = known.unwrap_or_else(all_exercises);
+    let _ = exercises.try_set_value(Some(known.clone()));
     let lesson = class.lesson.get_untracked();
     spawn_local(async move {
         let row = grade(class, &file, &lesson, &known).await;

@@ -12,11 +12,11 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::lessons::OpenLesson;
 use crate::link::Target;
-use crate::navigation::{CardPlace, Place};
+use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::grading::grading;
 use crate::view::kit::{button, check, click, flag, select, text};
-use crate::view::lessons::{ListedLesson, place_link, summaries};
+use crate::view::lessons::{ListedLesson, summaries};
 use crate::view::make_lesson::open_file;
 
 /// Ways through the lessons with a class, each with its minutes.
@@ -44,30 +44,25 @@ fn plan(
     let stretch = |stretch: &CourseStretch| {
         let lessons = stretch.lessons.iter().map(|PlannedLesson { id, minutes, has_exercise }| {
             let exercise = if *has_exercise { " with its exercise" } else { "" };
-            let title = title_of(id);
-            view! { <li>{card_link(session, id, 0, title)}{format!(", {minutes} min{exercise}")}</li> }
-                .into_any()
+            format!("<li>{}, {minutes} min{exercise}</li>", card_link(id, 0, &title_of(id)))
         });
-        let lessons = lessons.collect::<Vec<_>>();
-        view! {
-            <dt>{format!("{} min", stretch.minutes)}</dt>
-            <dd>
-                <ul class="bullets">{lessons}</ul>
-                <p class="quiet">{stretch.task}</p>
-            </dd>
-        }
-        .into_any()
+        format!(
+            "<dt>{} min</dt><dd><ul class=\"bullets\">{}</ul><p class=\"quiet\">{}</p></dd>",
+            stretch.minutes,
+            lessons.collect::<String>(),
+            escaped(stretch.task)
+        )
     };
     let ids = stretches.iter().flat_map(|stretch| stretch.lessons).map(|lesson| lesson.id.to_owned());
     let ids: Vec<String> = ids.collect();
     let (planned, chosen) = (ids.clone(), Signal::stored(ids.clone()));
     let present = click(move || session.lessons().present_plan(planned.clone()));
     let sheet = click(move || session.navigation().go_to(Place::Handout(ids.join(","))));
-    let stretches = stretches.iter().map(stretch).collect::<Vec<_>>();
+    let stretches: String = stretches.iter().map(stretch).collect();
     view! {
         <section data-testid=id>
             <h3>{title}</h3>
-            <dl class="plan">{stretches}</dl>
+            <dl class="plan" inner_html=stretches></dl>
             <p class="cluster">
                 {button("primary", "present-lecture", "Present its lessons", "The whole screen; after the last card of a lesson the clicker goes on to the next of this plan", present)}
                 {button("", "lecture-sheet", "Its sheets and keys", "To print", sheet)}
@@ -134,28 +129,27 @@ fn offline_line() -> AnyView {
 }
 
 /// How a class gets an exercise and hands it in.
-fn hand_in() -> AnyView {
-    view! {
-        <ol class="hints" data-testid="give-exercise">
-            <li>
-                "Send the link to the exercise: the last of the links to a lesson's cards, such as "<code>"#lesson=fragmentation&card=6"</code>"."
-            </li>
-            <li>
-                "After Run, a student presses "<b>"Save it as a file"</b>" or "<b>"Copy my solution as a link"</b>" and hands that in, by the way that your course has for it. A link opens the exercise with the student's lines."
-            </li>
-            <li>
-                "Grade all files below. The command does the same: "<code>"blockyard lesson fragmentation --check FILES --csv grades.csv"</code>"; its exit status is 0 if all pass."
-            </li>
-        </ol>
-    }
-    .into_any()
+const HAND_IN: &str = "<ol class=\"hints\" data-testid=\"give-exercise\">
+<li>Send the link to the exercise: the last of the links to a lesson's cards, such as <code>#lesson=fragmentation&amp;card=6</code>.</li>
+<li>After Run, a student presses <b>Save it as a file</b> or <b>Copy my solution as a link</b> and hands that in, by the way that your course has for it. A \
+link opens the exercise with the student's lines.</li>
+<li>Grade all files below. The command does the same: <code>blockyard lesson fragmentation --check FILES --csv grades.csv</code>; its exit status is 0 if \
+all pass.</li></ol>";
+
+/// A text with marks. A view of each element would make the download larger.
+fn marked(html: String) -> AnyView {
+    view! { <div inner_html=html></div> }.into_any()
 }
 
-/// A link to a card of a lesson, counted from 0.
-fn card_link(session: Session, id: &str, card: usize, words: String) -> AnyView {
-    let place = Place::Lesson { id: id.to_owned(), card: CardPlace::At(card) };
-    let target = Target::Lesson { id: id.to_owned(), card: card + 1 };
-    place_link(session, place, target, words)
+/// The text in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.
+fn card_link(id: &str, card: usize, words: &str) -> String {
+    let hash = Target::Lesson { id: id.to_owned(), card: card + 1 }.hash();
+    format!("<a href=\"#{}\">{}</a>", escaped(&hash), escaped(words))
 }
 
 /// The lines that put a lesson into another page.
@@ -195,7 +189,7 @@ const PARTS_OF_PAGE: [(&str, &str); 5] = [
 ];
 
 /// A part of the page with its heading, to which the list at the top of the page leads.
-fn part(number: usize, content: AnyView) -> AnyView {
+fn part(number: usize, content: Vec<AnyView>) -> AnyView {
     let (id, title) = PARTS_OF_PAGE.get(number).copied().unwrap_or_default();
     view! {
         <section class="teaching" data-part=id>
@@ -228,16 +222,10 @@ pub(crate) fn teachers(session: Session) -> AnyView {
         "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere.",
         counted(listed.len(), "lesson")
     );
-    let room = IN_THE_ROOM.map(|(name, words)| view! { <dt>{name}</dt><dd>{words}</dd> }.into_any());
-    let teach = view! {
-        {offline_line()}
-        {plans(session)}
-        <dl class="glossary" data-testid="in-the-room">{room.into_iter().collect::<Vec<_>>()}</dl>
-    };
-    let grade = view! {
-        {hand_in()}
-        {grading(session)}
-    };
+    let room = IN_THE_ROOM.map(|(name, words)| format!("<dt>{name}</dt><dd>{words}</dd>")).concat();
+    let room = marked(format!("<dl class=\"glossary\" data-testid=\"in-the-room\">{room}</dl>"));
+    let teach = vec![offline_line(), plans(session), room];
+    let grade = vec![marked(HAND_IN.to_owned()), grading(session)];
     let make = view! {
         <p>
             "A lesson is a text file (Markdown with workload blocks). The editor checks each number while you type; \"Class sheet and answers\" prints it, and a link has all of it."
@@ -252,11 +240,11 @@ pub(crate) fn teachers(session: Session) -> AnyView {
             <h1>"For teachers"</h1>
             <p class="lead">{lead}</p>
             {part_buttons()}
-            {part(0, teach.into_any())}
-            {part(1, hand_out(session, listed))}
-            {part(2, grade.into_any())}
-            {part(3, make.into_any())}
-            {part(4, embed(session))}
+            {part(0, teach)}
+            {part(1, vec![hand_out(session, listed)])}
+            {part(2, grade)}
+            {part(3, vec![make.into_any()])}
+            {part(4, vec![embed(session)])}
         </main>
     }
     .into_any()
@@ -348,13 +336,16 @@ fn row(session: Session, number: usize, lesson: ListedLesson, chosen: RwSignal<B
     let needs = course().find(|lesson| lesson.id == id).map_or(&[][..], |lesson| lesson.needs);
     let needs: Vec<String> = needs.iter().map(|id| title_of(id)).collect();
     let needs = if needs.is_empty() { String::new() } else { format!("Builds on: {}. ", needs.join(", ")) };
-    let links =
-        (0..cards).map(|card| view! { " "{card_link(session, id, card, (card + 1).to_string())} }.into_any());
-    let links = links.collect::<Vec<_>>();
+    let links: String =
+        (0..cards).map(|card| format!(" {}", card_link(id, card, &(card + 1).to_string()))).collect();
+    let words = format!(
+        "<h3>{}</h3><p class=\"quiet\">{time}{}Links to its cards:{links}</p>",
+        card_link(id, 0, &title),
+        escaped(&needs)
+    );
     view! {
         <li>
-            <h3>{card_link(session, id, 0, title)}</h3>
-            <p class="quiet">{time}{needs}"Links to its cards:"{links}</p>
+            {marked(words)}
             <p class="cluster">
                 {button("", "handout", "Sheets and key", "To print", click(move || session.navigation().go_to(handout.clone())))}
                 {check("choose-lesson", "With others", "For common sheets and a common link", is_chosen, choose)}
