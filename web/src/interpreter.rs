@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun, Referrers};
-use js_sys::Uint8Array;
+use js_sys::{Function, Promise, Uint8Array};
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::spawn_local;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::Worker;
 
 use crate::browser;
@@ -51,11 +51,11 @@ pub(crate) enum InterpreterError {
     /// The browser's stack is full.
     #[error("stopped: calls, brackets or lists are nested deeper than a page has room for")]
     TooDeep,
-    /// The program ran for [`MOST_SECONDS`].
+    /// The program ran for so many seconds.
     #[error(
-        "stopped after {MOST_SECONDS} s, as long as a program may run in a page; the command blockyard python has a --time-limit"
+        "stopped after {0} s, as long as a program may run in a page; the command blockyard python has a --time-limit"
     )]
-    TimeIsOver,
+    TimeIsOver(i32),
     #[error("a message cannot be read or written: {0}")]
     Message(#[from] postcard::Error),
 }
@@ -116,7 +116,8 @@ pub(crate) fn run(job: ProgramJob, on_report: impl FnMut(ProgramReport) + 'stati
         interpreter.generation
     });
     spawn_local(async move {
-        if let Err(why) = load(generation).await {
+        let on_report = move |progress| report(generation, progress);
+        if let Err(why) = load(move || is_running(generation), on_report).await {
             return report(generation, ProgramReport::Failed(why));
         }
         if let Err(why) = start(generation, &job) {
@@ -155,17 +156,20 @@ fn report(generation: u32, progress: ProgramReport) {
     });
 }
 
-/// Fetches and compiles the interpreter, unless that has been done.
-async fn load(generation: u32) -> Result<(), InterpreterError> {
+/// Fetches and compiles the interpreter, unless that has been done. The page asks again for one that is being built, as long as `is_asked`.
+async fn load(
+    is_asked: impl Fn() -> bool,
+    on_report: impl Fn(ProgramReport) + Copy + 'static,
+) -> Result<(), InterpreterError> {
     let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
     if program.is_fetched() {
         return Ok(());
     }
-    let on_bytes = move |bytes: f64| report(generation, ProgramReport::Loading(bytes));
+    let on_bytes = move |bytes: f64| on_report(ProgramReport::Loading(bytes));
     let program = loop {
         match program.clone().fetch_compiled(on_bytes).await {
-            Err(NoProgram::Missing) if is_running(generation) && is_being_built().await => {
-                report(generation, ProgramReport::Building);
+            Err(NoProgram::Missing) if is_asked() && is_being_built().await => {
+                on_report(ProgramReport::Building);
                 browser::pause(ASK_AGAIN_MILLIS).await;
             }
             fetched => break fetched?,
@@ -177,11 +181,13 @@ async fn load(generation: u32) -> Result<(), InterpreterError> {
 
 /// How long a program may run.
 const MOST_SECONDS: i32 = 600;
+/// How long a program that a class has handed in may run, as in the command.
+const MOST_ANSWER_SECONDS: i32 = 60;
 
 /// Ends a program that still runs when its time is over.
 async fn end_in_time(generation: u32) {
     browser::pause(MOST_SECONDS * 1000).await;
-    report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver));
+    report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver(MOST_SECONDS)));
 }
 
 /// How long the page waits before it asks again for an interpreter that is being built.
@@ -241,13 +247,14 @@ type SecondRun = &'static std::thread::LocalKey<RefCell<RunBeside>>;
 
 thread_local! {
     static QUESTION: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
+    static ANSWER: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
     static TRIAL: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
 }
 
 /// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an earlier question is
 /// given up. Its end without an answer calls `on_answer` with `None`.
 pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
-    run_beside(&QUESTION, job, move |end| {
+    run_beside(&QUESTION, job, MOST_SECONDS, move |end| {
         on_answer(match end {
             Ok(ProgramReply::Referrers(referrers)) => Some(referrers),
             _ => None,
@@ -257,13 +264,43 @@ pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'sta
 
 /// Runs the job beside the program in the editor, whose run and output stay. An earlier trial is given up.
 pub(crate) fn try_out(job: &ProgramJob, on_end: impl Fn(Result<ProgramRun, String>) + 'static) {
-    run_beside(&TRIAL, job, move |end| {
+    run_beside(&TRIAL, job, MOST_SECONDS, move |end| {
         on_end(match end {
             Ok(ProgramReply::Done(result)) => (*result).map_err(|error| error.to_string()),
             Ok(_) => return,
             Err(why) => Err(why.to_string()),
         });
     });
+}
+
+/// Runs a program that a class has handed in, beside the program in the editor. `on_bytes` is called while the interpreter is fetched, with the number
+/// of bytes that have arrived.
+pub(crate) async fn run_answer(
+    job: ProgramJob,
+    on_bytes: impl Fn(f64) + Copy + 'static,
+) -> Result<ProgramRun, String> {
+    let on_report = move |report| {
+        if let ProgramReport::Loading(bytes) = report {
+            on_bytes(bytes);
+        }
+    };
+    load(|| true, on_report).await.map_err(|why| why.to_string())?;
+    let end = std::rc::Rc::new(RefCell::new(None));
+    let given = std::rc::Rc::clone(&end);
+    // This promise is never rejected.
+    let promise = Promise::new(&mut move |resolve: Function, _reject| {
+        let given = std::rc::Rc::clone(&given);
+        run_beside(&ANSWER, &job, MOST_ANSWER_SECONDS, move |end| {
+            given.replace(Some(end));
+            let _ = resolve.call0(&JsValue::NULL);
+        });
+    });
+    let _ended = JsFuture::from(promise).await;
+    match end.take() {
+        Some(Ok(ProgramReply::Done(result))) => (*result).map_err(|error| error.to_string()),
+        Some(Err(why)) => Err(why.to_string()),
+        _ => Err("the program has no result".to_owned()),
+    }
 }
 
 /// Ends the trial that runs.
@@ -284,6 +321,7 @@ fn begin(beside: SecondRun) -> u32 {
 fn run_beside(
     beside: SecondRun,
     job: &ProgramJob,
+    most_seconds: i32,
     on_end: impl Fn(Result<ProgramReply, InterpreterError>) + 'static,
 ) {
     let generation = begin(beside);
@@ -323,10 +361,10 @@ fn run_beside(
     let worker = program.start(on_message, on_failure);
     beside.with_borrow_mut(|beside| beside.worker = worker);
     spawn_local(async move {
-        browser::pause(MOST_SECONDS * 1000).await;
+        browser::pause(most_seconds * 1000).await;
         if is_asked() {
             begin(beside);
-            late(Err(InterpreterError::TimeIsOver));
+            late(Err(InterpreterError::TimeIsOver(most_seconds)));
         }
     });
 }

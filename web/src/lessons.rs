@@ -1,6 +1,7 @@
 //! The lessons: the open one with its card, and what the reader has done in all of them.
 
 mod categories;
+mod class;
 mod exercise;
 mod open;
 mod presenting;
@@ -8,6 +9,7 @@ mod progress;
 mod question;
 
 pub(crate) use categories::category_of;
+pub(crate) use class::{ClassFile, ClassFileState, ClassSignals};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, region};
 pub(crate) use open::OpenLesson;
 pub(crate) use presenting::Presentation;
@@ -26,7 +28,7 @@ use self::open::OpenLessonError;
 use self::progress::Progress;
 use self::question::GivenAnswers;
 use crate::browser;
-use crate::navigation::{Embed, Place};
+use crate::navigation::{CardPlace, Embed, Place};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Feature, Source};
 
@@ -98,6 +100,8 @@ pub(crate) struct LessonSignals {
     pub(crate) last_card: RwSignal<Option<(String, usize)>>,
     /// The ids of the lessons of a plan, which follow each other; none in the order of the course.
     pub(crate) plan: RwSignal<Vec<String>>,
+    /// The files of a class, on the page for teachers.
+    pub(crate) class: ClassSignals,
 }
 
 impl LessonSignals {
@@ -113,12 +117,10 @@ impl LessonSignals {
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
             plan: RwSignal::new(Vec::new()),
+            class: ClassSignals::new(),
         }
     }
 }
-
-/// No lesson has as many cards: the last one is shown.
-pub(crate) const LAST_CARD: usize = 999;
 
 /// Steps a second while a card plays.
 const CARD_SPEED: f32 = 0.9;
@@ -161,13 +163,22 @@ impl Feature<LessonSignals> {
         asking.find(|(place, _)| is_open(*place)).map(|(_, card)| card.steps.start)
     }
 
-    /// Opens a lesson of the page, one of `files`, at a card, counted from 0.
-    pub(crate) fn start(self, id: &str, card: usize, files: &[LessonFile]) -> Result<(), OpenLessonError> {
+    /// Opens a lesson of the page, one of `files`, at a card.
+    pub(crate) fn start(
+        self,
+        id: &str,
+        card: CardPlace,
+        files: &[LessonFile],
+    ) -> Result<(), OpenLessonError> {
         let is_open = untrack(|| self.session.open_lesson()).is_some_and(|lesson| lesson.id == id);
         if !is_open {
             self.session.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id, files)?)));
         }
-        self.show_card(card);
+        self.show_card(match card {
+            CardPlace::At(card) => card,
+            CardPlace::Last => untrack(|| self.session.open_lesson())
+                .map_or(0, |lesson| lesson.cards.len().saturating_sub(1)),
+        });
         Ok(())
     }
 
@@ -249,7 +260,7 @@ impl Feature<LessonSignals> {
             return self.show_card(0);
         }
         match self.neighbor(true) {
-            Some(id) => self.session.navigation().go_to(Place::Lesson { id, card: 0 }),
+            Some(id) => self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::FIRST }),
             None => self.session.navigation().go_to(Place::Lessons),
         }
     }
@@ -257,7 +268,7 @@ impl Feature<LessonSignals> {
     /// Opens the last card of the lesson before the open one, if there is one.
     pub(crate) fn show_previous(self) {
         if let Some(id) = self.neighbor(false).filter(|_| self.session.navigation().embed.is_none()) {
-            self.session.navigation().go_to(Place::Lesson { id, card: LAST_CARD });
+            self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::Last });
         }
     }
 
@@ -276,7 +287,7 @@ impl Feature<LessonSignals> {
     pub(crate) fn present_plan(self, ids: Vec<String>) {
         if let Some(id) = ids.first().cloned() {
             self.plan.set(ids);
-            self.session.navigation().go_to(Place::Lesson { id, card: 0 });
+            self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::FIRST });
             self.present();
         }
     }

@@ -5,7 +5,7 @@ mod follow;
 mod place;
 
 pub(crate) use address::keep_address;
-pub(crate) use place::{Embed, Place};
+pub(crate) use place::{CardPlace, Embed, Place};
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -72,7 +72,9 @@ impl Feature<NavigationSignals> {
             is_late.set(true);
             self.session.dispatch(PlayerAction::Pause);
             // The address stays that of the card.
-            self.session.lessons().state.update(|state| state.card = card);
+            if let CardPlace::At(card) = card {
+                self.session.lessons().state.update(|state| state.card = card);
+            }
             self.place.set(awaited);
         }
     }
@@ -97,11 +99,11 @@ impl Feature<NavigationSignals> {
     }
 
     /// Opens a card of a lesson. If there is no such lesson, shows an error and the list of lessons.
-    fn enter_lesson(self, id: &str, card: usize, files: &[LessonFile]) -> Place {
+    fn enter_lesson(self, id: &str, card: CardPlace, files: &[LessonFile]) -> Place {
         match self.session.lessons().start(id, card, files) {
             Ok(()) => {
                 let card = self.session.lessons().state.with_untracked(|state| state.card);
-                Place::Lesson { id: id.to_owned(), card }
+                Place::Lesson { id: id.to_owned(), card: CardPlace::At(card) }
             }
             Err(why) => {
                 self.session.messages().show_error(sentence(&why.to_string()));

@@ -9,6 +9,7 @@ mod editor;
 mod embed;
 mod flame;
 mod gpu;
+mod grading;
 mod hand;
 mod header;
 mod help;

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
-    Answers, Exercise, ExerciseLanguage, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson,
-    TextBlock, lessons, plain,
+    Answers, Exercise, ExerciseLanguage, Handout, Inline, Lesson, LessonQuestion, PARTS, PlayedCard,
+    PlayedLesson, TextBlock, lessons, plain,
 };
 use blockyard_record::MemoryState;
 use clap::Args;
@@ -30,6 +30,9 @@ pub(crate) struct LessonOptions {
     /// class, have a line each. The exit status is 0 if all pass, 1 if one does not, 2 if one cannot be graded.
     #[arg(long, value_name = "SOLUTION", requires = "lessons", num_args = 1..)]
     pub(crate) check: Vec<PathBuf>,
+    /// Write the grades as a table, a row for each file: the table of the page for teachers. `-` for standard output.
+    #[arg(long, value_name = "GRADES.csv", requires = "check")]
+    pub(crate) csv: Option<PathBuf>,
     /// Print the workload or the Python program that the exercise begins with, to be saved and changed.
     #[arg(long, requires = "lessons", conflicts_with = "check")]
     pub(crate) start: bool,
@@ -39,6 +42,12 @@ pub(crate) struct LessonOptions {
     /// Write the answers into another file, and the handout without them.
     #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
     pub(crate) answers: Option<PathBuf>,
+    /// Write the questions and exercises alone into another file: two pages a lesson.
+    #[arg(long, value_name = "QUESTIONS.html", requires = "handout")]
+    pub(crate) questions: Option<PathBuf>,
+    /// Write the answer key into another file: a page a lesson.
+    #[arg(long, value_name = "KEY.html", requires = "handout")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 #[cfg(not(feature = "python"))]
@@ -55,7 +64,7 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
     }
     let lessons = options.lessons.iter().map(|name| open(name)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(path) = &options.handout {
-        return write_handout(&lessons, path, options.answers.as_deref()).map(|()| ExitCode::SUCCESS);
+        return write_handout(&lessons, path, options).map(|()| ExitCode::SUCCESS);
     }
     let [lesson] = lessons.as_slice() else {
         anyhow::bail!("several lessons have a common --handout, and each is read alone");
@@ -66,17 +75,17 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    match options.check.as_slice() {
-        [] => {}
-        [path] => return check(exercise(lesson)?, path),
-        paths => return answers::check_all(exercise(lesson)?, paths),
+    match (options.check.as_slice(), &options.csv) {
+        ([], _) => {}
+        ([path], None) => return check(exercise(lesson)?, path),
+        (paths, csv) => return answers::check_all(&lesson.id, exercise(lesson)?, paths, csv.as_deref()),
     }
     print(lesson)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the sheets of all lessons, and then their answers, into one file or into two.
-fn write_handout(lessons: &[PlayedLesson], path: &Path, answers: Option<&Path>) -> anyhow::Result<()> {
+/// Writes the sheets of all lessons, and then their answers, into one file or into two; questions alone and the answer key into files of their own.
+fn write_handout(lessons: &[PlayedLesson], path: &Path, options: &LessonOptions) -> anyhow::Result<()> {
     let papers = lessons.iter().map(blockyard_lessons::handout).collect::<Result<Vec<_>, _>>()?;
     let titles: Vec<&str> = lessons.iter().map(|lesson| lesson.title.as_str()).collect();
     let title = titles.join(" · ");
@@ -86,15 +95,22 @@ fn write_handout(lessons: &[PlayedLesson], path: &Path, answers: Option<&Path>) 
         eprintln!("{}", path.display());
         anyhow::Ok(())
     };
-    let cards: String = papers.iter().map(|paper| paper.cards.as_str()).collect();
-    let key: String = papers.iter().map(|paper| paper.answers.as_str()).collect();
-    match answers {
-        Some(answers) => {
+    let all = |part: fn(&Handout) -> &str| papers.iter().map(part).collect::<String>();
+    let (cards, answers) = (all(|paper| &paper.cards), all(|paper| &paper.answers));
+    match &options.answers {
+        Some(path_of_answers) => {
             write(path, &cards)?;
-            write(answers, &key)
+            write(path_of_answers, &answers)?;
         }
-        None => write(path, &(cards + &key)),
+        None => write(path, &(cards + &answers))?,
     }
+    if let Some(path) = &options.questions {
+        write(path, &format!("<div class=\"asked\">\n{}</div>\n", all(|paper| &paper.asked)))?;
+    }
+    if let Some(path) = &options.key {
+        write(path, &all(|paper| &paper.key))?;
+    }
+    Ok(())
 }
 
 /// The lesson with this id, or in this file, once it has run.

@@ -1,79 +1,145 @@
-//! The questions and exercises of a lesson alone, for a class that has seen the lesson: few pages, and a sheet that can be a test.
+//! The questions and the exercise of a lesson alone, for a class that has seen the lesson: two pages, and a sheet that can be a test.
 //!
-//! What comes after a question shows how the allocator answered it. So a figure stands only with the first question about a run, and a number in
-//! a later question that is the answer to an earlier one is left to the reader.
+//! What comes after a question shows how the allocator answered it. So a figure stands only with the first question about a run, and a number that
+//! a run has only after an earlier question was asked is left to the reader: that number, or a sum with it, would be the answer.
 
-use blockyard_record::RecordingError;
+use std::fmt::Write as _;
 
-use crate::handout::{figure_at, inlines, write_card_text, write_exercise, write_question, write_sheets};
+use blockyard_record::{Recording, RecordingError};
+
+use crate::error::Errors;
+use crate::handout::{
+    figure_at, inlines, is_empty_device, write_answers_to, write_card_text, write_exercise,
+};
+use crate::markdown::{Piece, fill};
+use crate::measure::{Measure, Stretch};
 use crate::played::{PlayedCard, PlayedLesson};
+use crate::quantity::Quantity;
 use crate::question::LessonQuestion;
+use crate::sheet::Sheets;
 use crate::text::Inline;
 
-/// The most questions of a page: with their figures and their choices, two have room on A4 and on Letter.
-const QUESTIONS_A_PAGE: usize = 2;
+/// The room for a number that the reader works out.
+const BLANK: &str = "________";
 
-/// The pages, each a `section.sheet`.
+/// The questions before one on a sheet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EarlierQuestions<'a> {
+    /// The run of each, and the number of its steps that are complete when the question is asked.
+    moments: Vec<(&'a Recording, usize)>,
+    /// The values in their texts, as the sheet has them.
+    shown: Vec<String>,
+}
+
+impl<'a> EarlierQuestions<'a> {
+    pub(crate) fn add(&mut self, recording: &'a Recording, step: usize, text: &[Inline]) {
+        self.moments.push((recording, step));
+        self.add_values(text);
+    }
+
+    fn add_values(&mut self, text: &[Inline]) {
+        for inline in text {
+            match inline {
+                Inline::Value { text, .. } => self.shown.push(text.clone()),
+                Inline::Strong(text) | Inline::Emphasis(text) | Inline::Link { text, .. } => {
+                    self.add_values(text);
+                }
+                Inline::Text(_) | Inline::Code(_) => {}
+            }
+        }
+    }
+
+    /// Whether the value is of a moment that lies after one of these questions in its run.
+    fn answers(&self, measure: &Measure, stretch: &Stretch<'a>) -> bool {
+        let is_after = |(recording, step): (&Recording, usize)| {
+            self.moments.iter().any(|(asked, from)| std::ptr::eq(*asked, recording) && step > *from)
+        };
+        if !measure.origins(stretch).into_iter().any(is_after) {
+            return false;
+        }
+        // A size that an earlier question has named is known.
+        let is_named = || {
+            let value = measure.answer(stretch).map(|value| value.to_string());
+            value.is_ok_and(|value| self.shown.contains(&value))
+        };
+        measure.quantity != Quantity::RequestedSize || !is_named()
+    }
+}
+
+/// The text with room for the reader's number in place of each value that is the answer to an earlier question, or from which the reader can
+/// compute that answer.
+pub(crate) fn fill_alone<'a>(
+    pieces: &[Piece],
+    stretch: &Stretch<'a>,
+    earlier: &EarlierQuestions<'a>,
+) -> Vec<Inline> {
+    let blank = || Inline::Text(BLANK.to_owned());
+    let mut filled = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Value { measure, .. } if earlier.answers(measure, stretch) => filled.push(blank()),
+            Piece::Claim { condition, .. }
+                if condition.measures().into_iter().any(|measure| earlier.answers(measure, stretch)) =>
+            {
+                filled.push(blank());
+            }
+            Piece::Claim { words, .. } => filled.extend(fill_alone(words, stretch, earlier)),
+            Piece::Strong(pieces) => filled.push(Inline::Strong(fill_alone(pieces, stretch, earlier))),
+            Piece::Emphasis(pieces) => filled.push(Inline::Emphasis(fill_alone(pieces, stretch, earlier))),
+            Piece::Link { text, target } => {
+                let text = fill_alone(text, stretch, earlier);
+                filled.push(Inline::Link { text, target: target.clone() });
+            }
+            // The errors are those of the text that the lesson shows, which is filled as well.
+            Piece::Text(_) | Piece::Code(_) | Piece::Value { .. } | Piece::Unbound { .. } => {
+                filled.extend(fill(std::slice::from_ref(piece), stretch, &mut Errors::default()));
+            }
+        }
+    }
+    filled
+}
+
+/// The pages, each a `section.sheet`: the questions, counted from 1, and on a separate page the exercise, which a student can hand in.
 pub(crate) fn asked_pages(lesson: &PlayedLesson) -> Result<String, RecordingError> {
-    let mut questions = Vec::new();
-    let mut tasks = Vec::new();
+    let mut sheets = Sheets::compact();
+    let mut number = 0;
     for (index, card) in lesson.cards.iter().enumerate() {
         if let Some(question) = &card.question {
-            questions.push(asked(lesson, card, question, index)?);
+            number += 1;
+            sheets.add(&asked(lesson, card, question, (index, number))?);
         }
+    }
+    for card in &lesson.cards {
         if let Some(exercise) = &card.exercise {
-            let mut out =
-                format!("<section class=\"task\">\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+            let mut out = format!("<section class=\"task\">\n<h2>{}</h2>", inlines(&card.title));
             if card.question.is_none() {
                 write_card_text(&mut out, lesson, card)?;
             }
             write_exercise(&mut out, exercise);
             out.push_str("</section>\n");
-            tasks.push(out);
+            sheets.break_page();
+            sheets.add(&out);
         }
     }
-    let pages = questions.chunks(QUESTIONS_A_PAGE).map(<[String]>::concat).chain(tasks).collect::<Vec<_>>();
-    Ok(write_sheets(lesson, &pages))
+    Ok(sheets.html(lesson))
 }
 
-/// A question with the figure of its moment, where that shows no answer to an earlier question.
+/// A question with the figure of its moment, where that shows no answer to an earlier question. An empty device needs no figure.
 fn asked(
     lesson: &PlayedLesson,
     card: &PlayedCard,
     question: &LessonQuestion,
-    index: usize,
+    (index, number): (usize, usize),
 ) -> Result<String, RecordingError> {
-    let mut out = format!("<section class=\"asks\">\n<h2>{}. Question</h2>\n", index + 1);
+    let mut out = "<section class=\"asks\">\n".to_owned();
     let before = lesson.cards.get(..index).unwrap_or_default();
     let is_first_of_run = !before.iter().any(|other| other.run == card.run && other.question.is_some());
-    if is_first_of_run {
+    if is_first_of_run && !is_empty_device(lesson, card)? {
         out.push_str(&figure_at(lesson, card, card.steps.start)?);
     }
-    let answered = before.iter().zip(1..).filter_map(|(other, number)| {
-        other.question.as_ref().map(|question| (number, question.right.as_str()))
-    });
-    let answered: Vec<(usize, &str)> = answered.collect();
-    let text = without_answers(&question.text, &answered);
-    write_question(&mut out, &LessonQuestion { text, ..question.clone() });
-    out.push_str("</section>\n");
+    let text = inlines(&question.text_alone);
+    let _ = writeln!(out, "<div class=\"question\"><p><strong>{number}.</strong> {text}</p>");
+    write_answers_to(&mut out, question);
+    out.push_str("</div>\n</section>\n");
     Ok(out)
-}
-
-/// The sentence, with a reference in place of each value that is the answer to an earlier question.
-fn without_answers(text: &[Inline], answered: &[(usize, &str)]) -> Vec<Inline> {
-    let inner = |text: &[Inline]| without_answers(text, answered);
-    let piece = |inline: &Inline| match inline {
-        Inline::Value { text, .. } => {
-            let earlier = answered.iter().find(|(_, right)| right == text);
-            earlier.map_or_else(
-                || inline.clone(),
-                |(number, _)| Inline::Emphasis(vec![Inline::Text(format!("(your answer to {number})"))]),
-            )
-        }
-        Inline::Strong(text) => Inline::Strong(inner(text)),
-        Inline::Emphasis(text) => Inline::Emphasis(inner(text)),
-        Inline::Link { text, target } => Inline::Link { text: inner(text), target: target.clone() },
-        Inline::Text(_) | Inline::Code(_) => inline.clone(),
-    };
-    text.iter().map(piece).collect()
 }

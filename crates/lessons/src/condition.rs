@@ -182,6 +182,18 @@ impl Condition {
         }
     }
 
+    /// The quantities that it compares.
+    pub(crate) fn measures(&self) -> Vec<&Measure> {
+        match self {
+            Self::Compare { left, right, .. } => {
+                left.parts.iter().chain(&right.parts).filter_map(SumPart::measure).collect()
+            }
+            Self::Course { measure, .. } => vec![measure],
+            Self::Passes { .. } => Vec::new(),
+            Self::All(conditions) => conditions.iter().flat_map(Self::measures).collect(),
+        }
+    }
+
     /// Whether the condition holds, and the values as a clause such as `peak reserved is 60 MiB`.
     pub(crate) fn holds(&self, stretch: &Stretch<'_>) -> Result<(bool, String), MeasureError> {
         match self {

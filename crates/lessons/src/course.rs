@@ -12,6 +12,8 @@ pub struct CourseLesson {
     pub id: &'static str,
     /// The name that people see.
     pub title: &'static str,
+    /// The ids of the lessons whose words and figures it builds on. All of them are before it in the course.
+    pub needs: &'static [&'static str],
 }
 
 /// A part of the course: lessons that belong together.
@@ -23,8 +25,8 @@ pub struct CoursePart {
     pub lessons: &'static [CourseLesson],
 }
 
-const fn named(id: &'static str, title: &'static str) -> CourseLesson {
-    CourseLesson { id, title }
+const fn named(id: &'static str, title: &'static str, needs: &'static [&'static str]) -> CourseLesson {
+    CourseLesson { id, title, needs }
 }
 
 /// The parts of the course in their order. The texts are in [`lessons`].
@@ -32,43 +34,43 @@ pub const PARTS: [CoursePart; 5] = [
     CoursePart {
         title: "The terms",
         lessons: &[
-            named("tensor", "What a tensor costs"),
-            named("reserved", "Allocated and reserved"),
-            named("nvidia-smi", "What nvidia-smi shows"),
-            named("peaks", "Peaks, and resetting them"),
+            named("tensor", "What a tensor costs", &[]),
+            named("reserved", "Allocated and reserved", &["tensor"]),
+            named("nvidia-smi", "What nvidia-smi shows", &["reserved"]),
+            named("peaks", "Peaks, and resetting them", &["reserved"]),
         ],
     },
     CoursePart {
         title: "How the allocator works",
         lessons: &[
-            named("cache", "The cache, and why empty_cache is no cure"),
-            named("rounding", "Rounding, small and large pools"),
-            named("splits", "Splits and merges"),
-            named("streams", "Streams and frees that wait"),
-            named("pools", "Private pools and CUDA graphs"),
+            named("cache", "The cache, and why empty_cache is no cure", &["reserved"]),
+            named("rounding", "Rounding, small and large pools", &["reserved"]),
+            named("splits", "Splits and merges", &["reserved"]),
+            named("streams", "Streams and frees that wait", &["splits"]),
+            named("pools", "Private pools and CUDA graphs", &["splits"]),
         ],
     },
     CoursePart {
         title: "What a training holds",
         lessons: &[
-            named("training", "The life of a training step"),
-            named("workspaces", "Workspaces of cuBLAS"),
-            named("optimizer", "The states of an optimizer"),
-            named("checkpointing", "Activation checkpointing"),
-            named("mixed-precision", "Mixed precision"),
-            named("accumulation", "Gradient accumulation"),
+            named("training", "The life of a training step", &["reserved"]),
+            named("workspaces", "Workspaces of cuBLAS", &["reserved"]),
+            named("optimizer", "The states of an optimizer", &["training"]),
+            named("checkpointing", "Activation checkpointing", &["training"]),
+            named("mixed-precision", "Mixed precision", &["training"]),
+            named("accumulation", "Gradient accumulation", &["training"]),
         ],
     },
     CoursePart {
         title: "When memory runs out",
         lessons: &[
-            named("fragmentation", "Fragmentation"),
-            named("settings", "Settings, before and after"),
-            named("oom-message", "Reading an out-of-memory message"),
-            named("snapshot", "Reading a snapshot"),
+            named("fragmentation", "Fragmentation", &["splits"]),
+            named("settings", "Settings, before and after", &["fragmentation"]),
+            named("oom-message", "Reading an out-of-memory message", &["fragmentation"]),
+            named("snapshot", "Reading a snapshot", &["training"]),
         ],
     },
-    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP")] },
+    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP", &["optimizer"])] },
 ];
 
 /// A stretch of a course with a class.
@@ -112,67 +114,82 @@ const fn solved(id: &'static str, minutes: u32) -> PlannedLesson {
     PlannedLesson { id, minutes, has_exercise: true }
 }
 
+/// What is done at the end of every plan: its minutes are in no lesson, because a class asks, and a vote takes longer than planned.
+const SLACK: &str = "For questions, and for what takes longer.";
+
+const fn slack(minutes: u32) -> CourseStretch {
+    CourseStretch { minutes, lessons: &[], task: SLACK }
+}
+
 /// A lecture of 45 minutes.
-pub const FORTY_FIVE_MINUTES: [CourseStretch; 3] = [
+pub const FORTY_FIVE_MINUTES: [CourseStretch; 4] = [
     CourseStretch {
-        minutes: 20,
-        lessons: &[told("tensor", 9), told("reserved", 11)],
+        minutes: 19,
+        lessons: &[told("tensor", 9), told("reserved", 10)],
         task: "The class predicts each card of the second lesson.",
     },
     CourseStretch {
-        minutes: 12,
-        lessons: &[told("nvidia-smi", 12)],
-        task: "Before each card the class says what nvidia-smi will show.",
+        minutes: 10,
+        lessons: &[told("splits", 10)],
+        task: "The class draws the segment after each request before it is shown.",
     },
     CourseStretch {
-        minutes: 13,
-        lessons: &[told("fragmentation", 13)],
-        task: "The class votes before the request that fails. Homework: the exercises, and the lesson about reading an out-of-memory message.",
+        minutes: 10,
+        lessons: &[told("fragmentation", 10)],
+        task: "The class votes before the request that fails. Homework: the exercises, what nvidia-smi shows, and reading an out-of-memory message.",
     },
+    slack(6),
 ];
 
 /// A lecture of 90 minutes.
-pub const NINETY_MINUTES: [CourseStretch; 3] = [
+pub const NINETY_MINUTES: [CourseStretch; 5] = [
     CourseStretch {
-        minutes: 30,
-        lessons: &[told("tensor", 9), told("reserved", 10), told("nvidia-smi", 11)],
-        task: "The class predicts each card of the second lesson. Their exercises are homework.",
+        minutes: 20,
+        lessons: &[told("tensor", 9), told("reserved", 11)],
+        task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
     },
     CourseStretch {
-        minutes: 25,
-        lessons: &[solved("training", 25)],
-        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the lesson about the states of an optimizer.",
+        minutes: 11,
+        lessons: &[told("splits", 11)],
+        task: "The class draws the segment after each request before it is shown.",
     },
     CourseStretch {
-        minutes: 35,
-        lessons: &[solved("fragmentation", 20), told("oom-message", 15)],
-        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: the lesson about a snapshot.",
+        minutes: 12,
+        lessons: &[told("training", 12)],
+        task: "The class says which peak comes first, then plays the cards. Homework: its exercise, and the states of an optimizer.",
     },
+    CourseStretch {
+        minutes: 34,
+        lessons: &[solved("fragmentation", 20), told("oom-message", 14)],
+        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
+    },
+    slack(13),
 ];
 
 /// A course of two hours.
-pub const TWO_HOURS: [CourseStretch; 5] = [
+pub const TWO_HOURS: [CourseStretch; 6] = [
     CourseStretch {
-        minutes: 30,
-        lessons: &[told("tensor", 9), told("reserved", 10), told("nvidia-smi", 11)],
+        minutes: 32,
+        lessons: &[told("tensor", 10), told("reserved", 11), told("nvidia-smi", 11)],
         task: "The class predicts each card of the second lesson. Their exercises are homework.",
     },
     CourseStretch {
-        minutes: 20,
-        lessons: &[solved("splits", 20)],
+        minutes: 19,
+        lessons: &[solved("splits", 19)],
         task: "The class draws each figure before it is shown, and solves the exercise.",
     },
     CourseStretch { minutes: 10, lessons: &[], task: "A break." },
     CourseStretch {
-        minutes: 25,
-        lessons: &[solved("training", 25)],
-        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the lessons about the states of an optimizer and about checkpoints.",
+        minutes: 20,
+        lessons: &[solved("training", 20)],
+        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the states of an optimizer, and activation checkpointing.",
     },
     CourseStretch {
-        minutes: 35,
-        lessons: &[solved("fragmentation", 20), told("oom-message", 15)],
-        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: the lesson about a snapshot.",
+        minutes: 25,
+        lessons: &[told("fragmentation", 11), told("oom-message", 14)],
+        task: "The class votes before the request that fails, and reads an out-of-memory message aloud, number by number. Homework: the exercises, and reading a snapshot.",
     },
+    slack(14),
 ];
 
 /// All lessons, in the order in which to learn from them, without their texts.

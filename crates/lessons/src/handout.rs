@@ -13,6 +13,7 @@ use crate::asked::asked_pages;
 use crate::exercise::Exercise;
 use crate::played::{OutsideMemory, PlayedCard, PlayedLesson};
 use crate::question::{Answers, LessonQuestion};
+use crate::sheet::Sheets;
 use crate::text::{Inline, TextBlock, plain, with_code};
 
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
@@ -22,14 +23,16 @@ const WIDTH_PX: f32 = 720.0;
 const LEAST_SHOWN: Bytes = Bytes::mib(64);
 
 /// A lesson as HTML for paper, to be put into a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handout {
     /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question, `tells` has none, `task` is an exercise.
     /// No page shows the answer to a question before it.
     pub cards: String,
-    /// The same for the questions and exercises alone, two questions to a page: nothing in these pages answers one of their questions with a
-    /// number or a figure.
+    /// The same for the questions and the exercise alone, on two pages: nothing in these pages answers one of their questions with a number or a
+    /// figure.
     pub asked: String,
+    /// `section.answer-key`: a page with the right answer of each question, by its number, and the lines that solve the exercise.
+    pub key: String,
     /// `section.answers`, which belongs on a separate page, or into other hands.
     pub answers: String,
 }
@@ -48,34 +51,15 @@ impl std::fmt::Display for Handout {
 /// # Errors
 /// Where a recording is damaged, which no run of a lesson is.
 pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
-    let mut pages = vec![String::new()];
+    let mut sheets = Sheets::wide();
+    let mut number = 0;
     for (index, card) in lesson.cards.iter().enumerate() {
-        write_card(&mut pages, lesson, card, index)?;
+        number += usize::from(card.question.is_some());
+        write_card(&mut sheets, lesson, card, (index, number))?;
     }
-    let pages: Vec<_> = pages.into_iter().filter(|page| !page.is_empty()).collect();
     let mut answers = String::new();
     write_answers(&mut answers, lesson)?;
-    Ok(Handout { cards: write_sheets(lesson, &pages), asked: asked_pages(lesson)?, answers })
-}
-
-/// The pages with their heads: the lesson, the number of the page, and lines for the student's name and the date.
-pub(crate) fn write_sheets(lesson: &PlayedLesson, pages: &[String]) -> String {
-    let (count, title) = (pages.len(), escaped(&lesson.title));
-    let mut sheets = String::new();
-    for (index, page) in pages.iter().enumerate() {
-        let _ = writeln!(
-            sheets,
-            "<section class=\"sheet\">\n<p class=\"sheet-head\"><span>{title}, page {} of {count}</span> <span>Name:</span> \
-             <span>Date:</span></p>",
-            index + 1
-        );
-        if index == 0 {
-            let _ = writeln!(sheets, "<h1>{title}</h1>\n<p>{}</p>", escaped(&lesson.summary));
-        }
-        sheets.push_str(page);
-        sheets.push_str("</section>\n");
-    }
-    sheets
+    Ok(Handout { cards: sheets.html(lesson), asked: asked_pages(lesson)?, key: answer_key(lesson), answers })
 }
 
 /// The moment that a card's question is about, as an SVG; empty for a card that the lesson has not.
@@ -100,6 +84,11 @@ pub fn card_figure(lesson: &PlayedLesson, card: usize) -> Result<String, Recordi
         .map_or_else(|| Ok(String::new()), |shown| figure_at(lesson, shown, shown.steps.end))
 }
 
+/// The text in HTML, also in an attribute.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
 /// The memory after this many steps of a card's run, and the recording that names its blocks.
 fn moment<'a>(
     lesson: &'a PlayedLesson,
@@ -112,56 +101,65 @@ fn moment<'a>(
     Ok(Some((state, &run.recording)))
 }
 
-/// Adds a card to the last page, and begins a page after a question.
+/// Adds a card to the last page, and begins a page after a question. The question has its number among those of the lesson.
 fn write_card(
-    pages: &mut Vec<String>,
+    sheets: &mut Sheets,
     lesson: &PlayedLesson,
     card: &PlayedCard,
-    index: usize,
+    (index, number): (usize, usize),
 ) -> Result<(), RecordingError> {
-    let mut out = String::new();
     if let Some(question) = &card.question {
-        let _ = writeln!(out, "<section class=\"asks\">\n<h2>{}. Question</h2>", index + 1);
         // The card before, on the same page, ends at the moment that the question is about.
         let before = index.checked_sub(1).and_then(|before| lesson.cards.get(before));
-        let is_drawn = pages.last().is_some_and(|page| page.contains("<svg"))
+        let is_drawn = sheets.last().contains("<svg")
             && before.is_some_and(|before| before.run == card.run && before.steps.end == card.steps.start);
-        if !is_drawn {
-            out.push_str(&figure(lesson, card, card.steps.start)?);
+        let alone = asked_card(lesson, card, question, (index, number), false)?;
+        if is_drawn && sheets.has_room(&alone) {
+            sheets.add(&alone);
+        } else {
+            sheets.add(&asked_card(lesson, card, question, (index, number), true)?);
         }
-        write_question(&mut out, question);
-        if index + 1 < lesson.cards.len() {
-            out.push_str("<p class=\"quiet\">Answer before you turn the page: it shows what happened.</p>\n");
-        }
-        out.push_str("</section>\n");
-        add(pages, &out);
-        pages.push(String::new());
-        out.clear();
+        sheets.break_page();
     } else if card.exercise.is_none() {
-        let _ = writeln!(out, "<section class=\"tells\">\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+        let mut out =
+            format!("<section class=\"tells\">\n<h2>{}. {}</h2>\n", index + 1, inlines(&card.title));
         write_card_text(&mut out, lesson, card)?;
+        out.push_str("</section>\n");
+        sheets.add(&out);
     }
     if let Some(exercise) = &card.exercise {
-        if pages.last().is_some_and(|page| !page.is_empty()) {
-            pages.push(String::new());
-        }
-        let _ = writeln!(out, "<section class=\"task\">\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+        sheets.break_page();
+        let mut out = format!("<section class=\"task\">\n<h2>{}. {}</h2>\n", index + 1, inlines(&card.title));
         if card.question.is_none() {
             write_card_text(&mut out, lesson, card)?;
         }
         write_exercise(&mut out, exercise);
-    }
-    if !out.is_empty() {
         out.push_str("</section>\n");
-        add(pages, &out);
+        sheets.add(&out);
     }
     Ok(())
 }
 
-fn add(pages: &mut [String], section: &str) {
-    if let Some(page) = pages.last_mut() {
-        page.push_str(section);
+/// A question with room for its answer, and the figure of its moment unless that is on the page.
+fn asked_card(
+    lesson: &PlayedLesson,
+    card: &PlayedCard,
+    question: &LessonQuestion,
+    (index, number): (usize, usize),
+    has_figure: bool,
+) -> Result<String, RecordingError> {
+    let mut out = format!("<section class=\"asks\">\n<h2>{}. Question {number}</h2>\n", index + 1);
+    if has_figure {
+        out.push_str(&figure(lesson, card, card.steps.start)?);
     }
+    let _ = writeln!(out, "<div class=\"question\"><p>{}</p>", inlines(&question.text));
+    write_answers_to(&mut out, question);
+    out.push_str("</div>\n");
+    if index + 1 < lesson.cards.len() {
+        out.push_str("<p class=\"quiet\">Answer before you turn the page: it shows what happened.</p>\n");
+    }
+    out.push_str("</section>\n");
+    Ok(out)
 }
 
 /// The task's lines are the reader's paper: what may be changed stands between its comments. Hints are the teacher's to give.
@@ -183,13 +181,7 @@ pub(crate) fn write_exercise(out: &mut String, exercise: &Exercise) {
     out.push_str("</ul>\n<p>Your lines between the two comments:</p>\n<div class=\"lines\"></div>\n");
 }
 
-/// The hints, which a teacher gives one after the other, and the lines that solve the exercise.
-fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) {
-    out.push_str("<ul>\n");
-    for hint in &exercise.hints {
-        let _ = writeln!(out, "<li>Hint: {}</li>", inlines(hint));
-    }
-    out.push_str("</ul>\n");
+fn write_solution_lines(out: &mut String, exercise: &Exercise) {
     if let Some(lines) = exercise.solution() {
         let _ = writeln!(
             out,
@@ -197,6 +189,16 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
             escaped(lines)
         );
     }
+}
+
+/// The hints, which a teacher gives one after the other, and the lines that solve the exercise.
+fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) {
+    out.push_str("<ul>\n");
+    for hint in &exercise.hints {
+        let _ = writeln!(out, "<li>Hint: {}</li>", inlines(hint));
+    }
+    out.push_str("</ul>\n");
+    write_solution_lines(out, exercise);
     if crate::course().any(|known| known.id == lesson.id) {
         let id = escaped(&lesson.id);
         let _ = writeln!(
@@ -206,8 +208,8 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
     }
 }
 
-pub(crate) fn write_question(out: &mut String, question: &LessonQuestion) {
-    let _ = writeln!(out, "<div class=\"question\"><p>{}</p>", inlines(&question.text));
+/// The choices of a question, or a line for its number.
+pub(crate) fn write_answers_to(out: &mut String, question: &LessonQuestion) {
     match &question.answers {
         Answers::Choices(choices) => {
             out.push_str("<ol class=\"choices\">\n");
@@ -218,7 +220,33 @@ pub(crate) fn write_question(out: &mut String, question: &LessonQuestion) {
         }
         Answers::Bytes(_) | Answers::Count(_) => out.push_str("<p class=\"answer\"></p>\n"),
     }
-    out.push_str("</div>\n");
+}
+
+/// A page for the teacher's hand: the right answer of each question by its number, a choice with its letter, and the lines of the exercise.
+fn answer_key(lesson: &PlayedLesson) -> String {
+    let mut out =
+        format!("<section class=\"answer-key\">\n<h2>{}: answer key</h2>\n<table>\n", escaped(&lesson.title));
+    let questions = lesson.cards.iter().filter_map(|card| card.question.as_ref());
+    for (question, number) in questions.zip(1..) {
+        let letter = question.letter().map(|letter| format!("{letter})")).unwrap_or_default();
+        let (asked, right) = (inlines(&question.text), escaped(&question.right));
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{number}</th><td><strong>{letter} {right}</strong></td><td>{asked}</td></tr>"
+        );
+    }
+    out.push_str("</table>\n");
+    for card in &lesson.cards {
+        let Some(exercise) = &card.exercise else { continue };
+        let _ = writeln!(out, "<h3>{}</h3>\n<ul>", inlines(&card.title));
+        for goal in &exercise.goals {
+            let _ = writeln!(out, "<li>Goal: {}</li>", inlines(&with_code(&goal.to_string())));
+        }
+        out.push_str("</ul>\n");
+        write_solution_lines(&mut out, exercise);
+    }
+    out.push_str("</section>\n");
+    out
 }
 
 /// What the process has beside its segments at this moment: before the steps of a card with a question, what it had on the card before.
@@ -237,6 +265,13 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
         return Ok(String::new());
     }
     figure_at(lesson, card, step)
+}
+
+/// Whether nothing is to be seen at the moment of a card's question: a run that has not begun, and no memory outside of PyTorch.
+pub(crate) fn is_empty_device(lesson: &PlayedLesson, card: &PlayedCard) -> Result<bool, RecordingError> {
+    let Some((state, _)) = moment(lesson, card, card.steps.start)? else { return Ok(true) };
+    let is_outside_drawn = outside_at(lesson, card, card.steps.start).is_some();
+    Ok(state.breakdown().reserved().is_zero() && !is_outside_drawn)
 }
 
 pub(crate) fn figure_at(
@@ -304,15 +339,19 @@ fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), Recordin
         "<section class=\"answers\">\n<h2>{}: answers</h2>\n<p class=\"quiet\">As the allocator gave them.</p>",
         escaped(&lesson.title)
     );
-    for (index, card) in lesson.cards.iter().enumerate() {
+    let mut number = 0;
+    for card in &lesson.cards {
         if card.question.is_none() && card.exercise.is_none() {
             continue;
         }
-        let _ = writeln!(out, "<section>\n<h3>{}. {}</h3>", index + 1, inlines(&card.title));
+        number += usize::from(card.question.is_some());
+        let of_question = card.question.as_ref().map(|_| format!("Question {number}: ")).unwrap_or_default();
+        let _ = writeln!(out, "<section>\n<h3>{of_question}{}</h3>", inlines(&card.title));
         if let Some(question) = &card.question {
             let (asked, because) = (inlines(&question.text), inlines(&question.because));
+            let letter = question.letter().map(|letter| format!("{letter}) ")).unwrap_or_default();
             let right = escaped(&question.right);
-            let _ = writeln!(out, "<p>{asked}</p>\n<p><strong>{right}</strong> {because}</p>");
+            let _ = writeln!(out, "<p>{asked}</p>\n<p><strong>{letter}{right}</strong> {because}</p>");
             write_card_text(out, lesson, card)?;
         }
         if let Some(exercise) = &card.exercise {

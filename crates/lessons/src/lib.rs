@@ -88,6 +88,7 @@ mod document;
 mod error;
 mod exercise;
 mod glossary;
+mod grade_row;
 mod handout;
 mod lesson;
 mod markdown;
@@ -98,6 +99,7 @@ mod program_end;
 mod proof;
 mod quantity;
 mod question;
+mod sheet;
 mod text;
 
 pub use course::{
@@ -108,6 +110,7 @@ pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Glossary, GlossaryEntry};
+pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_csv};
 pub use handout::{Handout, card_figure, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;

@@ -223,6 +223,33 @@ impl Measure {
         self.quantity.constant().map(QuantityValue::Bytes)
     }
 
+    /// The runs that the value is from, each with the number of complete steps there. None for what no run decides: constants, measurements, and the
+    /// size of a tensor that is not made yet.
+    pub(crate) fn origins<'a>(&self, stretch: &Stretch<'a>) -> Vec<(&'a Recording, usize)> {
+        let mut origins = self.plus.as_ref().map_or_else(Vec::new, |plus| plus.origins(stretch));
+        origins.extend(self.origin(stretch));
+        origins
+    }
+
+    fn origin<'a>(&self, stretch: &Stretch<'a>) -> Option<(&'a Recording, usize)> {
+        if self.constant().is_some() || matches!(self.quantity, Quantity::Measured | Quantity::Capacity) {
+            return None;
+        }
+        let (workload, recording, step) = match &self.moment {
+            Moment::Card(title) => {
+                let card = stretch.cards.iter().find(|card| card.title == *title)?;
+                (card.workload, card.recording, card.step)
+            }
+            _ => (stretch.workload, stretch.recording, self.step(stretch).ok()?),
+        };
+        match (self.quantity, &self.name) {
+            (Quantity::RequestedSize, Some(name)) => {
+                last_request(workload, name, step).map(|request| (recording, request + 1))
+            }
+            _ => Some((recording, step)),
+        }
+    }
+
     /// The value at the beginning of the range of steps.
     pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
         self.at(stretch, stretch.from)

@@ -6,6 +6,7 @@ use blockyard_record::{Bytes, Recording};
 use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
 
+use crate::asked::EarlierQuestions;
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
@@ -97,6 +98,7 @@ impl Lesson {
         let mut cards = Vec::new();
         let mut notes = self.front_notes.clone();
         let (mut outside, mut last_run) = (None, 0);
+        let mut earlier = EarlierQuestions::default();
         for card in &self.cards {
             let Some(run) = runs.get(card.run) else { continue };
             // Another run may be on another device.
@@ -111,7 +113,8 @@ impl Lesson {
             };
             outside = outside_of(card, &stretch, errors).or(outside);
             let size = outside.as_ref().map_or(Bytes::ZERO, |outside: &OutsideMemory| outside.size);
-            let played = play_card(card, &Stretch { outside: size, ..stretch }, &mut notes, errors);
+            let played =
+                play_card(card, &Stretch { outside: size, ..stretch }, &mut earlier, &mut notes, errors);
             cards.extend(played.map(|played| PlayedCard { outside: outside.clone(), ..played }));
         }
         notes.sort_by_key(|note| (note.line, note.column));
@@ -143,13 +146,14 @@ fn outside_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Op
 
 /// Asks a card's stretch what the card's texts need. The texts of an exercise are about the workload that the reader begins with; where
 /// this is a program, which is not run here, they are about the card's run.
-fn play_card(
+fn play_card<'a>(
     card: &CardText,
-    stretch: &Stretch<'_>,
-    notes: &mut Vec<UnprovedWord>,
+    stretch: &Stretch<'a>,
+    earlier: &mut EarlierQuestions<'a>,
+    notes: &mut Vec<LessonNote>,
     errors: &mut Errors,
 ) -> Option<PlayedCard> {
-    let question = card.question.as_ref().and_then(|question| question.ask(stretch, errors));
+    let question = card.question.as_ref().and_then(|question| question.ask(stretch, earlier, errors));
     if let Some(question) = &card.question {
         question.unproved(stretch, notes);
     }

@@ -3,6 +3,7 @@
 use blockyard_record::Bytes;
 use thiserror::Error;
 
+use crate::asked::{EarlierQuestions, fill_alone};
 use crate::condition::Condition;
 use crate::document::{Fence, Field};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
@@ -18,6 +19,8 @@ use crate::text::Inline;
 pub struct LessonQuestion {
     /// The question.
     pub text: Vec<Inline>,
+    /// The question for a sheet that has the questions of the lesson alone: a number that would answer an earlier question is left to the reader.
+    pub text_alone: Vec<Inline>,
     /// The possible answers, and the right answer.
     pub answers: Answers,
     /// The right answer for people: `20 MiB`, or the words of the right choice.
@@ -86,6 +89,13 @@ const DECIMAL_UNITS: [(&str, &str, &str); 3] =
     [("KB", "1,000", "KiB"), ("MB", "1,000,000", "MiB"), ("GB", "1,000,000,000", "GiB")];
 
 impl LessonQuestion {
+    /// The letter of the right choice, from `a`, as choices have it on paper; none where a number is asked for.
+    #[must_use]
+    pub fn letter(&self) -> Option<char> {
+        let Answers::Choices(choices) = &self.answers else { return None };
+        ('a'..='z').zip(choices).find(|(_, choice)| choice.is_right).map(|(letter, _)| letter)
+    }
+
     /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice from 1.
     ///
     /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type all bytes.
@@ -195,14 +205,21 @@ impl QuestionText {
     }
 
     /// Asks the allocator. The question is asked at the beginning of the stretch, and answered at its end.
-    pub(crate) fn ask(&self, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<LessonQuestion> {
+    pub(crate) fn ask<'a>(
+        &self,
+        stretch: &Stretch<'a>,
+        earlier: &mut EarlierQuestions<'a>,
+        errors: &mut Errors,
+    ) -> Option<LessonQuestion> {
         let before = Stretch { to: stretch.from, ..*stretch };
         let answers = self.asked.answers(self.at, stretch, errors);
         let answers = errors.keep(answers);
         let text = fill(&self.text, &before, errors);
+        let text_alone = fill_alone(&self.text, &before, earlier);
+        earlier.add(stretch.recording, stretch.from, &text_alone);
         let because = fill(&self.because, stretch, errors);
         let (answers, right) = answers?;
-        Some(LessonQuestion { text, answers, right, because })
+        Some(LessonQuestion { text, text_alone, answers, right, because })
     }
 }
 

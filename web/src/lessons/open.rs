@@ -40,7 +40,7 @@ impl OpenLesson {
             let text = if id.is_empty() { own } else { file.map(|file| file.text) };
             text.map(str::to_owned).ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())
         };
-        let mut all = Handout { cards: String::new(), asked: String::new(), answers: String::new() };
+        let mut all = Handout::default();
         for id in ids.split(',') {
             let text = text_of(id)?;
             let played = Lesson::parse(&text).and_then(|lesson| lesson.play());
@@ -48,6 +48,7 @@ impl OpenLesson {
             let one = blockyard_lessons::handout(&played).map_err(|error| error.to_string())?;
             all.cards.push_str(&one.cards);
             all.asked.push_str(&one.asked);
+            all.key.push_str(&one.key);
             all.answers.push_str(&one.answers);
         }
         Ok(all)

@@ -16,7 +16,7 @@ pub(crate) enum Presentation {
     Shown,
     /// With a dark screen, so that the class looks at the teacher.
     Blank,
-    /// At its last card, whose end was passed once: the next key goes on with the next lesson, where there is one.
+    /// After the last card of the last lesson: a slide says so.
     AtEnd,
 }
 
@@ -51,7 +51,7 @@ impl Feature<LessonSignals> {
     }
 
     /// Shows what comes next in a lecture: the answer to the card's question, the rest of a long card, or else the next card. After the last
-    /// card it says so, and then goes on to the next lesson.
+    /// card comes the next lesson, and after the last lesson a slide.
     pub(crate) fn go_on(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let (card, is_revealed) = self.state.with_untracked(|state| (state.card, state.is_revealed));
@@ -62,13 +62,10 @@ impl Feature<LessonSignals> {
             // The card's next lines are in sight.
         } else if card + 1 < lesson.cards.len() {
             self.show_card(card + 1);
-        } else if self.presenting.get_untracked() == Presentation::AtEnd {
-            // After the last lesson the end stays on the screen, however often the clicker is pressed.
-            if self.neighbor(true).is_some() {
-                self.presenting.set(Presentation::Shown);
-                self.show_next();
-            }
+        } else if self.neighbor(true).is_some() {
+            self.show_next();
         } else {
+            // The slide stays on the screen, however often the clicker is pressed.
             self.presenting.set(Presentation::AtEnd);
         }
     }

@@ -5,7 +5,7 @@ use blockyard_record::BlockId;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
-use super::{NavigationSignals, Place};
+use super::{CardPlace, NavigationSignals, Place};
 use crate::appearance::ThemeChoice;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
@@ -40,12 +40,15 @@ impl Feature<NavigationSignals> {
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 stands for the first card too.
-                self.go_to_and(Place::Lesson { id, card: card.saturating_sub(1) }, move || {
-                    if link.step.is_some() {
-                        self.follow_moment(&link);
-                    }
-                    self.follow_solution(&link);
-                });
+                self.go_to_and(
+                    Place::Lesson { id, card: CardPlace::At(card.saturating_sub(1)) },
+                    move || {
+                        if link.step.is_some() {
+                            self.follow_moment(&link);
+                        }
+                        self.follow_solution(&link);
+                    },
+                );
             }
             Target::Preset(id) => self.follow_preset(&id, &link),
             Target::Text { title, text } => {

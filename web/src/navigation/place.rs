@@ -9,12 +9,12 @@ pub(crate) enum Place {
     Home,
     /// The list of lessons.
     Lessons,
-    /// A card of a lesson, counted from 0.
+    /// A card of a lesson.
     Lesson {
         /// The lesson's id.
         id: String,
         /// The card.
-        card: usize,
+        card: CardPlace,
     },
     /// A lesson that the reader opened from a file.
     OwnLesson,
@@ -34,6 +34,19 @@ pub(crate) enum Place {
     Program,
     /// The figures, the player and the tabs, for a workload or a recording.
     Workbench,
+}
+
+/// A card of a lesson, which may not be read yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CardPlace {
+    /// The card with this number, counted from 0.
+    At(usize),
+    /// The last card, whatever its number is.
+    Last,
+}
+
+impl CardPlace {
+    pub(crate) const FIRST: Self = Self::At(0);
 }
 
 /// What another page shows of this page in a frame.

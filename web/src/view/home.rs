@@ -6,7 +6,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
-use crate::navigation::Place;
+use crate::navigation::{CardPlace, Place};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
 use crate::view::kit::{button, click, flag, select, text};
@@ -191,7 +191,9 @@ fn failure(session: Session) -> AnyView {
 pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let (id, card) = untrack(|| session.lessons().last_card.get())?;
     let title = blockyard_lessons::course().find(|lesson| lesson.id == id)?.title;
-    let go = click(move || session.navigation().go_to(Place::Lesson { id: id.clone(), card }));
+    let go = click(move || {
+        session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) })
+    });
     Some(
         view! {
             <button type="button" class="primary large" data-testid="continue" on:click=go>
@@ -204,35 +206,29 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
 
 fn learn(session: Session) -> AnyView {
     let has_begun = untrack(|| session.lessons().last_card.get()).is_some();
-    let first = blockyard_lessons::course().next().filter(|_| !has_begun).map(|lesson| {
-        let go =
-            click(move || session.navigation().go_to(Place::Lesson { id: lesson.id.to_owned(), card: 0 }));
-        button("link", "door-first", "Begin with lesson 1", lesson.title, go)
-    });
+    let go = move |id: &'static str| {
+        click(move || session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST }))
+    };
     view! {
         <section class="door">
             <h2>"Learn"</h2>
-            <p>"Short lessons. Predict what happens, and the allocator answers."</p>
+            <p>"Short lessons. Predict what happens, and the allocator answers. Lesson 1 has the words that all others use."</p>
             <p class="go">
                 {continue_button(session)}
-                {button(
-                    if has_begun { "link" } else { "primary large" },
-                    "door-learn",
-                    ANSWER_LABEL,
-                    "",
-                    click(move || session.navigation().go_to(Place::Lesson { id: ANSWER_LESSON.to_owned(), card: 0 })),
-                )}
-                {first}
+                {button(if has_begun { "link" } else { "primary large" }, "door-learn", FIRST_LABEL, "", go(FIRST_LESSON))}
+                {button("link", "door-answer", ANSWER_LABEL, "", go(ANSWER_LESSON))}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.navigation().go_to(Place::Lessons)))}
-                {button("link", "door-teachers", "For teachers", "Class sheets, frames, a course of two hours", click(move || session.navigation().go_to(Place::Teachers)))}
+                {button("link", "door-teachers", "For teachers", "Plans, class sheets, answer keys, grades of a class", click(move || session.navigation().go_to(Place::Teachers)))}
             </p>
         </section>
     }
     .into_any()
 }
 
-/// The lesson about what the story above shows, and the button that leads there. The lesson's minutes are in its file, which this screen does
-/// without.
+/// Where a newcomer begins, and the lesson about what the story above shows, each with the button that leads there. The minutes of a lesson are in
+/// its file, which this screen does without.
+const FIRST_LESSON: &str = "tensor";
+const FIRST_LABEL: &str = "Lesson 1: what a tensor costs, 3 minutes";
 const ANSWER_LESSON: &str = "nvidia-smi";
 const ANSWER_LABEL: &str = "Lesson 3: why nvidia-smi did not fall, 5 minutes";
 
@@ -284,25 +280,28 @@ mod tests {
 
     use super::*;
 
-    /// The first screen, the lesson and its button say the same.
+    /// The first screen, the lessons and their buttons say the same.
     #[test]
-    fn the_lesson_behind_the_button_has_the_minutes_and_the_context_of_this_screen() {
+    fn the_lessons_behind_the_buttons_have_the_minutes_and_the_context_of_this_screen() {
+        for (id, label) in [(FIRST_LESSON, FIRST_LABEL), (ANSWER_LESSON, ANSWER_LABEL)] {
+            let file = blockyard_lessons::lessons().iter().find(|file| file.id == id).expect("a lesson");
+            let lesson = blockyard_lessons::Lesson::parse(file.text).expect("it can be read");
+            let minutes = lesson.minutes().expect("it has minutes");
+            assert!(label.ends_with(&format!(", {minutes} minutes")), "{minutes}");
+            let place = blockyard_lessons::course().position(|lesson| lesson.id == id);
+            let number = place.map(|place| format!("Lesson {}", place + 1));
+            assert_eq!(number.as_deref(), label.split(':').next());
+        }
+        assert_eq!(blockyard_lessons::course().next().map(|lesson| lesson.id), Some(FIRST_LESSON));
         let file =
             blockyard_lessons::lessons().iter().find(|file| file.id == ANSWER_LESSON).expect("a lesson");
         let lesson = blockyard_lessons::Lesson::parse(file.text).expect("it can be read");
-        let minutes = lesson.minutes().expect("it has minutes");
-        assert!(ANSWER_LABEL.ends_with(&format!(", {minutes} minutes")), "{minutes}");
         let played = lesson.play().expect("it plays");
         let of = |name: &str| {
             let found = played.measured.iter().find(|measured| measured.name == name);
             found.map(|measured| measured.size).unwrap_or_default()
         };
         assert_eq!(of("context"), CONTEXT);
-        let place = blockyard_lessons::course().position(|lesson| lesson.id == ANSWER_LESSON);
-        assert_eq!(
-            place.map(|place| format!("Lesson {}", place + 1)).as_deref(),
-            ANSWER_LABEL.split(':').next()
-        );
         assert_eq!(of("context").saturating_add(of("kernels")), CONTEXT_AFTER_KERNEL);
     }
 }

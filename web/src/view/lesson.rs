@@ -22,7 +22,7 @@ use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
-use crate::view::present::{end_line, fit_card, present_button};
+use crate::view::present::{end_slide, fit_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -89,6 +89,8 @@ impl Swipe {
         let count = untrack(|| self.session.open_lesson()).map_or(0, |lesson| lesson.cards.len());
         if right < 0.0 && card + 1 < count {
             self.session.lessons().show_card(card + 1);
+        } else if right < 0.0 {
+            self.session.lessons().show_next();
         } else if right > 0.0 && card > 0 {
             self.session.lessons().show_card(card - 1);
         }
@@ -135,7 +137,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
         {card_buttons(session, card_of, count)}
-        {end_line(session)}
+        {end_slide(session)}
     }
     .into_any()
 }
@@ -422,6 +424,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
     });
     let next_label = text(move || match (is_last.get(), session.navigation().embed == Some(Embed::Lesson)) {
         (true, true) => "From the start".to_owned(),
+        (true, false) if session.lessons().neighbor(true).is_none() => "All lessons".to_owned(),
         (true, false) => "Next lesson".to_owned(),
         (false, _) => "Next →".to_owned(),
     });

@@ -9,12 +9,11 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::lessons::{CardProgress, GivenAnswer};
 use crate::link::Target;
-use crate::navigation::Place;
+use crate::navigation::{CardPlace, Place};
 use crate::session::Session;
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::lesson::{choice_mark, verdict};
 use crate::view::prose;
-use crate::view::teachers::plans;
 
 /// The facts about a lesson that lists show.
 pub(super) struct ListedLesson {
@@ -105,7 +104,7 @@ fn lesson_rows(session: Session) -> Vec<AnyView> {
                 format!("{read}{answered}{passed}")
             });
             let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
-            let place = Place::Lesson { id: id.to_owned(), card: 0 };
+            let place = Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST };
             let target = Target::Lesson { id: id.to_owned(), card: 1 };
             view! {
                 <li>
@@ -147,7 +146,7 @@ fn list(session: Session) -> AnyView {
             </p>
             <div class="course" data-testid="lessons">{parts}</div>
             <h2>"With a class"</h2>
-            {plans(session)}
+            <p>"Plans of 45 minutes, 90 minutes and two hours, sheets to print, answer keys, and grades for the files of a whole class."</p>
             <p class="cluster">
                 {button("large", "to-teachers", "For teachers", "", click(move || session.navigation().go_to(Place::Teachers)))}
                 {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
@@ -160,7 +159,9 @@ fn list(session: Session) -> AnyView {
 /// A button for a reader who has not begun.
 fn start_button(session: Session) -> Option<AnyView> {
     let first = blockyard_lessons::course().next()?;
-    let go = click(move || session.navigation().go_to(Place::Lesson { id: first.id.to_owned(), card: 0 }));
+    let go = click(move || {
+        session.navigation().go_to(Place::Lesson { id: first.id.to_owned(), card: CardPlace::FIRST })
+    });
     Some(button("primary large", "start", "Start with the first lesson", "", go))
 }
 
@@ -211,7 +212,7 @@ fn word(session: Session, entry: &GlossaryEntry, is_sought: bool) -> AnyView {
         entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
     let has_other = !entry.other_words.is_empty();
     let taught = taught_in(&entry.id).map(|(file, card)| {
-        let place = Place::Lesson { id: file.id.to_owned(), card };
+        let place = Place::Lesson { id: file.id.to_owned(), card: CardPlace::At(card) };
         let target = Target::Lesson { id: file.id.to_owned(), card: card + 1 };
         let title =
             blockyard_lessons::course().find(|lesson| lesson.id == file.id).map_or("", |lesson| lesson.title);
@@ -321,7 +322,7 @@ fn quiz_question(
         let drawn = played(&lesson).and_then(|lesson| question_figure(&lesson, card).ok());
         figure.set(drawn.unwrap_or_default());
     });
-    let place = Place::Lesson { id: item.lesson.clone(), card: item.card };
+    let place = Place::Lesson { id: item.lesson.clone(), card: CardPlace::At(item.card) };
     let target = Target::Lesson { id: item.lesson, card: item.card + 1 };
     view! {
         <li hidden=is_hidden>

@@ -5,10 +5,12 @@ use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::FileList;
 
 use crate::browser;
 use crate::frames;
 use crate::messages::RunningJob;
+use crate::navigation::Place;
 use crate::parts;
 use crate::session::Session;
 use crate::surface;
@@ -162,6 +164,12 @@ pub(crate) fn fit_page(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
+/// Whether dropped files are those of a class: on the page for teachers all are, but for a lesson.
+fn is_for_class(session: Session, files: &FileList) -> bool {
+    let is_lesson = files.length() == 1 && files.get(0).is_some_and(|file| file.name().ends_with(".md"));
+    session.navigation().place.get_untracked() == Place::Teachers && !is_lesson
+}
+
 pub(crate) fn drop_zone(session: Session) -> AnyView {
     let is_over = RwSignal::new(false);
     if let Some(document) = browser::document() {
@@ -179,14 +187,21 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
         browser::listen(&document, "drop", move |event: ev::DragEvent| {
             event.prevent_default();
             is_over.set(false);
-            if let Some(files) = event.data_transfer().and_then(|data| data.files()) {
+            let Some(files) = event.data_transfer().and_then(|data| data.files()) else { return };
+            if is_for_class(session, &files) {
+                session.lessons().class.hand_in(&files);
+            } else {
                 session.files().open_files(&files);
             }
         });
     }
     let veil = move || {
         is_over.get().then(|| {
-            view! { <div class="drop-veil" aria-hidden="true"><p>"Drop a snapshot, a recording, a workload or a lesson to open it in this page"</p></div> }.into_any()
+            let words = match session.navigation().place.get_untracked() {
+                Place::Teachers => "Drop the files of a class to grade them, or a lesson (.md) to play it",
+                _ => "Drop a snapshot, a recording, a workload or a lesson to open it in this page",
+            };
+            view! { <div class="drop-veil" aria-hidden="true"><p>{words}</p></div> }.into_any()
         })
     };
     view! { {veil} }.into_any()

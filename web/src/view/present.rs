@@ -178,12 +178,11 @@ pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     }
 }
 
-/// What a class reads after the last card, until a key is pressed: a line, and after the last lesson the whole screen.
-pub(crate) fn end_line(session: Session) -> AnyView {
+/// What a class sees after the last card of the last lesson, until the teacher goes back.
+pub(crate) fn end_slide(session: Session) -> AnyView {
     let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presentation::AtEnd);
-    let is_last = Memo::new(move |_| is_end.get() && session.lessons().neighbor(true).is_none());
     let shown = move || {
-        let open = untrack(|| session.open_lesson()).filter(|_| is_last.get())?;
+        let open = untrack(|| session.open_lesson()).filter(|_| is_end.get())?;
         let plan = session.lessons().plan.get_untracked();
         let is_planned = plan.contains(&open.id);
         let of_plan =
@@ -203,10 +202,7 @@ pub(crate) fn end_line(session: Session) -> AnyView {
         Some(view! { <ol class="bullets">{titles}</ol><p>{address}</p> }.into_any())
     };
     view! {
-        <p class="end-line" role="status" data-testid="end-line" hidden=flag(move || !is_end.get() || is_last.get())>
-            "End of the lesson. Once more goes on to the next."
-        </p>
-        <section class="end-slide" role="status" data-testid="end-slide" hidden=flag(move || !is_last.get())>
+        <section class="end-slide" role="status" data-testid="end-slide" hidden=flag(move || !is_end.get())>
             <h2>"Thank you"</h2>
             {shown}
         </section>

@@ -11,7 +11,7 @@ use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::navigation::Place;
+use crate::navigation::{CardPlace, Place};
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
 use crate::session::Session;
@@ -227,8 +227,9 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
 fn set_aside(session: Session) -> AnyView {
     let content = move || {
         let outside = stage::outside_of_program(session)?.details.outside;
-        let go =
-            click(move || session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: 0 }));
+        let go = click(move || {
+            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST })
+        });
         let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
         Some(view! {
             <p class="quiet" data-testid="set-aside">

@@ -14,14 +14,19 @@ use crate::lessons::OpenLesson;
 use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::view::kit::{button, check, click, flag, text};
-use crate::view::lessons::{ListedLesson, place_link, summaries};
+use crate::view::grading::grading;
+use crate::view::kit::{button, check, click, flag, select, text};
+use crate::view::lessons::{ListedLesson, summaries};
 use crate::view::make_lesson::open_file;
 
-/// Ways through the lessons with a class, each folded away.
-pub(super) fn plans(session: Session) -> AnyView {
+/// Ways through the lessons with a class, each with its minutes.
+fn plans(session: Session) -> AnyView {
+    let minutes = format!(
+        "Minutes with a class: at least one for each card, one more for each question, {EXERCISE_MINUTES} for an exercise. A tenth is left for questions. A lesson follows those that it builds on."
+    );
     view! {
-        <div>
+        <p class="quiet">{minutes}</p>
+        <div class="plans">
             {plan(session, "forty-five-minutes", "A lecture of 45 minutes", &FORTY_FIVE_MINUTES)}
             {plan(session, "ninety-minutes", "A lecture of 90 minutes", &NINETY_MINUTES)}
             {plan(session, "two-hours", "A course of two hours", &TWO_HOURS)}
@@ -39,40 +44,31 @@ fn plan(
     let stretch = |stretch: &CourseStretch| {
         let lessons = stretch.lessons.iter().map(|PlannedLesson { id, minutes, has_exercise }| {
             let exercise = if *has_exercise { " with its exercise" } else { "" };
-            let title = title_of(id);
-            view! { <li>{card_link(session, id, 0, title)}{format!(", {minutes} min{exercise}")}</li> }
-                .into_any()
+            format!("<li>{}, {minutes} min{exercise}</li>", card_link(id, 0, &title_of(id)))
         });
-        let lessons = lessons.collect::<Vec<_>>();
-        view! {
-            <dt>{format!("{} minutes", stretch.minutes)}</dt>
-            <dd>
-                <ul class="bullets">{lessons}</ul>
-                <p class="quiet">{stretch.task}</p>
-            </dd>
-        }
-        .into_any()
+        format!(
+            "<dt>{} min</dt><dd><ul class=\"bullets\">{}</ul><p class=\"quiet\">{}</p></dd>",
+            stretch.minutes,
+            lessons.collect::<String>(),
+            escaped(stretch.task)
+        )
     };
     let ids = stretches.iter().flat_map(|stretch| stretch.lessons).map(|lesson| lesson.id.to_owned());
     let ids: Vec<String> = ids.collect();
     let (planned, chosen) = (ids.clone(), Signal::stored(ids.clone()));
     let present = click(move || session.lessons().present_plan(planned.clone()));
     let sheet = click(move || session.navigation().go_to(Place::Handout(ids.join(","))));
-    let minutes = format!(
-        "These are minutes with a class: at least one for each card, one more for each question, {EXERCISE_MINUTES} for an exercise. The lists of lessons have the minutes of one reader alone."
-    );
-    let stretches = stretches.iter().map(stretch).collect::<Vec<_>>();
+    let stretches: String = stretches.iter().map(stretch).collect();
     view! {
-        <details data-testid=id>
-            <summary>{title}</summary>
+        <section data-testid=id>
+            <h3>{title}</h3>
+            <dl class="plan" inner_html=stretches></dl>
             <p class="cluster">
                 {button("primary", "present-lecture", "Present its lessons", "The whole screen; after the last card of a lesson the clicker goes on to the next of this plan", present)}
-                {button("", "lecture-sheet", "Its class sheet", "To print", sheet)}
+                {button("", "lecture-sheet", "Its sheets and keys", "To print", sheet)}
                 {index_buttons(session, chosen)}
             </p>
-            <dl class="glossary">{stretches}</dl>
-            <p class="quiet">{minutes}</p>
-        </details>
+        </section>
     }
     .into_any()
 }
@@ -81,15 +77,18 @@ fn title_of(id: &str) -> String {
     course().find(|lesson| lesson.id == id).map_or_else(String::new, |lesson| lesson.title.to_owned())
 }
 
-/// Lessons as a list of links for a course page.
+/// Lessons as a list of links for a course page, each with the minutes of a reader.
 fn index(address: &str, ids: &[String], is_html: bool) -> String {
+    let listed = summaries();
     let line = |id: &String| {
         let link = format!("{address}#{}", Target::Lesson { id: id.clone(), card: 1 }.hash());
         let title = title_of(id);
+        let minutes = listed.iter().find(|lesson| lesson.id == id).and_then(|lesson| lesson.minutes);
+        let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
         if is_html {
-            format!("<li><a href=\"{}\">{title}</a></li>\n", link.replace('&', "&amp;"))
+            format!("<li><a href=\"{}\">{title}</a>{minutes}</li>\n", link.replace('&', "&amp;"))
         } else {
-            format!("1. [{title}]({link})\n")
+            format!("1. [{title}]({link}){minutes}\n")
         }
     };
     let lines: String = ids.iter().map(line).collect();
@@ -129,35 +128,28 @@ fn offline_line() -> AnyView {
     .into_any()
 }
 
-/// How a class gets an exercise, and how a teacher sees that it is solved.
-fn hand_in() -> AnyView {
-    view! {
-        <section data-testid="give-exercise">
-            <h2>"Give an exercise, see that it is solved"</h2>
-            <ol class="hints">
-                <li>
-                    "Send the link to the exercise: the last of the links to a lesson's cards, such as "<code>"#lesson=fragmentation&card=6"</code>"."
-                </li>
-                <li>
-                    "After Run, a student presses "<b>"Copy my solution as a link"</b>" or "<b>"Save it as a file"</b>" and hands that in, by the way that your course has for it. The lines are in the link: nothing is sent to us."
-                </li>
-                <li>
-                    "A link opens the exercise with the student's lines: Run checks the goals. For a file, "<code>"blockyard lesson fragmentation --check FILE"</code>" says which goals are met; its exit status is 0 if all are, so a script can go through the files of a class."
-                </li>
-                <li>
-                    "The command comes from Blockyard's source with Rust: "<code>"cargo build --release -p blockyard-cli"</code>" makes "<code>"target/release/blockyard"</code>"."
-                </li>
-            </ol>
-        </section>
-    }
-    .into_any()
+/// How a class gets an exercise and hands it in.
+const HAND_IN: &str = "<ol class=\"hints\" data-testid=\"give-exercise\">
+<li>Send the link to the exercise: the last of the links to a lesson's cards, such as <code>#lesson=fragmentation&amp;card=6</code>.</li>
+<li>After Run, a student presses <b>Save it as a file</b> or <b>Copy my solution as a link</b> and hands that in, by the way that your course has for it. A \
+link opens the exercise with the student's lines.</li>
+<li>Grade all files below. The command does the same: <code>blockyard lesson fragmentation --check FILES --csv grades.csv</code>; its exit status is 0 if \
+all pass.</li></ol>";
+
+/// A text with marks. A view of each element would make the download larger.
+fn marked(html: String) -> AnyView {
+    view! { <div inner_html=html></div> }.into_any()
 }
 
-/// A link to a card of a lesson, counted from 0.
-fn card_link(session: Session, id: &str, card: usize, words: String) -> AnyView {
-    let place = Place::Lesson { id: id.to_owned(), card };
-    let target = Target::Lesson { id: id.to_owned(), card: card + 1 };
-    place_link(session, place, target, words)
+/// The text in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.
+fn card_link(id: &str, card: usize, words: &str) -> String {
+    let hash = Target::Lesson { id: id.to_owned(), card: card + 1 }.hash();
+    format!("<a href=\"#{}\">{}</a>", escaped(&hash), escaped(words))
 }
 
 /// The lines that put a lesson into another page.
@@ -168,18 +160,14 @@ pub(super) fn frame(address: &str, hash: &str, title: &str) -> String {
 }
 
 /// What a teacher asks before the first lecture, each with the answer.
-const IN_THE_ROOM: [(&str, &str); 5] = [
+const IN_THE_ROOM: [(&str, &str); 4] = [
     (
         "Present",
-        "The button in a lesson gives it the whole screen, in letters for the last row. Page down, Space or a clicker goes on: first the answer to a question, then the next card.",
+        "The button in a lesson gives it the whole screen, in letters for the last row. Page down, Space or a clicker goes on: first the answer to a question, then the next card; after the last card the next lesson of the plan, or of the course.",
     ),
     (
         "Clicker",
-        "Page up goes back, also to the lesson before. B, the dark button, makes the screen dark until any key is pressed. Escape ends it. After the last card one more press opens the next lesson of the plan, or of the course; after the last lesson a slide stays.",
-    ),
-    (
-        "Link",
-        "The address of a card is in the address bar: send it, or put the frame of a lesson into your page.",
+        "Page up goes back, also to the lesson before. B, the dark button, makes the screen dark until any key is pressed. Escape ends it. After the last lesson a slide stays.",
     ),
     (
         "Offline",
@@ -191,8 +179,79 @@ const IN_THE_ROOM: [(&str, &str); 5] = [
     ),
 ];
 
+/// The parts of the page, in the order in which a teacher needs them.
+const PARTS_OF_PAGE: [(&str, &str); 5] = [
+    ("teach", "Teach in class"),
+    ("hand-out", "Hand out"),
+    ("grade", "Grade"),
+    ("own-lesson", "Make a lesson"),
+    ("embed", "Put into your page"),
+];
+
+/// A part of the page with its heading, to which the list at the top of the page leads.
+fn part(number: usize, content: Vec<AnyView>) -> AnyView {
+    let (id, title) = PARTS_OF_PAGE.get(number).copied().unwrap_or_default();
+    view! {
+        <section class="teaching" data-part=id>
+            <h2 tabindex="-1">{title}</h2>
+            {content}
+        </section>
+    }
+    .into_any()
+}
+
+/// Buttons that lead to the parts. The page's addresses name places and lessons, so no address names a part.
+fn part_buttons() -> AnyView {
+    let buttons = PARTS_OF_PAGE.map(|(id, title)| {
+        let go = click(move || {
+            let heading = format!("[data-part={id}] h2");
+            browser::focus_first(&heading);
+            browser::scroll_to(&heading);
+        });
+        view! { <button type="button" class="large" data-testid=format!("to-{id}") on:click=go>{title}</button> }
+            .into_any()
+    });
+    view! { <nav class="cluster" aria-label="On this page">{buttons.into_iter().collect::<Vec<_>>()}</nav> }
+        .into_any()
+}
+
 pub(crate) fn teachers(session: Session) -> AnyView {
-    let address = browser::address();
+    let listed = summaries();
+    let minutes: u32 = listed.iter().filter_map(|lesson| lesson.minutes).sum();
+    let lead = format!(
+        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere.",
+        counted(listed.len(), "lesson")
+    );
+    let room = IN_THE_ROOM.map(|(name, words)| format!("<dt>{name}</dt><dd>{words}</dd>")).concat();
+    let room = marked(format!("<dl class=\"glossary\" data-testid=\"in-the-room\">{room}</dl>"));
+    let teach = vec![offline_line(), plans(session), room];
+    let grade = vec![marked(HAND_IN.to_owned()), grading(session)];
+    let make = view! {
+        <p>
+            "A lesson is a text file (Markdown with workload blocks). The editor checks each number while you type; \"Class sheet and answers\" prints it, and a link has all of it."
+        </p>
+        <p class="cluster">
+            {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
+            {open_file(session)}
+        </p>
+    };
+    view! {
+        <main class="page teachers">
+            <h1>"For teachers"</h1>
+            <p class="lead">{lead}</p>
+            {part_buttons()}
+            {part(0, teach)}
+            {part(1, vec![hand_out(session, listed)])}
+            {part(2, grade)}
+            {part(3, vec![make.into_any()])}
+            {part(4, vec![embed(session)])}
+        </main>
+    }
+    .into_any()
+}
+
+/// Sheets and links of lessons: of one, or of several that are chosen.
+fn hand_out(session: Session, listed: Vec<ListedLesson>) -> AnyView {
     // The lessons of a common sheet, in the order of the course.
     let chosen = RwSignal::new(BTreeSet::<usize>::new());
     let chosen_ids = Signal::derive(move || {
@@ -208,57 +267,60 @@ pub(crate) fn teachers(session: Session) -> AnyView {
             *chosen = if is_all { BTreeSet::new() } else { (0..lessons().len()).collect() };
         });
     });
-    let listed = summaries();
-    let minutes: u32 = listed.iter().filter_map(|lesson| lesson.minutes).sum();
-    let lead = format!(
-        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere. Present a lesson, link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on separate pages.",
-        counted(listed.len(), "lesson")
-    );
     let rows = listed
         .into_iter()
         .enumerate()
-        .map(|(number, lesson)| row(session, &address, number, lesson, chosen))
+        .map(|(number, lesson)| row(session, number, lesson, chosen))
         .collect::<Vec<_>>();
-    let room = IN_THE_ROOM.map(|(name, words)| view! { <dt>{name}</dt><dd>{words}</dd> }.into_any());
     view! {
-        <main class="page">
-            <h1>"For teachers"</h1>
-            <p class="lead">{lead}</p>
-            {plans(session)}
-            {offline_line()}
-            {hand_in()}
-            <dl class="glossary" data-testid="in-the-room">{room.into_iter().collect::<Vec<_>>()}</dl>
-            <p>
-                "Every figure has a Share button in the workbench: a link with the text, the settings and the step in it; a frame; SVG, PNG, CSV. A lesson is a text file (Markdown with workload blocks): drop your own on this page to play it, or make one here."
-            </p>
-            <p class="cluster">
-                <button type="button" class="large" data-testid="class-sheet" disabled=is_none_chosen on:click=sheet>
-                    {text(move || match chosen.with(BTreeSet::len) {
-                        0 => "One sheet for several lessons: choose them below".to_owned(),
-                        count => format!("Class sheet of {}", counted(count, "lesson")),
-                    })}
-                </button>
-                {button("large", "choose-all", "Choose all or none", "For a sheet or an answer key of all lessons", all)}
-                <span hidden=is_none_chosen>{index_buttons(session, chosen_ids)}</span>
-                {open_file(session)}
-                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
-            </p>
-            <ol class="lesson-list" data-testid="teachers">{rows}</ol>
-        </main>
+        <p>
+            "Each lesson has a sheet of questions and its exercise on two pages, the cards as a script, an answer key on one page, and the answers with their reasons. Choose several lessons for common sheets and a common link."
+        </p>
+        <p class="cluster">
+            <button type="button" class="primary large" data-testid="class-sheet" disabled=is_none_chosen on:click=sheet>
+                {text(move || match chosen.with(BTreeSet::len) {
+                    0 => "Sheets and keys of several lessons: choose them below".to_owned(),
+                    count => format!("Sheets and keys of {}", counted(count, "lesson")),
+                })}
+            </button>
+            {button("large", "choose-all", "Choose all or none", "For sheets or answer keys of all lessons", all)}
+            <span hidden=is_none_chosen>{index_buttons(session, chosen_ids)}</span>
+        </p>
+        <ol class="lesson-list is-dense" data-testid="teachers">{rows}</ol>
     }
     .into_any()
 }
 
-/// A lesson with what a teacher does with it.
-fn row(
-    session: Session,
-    address: &str,
-    number: usize,
-    lesson: ListedLesson,
-    chosen: RwSignal<BTreeSet<usize>>,
-) -> AnyView {
-    let ListedLesson { id, title, summary, minutes, cards, .. } = lesson;
-    let snippet = frame(address, &Target::Lesson { id: id.to_owned(), card: 1 }.hash(), &title);
+/// A frame of a lesson, for a page of the teacher's.
+fn embed(session: Session) -> AnyView {
+    let lesson = RwSignal::new(course().next().map_or_else(String::new, |lesson| lesson.id.to_owned()));
+    let options = course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())).collect();
+    let copy = click(move || {
+        let id = lesson.get_untracked();
+        let hash = Target::Lesson { id: id.clone(), card: 1 }.hash();
+        browser::copy(&frame(&browser::address(), &hash, &title_of(&id)));
+        session.messages().show_note(
+            "The frame is copied. Paste it where your page takes HTML; 640 x 400 pixels are enough.",
+        );
+    });
+    view! {
+        <p>
+            "A frame shows a whole lesson in a page of your own, such as one of a learning platform. Every figure of the workbench has a Share button: a link with the text, the settings and the step in it, a frame, and SVG, PNG, CSV."
+        </p>
+        <p class="cluster">
+            <label class="check">
+                "Lesson "
+                {select("embed-lesson", "Lesson of the frame", Signal::stored(options), text(move || lesson.get()), move |id| lesson.set(id))}
+            </label>
+            {button("primary large", "copy-embed", "Copy the frame", "HTML for your page", copy)}
+        </p>
+    }
+    .into_any()
+}
+
+/// A lesson with what a teacher hands out of it.
+fn row(session: Session, number: usize, lesson: ListedLesson, chosen: RwSignal<BTreeSet<usize>>) -> AnyView {
+    let ListedLesson { id, title, minutes, cards, .. } = lesson;
     let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
     let choose = move |is_on: bool| {
         chosen.update(|chosen| {
@@ -269,22 +331,24 @@ fn row(
             }
         });
     };
-    let copied = snippet.clone();
     let handout = Place::Handout(id.to_owned());
     let time = minutes.map(|minutes| format!("{minutes} min. ")).unwrap_or_default();
-    let cards =
-        (0..cards).map(|card| view! { " "{card_link(session, id, card, (card + 1).to_string())} }.into_any());
-    let cards = cards.collect::<Vec<_>>();
+    let needs = course().find(|lesson| lesson.id == id).map_or(&[][..], |lesson| lesson.needs);
+    let needs: Vec<String> = needs.iter().map(|id| title_of(id)).collect();
+    let needs = if needs.is_empty() { String::new() } else { format!("Builds on: {}. ", needs.join(", ")) };
+    let links: String =
+        (0..cards).map(|card| format!(" {}", card_link(id, card, &(card + 1).to_string()))).collect();
+    let words = format!(
+        "<h3>{}</h3><p class=\"quiet\">{time}{}Links to its cards:{links}</p>",
+        card_link(id, 0, &title),
+        escaped(&needs)
+    );
     view! {
         <li>
-            <h2>{card_link(session, id, 0, title)}</h2>
-            <p>{summary}</p>
-            <p class="quiet">{time}"Links to its cards:"{cards}</p>
-            <pre class="code">{snippet}</pre>
+            {marked(words)}
             <p class="cluster">
-                {button("", "copy-embed", "Copy the frame", "", click(move || browser::copy(&copied)))}
-                {button("", "handout", "Class sheet and answers", "To print", click(move || session.navigation().go_to(handout.clone())))}
-                {check("choose-lesson", "On a sheet with others", "", is_chosen, choose)}
+                {button("", "handout", "Sheets and key", "To print", click(move || session.navigation().go_to(handout.clone())))}
+                {check("choose-lesson", "With others", "For common sheets and a common link", is_chosen, choose)}
             </p>
         </li>
     }
@@ -305,21 +369,24 @@ pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
         // The page has the part before the browser prints it.
         let _ = browser::after_millis(0, browser::print);
     };
-    let count = |html: &str| html.matches("<section class=\"sheet\">").count();
-    let (all, short) = (counted(count(&paper.cards), "page"), counted(count(&paper.asked), "page"));
+    let count = |html: &str| counted(html.matches("<section class=\"sheet\">").count(), "page");
+    let (all, short) = (count(&paper.cards), count(&paper.asked));
+    let keys = counted(paper.key.matches("<section class=\"answer-key\">").count(), "page");
     view! {
         <main class="page handout" data-paper-part=move || part.get()>
             <p class="no-print cluster">
-                {button("primary large", "print-short", "Print questions and exercises alone", "For the class: two questions a page", click(move || print("short")))}
+                {button("primary large", "print-short", "Print questions and exercises alone", "For the class: a page of questions, and the exercise", click(move || print("short")))}
+                {button("large", "print-key", "Print the answer key", "For the teacher: a page a lesson", click(move || print("key")))}
                 {button("large", "print-cards", "Print all cards without the answers", "For the class", click(move || print("cards")))}
-                {button("large", "print-answers", "Print the answers", "For the teacher", click(move || print("answers")))}
+                {button("large", "print-answers", "Print the answers with reasons", "For the teacher", click(move || print("answers")))}
                 {button("large", "print", "Print cards and answers", "The cards, and the answers on separate pages", click(move || print("")))}
             </p>
             <p class="no-print quiet" data-testid="paper-words">
-                {format!("Questions and exercises alone are {short} for each student, two questions a page. A number that answers an earlier question is left out, but questions of a lesson follow from each other: a later one can give a hint about an earlier one. All cards are {all}: a page ends with its question, and the next page shows what happened. Turn the pages together, or hand them out one by one.")}
+                {format!("Questions and exercises alone are {short} for each student; a number that would answer an earlier question, or from which its answer could be computed, is left blank there. The answer key is {keys}. All cards are {all}: a page ends with its question, and the next page shows what happened. Turn the pages together, or hand them out one by one.")}
             </p>
             <div class="sheets" inner_html=paper.cards></div>
             <div class="asked" aria-hidden="true" inner_html=paper.asked></div>
+            <div class="one-page" aria-hidden="true" inner_html=paper.key></div>
             <div class="key" inner_html=paper.answers></div>
         </main>
     }
@@ -337,12 +404,12 @@ mod tests {
         let ids = ["reserved".to_owned(), "tensor".to_owned()];
         assert_eq!(
             index("https://a.example/", &ids, false),
-            "1. [Allocated and reserved](https://a.example/#lesson=reserved&card=1)\n\
-             1. [What a tensor costs](https://a.example/#lesson=tensor&card=1)\n"
+            "1. [Allocated and reserved](https://a.example/#lesson=reserved&card=1) (4 min)\n\
+             1. [What a tensor costs](https://a.example/#lesson=tensor&card=1) (3 min)\n"
         );
         let html = index("https://a.example/", &ids, true);
         assert!(
-            html.starts_with("<ol>\n<li><a href=\"https://a.example/#lesson=reserved&amp;card=1\">"),
+            html.starts_with("<ol>\n<li><a href=\"https://a.example/#lesson=reserved&amp;card=1\">Allocated and reserved</a> (4 min)</li>"),
             "{html}"
         );
     }

@@ -1,10 +1,11 @@
-//! The answers of a class to an exercise, a line each.
+//! The answers of a class to an exercise, a line each, and as a table.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
-use blockyard_lessons::{Exercise, ExerciseLanguage, Grade};
+use anyhow::{Context as _, anyhow};
+use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeResult, GradeRow, grades_csv};
 
 #[cfg(feature = "python")]
 use super::program;
@@ -13,30 +14,40 @@ use crate::output;
 /// The exit status where an answer could not be graded.
 const NOT_GRADED: u8 = 2;
 
-/// Grades each file. One that cannot be graded says why, and the others are graded.
-pub(super) fn check_all(exercise: &Exercise, paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
+/// Grades each file. One that cannot be graded says why, and the others are graded. A table on standard output takes the place of the lines.
+pub(super) fn check_all(
+    lesson: &str,
+    exercise: &Exercise,
+    paths: &[PathBuf],
+    csv: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
     let mut out = output::stdout();
-    let (mut passed, mut failures) = (0_usize, 0_usize);
+    let is_table = csv == Some(Path::new("-"));
+    let mut rows = Vec::new();
     for path in paths {
-        let line = match grade(exercise, path) {
-            Ok(grade) if grade.is_passed => {
-                passed += 1;
-                format!("passed     {}", path.display())
-            }
-            Ok(grade) => {
-                let why = grade.sentence.trim_start_matches("Not yet: ").to_owned();
-                format!("not yet    {}: {why}", path.display())
-            }
-            Err(why) => {
-                failures += 1;
-                format!("not graded {}: {why}", path.display())
-            }
+        let file = path.display().to_string();
+        let row = match grade(exercise, path) {
+            Ok(grade) => GradeRow::of(&file, lesson, exercise, &grade),
+            Err(why) => GradeRow::failed(&file, lesson, &why.to_string()),
         };
-        output::line(&mut out, &line)?;
+        if !is_table {
+            let message = if row.message.is_empty() { String::new() } else { format!(": {}", row.message) };
+            output::line(&mut out, &format!("{:<10} {file}{message}", row.result.word()))?;
+        }
+        rows.push(row);
     }
-    output::line(&mut out, &format!("{passed} of {} passed.", paths.len()))?;
-    std::io::Write::flush(&mut out)?;
-    Ok(match (failures, passed == paths.len()) {
+    let count = |result: GradeResult| rows.iter().filter(|row| row.result == result).count();
+    let passed = count(GradeResult::Passed);
+    if is_table {
+        out.write_all(grades_csv(&rows).as_bytes())?;
+    } else {
+        output::line(&mut out, &format!("{passed} of {} passed.", paths.len()))?;
+    }
+    out.flush()?;
+    if let Some(path) = csv.filter(|_| !is_table) {
+        std::fs::write(path, grades_csv(&rows)).with_context(|| path.display().to_string())?;
+    }
+    Ok(match (count(GradeResult::NotGraded), passed == paths.len()) {
         (0, true) => ExitCode::SUCCESS,
         (0, false) => ExitCode::FAILURE,
         _ => ExitCode::from(NOT_GRADED),

@@ -16,8 +16,14 @@ code, pre { font-family: \"Noto Sans Mono\", ui-monospace, monospace; font-size:
 pre { border: 1px solid #c8ccd1; padding: .6em .8em; white-space: pre-wrap; }
 .question { border-left: 3px solid #1b1f24; padding: .1em .8em; margin: .6em 0; }
 .answer { border-bottom: 1px solid #1b1f24; height: 1.8em; } .lines { border: 1px solid #1b1f24; height: 9em; }
-ol.choices { list-style: none; padding-left: 0; } ol.choices li::before { content: \"\\2610\\00a0\\00a0\"; }
-.answers { break-before: page; break-inside: auto; } .quiet { color: #555; }
+ol.choices { list-style: none; padding-left: 0; margin: .3em 0; }
+ol.choices li::before { content: \"\\2610\\00a0\" counter(list-item, lower-alpha) \")\\00a0\"; }
+.answers { break-before: page; break-inside: auto; } .answer-key + .answer-key { break-before: page; }
+.answer-key table { border-collapse: collapse; font-size: 10pt; }
+.answer-key :is(th, td) { padding: .2em .6em; vertical-align: top; text-align: left; border-bottom: 1px solid #c8ccd1; }
+.answer-key pre { font-size: 9pt; }
+.asked { font-size: 10pt; } .asked svg { width: auto; max-width: 100%; max-height: 39mm; } .asked p { margin: .5em 0; }
+.quiet { color: #555; }
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 ";
 

@@ -111,6 +111,33 @@ fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {
     );
 }
 
+/// The table has the columns of the page for teachers.
+#[test]
+fn the_grades_of_a_class_are_a_table_too() {
+    let (good, early) = (
+        file("good.workload", solved("pools")),
+        file("early.workload", blockyard(["lesson", "pools", "--start"]).out),
+    );
+    let table = file("grades.csv", "");
+    let called = blockyard(["lesson", "pools", "--check", &good, &early, "nowhere", "--csv", &table]);
+    assert_eq!(called.status, 2, "{}", called.err);
+    assert!(called.out.ends_with("1 of 3 passed.\n"), "{}", called.out);
+    let rows = std::fs::read_to_string(&table).unwrap();
+    let rows: Vec<&str> = rows.lines().collect();
+    assert_eq!(rows[0], "\"File\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"");
+    assert_eq!(rows[1], format!("\"{good}\",\"pools\",\"passed\",\"2 of 2\",\"\",\"\""));
+    assert_eq!(
+        rows[2],
+        format!(
+            "\"{early}\",\"pools\",\"not yet\",\"1 of 2\",\"the number of segments is at most 1\",\"the number of segments is 2, 1 more than 1.\""
+        )
+    );
+    assert!(rows[3].starts_with("\"nowhere\",\"pools\",\"not graded\",\"\",\"\",\""), "{}", rows[3]);
+    // One file, and the table on standard output, without lines beside it.
+    let called = blockyard(["lesson", "pools", "--check", &good, "--csv", "-"]);
+    assert_eq!((called.status, called.out.lines().count()), (0, 2), "{}", called.out);
+}
+
 #[cfg(feature = "python")]
 #[test]
 fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
@@ -166,6 +193,33 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
         cards.matches("<svg ").count() - cards.matches("<svg x=").count() + answers.matches("<svg ").count()
             - answers.matches("<svg x=").count(),
         8
+    );
+}
+
+#[test]
+fn questions_alone_and_the_key_have_files_of_their_own() {
+    let [out, questions, key] = ["all.html", "questions.html", "key.html"].map(|name| file(name, ""));
+    let called = blockyard([
+        "lesson",
+        "reserved",
+        "splits",
+        "--handout",
+        &out,
+        "--questions",
+        &questions,
+        "--key",
+        &key,
+    ]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    let [questions, key] = [&questions, &key].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!(questions.matches("<section class=\"sheet\">").count(), 4, "two pages a lesson");
+    assert!(
+        questions.contains("<strong>2.</strong> The next tensor asks for 5 MiB, and ________ are cached.")
+    );
+    assert_eq!(key.matches("<section class=\"answer-key\">").count(), 2);
+    assert!(
+        key.contains("<strong>c) 20 MiB</strong>") && key.contains("<pre class=\"code\">del b\ndel c</pre>"),
+        "{key}"
     );
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, CourseStretch, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
+    Answers, CourseLesson, CourseStretch, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
     NINETY_MINUTES, PARTS, PlayedLesson, TWO_HOURS, TextBlock, course, glossary, lessons, plain, quiz,
 };
 
@@ -222,6 +222,63 @@ fn each_plan_has_the_time_that_its_lessons_take() {
     }
 }
 
+/// A lesson follows those whose words it uses, in the course and in each plan.
+#[test]
+fn a_lesson_comes_after_those_that_it_builds_on() {
+    let course: Vec<&CourseLesson> = course().collect();
+    let known = |id: &str| course.iter().find(|lesson| lesson.id == id).unwrap();
+    for (place, lesson) in course.iter().enumerate() {
+        for needed in lesson.needs {
+            assert!(
+                course[..place].iter().any(|before| before.id == *needed),
+                "{} needs {needed}",
+                lesson.id
+            );
+        }
+    }
+    for plan in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS] {
+        let ids: Vec<&str> =
+            plan.iter().flat_map(|stretch| stretch.lessons).map(|planned| planned.id).collect();
+        for (place, id) in ids.iter().enumerate() {
+            for needed in known(id).needs {
+                assert!(ids[..place].contains(needed), "{id} needs {needed} in {ids:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_question_with_choices_has_three_or_more_and_says_why() {
+    for lesson in played() {
+        for question in lesson.cards.iter().filter_map(|card| card.question.as_ref()) {
+            let name = format!("{}: {}", lesson.id, plain(&question.text));
+            assert!(!question.because.is_empty(), "{name}");
+            let Answers::Choices(choices) = &question.answers else { continue };
+            let texts: BTreeSet<String> = choices.iter().map(|choice| plain(&choice.text)).collect();
+            assert!(texts.len() == choices.len() && choices.len() >= 3, "{name}: {texts:?}");
+        }
+    }
+}
+
+/// An example that ends in an error is about that error: the text of its card says so.
+#[test]
+fn a_card_on_which_a_request_fails_says_so_and_a_run_under_other_settings_passes() {
+    for lesson in played() {
+        for (index, card) in lesson.cards.iter().enumerate() {
+            let run = &lesson.runs[card.run];
+            let failed = card.steps.clone().any(|step| {
+                matches!(run.recording.outcome(step), blockyard_record::StepOutcome::OutOfMemory(_))
+            });
+            let body: Vec<String> = card.body.iter().filter_map(prose).collect();
+            let said = format!("{} {}", plain(&card.title), body.join(" "));
+            let is_said = ["fails", "OutOfMemoryError", "fill the device", "ends the request"];
+            let name = format!("{}, card {}", lesson.id, index + 1);
+            assert!(!failed || is_said.iter().any(|word| said.contains(word)), "{name}: {said}");
+            assert!(!failed || run.settings.is_empty(), "{name}: the advice does not help");
+        }
+    }
+}
+
 #[test]
 fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     let teaching = std::fs::read_to_string(folder("docs/teaching.md")).unwrap();
@@ -266,6 +323,13 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
             let sum: u32 = lessons.iter().map(|planned| planned.minutes).sum();
             assert!(sum == *minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
         }
+        // A tenth is left for questions, at the end.
+        let (last, planned) = stretches.split_last().unwrap();
+        let sum: u32 = planned.iter().map(|stretch| stretch.minutes).sum();
+        assert!(
+            last.lessons.is_empty() && 10 * sum <= 9 * total,
+            "{title}: {sum} of {total} minutes are planned"
+        );
     }
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");

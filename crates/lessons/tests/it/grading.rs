@@ -1,6 +1,8 @@
 //! Exercises, and what the allocator says of answers.
 
-use blockyard_lessons::{Exercise, ExerciseLanguage, GradeError, Lesson, ProgramEnd};
+use blockyard_lessons::{
+    Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeError, GradeRow, Lesson, ProgramEnd, exercise_of,
+};
 use expect_test::expect;
 
 use crate::language::play;
@@ -255,4 +257,49 @@ fn a_block_without_its_end_is_named_by_its_first_line() {
     let line = text.lines().position(|line| line == "```workload").unwrap() + 1;
     let error = Lesson::parse(&text).unwrap_err().to_string();
     assert_eq!(error, format!("line {line}, column 1: this \"```\" is never closed"));
+}
+
+/// The exercises of all lessons with their ids.
+fn exercises() -> Vec<(String, Exercise)> {
+    let exercise = |lesson: blockyard_lessons::PlayedLesson| {
+        lesson.cards.into_iter().find_map(|card| card.exercise).map(|exercise| (lesson.id, exercise))
+    };
+    crate::course::played().into_iter().filter_map(exercise).collect()
+}
+
+/// A teacher does not sort the files of a class: each says which exercise it answers.
+#[test]
+fn a_file_is_known_by_the_lines_of_its_task_and_else_by_its_name() {
+    let all = exercises();
+    assert_eq!(all.len(), 20);
+    let of = |file: &str, text: &str| exercise_of(file, text, &all).map(|known| known.0.as_str());
+    for (id, exercise) in &all {
+        let text = exercise.with_region(exercise.solution().unwrap()).replace('\n', "\r\n");
+        assert_eq!(of("homework.txt", &text), Some(id.as_str()));
+        let changed = exercise.start().replace('=', "==");
+        assert_eq!(of("homework.txt", &changed), None, "{id}");
+        assert_eq!(of(&format!("meyer_{id} (2).txt"), &changed), Some(id.as_str()));
+    }
+    assert_eq!(of("essay.txt", "It is 20 MiB."), None);
+}
+
+#[test]
+fn a_row_has_the_goals_that_are_missed_and_why() {
+    let all = exercises();
+    let (id, exercise) = all.iter().find(|(id, _)| id == "pools").unwrap();
+    let row = |text: &str| GradeRow::of("a.txt", id, exercise, &exercise.grade(text).unwrap()).cells();
+    assert_eq!(
+        row(exercise.start()),
+        [
+            "a.txt",
+            "pools",
+            "not yet",
+            "1 of 2",
+            "the number of segments is at most 1",
+            "the number of segments is 2, 1 more than 1."
+        ]
+    );
+    let solved = exercise.with_region(exercise.solution().unwrap());
+    assert_eq!(row(&solved), ["a.txt", "pools", "passed", "2 of 2", "", ""]);
+    assert_eq!(GRADE_COLUMNS.len(), row(&solved).len());
 }

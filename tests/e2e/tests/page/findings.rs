@@ -197,7 +197,7 @@ fn presented_cards_fit_the_screen_and_fill_it() -> Result<()> {
                 }
                 page.press(blockyard_e2e::Key::PageDown)?;
                 std::thread::sleep(std::time::Duration::from_millis(120));
-                let is_end = "return !document.querySelector('[data-testid=end-line]').hidden";
+                let is_end = "return !location.hash.startsWith('#lesson=reserved&')";
                 if page.execute(is_end, &[])?.as_bool() == Some(true) {
                     break;
                 }

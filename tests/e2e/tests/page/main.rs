@@ -10,6 +10,7 @@ mod failures;
 mod figures;
 mod findings;
 mod gpu;
+mod grading;
 mod hostile;
 mod lab;
 mod large;

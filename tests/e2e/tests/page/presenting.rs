@@ -39,7 +39,8 @@ fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window()
 
 /// Presents the open lesson to its end, and returns what is cut or too small, by card.
 const PRESENTED: &str = "const wait = (millis) => new Promise((done) => setTimeout(done, millis));
-    const isEnd = () => ['end-line', 'end-slide'].some((name) => !document.querySelector(`[data-testid=${name}]`).hidden);
+    const lesson = location.hash.split('&')[0];
+    const isEnd = () => location.hash.split('&')[0] !== lesson || !document.querySelector('[data-testid=end-slide]').hidden;
     const press = (key) => document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
     document.querySelector('[data-testid=present]').click();
     await wait(150);
@@ -123,16 +124,15 @@ fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() 
         page.click(&id("exercise-text"))?;
         page.press(Key::PageUp)?;
         page.wait_text(&id("card-position"), "Card 5 of")?;
+        // From the last card one press leads on, as from every other card.
         for _ in 0..6 {
             page.press(Key::PageDown)?;
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            let is_end = "return !document.querySelector('[data-testid=end-line]').hidden";
-            if page.execute(is_end, &[])?.as_bool() == Some(true) {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let is_next = "return location.hash.startsWith('#lesson=reserved')";
+            if page.execute(is_next, &[])?.as_bool() == Some(true) {
                 break;
             }
         }
-        page.wait_until("!document.querySelector('[data-testid=end-line]').hidden")?;
-        page.press(Key::PageDown)?;
         page.wait_until("location.hash === '#lesson=reserved&card=1'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
         // One press too many is taken back.
@@ -147,23 +147,21 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
     at("/#teachers", LAPTOP, |page| {
         page.reduced_motion(true)?;
         page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=ninety-minutes] summary")?;
         page.click("[data-testid=ninety-minutes] [data-testid=lecture-sheet]")?;
         page.wait_until(
-            "location.hash === '#handout=tensor,reserved,nvidia-smi,training,fragmentation,oom-message'",
+            "location.hash === '#handout=tensor,reserved,splits,training,fragmentation,oom-message'",
         )?;
         page.wait_text(".handout", "The life of a training step: answers")?;
         page.execute("history.back()", &[])?;
         page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=ninety-minutes] summary")?;
         page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
         page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The plan has no lesson about pools, which is before the one about training in the course.
+        // The plan has no lessons about streams and pools, which are before the one about training in the course.
         page.execute("location.hash = '#lesson=training&card=1'", &[])?;
         page.wait_text(".lesson-card", "linear layers")?;
         page.press(Key::PageUp)?;
-        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=')")?;
+        page.wait_until("location.hash.startsWith('#lesson=splits&card=6')")?;
         // After the last lesson of the plan a slide stays, however often the clicker is pressed.
         page.execute("location.hash = '#lesson=oom-message&card=9'", &[])?;
         page.wait_text(&id("card-position"), "Card 9 of 9")?;
@@ -172,10 +170,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         page.wait_text(&id("end-slide"), "The life of a training step")?;
-        page.wait_text(
-            &id("end-slide"),
-            "#plan=tensor,reserved,nvidia-smi,training,fragmentation,oom-message",
-        )?;
+        page.wait_text(&id("end-slide"), "#plan=tensor,reserved,splits,training,fragmentation,oom-message")?;
         page.wait_until("location.hash === '#lesson=oom-message&card=9'")?;
         page.press(Key::PageUp)?;
         page.wait_until("document.querySelector('[data-testid=end-slide]').hidden").map(drop)

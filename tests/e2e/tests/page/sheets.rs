@@ -16,7 +16,7 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
             "document.querySelectorAll('[data-testid=choose-lesson]').forEach((box, place) => { if (place === 1 || place === 6) box.click(); })",
             &[],
         )?;
-        page.wait_text(&id("class-sheet"), "Class sheet of 2 lessons")?;
+        page.wait_text(&id("class-sheet"), "Sheets and keys of 2 lessons")?;
         page.click(&id("class-sheet"))?;
         page.wait_until("location.hash === '#handout=reserved,splits'")?;
         page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
@@ -25,44 +25,44 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
     })
 }
 
-/// The pages of the sheet as a browser prints them.
-fn printed_pages(page: &Page) -> Result<(usize, usize)> {
+/// The pages of the sheet as a browser prints them on Letter, or on A4.
+fn printed_pages(page: &Page, is_a4: bool) -> Result<(usize, usize)> {
     use base64::Engine as _;
-    let printed = page.devtools("Page.printToPDF", &json!({}))?;
+    let paper = if is_a4 { json!({ "paperWidth": 8.27, "paperHeight": 11.69 }) } else { json!({}) };
+    let printed = page.devtools("Page.printToPDF", &paper)?;
     let printed = printed["data"].as_str().unwrap_or_default();
     let bytes = base64::engine::general_purpose::STANDARD.decode(printed)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok((text.matches("/Type /Page\n").count(), bytes.len()))
 }
 
+/// Chooses a part of the sheets as its button does.
+fn print_part(page: &Page, part: &str) -> Result<()> {
+    page.click(&id(&format!("print-{part}")))?;
+    page.wait_until(&format!("document.querySelector('.handout').dataset.paperPart === '{part}'")).map(drop)
+}
+
 #[test]
 fn a_class_sheet_has_no_empty_page_and_is_small() -> Result<()> {
-    // None of its sheets is longer than a page, so that the numbers of the pages are right.
     at("/#handout=reserved", LAPTOP, |page| {
         page.wait_for(".handout .sheet")?;
-        let sheets = page.count(".handout .sheets .sheet")?;
         page.execute("window.print = () => {}", &[])?;
-        page.click(&id("print-cards"))?;
-        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'cards'")?;
-        let (pages, bytes) = printed_pages(page)?;
-        ensure!(pages == sheets, "{pages} printed pages of {sheets}");
+        print_part(page, "cards")?;
+        let (pages, bytes) = printed_pages(page, false)?;
         ensure!(bytes < 300_000, "{bytes} bytes");
-        // Questions and exercises alone: two questions a page, and the exercise.
-        page.click(&id("print-short"))?;
-        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'short'")?;
-        let (short, _) = printed_pages(page)?;
-        ensure!(short == 3 && short < pages, "{short} printed pages of questions and exercises");
-        page.click(&id("print-answers"))?;
-        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'answers'")?;
-        let (pages, _) = printed_pages(page)?;
+        print_part(page, "short")?;
+        let (short, _) = printed_pages(page, false)?;
+        ensure!(short == 2 && short < pages, "{short} printed pages of questions and the exercise");
+        print_part(page, "answers")?;
+        let (pages, _) = printed_pages(page, false)?;
         ensure!((1..=3).contains(&pages), "{pages} printed pages of answers");
         page.wait_text(".handout .answers", "How much memory does PyTorch take from the device?")
     })
 }
 
-/// Each page has its number and a line for a name only if no sheet is longer than a page.
+/// Each page says its number and how many there are, so each has to be one page of paper: of the cards, of the questions alone, and the key.
 #[test]
-fn no_sheet_of_questions_is_longer_than_its_page() -> Result<()> {
+fn every_lesson_prints_as_many_pages_as_its_sheets_say() -> Result<()> {
     at("/#lessons", LAPTOP, |page| {
         page.wait_for("[data-testid=lessons] a")?;
         let ids = "return [...document.querySelectorAll('[data-testid=lessons] a')]
@@ -75,14 +75,45 @@ fn no_sheet_of_questions_is_longer_than_its_page() -> Result<()> {
             page.execute("location.hash = arguments[0]", &[json!(format!("#handout={lesson}"))])?;
             page.wait_until(&format!("location.hash === '#handout={lesson}'"))?;
             page.wait_for(".handout .sheet")?;
-            page.click(&id("print-short"))?;
-            page.wait_until("document.querySelector('.handout').dataset.paperPart === 'short'")?;
-            let (sheets, (pages, _)) = (page.count(".asked .sheet")?, printed_pages(page)?);
-            if pages != sheets {
-                faults.push(format!("{lesson}: {pages} printed pages of {sheets}"));
+            let cards = page.count(".sheets .sheet")?;
+            let last = format!(
+                "return document.querySelector('.sheets').textContent.includes('page {cards} of {cards}')"
+            );
+            if page.execute(&last, &[])? != json!(true) {
+                faults.push(format!("{lesson}: no page {cards} of {cards}"));
+            }
+            for (part, sheets) in [("cards", cards), ("short", 2), ("key", 1)] {
+                print_part(page, part)?;
+                for is_a4 in [true, false] {
+                    let (pages, _) = printed_pages(page, is_a4)?;
+                    if pages != sheets {
+                        faults
+                            .push(format!("{lesson}, {part}, A4 {is_a4}: {pages} printed pages of {sheets}"));
+                    }
+                }
             }
         }
-        ensure!(faults.is_empty(), "{faults:?}");
+        ensure!(faults.is_empty(), "{faults:#?}");
         Ok(())
+    })
+}
+
+#[test]
+fn a_sheet_of_questions_is_numbered_and_its_key_has_the_letters_of_its_choices() -> Result<()> {
+    at("/#handout=reserved", LAPTOP, |page| {
+        page.wait_for(".handout .sheet")?;
+        let asked = "return document.querySelector('.asked').textContent";
+        let asked = page.execute(asked, &[])?;
+        let asked = asked.as_str().unwrap_or_default();
+        ensure!(asked.contains("2. The next tensor asks for 5 MiB, and ________ are cached."), "{asked}");
+        ensure!(!asked.contains("17 MiB"), "a number that answers question 1: {asked}");
+        page.execute("window.print = () => {}", &[])?;
+        print_part(page, "key")?;
+        // On paper only the key is visible.
+        page.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }))?;
+        page.wait_text(".answer-key tr:nth-child(1)", "c) 20 MiB")?;
+        page.wait_text(".answer-key tr:nth-child(3)", "36 MiB")?;
+        page.wait_text(".answer-key pre", "del x")?;
+        page.devtools("Emulation.setEmulatedMedia", &json!({ "media": "" })).map(drop)
     })
 }

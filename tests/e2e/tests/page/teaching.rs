@@ -187,16 +187,24 @@ fn a_stage_fits_a_frame_of_640_by_400() -> Result<()> {
 #[test]
 fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result<()> {
     at("/", LAPTOP, |page| {
-        page.wait_text(&id("door-first"), "Begin with lesson 1")?;
-        page.wait_text(&id("door-learn"), "Lesson 3: why nvidia-smi did not fall")?;
+        // A newcomer is sent to the first lesson, which has the words of the others.
+        page.wait_text("[data-testid=door-learn].primary", "Lesson 1: what a tensor costs")?;
+        page.wait_text(&id("door-answer"), "Lesson 3: why nvidia-smi did not fall")?;
         page.click(&id("door-learn"))?;
+        page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
+        page.goto("/")?;
+        page.wait_text(&id("continue"), "What a tensor costs")?;
+        page.click(&id("door-answer"))?;
         page.wait_until("location.hash === '#lesson=nvidia-smi&card=1'")?;
-        page.execute("history.back()", &[])?;
+        page.goto("/")?;
         page.click(&id("door-teachers"))?;
         page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=two-hours] summary")?;
-        page.wait_text(&id("two-hours"), "Allocated and reserved, 10 min")?;
-        page.wait_text(&id("two-hours"), "Fragmentation, 20 min with its exercise")?;
+        page.wait_text(&id("two-hours"), "Allocated and reserved, 11 min")?;
+        page.wait_text(&id("two-hours"), "The life of a training step, 20 min with its exercise")?;
+        page.wait_text(&id("two-hours"), "For questions, and for what takes longer.")?;
+        // The main things are in sight: nothing is folded away, and no code of a frame is shown.
+        page.wait_until("document.querySelectorAll('.teachers details, .teachers pre').length === 0")?;
+        ensure!(page.count(".teachers h2")? == 5, "five parts");
         page.check_accessible()
     })
 }
@@ -317,9 +325,12 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
             "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }",
             &[],
         )?;
-        page.click("[data-testid=ninety-minutes] summary")?;
         page.click("[data-testid=ninety-minutes] [data-testid=copy-index-markdown]")?;
         page.wait_until("window.copied?.startsWith('1. [What a tensor costs](http')")?;
+        page.wait_until("window.copied?.includes('#lesson=reserved&card=1) (4 min)')")?;
+        crate::choose(page, "embed-lesson", "splits")?;
+        page.click(&id("copy-embed"))?;
+        page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=splits&card=1')")?;
         page.click("[data-testid=ninety-minutes] [data-testid=copy-plan]")?;
         page.wait_until("window.copied?.includes('#plan=tensor,reserved,')")?;
         page.execute("location.hash = window.copied.split('#')[1]", &[])?;
@@ -327,10 +338,10 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         ensure!(page.count("[data-testid=plan] li")? == 6, "the lessons of the plan");
         page.check_accessible()?;
         page.click("[data-testid=plan] li:nth-child(3) a")?;
-        page.wait_text(&id("card-position"), "Card 1 of 8")?;
+        page.wait_text(&id("card-position"), "Card 1 of 6")?;
         // The lesson after it is that of the plan.
-        page.execute("location.hash = '#lesson=nvidia-smi&card=8'", &[])?;
-        page.wait_text(&id("card-position"), "Card 8 of 8")?;
+        page.execute("location.hash = '#lesson=splits&card=6'", &[])?;
+        page.wait_text(&id("card-position"), "Card 6 of 6")?;
         press(page, "card-next")?;
         page.wait_until("location.hash === '#lesson=training&card=1'").map(drop)
     })

@@ -3,17 +3,16 @@
 use blockyard_lessons::{exception, failing_line, with_code};
 use leptos::prelude::*;
 
-use crate::lessons::LAST_CARD;
 use crate::messages::sentence;
-use crate::navigation::Place;
+use crate::navigation::{CardPlace, Place};
 use crate::program::{ProgramEnd, ProgramResult};
 use crate::session::Session;
 use crate::view::kit::{button, click};
 use crate::view::program::output::last_run;
 use crate::view::prose;
 
-/// The lesson whose exercise is a list that keeps tensors, and its last card.
-const LESSON: (&str, usize) = ("oom-message", LAST_CARD);
+/// The lesson whose exercise, on its last card, is a list that keeps tensors.
+const LESSON: &str = "oom-message";
 
 pub(super) fn ended(session: Session) -> AnyView {
     let content = move || {
@@ -24,7 +23,7 @@ pub(super) fn ended(session: Session) -> AnyView {
         let error = format!("{place}{}", exception(error)?);
         let cause = result.details.cause.as_ref().map(|cause| {
             let place = if cause.line == 0 { String::new() } else { format!("Line {}: ", cause.line) };
-            let go = click(move || session.navigation().go_to(Place::Lesson { id: LESSON.0.to_owned(), card: LESSON.1 }));
+            let go = click(move || session.navigation().go_to(Place::Lesson { id: LESSON.to_owned(), card: CardPlace::Last }));
             let lesson = button("link", "cause-lesson", "An exercise about that", "", go);
             view! { <p data-testid="cause">{prose::inlines(session, &with_code(&format!("{place}{}", sentence(&cause.text))))}" "{lesson}</p> }
         });

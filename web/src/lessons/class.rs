@@ -1,0 +1,88 @@
+//! The files that a class has handed in, and their grades. They stay while the teacher looks at other parts of the page.
+
+use blockyard_lessons::GradeRow;
+use leptos::prelude::*;
+use web_sys::{File, FileList};
+
+/// A handed-in file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClassFile {
+    pub(crate) name: String,
+    pub(crate) state: ClassFileState,
+}
+
+/// How far the grade of a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClassFileState {
+    Waiting,
+    Running,
+    Graded(GradeRow),
+}
+
+/// The files of a class; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct ClassSignals {
+    /// All files, in the order in which they came.
+    pub(crate) files: RwSignal<Vec<ClassFile>>,
+    /// The files that are not graded yet, each with its place among all.
+    pub(crate) queue: RwSignal<Vec<(usize, File)>, LocalStorage>,
+    /// The id of the lesson whose exercise the files answer; empty where each file says it by its lines.
+    pub(crate) lesson: RwSignal<String>,
+    /// Whether a file is being graded.
+    pub(crate) is_busy: RwSignal<bool>,
+    /// How many bytes of the Python interpreter have arrived, while it is fetched.
+    pub(crate) loading: RwSignal<Option<f64>>,
+}
+
+impl ClassSignals {
+    pub(super) fn new() -> Self {
+        Self {
+            files: RwSignal::new(Vec::new()),
+            queue: RwSignal::new_local(Vec::new()),
+            lesson: RwSignal::new(String::new()),
+            is_busy: RwSignal::new(false),
+            loading: RwSignal::new(None),
+        }
+    }
+
+    /// Takes files of a class: each has a row from now on.
+    pub(crate) fn hand_in(self, list: &FileList) {
+        let files: Vec<File> = (0..list.length()).filter_map(|place| list.get(place)).collect();
+        let first = self.files.with_untracked(Vec::len);
+        self.files.update(|rows| {
+            let row = |file: &File| ClassFile { name: file.name(), state: ClassFileState::Waiting };
+            rows.extend(files.iter().map(row));
+        });
+        self.queue.update(|queue| queue.extend((first..).zip(files)));
+    }
+
+    pub(crate) fn set_state(self, place: usize, state: ClassFileState) {
+        self.files.update(|rows| {
+            if let Some(row) = rows.get_mut(place) {
+                row.state = state;
+            }
+        });
+    }
+
+    /// Gives up what waits for its grade. The rows say so.
+    pub(crate) fn stop(self) {
+        let waiting: Vec<usize> =
+            self.queue.with_untracked(|queue| queue.iter().map(|(place, _)| *place).collect());
+        self.queue.update(Vec::clear);
+        for place in waiting {
+            let name = self.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));
+            let why = "stopped before its turn; hand the file in again";
+            let row = GradeRow::failed(&name.unwrap_or_default(), "", why);
+            self.set_state(place, ClassFileState::Graded(row));
+        }
+    }
+
+    /// The grades so far, in the order of the files.
+    pub(crate) fn rows(self) -> Vec<GradeRow> {
+        let graded = |file: &ClassFile| match &file.state {
+            ClassFileState::Graded(row) => Some(row.clone()),
+            ClassFileState::Waiting | ClassFileState::Running => None,
+        };
+        self.files.with(|files| files.iter().filter_map(graded).collect())
+    }
+}

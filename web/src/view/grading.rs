@@ -1,0 +1,329 @@
+//! The files of a class: graded one after the other, and shown as a table that can be sorted and saved.
+
+use blockyard_lessons::{
+    Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, ProgramEnd, exercise_of,
+    grades_csv, lessons,
+};
+use blockyard_program::ProgramJob;
+use blockyard_record::counted;
+use blockyard_rules::Release;
+use js_sys::Uint8Array;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::File;
+
+use crate::browser;
+use crate::interpreter;
+use crate::lessons::{ClassFile, ClassFileState, ClassSignals};
+use crate::link::{Link, Target};
+use crate::session::Session;
+use crate::view::kit::{button, click, effect, flag, on, select, text};
+use crate::view::make_lesson;
+use crate::view::teachers::escaped;
+
+/// An answer is a text: a larger file is something else.
+const MOST_BYTES: f64 = 1e6;
+
+/// The section of the page for teachers that grades files.
+pub(super) fn grading(session: Session) -> AnyView {
+    let class = session.lessons().class;
+    let exercises = StoredValue::new_local(None::<Vec<(String, Exercise)>>);
+    effect(move || {
+        if class.queue.with(|queue| !queue.is_empty()) && !class.is_busy.get() {
+            // The page has shown the new rows by then.
+            let _ = browser::after_millis(0, move || grade_next(class, exercises));
+        }
+    });
+    let picker = NodeRef::<html::Input>::new();
+    let open = click(move || {
+        if let Some(input) = picker.get_untracked() {
+            input.click();
+        }
+    });
+    let pick = on(move |_: ev::Event| {
+        let Some(input) = picker.get_untracked() else { return };
+        if let Some(files) = input.files() {
+            class.hand_in(&files);
+        }
+        // Without this, the same files could not be picked twice in a row.
+        input.set_value("");
+    });
+    let options = || {
+        let each = (String::new(), "the lesson that each file answers".to_owned());
+        let listed =
+            blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned()));
+        std::iter::once(each).chain(listed).collect::<Vec<_>>()
+    };
+    view! {
+        <p>
+            "Drop the files of a class anywhere on this page, or choose them: all at once. Each is run and graded here, nothing is sent. A file that holds a link to a solution is graded, too."
+        </p>
+        <p class="cluster">
+            {button("primary large", "grade-files", "Choose files to grade …", "As many as there are", open)}
+            <input
+                node_ref=picker
+                type="file"
+                multiple
+                hidden
+                data-testid="class-files"
+                aria-label="Files of a class to be graded"
+                on:change=pick
+            />
+            <label class="check">
+                "Graded as answers to "
+                {select("grade-lesson", "Lesson of the files", Signal::stored(options()), text(move || class.lesson.get()), move |id| class.lesson.set(id))}
+            </label>
+        </p>
+        {progress(class)}
+        {table(class)}
+    }
+    .into_any()
+}
+
+/// How far the grades are, and what can be done with them.
+fn progress(class: ClassSignals) -> AnyView {
+    let is_none = flag(move || class.files.with(Vec::is_empty));
+    let words = text(move || {
+        let (count, rows) = (class.files.with(Vec::len), class.rows());
+        let of = |result: GradeResult| rows.iter().filter(|row| row.result == result).count();
+        let (passed, failed) = (of(GradeResult::Passed), of(GradeResult::NotGraded));
+        let failed = if failed > 0 { format!(", {failed} could not be graded") } else { String::new() };
+        let loading = class.loading.get();
+        let loading = loading
+            .map(|bytes| format!(" Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6));
+        format!(
+            "{} of {} graded, {passed} passed{failed}.{}",
+            rows.len(),
+            counted(count, "file"),
+            loading.unwrap_or_default()
+        )
+    });
+    let is_idle = flag(move || class.queue.with(Vec::is_empty));
+    let is_busy = flag(move || class.is_busy.get());
+    let save = click(move || {
+        // A program for tables reads letters beyond ASCII by this mark.
+        let csv = format!("\u{feff}{}", untrack(|| grades_csv(&class.rows())));
+        browser::download("grades.csv", &csv, "text/csv");
+    });
+    let count = text(move || class.files.with(Vec::len).to_string());
+    let done = text(move || class.rows().len().to_string());
+    view! {
+        <div hidden=is_none>
+            <p class="cluster">
+                <progress max=count value=done aria-label="Graded files"></progress>
+                <span role="status" data-testid="grade-progress">{words}</span>
+            </p>
+            <p class="cluster">
+                {button("large", "grades-csv", "Save as CSV", "The table as a file for a program for tables", save)}
+                <span hidden=is_idle>
+                    {button("large", "stop-grading", "Stop", "The file that runs is graded; those that wait are not", click(move || class.stop()))}
+                </span>
+                <span hidden=is_busy>
+                    {button("large", "clear-grades", "Clear the table", "", click(move || class.files.set(Vec::new())))}
+                </span>
+            </p>
+        </div>
+    }
+    .into_any()
+}
+
+/// The column by which the table is sorted, and whether from its end; in the order of the files without one.
+type Order = Option<(usize, bool)>;
+
+fn table(class: ClassSignals) -> AnyView {
+    let order = RwSignal::new(None as Order);
+    let heads = GRADE_COLUMNS.into_iter().enumerate().map(|(column, name)| {
+        let sorted = text(move || match order.get() {
+            Some((by, false)) if by == column => "ascending".to_owned(),
+            Some((by, true)) if by == column => "descending".to_owned(),
+            _ => "none".to_owned(),
+        });
+        let sort = click(move || {
+            order.update(|order| {
+                *order = match *order {
+                    Some((by, false)) if by == column => Some((column, true)),
+                    Some((by, true)) if by == column => None,
+                    _ => Some((column, false)),
+                };
+            });
+        });
+        let mark = text(move || match order.get() {
+            Some((by, false)) if by == column => " ▲".to_owned(),
+            Some((by, true)) if by == column => " ▼".to_owned(),
+            _ => String::new(),
+        });
+        view! {
+            <th scope="col" aria-sort=sorted>
+                <button type="button" class="link" title="Sort by this column" on:click=sort>{name}<span aria-hidden="true">{mark}</span></button>
+            </th>
+        }
+        .into_any()
+    });
+    let rows = text(move || class.files.with(|files| body(files, order.get())));
+    let heads = heads.collect::<Vec<_>>();
+    view! {
+        <div class="grades" role="region" aria-label="Grades" tabindex="0" hidden=flag(move || class.files.with(Vec::is_empty))>
+            <table data-testid="grades">
+                <thead><tr>{heads}</tr></thead>
+                <tbody inner_html=rows></tbody>
+            </table>
+        </div>
+    }
+    .into_any()
+}
+
+/// The rows as HTML: a view of each cell would make the download larger.
+fn body(files: &[ClassFile], order: Order) -> String {
+    let mut rows: Vec<[String; 6]> = Vec::new();
+    for file in files {
+        let cells = cells(file);
+        let key = |cells: &[String; 6], column: usize| cells.get(column).map(|cell| cell.to_lowercase());
+        let place = match order {
+            None => rows.len(),
+            Some((column, false)) => rows.partition_point(|other| key(other, column) <= key(&cells, column)),
+            Some((column, true)) => rows.partition_point(|other| key(other, column) >= key(&cells, column)),
+        };
+        rows.insert(place, cells);
+    }
+    rows.iter().map(row).collect()
+}
+
+fn cells(file: &ClassFile) -> [String; 6] {
+    let word = match &file.state {
+        ClassFileState::Graded(row) => return row.cells(),
+        ClassFileState::Running => "runs …",
+        ClassFileState::Waiting => "waits",
+    };
+    let mut cells = [const { String::new() }; 6];
+    cells[0].clone_from(&file.name);
+    word.clone_into(&mut cells[2]);
+    cells
+}
+
+fn row(cells: &[String; 6]) -> String {
+    let [file, rest @ ..] = cells;
+    let is = |result: GradeResult| cells.get(2).is_some_and(|cell| cell == result.word());
+    let class = if is(GradeResult::Passed) {
+        "is-right"
+    } else if is(GradeResult::NotGraded) {
+        "is-wrong"
+    } else {
+        ""
+    };
+    let mut html = format!("<tr class=\"{class}\"><th scope=\"row\">{}</th>", escaped(file));
+    for cell in rest {
+        html.push_str(&format!("<td>{}</td>", escaped(cell)));
+    }
+    html + "</tr>"
+}
+
+/// Grades the file that has waited longest.
+fn grade_next(class: ClassSignals, exercises: StoredValue<Option<Vec<(String, Exercise)>>, LocalStorage>) {
+    // The teacher may have left the page; the files wait.
+    let Some(known) = exercises.try_get_value().filter(|_| !class.is_busy.get_untracked()) else { return };
+    let next = class.queue.with_untracked(|queue| queue.first().cloned());
+    let Some((place, file)) = next else { return };
+    class.queue.update(|queue| drop(queue.remove(0)));
+    class.is_busy.set(true);
+    class.set_state(place, ClassFileState::Running);
+    let known = known.unwrap_or_else(all_exercises);
+    let _ = exercises.try_set_value(Some(known.clone()));
+    let lesson = class.lesson.get_untracked();
+    spawn_local(async move {
+        let row = grade(class, &file, &lesson, &known).await;
+        class.loading.set(None);
+        class.set_state(place, ClassFileState::Graded(row));
+        class.is_busy.set(false);
+    });
+}
+
+/// The exercises of all lessons with their ids, and that of the lesson in the editor.
+fn all_exercises() -> Vec<(String, Exercise)> {
+    let own = browser::recall(make_lesson::KEY);
+    let texts = lessons().iter().map(|file| file.text).chain(own.as_deref());
+    let exercises = texts.filter_map(|text| {
+        let lesson = Lesson::parse(text).ok()?.play().ok()?;
+        let exercise = lesson.cards.into_iter().find_map(|card| card.exercise)?;
+        Some((lesson.id, exercise))
+    });
+    exercises.collect()
+}
+
+async fn grade(class: ClassSignals, file: &File, lesson: &str, exercises: &[(String, Exercise)]) -> GradeRow {
+    let name = file.name();
+    let text = match read(file).await {
+        Ok(text) => text,
+        Err(why) => return GradeRow::failed(&name, lesson, why),
+    };
+    let (linked, text) = match of_link(&text, exercises) {
+        Some((id, text)) => (Some(id), text),
+        None => (None, text),
+    };
+    let chosen = linked.as_deref().or(Some(lesson).filter(|lesson| !lesson.is_empty()));
+    let found = match chosen {
+        Some(id) => exercises.iter().find(|(known, _)| known == id),
+        None => exercise_of(&name, &text, exercises),
+    };
+    let Some((id, exercise)) = found else {
+        let why = "its lines are those of no exercise here: choose the lesson above, and see which line of the task was changed";
+        return GradeRow::failed(&name, lesson, why);
+    };
+    match run(class, exercise, text).await {
+        Ok(grade) => GradeRow::of(&name, id, exercise, &grade),
+        Err(why) => GradeRow::failed(&name, id, &why),
+    }
+}
+
+/// The text of a file, or why it has none.
+async fn read(file: &File) -> Result<String, &'static str> {
+    if file.size() > MOST_BYTES {
+        return Err("larger than 1 MB: an answer is a text");
+    }
+    let buffer = JsFuture::from(file.array_buffer()).await.ok();
+    let buffer = buffer.and_then(|buffer| buffer.dyn_into::<js_sys::ArrayBuffer>().ok());
+    let buffer = buffer.ok_or("cannot be read: a folder, or a file that was moved")?;
+    let text = String::from_utf8(Uint8Array::new(&buffer).to_vec()).map_err(|_| "not UTF-8")?;
+    match text.trim_start_matches('\u{feff}') {
+        text if text.trim().is_empty() => Err("empty"),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// The lesson and the whole answer of a link to a solution, which some courses hand in as a file.
+fn of_link(text: &str, exercises: &[(String, Exercise)]) -> Option<(String, String)> {
+    let (_, hash) = text.trim().split_once('#').filter(|_| text.trim().lines().count() == 1)?;
+    let (link, _) = Link::read(hash);
+    let Target::Lesson { id, .. } = link.target else { return None };
+    let (_, exercise) = exercises.iter().find(|(known, _)| *known == id)?;
+    Some((id, exercise.with_region(&link.solution?)))
+}
+
+async fn run(
+    class: ClassSignals,
+    exercise: &Exercise,
+    text: String,
+) -> Result<blockyard_lessons::Grade, String> {
+    if exercise.language == ExerciseLanguage::Workload {
+        return exercise.grade(&text).map_err(|error| error.to_string());
+    }
+    exercise.check_locked(&text).map_err(|error| error.to_string())?;
+    let job = ProgramJob {
+        source: text.clone(),
+        arguments: Vec::new(),
+        gpu: exercise.profile.clone(),
+        release: Release::OF_RECORDED_OPERATORS,
+        capacity: Some(exercise.capacity),
+        is_shared: false,
+        config: exercise.settings.clone(),
+        referrers_at: None,
+    };
+    let run = interpreter::run_answer(job, move |bytes| class.loading.set(Some(bytes))).await?;
+    class.loading.set(None);
+    let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
+    let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
+    exercise.grade_program(&text, end).map_err(|error| error.to_string())
+}
