@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_figure::{
     BreakdownClass, Changes, Role, Scene, Series, Size, Stage, StageView, Theme, TimelineView,
-    breakdown_text, timeline, timeline_cursor, timeline_line, timeline_text,
+    breakdown_text, timeline, timeline_cursor, timeline_line, timeline_plot, timeline_text,
 };
 use blockyard_record::{Bytes, PoolId, Recording, grouped};
 
@@ -61,10 +61,11 @@ fn over_time(shown: &DeviceFigures<'_>, size: Size) -> Scene {
     let DeviceFigures { recording, series, moment, .. } = *shown;
     let view = TimelineView::fit(recording.step_count());
     let mut scene = timeline(series, recording, &view, None, size);
-    let cursor = timeline_cursor(Some(recording), &scene, &view, None, moment.steps);
+    let plot = timeline_plot(series, size);
+    let cursor = timeline_cursor(Some(recording), &scene, &plot, &view, None, moment.steps);
     scene.marks.extend(cursor.marks);
     for step in shown.grows.iter().flat_map(|(first, last)| [*first, *last]) {
-        timeline_line(&mut scene, &view, None, step, Role::Selection, size);
+        timeline_line(&mut scene, &view, None, step, Role::Selection, &plot);
     }
     scene
 }
