@@ -75,6 +75,19 @@ pub struct Tile {
     pub dots: &'static [[f32; 3]],
 }
 
+impl Tile {
+    /// How much of a pixel its dots cover, from 0 to 1: the pixel is `pixel_px` wide, its middle is at this place.
+    #[must_use]
+    pub fn dots_cover(&self, x_px: f32, y_px: f32, pixel_px: f32) -> f32 {
+        let within = |at: f32| at - (at / self.size_px).floor() * self.size_px;
+        let (x, y) = (within(x_px), within(y_px));
+        let cover = |[dot_x, dot_y, radius]: &[f32; 3]| {
+            ((radius - (x - dot_x).hypot(y - dot_y)) / pixel_px.max(f32::MIN_POSITIVE) + 0.5).clamp(0.0, 1.0)
+        };
+        self.dots.iter().map(cover).fold(0.0, f32::max)
+    }
+}
+
 impl Pattern {
     /// Every pattern.
     pub const ALL: [Self; 10] = [

@@ -386,6 +386,7 @@ impl AllocationsFigure {
             groups,
             marked,
             reserved,
+            dots: opaque(color(1)),
             small: opaque(blended(color(2), ground, 55)),
             ground: opaque(ground),
         }));

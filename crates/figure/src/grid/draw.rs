@@ -9,7 +9,7 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::groups::{Groups, LegendEntry};
 use crate::numbers::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
-use crate::role::Role;
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step};
 
@@ -163,7 +163,7 @@ impl Grid {
                 place.map_or(Fill::solid(Role::Group(Role::GROUPS - 1)), LegendEntry::fill)
             }
             Cell::Small => Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint },
-            _ => Fill { role: Role::Cached, pattern: Pattern::Faint },
+            _ => Fill::of(BreakdownClass::Cached),
         }
     }
 
