@@ -28,5 +28,5 @@ pub use strip::{
     timeline_mini_map, timeline_mini_map_window, timeline_small, timeline_strip, timeline_strip_cursor,
     timeline_strip_step_at, timeline_strip_window,
 };
-pub(crate) use view::{XScale, plot_sides};
-pub use view::{TimelineView, timeline_plot, timeline_step_at};
+pub(crate) use view::XScale;
+pub use view::{TimelineView, plot_sides, timeline_plot, timeline_step_at};

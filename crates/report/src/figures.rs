@@ -45,7 +45,8 @@ pub(crate) fn write(
     let last = moment.steps.checked_sub(1);
     let bounds = last.and_then(|step| recording.step(step));
     let changes = bounds.map_or_else(Changes::default, |step| Changes::of(recording, step.start, step.end));
-    let stage = Stage::new(&moment.state, recording, &changes, last, pool_name);
+    let stage = Stage::new(&moment.state, recording, &changes, last, pool_name)
+        .with_limit(series.process_limit(moment.steps));
     let words = breakdown_text(&moment.state, recording);
     figure(out, "Segments", &words, SEGMENTS, &SIZES, &|size| {
         let view = StageView::default();

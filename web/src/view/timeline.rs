@@ -223,8 +223,10 @@ fn head(session: Session) -> AnyView {
             <h2>"Memory over time"</h2>
             {choices("Horizontal axis", without_times, vec![axis(false, "by-steps", "By step"), axis(true, "by-clock", "By time")])}
             <span class="spacer"></span>
-            {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
-            {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
+            <span class="saves">
+                {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
+                {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
+            </span>
         </div>
     }
     .into_any()

@@ -105,8 +105,10 @@ fn plot_above(size: Size, below_px: f32) -> Rect {
     Rect::new(left, top, width_px, (size.height_px - top - 22.0 - below_px).max(1.0))
 }
 
-/// Where the plot begins, and its width.
-pub(crate) fn plot_sides(size: Size) -> (f32, f32) {
+/// Where the plot of a figure over time of this size begins, and its width.
+#[must_use]
+pub fn plot_sides(size: Size) -> (f32, f32) {
+    let size = size.tame();
     let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
     (left, (size.width_px - left - RIGHT_PX).max(1.0))
 }
