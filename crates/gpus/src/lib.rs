@@ -21,6 +21,6 @@ pub mod tables;
 pub use assumption::{Assumption, NotAnAssumption};
 pub use outside::{
     LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, has_outside_recorded, left_for_pytorch, outside_bytes,
-    outside_of_training, parts_of_training,
+    outside_measured_words, outside_of_training, parts_of_training,
 };
 pub use profile::GpuProfile;

@@ -92,7 +92,7 @@ pub use source::{RunSource, Simulation};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 
-pub use blockyard_gpus::outside_of_training;
+pub use blockyard_gpus::{outside_measured_words, outside_of_training};
 
 /// The number of a request for people, who count from 1.
 fn request_number(index: usize) -> u64 {

@@ -392,7 +392,8 @@ fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
     let Some(next) = next else { return entry.action != OutOfMemory };
     match entry.action {
         SegmentAlloc | SegmentMap => !matches!(next.action, SegmentAlloc | SegmentMap | Alloc),
-        SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap),
+        // What is released right before a request fails is what the request itself released in vain.
+        SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap | OutOfMemory),
         FreeRequested => next.action != FreeCompleted || next.addr != entry.addr,
         // Its step has ended, with its own outcome.
         OutOfMemory => false,
