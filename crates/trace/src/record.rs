@@ -478,3 +478,27 @@ fn host_failure(size: Bytes, memory: Breakdown) -> String {
         memory.active()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(action: TraceAction) -> TraceEntry {
+        TraceEntry { action, addr: 1 << 30, size: Bytes::mib(20), stream: StreamId::DEFAULT }
+    }
+
+    /// A program's own recording has one step for a request that fails, with what the request released before. So has the recording of its
+    /// trace.
+    #[test]
+    fn what_a_failing_request_releases_belongs_to_its_step() {
+        let release = entry(TraceAction::SegmentFree);
+        for (next, ends) in [
+            (TraceAction::SegmentFree, false),
+            (TraceAction::OutOfMemory, false),
+            (TraceAction::SegmentAlloc, true),
+            (TraceAction::Alloc, true),
+        ] {
+            assert_eq!(ends_step(&release, Some(&entry(next))), ends, "{next:?}");
+        }
+    }
+}

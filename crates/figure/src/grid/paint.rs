@@ -66,7 +66,12 @@ impl Grid {
         let mut image = vec![0; width * height * 4];
         // Some columns at a time: whole columns of a wide image are far apart in memory.
         let mut colors: Vec<[u8; 4]> = Vec::with_capacity(BAND * height);
-        let dots = DottedColors::new(paint);
+        let dots = DottedColors {
+            ground: paint.reserved,
+            dot: paint.dots,
+            cells_per_px: paint.cells_per_px,
+            height,
+        };
         for from in (0..width).step_by(BAND) {
             let band = from..(from + BAND).min(width);
             let count = band.len();
@@ -142,35 +147,29 @@ impl Grid {
     }
 }
 
-/// The colors of cached memory with its dots.
+/// The colors of cached memory with its dots, which stand where those of a picture of the same size that a GPU draws stand.
 struct DottedColors {
-    /// From the color of the ground to that of a dot.
-    shades: [[u8; 4]; SHADES],
+    ground: [u8; 4],
+    dot: [u8; 4],
     cells_per_px: f32,
+    /// How many cells a column has.
+    height: usize,
 }
 
-/// How many colors a dot has from its middle to its edge, with that of the ground.
-const SHADES: usize = 9;
-
 impl DottedColors {
-    fn new(paint: &GridPaint<'_>) -> Self {
-        let shade = |index: usize| {
-            let mut mixed = paint.reserved;
-            for (part, dot) in mixed.iter_mut().zip(paint.dots) {
-                let sum = usize::from(*part) * (SHADES - 1 - index) + usize::from(dot) * index;
-                *part = u8::try_from(sum / (SHADES - 1)).unwrap_or(u8::MAX);
-            }
-            mixed
-        };
-        Self { shades: std::array::from_fn(shade), cells_per_px: paint.cells_per_px }
-    }
-
     fn color(&self, column: usize, row: usize) -> [u8; 4] {
         let px = |cell: usize| (count_px(cell) + 0.5) / self.cells_per_px;
-        let cover = Pattern::Dots.tile().dots_cover(px(column), px(row), 1.0 / self.cells_per_px);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the shades")]
-        let shade = (cover * (SHADES - 1) as f32).round() as usize;
-        self.shades.get(shade).copied().unwrap_or_default()
+        // Rows are counted from the bottom, and dots from the top.
+        let from_top = self.height.saturating_sub(row + 1);
+        let cover = Pattern::Dots.tile().dots_cover(px(column), px(from_top), 1.0 / self.cells_per_px);
+        let mut mixed = self.ground;
+        for (part, dot) in mixed.iter_mut().zip(self.dot) {
+            let value = f32::from(*part) + (f32::from(dot) - f32::from(*part)) * cover;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+            let value = value.round() as u8;
+            *part = value;
+        }
+        mixed
     }
 }
 
@@ -204,8 +203,7 @@ mod tests {
         let of_row = |_: usize| [0; 4];
         for (cells_per_px, dot, between) in [(1.0, (1, 1), (4, 1)), (2.0, (2, 2), (8, 2))] {
             let image = grid.pixels(&GridPaint { cells_per_px, ..painted_with(&of_row) }, 0..24);
-            // Rows are counted from the bottom.
-            let pixel = |(x, y): (usize, usize)| image[((23 - y) * 24 + x) * 4];
+            let pixel = |(x, y): (usize, usize)| image[(y * 24 + x) * 4];
             assert_eq!((pixel(dot), pixel(between)), (9, 1), "{cells_per_px}");
         }
     }
