@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Scene, Theme, breakdown_text};
+use blockyard_figure::{Scene, ShownPart, Theme, breakdown_text, figure_facts};
 use blockyard_record::Recording;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -33,8 +33,9 @@ pub(crate) fn svg(session: Session) {
     let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)))
         .unwrap_or_default();
-    let title = untrack(|| session.navigation().heading());
-    let text = scene.to_svg(Theme::Light, &title, &format!("{words} {}", link(session)));
+    let (title, facts) = stage_heading(session);
+    let words = format!("{words} {}. {}", facts.join(", "), link(session));
+    let text = scene.under_heading(&title, &facts).to_svg(Theme::Light, &title, &words);
     browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");
 }
 
@@ -42,24 +43,45 @@ pub(crate) fn svg(session: Session) {
 pub(crate) fn png(session: Session, ratio: f64) {
     let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
-    match picture(&scene, ratio) {
+    let (title, facts) = stage_heading(session);
+    match picture(&scene.under_heading(&title, &facts), ratio) {
         Some(url) => browser::download_url(&file_name(session, ending), &url),
         None => session.messages().show_error("This browser made no picture of the figure."),
     }
 }
 
-/// A figure of the recording as an SVG file.
-pub(crate) fn figure_svg(session: Session, scene: &Scene, name: &str, words: &str) {
+/// The title and the facts of a figure of the shown run.
+fn heading(session: Session, name: &str, part: ShownPart) -> (String, Vec<String>) {
+    let run = session.run.get_untracked();
     let title = format!("{}: {name}", untrack(|| session.navigation().heading()));
-    let text = scene.to_svg(Theme::Light, &title, words);
+    (title, figure_facts(&run.series, &run.recording, part))
+}
+
+fn stage_heading(session: Session) -> (String, Vec<String>) {
+    let steps = session.player.with_untracked(|player| player.steps);
+    heading(session, "memory of the device", ShownPart::Moment(steps))
+}
+
+/// As [`heading`], of a figure of the steps that the figures over time show.
+fn heading_over_time(session: Session, name: &str) -> (String, Vec<String>) {
+    let view = untrack(|| session.figures().timeline_view_or_fit());
+    heading(session, name, ShownPart::of_view(&view))
+}
+
+/// A figure over time as an SVG file.
+pub(crate) fn figure_svg(session: Session, scene: &Scene, name: &str, words: &str) {
+    let (title, facts) = heading_over_time(session, name);
+    let words = format!("{words} {}.", facts.join(", "));
+    let text = scene.under_heading(&title, &facts).to_svg(Theme::Light, &title, &words);
     let ending = format!("-{}.svg", name.replace(' ', "-"));
     browser::download(&file_name(session, &ending), &text, "image/svg+xml");
 }
 
-/// A figure of the recording as a PNG file, in the page's colors.
+/// A figure over time as a PNG file, in the page's colors.
 pub(crate) fn figure_png(session: Session, scene: &Scene, name: &str) {
     let ending = format!("-{}.png", name.replace(' ', "-"));
-    match picture(scene, 2.0) {
+    let (title, facts) = heading_over_time(session, name);
+    match picture(&scene.under_heading(&title, &facts), 2.0) {
         Some(url) => browser::download_url(&file_name(session, &ending), &url),
         None => session.messages().show_error("This browser made no picture of the figure."),
     }

@@ -99,7 +99,7 @@ impl Painter {
 
     /// Shows a part. `view` has the first and last step, the lowest and highest byte, the width and height in device pixels, and 1 if
     /// all but the chosen rectangles are pale. The `ranges` of the rectangles are drawn in their order.
-    pub(crate) fn show(&self, view: [f64; 7], ranges: [Range<usize>; 3]) {
+    pub(crate) fn show(&self, view: [f64; 8], ranges: [Range<usize>; 3]) {
         let ends = ranges.into_iter().flat_map(|range| [range.start, range.end].map(frames::count));
         let numbers: Vec<f64> = view.into_iter().chain(ends).collect();
         self.send(&[("view", Float64Array::from(numbers.as_slice()).into())]);

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text, typeface};
+use blockyard_figure::{
+    Series, ShownPart, Theme, TimelineView, figure_facts, timeline, timeline_text, typeface,
+};
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
@@ -177,7 +179,9 @@ fn svg(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> an
     let series = Series::new(&recording);
     let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), None, FIGURE);
     let text = timeline_text(&series, &recording);
-    Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text))
+    let title = format!("{name}: memory over time");
+    let facts = figure_facts(&series, &recording, ShownPart::Steps(0, recording.step_count()));
+    Ok(scene.under_heading(&title, &facts).to_svg(Theme::Light, &title, &format!("{text} {}", facts.join(", "))))
 }
 
 /// The figure as pixels, two for each pixel of the figure in both directions, as today's screens show them.

@@ -2,6 +2,9 @@
 
 use crate::role::{BreakdownClass, Role};
 
+/// What a process may not reserve: a grey with thin lines, on which a text can be read.
+pub(crate) const BEYOND_LIMIT: Fill = Fill { role: Role::Free, pattern: Pattern::Barred };
+
 /// How an inside is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fill {
@@ -53,6 +56,8 @@ pub enum Pattern {
     Cross,
     /// Thin level lines on a tint.
     Lines,
+    /// Thin lines that rise to the right, far apart, on a light tint.
+    Barred,
 }
 
 /// What a pattern repeats, in pixels of a square tile.
@@ -70,9 +75,22 @@ pub struct Tile {
     pub dots: &'static [[f32; 3]],
 }
 
+impl Tile {
+    /// How much of a pixel its dots cover, from 0 to 1: the pixel is `pixel_px` wide, its middle is at this place.
+    #[must_use]
+    pub fn dots_cover(&self, x_px: f32, y_px: f32, pixel_px: f32) -> f32 {
+        let within = |at: f32| at - (at / self.size_px).floor() * self.size_px;
+        let (x, y) = (within(x_px), within(y_px));
+        let cover = |[dot_x, dot_y, radius]: &[f32; 3]| {
+            ((radius - (x - dot_x).hypot(y - dot_y)) / pixel_px.max(f32::MIN_POSITIVE) + 0.5).clamp(0.0, 1.0)
+        };
+        self.dots.iter().map(cover).fold(0.0, f32::max)
+    }
+}
+
 impl Pattern {
     /// Every pattern.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Solid,
         Self::Faint,
         Self::Tint,
@@ -82,6 +100,7 @@ impl Pattern {
         Self::Dots,
         Self::Cross,
         Self::Lines,
+        Self::Barred,
     ];
 
     /// The name, for identifiers of renderers.
@@ -97,6 +116,7 @@ impl Pattern {
             Self::Dots => "dots",
             Self::Cross => "cross",
             Self::Lines => "lines",
+            Self::Barred => "barred",
         }
     }
 
@@ -136,6 +156,12 @@ impl Pattern {
             Self::Lines => {
                 Tile { size_px: 4.0, tint: 0.3, lines: &[[0.0, 2.0, 4.0, 2.0]], line_px: 1.0, ..plain }
             }
+            Self::Barred => Tile {
+                tint: 0.14,
+                lines: &[[0.0, 8.0, 8.0, 0.0], [-2.0, 2.0, 2.0, -2.0], [6.0, 10.0, 10.0, 6.0]],
+                line_px: 0.7,
+                ..plain
+            },
         }
     }
 }

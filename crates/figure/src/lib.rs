@@ -62,6 +62,7 @@ mod fill;
 mod geometry;
 mod grid;
 mod groups;
+mod heading;
 mod holders;
 mod labels;
 mod map;
@@ -97,6 +98,7 @@ pub use grid::{
     RESERVED_PERCENT, blended, grid_cursor, grid_plot, grid_scene,
 };
 pub use groups::{ColorBy, Groups, LegendEntry};
+pub use heading::{ShownPart, figure_facts};
 pub use holders::{
     AllocationFilter, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Search, StackCategory, bytes_of,
     flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
@@ -118,7 +120,7 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Clock, Series, TimelineView, timeline, timeline_cursor, timeline_line, timeline_mini_map,
+    Clock, Series, TimelineView, plot_sides, timeline, timeline_cursor, timeline_line, timeline_mini_map,
     timeline_mini_map_window, timeline_plot, timeline_small, timeline_so_far, timeline_step_at,
     timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };

@@ -6,8 +6,8 @@ mod ruler;
 mod segments;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryAtFailure, MemoryState, OomRequest, PoolId,
-    PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
+    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryAtFailure, MemoryState, OomLimit, OomRequest,
+    PoolId, PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
 use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
 
@@ -35,7 +35,8 @@ pub struct Stage {
     context: Option<Bytes>,
     /// The parts of that, with their names.
     outside: Vec<(String, Bytes)>,
-    limit: Option<Bytes>,
+    /// The most that the process may reserve.
+    limit: Option<OomLimit>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
     failed: Option<FailedRequest>,
@@ -126,6 +127,9 @@ pub enum StageForm {
     Small,
 }
 
+/// A limit of more than so many times the bytes that are ever reserved would leave the blocks little room on the ruler.
+const FARTHEST_LIMIT: f64 = 2.5;
+
 /// A stage narrower than this has small letters and few words.
 const NARROW_PX: f32 = 560.0;
 
@@ -159,13 +163,13 @@ impl Stage {
             numbers,
             context: None,
             outside: Vec::new(),
-            limit: state.limit(),
+            limit: state.limit().map(|limit| OomLimit::known(limit, Bytes::ZERO)),
             segments: Vec::new(),
             blocks: Vec::new(),
             failed: step.and_then(|step| failed_request(state, recording, step)),
             has_failures: has_failures(recording),
         };
-        made.shown = shown_bytes(made.capacity, highest.max(made.refused_end()));
+        made.shown = shown_bytes(made.capacity, made.end_of_ruler(highest));
         made.take_segments(state, recording, changes, pool_name);
         made
     }
@@ -175,6 +179,24 @@ impl Stage {
     fn refused_end(&self) -> Bytes {
         let refused = self.failed.filter(|failed| failed.device_free >= failed.segment_size);
         refused.map_or(Bytes::ZERO, |failed| self.numbers.reserved.saturating_add(failed.segment_size))
+    }
+
+    /// How far a ruler goes for a run that reserves at most `highest`: to the end of a request that failed, and to the limit of the process where it
+    /// is not far beyond.
+    fn end_of_ruler(&self, highest: Bytes) -> Bytes {
+        let is_near = |limit: &Bytes| bytes_f64(*limit) <= bytes_f64(highest) * FARTHEST_LIMIT;
+        let limit = self.limit.map(|limit| limit.highest).filter(is_near);
+        highest.max(self.refused_end()).max(limit.unwrap_or_default())
+    }
+
+    /// The same moment of a process that may reserve at most this much, where its memory fraction is not known: see
+    /// [`Series::process_limit`](crate::Series::process_limit).
+    #[must_use]
+    pub fn with_limit(self, limit: Option<OomLimit>) -> Self {
+        let mut made = Self { limit: self.limit.or(limit), ..self };
+        let highest = made.numbers.max_reserved.max(made.numbers.reserved);
+        made.shown = made.shown.max(shown_bytes(made.capacity, made.end_of_ruler(highest)));
+        made
     }
 
     /// The same moment for paper, where no other follows: no room is kept for a request that fails later.
@@ -188,7 +210,7 @@ impl Stage {
     /// the device: so the blocks have room, and the scale stays while the run plays.
     #[must_use]
     pub fn up_to_peak(self, peak: Bytes) -> Self {
-        let highest = peak.max(self.numbers.max_reserved).max(self.refused_end());
+        let highest = self.end_of_ruler(peak.max(self.numbers.max_reserved));
         let shown = round_part(self.capacity, highest, 2);
         Self { shown, ..self }
     }

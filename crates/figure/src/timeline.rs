@@ -29,4 +29,4 @@ pub use strip::{
     timeline_strip_step_at, timeline_strip_window,
 };
 pub(crate) use view::XScale;
-pub use view::{TimelineView, timeline_plot, timeline_step_at};
+pub use view::{TimelineView, plot_sides, timeline_plot, timeline_step_at};

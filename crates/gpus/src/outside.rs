@@ -182,9 +182,33 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     ]
 }
 
+/// Whether these bytes hold for a GPU, by record.
+#[must_use]
+pub fn has_outside_recorded(gpu: &GpuProfile) -> bool {
+    ["h100", "h200"].contains(&gpu.id)
+}
+
+/// On which GPU [`outside_of_training`] was measured, beside its bytes; where `gpu`, a name, is another one, that this one was not measured.
+#[must_use]
+pub fn outside_measured_words(gpu: &str) -> String {
+    let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && has_outside_recorded(known));
+    if is_measured || gpu.is_empty() {
+        return format!("measured on an {OUTSIDE_RECORDED_ON}");
+    }
+    let article = if gpu.starts_with("NVIDIA") { "an" } else { "a" };
+    format!("measured on an {OUTSIDE_RECORDED_ON}; {article} {gpu} was not measured")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_of_another_gpu_are_said_to_be_measured_there() {
+        let words = outside_measured_words("Tesla T4");
+        assert_eq!(words, format!("measured on an {OUTSIDE_RECORDED_ON}; a Tesla T4 was not measured"));
+        assert_eq!(outside_measured_words(OUTSIDE_RECORDED_ON), format!("measured on an {OUTSIDE_RECORDED_ON}"));
+    }
 
     #[test]
     fn names_are_found_again() {

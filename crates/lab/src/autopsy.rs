@@ -125,11 +125,8 @@ pub fn autopsy(
             met.highest
         ));
     }
-    let mut sentence = cause::sentence(cause, &examined);
-    if !others.is_empty() {
-        let others: Vec<&str> = others.iter().map(|cause| cause.name()).collect();
-        sentence = format!("{sentence}; depending on the limit it may also be {}", others.join(" or "));
-    }
+    let sentence = cause::sentence(cause, &examined);
+    notes.extend(others.iter().map(cause::CauseAtLimits::sentence));
     Ok(Some(Autopsy {
         request: failure.request.clone(),
         conditions: conditions.clone(),

@@ -6,6 +6,7 @@ use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_record::{Bytes, StackId, Stacks, TraceAction, TraceEntry};
 use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
+use blockyard_trace::FAILED_SIZE_NOTE;
 use blockyard_workload::Request;
 
 use crate::source::Simulation;
@@ -123,6 +124,8 @@ fn from_device(
     run.add_notes(&file.notes);
     if let Some(simulation) = simulation {
         run.device_words = Some(simulation.device_words());
+        // No trace was read: the program itself asked.
+        run.drop_notes(FAILED_SIZE_NOTE);
         run.add_notes(&simulation.caveats);
     }
     Ok(run)

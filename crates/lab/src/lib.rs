@@ -93,6 +93,8 @@ pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 
+pub use blockyard_gpus::{outside_measured_words, outside_of_training};
+
 /// The number of a request for people, who count from 1.
 fn request_number(index: usize) -> u64 {
     (index as u64).saturating_add(1)

@@ -226,6 +226,11 @@ impl Run {
         self.notes.push(note);
     }
 
+    /// Drops the notes that end with these words.
+    pub(crate) fn drop_notes(&mut self, end: &str) {
+        self.notes.retain(|note| !note.ends_with(end));
+    }
+
     pub(crate) fn add_notes(&mut self, notes: &[String]) {
         self.notes.extend_from_slice(notes);
     }

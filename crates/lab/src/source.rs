@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use blockyard_gpus::OUTSIDE_RECORDED_ON;
+use blockyard_gpus::outside_measured_words;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
 use blockyard_record::Bytes;
@@ -76,10 +76,10 @@ impl Simulation {
         if outside == Bytes::ZERO {
             return format!("the device is {} of {total}", with_article(gpu));
         }
+        let measured = outside_measured_words(gpu);
         let gpu = with_article(gpu);
         format!(
-            "the device is {gpu} of {total}, of which the CUDA context and libraries take {outside}, as recorded on an \
-             {OUTSIDE_RECORDED_ON}: PyTorch has {capacity}"
+            "the device is {gpu} of {total}, of which {outside} are set aside for the CUDA context and libraries ({measured}): PyTorch has {capacity}"
         )
     }
 }

@@ -95,6 +95,8 @@ pub enum About {
     Sure,
     /// What lets the run pass, or spares memory.
     Passes,
+    /// What was replayed and helps at one end of the limit's bounds alone.
+    Depends,
     /// What was replayed and does not help.
     Fails,
     /// How much less live memory, or how much more of it in all, would do.
@@ -107,11 +109,12 @@ pub enum About {
 
 impl About {
     /// All of them, in their order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Happened,
         Self::Grows,
         Self::Sure,
         Self::Passes,
+        Self::Depends,
         Self::Fails,
         Self::Less,
         Self::Gpus,
@@ -126,7 +129,8 @@ impl About {
             Self::Grows => "What grows",
             Self::Sure => "How sure that is",
             Self::Passes => "What helps",
-            Self::Fails => "What does not",
+            Self::Depends => "What helps at one end of the limit",
+            Self::Fails => "What does not help",
             Self::Less => "What would be enough",
             Self::Gpus => "Which GPUs hold it",
             Self::Releases => "What another PyTorch changes",

@@ -6,7 +6,8 @@ use blockyard_figure::{RECT_UNIT, RECT_WORDS};
 
 use crate::RenderError;
 
-/// How many colors a palette has: 32, and the same ones pale. Place 30 is reserved memory, place 31 the ground of the figure.
+/// How many colors a palette has: 32, and the same ones pale. Place 30 is reserved memory, with the color of
+/// its dots in the place of the pale one; place 31 is the ground of the figure.
 pub const PALETTE_SIZE: usize = 64;
 
 const UNIFORM_BYTES: u64 = 48;
@@ -31,6 +32,8 @@ pub struct RectView {
     pub height_px: u32,
     /// Whether all but chosen rectangles are pale.
     pub is_dimmed: bool,
+    /// How many pixels of the picture are as wide as one of the page, for the dots of cached memory; 0 leaves the dots out.
+    pub pixel_ratio: f64,
 }
 
 impl RectView {
@@ -52,7 +55,7 @@ impl RectView {
             size(self.width_px),
             size(self.height_px),
             u32::from(self.is_dimmed),
-            0,
+            float(self.pixel_ratio).to_bits(),
             0,
             0,
         ]

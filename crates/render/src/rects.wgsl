@@ -11,7 +11,8 @@ struct View {
     size: vec2<f32>,
     // Whether all but the chosen ones are pale.
     dims: u32,
-    end: u32,
+    // How many pixels of the picture are as wide as one of the page; 0 leaves the dots of cached memory out.
+    pixel_ratio: f32,
 }
 
 const OPEN_END: u32 = 0xffffffffu;
@@ -19,6 +20,10 @@ const PICKED: u32 = 256u;
 const PLACES: u32 = 32u;
 const RESERVED: u32 = 30u;
 const GROUND: u32 = 31u;
+// The dots of cached memory, as every figure has them: one in each corner of a tile, in pixels of the page.
+const TILE: f32 = 6.0;
+const DOTS: vec2<f32> = vec2<f32>(1.5, 4.5);
+const DOT_RADIUS: f32 = 0.9;
 // Rectangles of fewer pixels have no edge.
 const DIVIDED: f32 = 5.0;
 
@@ -75,6 +80,13 @@ fn paint(corner: Corner) -> @location(0) vec4<f32> {
     let place = corner.color % PLACES;
     let is_pale = view.dims == 1u && (corner.color & PICKED) == 0u && place != RESERVED;
     let color = palette[select(place, place + PLACES, is_pale)];
+    if place == RESERVED && view.pixel_ratio > 0.0 {
+        let at = corner.position.xy / view.pixel_ratio;
+        let tile = at - floor(at / TILE) * TILE;
+        let near = min(distance(tile, vec2<f32>(DOTS.x)), distance(tile, vec2<f32>(DOTS.y)));
+        let cover = clamp((DOT_RADIUS - near) * view.pixel_ratio + 0.5, 0.0, 1.0);
+        return mix(color, palette[RESERVED + PLACES], cover);
+    }
     let is_lowest = corner.place.y < 1.0 && corner.extent.y >= DIVIDED;
     let is_first = corner.place.x < 1.0 && corner.extent.x >= DIVIDED;
     if place != RESERVED && (is_lowest || is_first) {

@@ -6,7 +6,7 @@
 #[path = "../examples/frames/offscreen.rs"]
 mod offscreen;
 
-use blockyard_figure::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RESERVED_COLOR};
+use blockyard_figure::{PICKED_BIT, Pattern, RECT_OPEN_END, RECT_UNIT, RESERVED_COLOR};
 use blockyard_render::RectView;
 
 use offscreen::OffscreenPicture;
@@ -15,6 +15,7 @@ const SIDE: u32 = 32;
 
 const NOTHING: [u8; 4] = [0; 4];
 const RESERVED: [u8; 4] = [200, 200, 200, 255];
+const CACHED: [u8; 4] = [0, 140, 100, 255];
 const GROUND: [u8; 4] = [255; 4];
 const FIRST: [u8; 4] = [255, 0, 0, 255];
 const SECOND: [u8; 4] = [0, 0, 255, 255];
@@ -26,6 +27,7 @@ fn opened() -> Option<OffscreenPicture> {
     colors[1] = SECOND;
     colors[32] = PALE;
     colors[RESERVED_COLOR as usize] = RESERVED;
+    colors[RESERVED_COLOR as usize + 32] = CACHED;
     colors[31] = GROUND;
     let Some(offscreen) = OffscreenPicture::open(SIDE, SIDE, &colors) else {
         assert!(std::env::var_os("REQUIRE_VULKAN_GPU").is_none(), "there is no adapter");
@@ -46,6 +48,7 @@ fn view(step: f64, unit: f64, span: f64) -> RectView {
         width_px: SIDE,
         height_px: SIDE,
         is_dimmed: false,
+        pixel_ratio: 0.0,
     }
 }
 
@@ -69,6 +72,24 @@ fn each_pixel_has_the_color_of_its_rectangle() {
     // Two pixels high: only the beginning has one.
     assert_eq!(at(14, 2), [102, 102, 255, 255]);
     assert_eq!(at(15, 2), SECOND);
+}
+
+#[test]
+fn cached_memory_has_the_dots_that_it_has_in_every_figure() {
+    let Some(mut offscreen) = opened() else { return };
+    offscreen.set_rects(&[0, RECT_OPEN_END, 0, 32], &[RESERVED_COLOR]);
+    let picture = offscreen.draw(&RectView { pixel_ratio: 1.0, ..view(0.0, 0.0, 32.0) }, 1);
+    let tile = Pattern::Dots.tile();
+    let at = |x: f32, y: f32| picture[(y as u32 * SIDE + x as u32) as usize];
+    for row in 0_u8..5 {
+        for column in 0_u8..5 {
+            let (left, top) = (f32::from(column) * tile.size_px, f32::from(row) * tile.size_px);
+            for [x, y, _] in tile.dots {
+                assert_eq!(at(left + x, top + y), CACHED, "{column} {row}");
+            }
+            assert_eq!(at(left + 4.5, top + 1.5), RESERVED, "between the dots");
+        }
+    }
 }
 
 #[test]

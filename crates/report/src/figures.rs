@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_figure::{
     BreakdownClass, Changes, Role, Scene, Series, Size, Stage, StageView, Theme, TimelineView,
-    breakdown_text, timeline, timeline_cursor, timeline_line, timeline_text,
+    breakdown_text, timeline, timeline_cursor, timeline_line, timeline_plot, timeline_text,
 };
 use blockyard_record::{Bytes, PoolId, Recording, grouped};
 
@@ -45,7 +45,8 @@ pub(crate) fn write(
     let last = moment.steps.checked_sub(1);
     let bounds = last.and_then(|step| recording.step(step));
     let changes = bounds.map_or_else(Changes::default, |step| Changes::of(recording, step.start, step.end));
-    let stage = Stage::new(&moment.state, recording, &changes, last, pool_name);
+    let stage = Stage::new(&moment.state, recording, &changes, last, pool_name)
+        .with_limit(series.process_limit(moment.steps));
     let words = breakdown_text(&moment.state, recording);
     figure(out, "Segments", &words, SEGMENTS, &SIZES, &|size| {
         let view = StageView::default();
@@ -61,10 +62,11 @@ fn over_time(shown: &DeviceFigures<'_>, size: Size) -> Scene {
     let DeviceFigures { recording, series, moment, .. } = *shown;
     let view = TimelineView::fit(recording.step_count());
     let mut scene = timeline(series, recording, &view, None, size);
-    let cursor = timeline_cursor(Some(recording), &scene, &view, None, moment.steps);
+    let plot = timeline_plot(series, size);
+    let cursor = timeline_cursor(Some(recording), &scene, &plot, &view, None, moment.steps);
     scene.marks.extend(cursor.marks);
     for step in shown.grows.iter().flat_map(|(first, last)| [*first, *last]) {
-        timeline_line(&mut scene, &view, None, step, Role::Selection, size);
+        timeline_line(&mut scene, &view, None, step, Role::Selection, &plot);
     }
     scene
 }

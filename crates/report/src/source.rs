@@ -188,8 +188,9 @@ fn of_simulation(
 ) -> Result<OpenedFile, ReportError> {
     let file = if options.redact { redact::snapshot(file.clone()) } else { file.clone() };
     if options.redact {
-        // Remarks name lines and operators of the program.
+        // Remarks name lines and operators of the program, and a line without the name of its file says nothing.
         simulation.caveats.clear();
+        simulation.failed_lines.clear();
     }
     let mut facts = vec![
         fact("Kind of run", "simulated: the program ran in Blockyard's own PyTorch, without a GPU"),
@@ -206,7 +207,9 @@ fn of_simulation(
     for place in 0..file.devices.len() {
         let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
         let found = blockyard_trace::record(&file, place, "", &mut tell).map_err(LabError::from)?;
-        let run = match Run::from_simulation("", &file, &simulation, on_progress) {
+        // The name stands before the lines of requests that failed.
+        let program = if options.redact { "" } else { name };
+        let run = match Run::from_simulation(program, &file, &simulation, on_progress) {
             Ok(runs) => runs.into_iter().nth(place).ok_or_else(|| LabError::NoTrace.to_string()),
             Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
             Err(error) => Err(error.to_string()),

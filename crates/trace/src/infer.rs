@@ -18,7 +18,7 @@ use driver::{failures, ranges};
 use from_trace::FromTrace;
 use reclaims::find_reclaims;
 
-pub use reclaims::DeviceFailure;
+pub use reclaims::{DeviceFailure, FAILED_SIZE_NOTE};
 
 /// A recorded run as requests, and the calls of the device.
 #[derive(Clone, Debug, Default, PartialEq)]

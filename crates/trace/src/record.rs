@@ -392,7 +392,8 @@ fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
     let Some(next) = next else { return entry.action != OutOfMemory };
     match entry.action {
         SegmentAlloc | SegmentMap => !matches!(next.action, SegmentAlloc | SegmentMap | Alloc),
-        SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap),
+        // What is released right before a request fails is what the request itself released in vain.
+        SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap | OutOfMemory),
         FreeRequested => next.action != FreeCompleted || next.addr != entry.addr,
         // Its step has ended, with its own outcome.
         OutOfMemory => false,
@@ -476,4 +477,28 @@ fn host_failure(size: Bytes, memory: Breakdown) -> String {
         memory.reserved(),
         memory.active()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(action: TraceAction) -> TraceEntry {
+        TraceEntry { action, addr: 1 << 30, size: Bytes::mib(20), stream: StreamId::DEFAULT }
+    }
+
+    /// A program's own recording has one step for a request that fails, with what the request released before. So has the recording of its
+    /// trace.
+    #[test]
+    fn what_a_failing_request_releases_belongs_to_its_step() {
+        let release = entry(TraceAction::SegmentFree);
+        for (next, ends) in [
+            (TraceAction::SegmentFree, false),
+            (TraceAction::OutOfMemory, false),
+            (TraceAction::SegmentAlloc, true),
+            (TraceAction::Alloc, true),
+        ] {
+            assert_eq!(ends_step(&release, Some(&entry(next))), ends, "{next:?}");
+        }
+    }
 }

@@ -121,7 +121,7 @@ fn palette_of(parts: &[f32]) -> [[f32; 4]; PALETTE_SIZE] {
 )]
 fn view_of(numbers: &[f64]) -> Option<(RectView, [Range<u32>; 3])> {
     let (view, ranges) = numbers.split_first_chunk()?;
-    let [first_step, last_step, low, high, width, height, dims] = *view;
+    let [first_step, last_step, low, high, width, height, dims, pixel_ratio] = *view;
     let [reserved, thin, visible] = ranges.as_chunks::<2>().0 else { return None };
     let view = RectView {
         first_step,
@@ -131,6 +131,7 @@ fn view_of(numbers: &[f64]) -> Option<(RectView, [Range<u32>; 3])> {
         width_px: width as u32,
         height_px: height as u32,
         is_dimmed: dims > 0.0,
+        pixel_ratio,
     };
     let range = |[start, end]: &[f64; 2]| *start as u32..*end as u32;
     Some((view, [range(reserved), range(thin), range(visible)]))

@@ -8,7 +8,7 @@ mod save;
 mod words;
 
 use blockyard_figure::{
-    Allocations, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups, LegendEntry, Point,
+    Allocations, BreakdownClass, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups, LegendEntry, Point,
     RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_cursor, grid_plot, grid_scene,
 };
 use blockyard_record::Recording;
@@ -182,8 +182,10 @@ fn head(it: AllocationsFigure) -> AnyView {
             <span hidden=is_fit>
                 {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || it.fit()))}
             </span>
-            {button("plain", "lifetimes-svg", "SVG", "Save the figure as SVG", click(move || it.save(true)))}
-            {button("plain", "lifetimes-png", "PNG", "Save the figure as PNG", click(move || it.save(false)))}
+            <span class="saves">
+                {button("plain", "lifetimes-svg", "SVG", "Save the figure as SVG", click(move || it.save(true)))}
+                {button("plain", "lifetimes-png", "PNG", "Save the figure as PNG", click(move || it.save(false)))}
+            </span>
         </div>
     }
     .into_any()
@@ -214,7 +216,34 @@ fn legend(it: AllocationsFigure) -> AnyView {
         });
         entries.collect::<Vec<_>>()
     };
-    view! { <div class="legend" role="group" aria-label="Colors" data-testid="legend">{entries}</div> }
+    view! {
+        <div class="legend" role="group" aria-label="Colors" data-testid="legend">
+            {entries}
+            {move || other_areas(it).into_iter().map(fixed_entry).collect::<Vec<_>>()}
+        </div>
+    }
+    .into_any()
+}
+
+/// What the figure shows beside the groups: the class of its style, its name and what it means. Reads signals.
+fn other_areas(it: AllocationsFigure) -> Vec<(&'static str, &'static str, &'static str)> {
+    it.drawn.track();
+    let mut areas = Vec::new();
+    if it.session.figures().kind.get() == GridKind::Address {
+        areas.push(("swatch is-cached", BreakdownClass::Cached.name(), BreakdownClass::Cached.meaning()));
+    }
+    if it.picture.with_value(|picture| picture.grid().is_some_and(|grid| grid.most_hidden().count > 0)) {
+        areas.push(("swatch is-small", TOO_SMALL, "Allocations that are lower than a pixel, together."));
+    }
+    areas
+}
+
+/// What allocations that are lower than a pixel are called.
+const TOO_SMALL: &str = "too small to draw one by one";
+
+/// An entry of the legend that hides nothing.
+fn fixed_entry((class, name, title): (&'static str, &'static str, &'static str)) -> AnyView {
+    view! { <span class="entry" title=title><span class=class aria-hidden="true"></span><span>{name}</span></span> }
         .into_any()
 }
 
@@ -386,6 +415,7 @@ impl AllocationsFigure {
             groups,
             marked,
             reserved,
+            dots: opaque(color(1)),
             small: opaque(blended(color(2), ground, 55)),
             ground: opaque(ground),
         }));

@@ -49,6 +49,23 @@ pub(crate) fn lesson(session: Session) -> AnyView {
     .into_any()
 }
 
+/// What the strip shows, with its colors. The strip is too low for names in its areas.
+fn strip_title(session: Session) -> AnyView {
+    let without_failure = flag(move || !session.run.with(|run| run.has_failed()));
+    let key = |class: &'static str, name: &'static str| {
+        view! { <span><span class=class aria-hidden="true"></span>{name}</span> }
+    };
+    view! {
+        <p class="strip-title quiet">
+            <span>"Memory over the steps:"</span>
+            {key("swatch is-requested", "allocated")}
+            {key("swatch is-cached", "cached")}
+            <span hidden=without_failure>{key("swatch is-failure", "request that failed")}</span>
+        </p>
+    }
+    .into_any()
+}
+
 /// A finger that moves sideways shows the next or the previous card.
 #[derive(Clone, Copy)]
 struct Swipe {
@@ -126,7 +143,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
                     <h1>{title}</h1>
                     {present_button(session)}
                 </div>
-                <p class="strip-title quiet">"Memory over the steps: allocated and cached"</p>
+                {strip_title(session)}
                 {scrubber(session)}
                 {stage(session, false)}
                 {categories(session)}

@@ -3,7 +3,7 @@
 //!
 //! Only for pointers. The keys that zoom and move the shown part do the same.
 
-use blockyard_figure::{PlayerAction, TimelineView, timeline_mini_map, timeline_mini_map_window};
+use blockyard_figure::{PlayerAction, TimelineView, plot_sides, timeline_mini_map, timeline_mini_map_window};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -13,7 +13,7 @@ use web_sys::Element;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{click, effect, flag, on};
+use crate::view::kit::{click, effect, flag, on, text};
 
 /// A shorter run is seen whole.
 const LEAST_STEPS: usize = 200;
@@ -25,6 +25,14 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
+    let around = NodeRef::<html::Div>::new();
+    let whole = surface::size_of(around);
+    // As wide as the plot above, from a phone to a large screen.
+    let place = text(move || {
+        let (left, width) = plot_sides(whole.get());
+        let (left, width) = (surface::on_page(left), surface::on_page(width));
+        format!("margin-left:{left}px;width:{width}px")
+    });
     effect(move || {
         let (Some(canvas), size) = (base.get(), size.get()) else { return };
         let run = session.run.get();
@@ -46,22 +54,24 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
         }
     });
     let drag = Drag { session, from_px: StoredValue::new(None) };
-    let place = move |event: &ev::PointerEvent| {
+    let x_of = move |event: &ev::PointerEvent| {
         let width = size.with_untracked(|size| size.width_px).max(1.0);
         (surface::offset_px(event).0, width)
     };
     let is_short = flag(move || session.run.with(|run| run.recording.step_count() < LEAST_STEPS));
     view! {
-        <div class="mini-map" node_ref=area data-testid="mini-map" hidden=is_short aria-hidden="true"
+        <div node_ref=around hidden=is_short>
+        <div class="mini-map" node_ref=area data-testid="mini-map" aria-hidden="true" style=place
             title="The whole run: drag to show a part, click to move the shown part, double click to show all"
-            on:pointerdown=on(move |event: ev::PointerEvent| drag.down(&event, place(&event).0))
-            on:pointermove=on(move |event: ev::PointerEvent| drag.moved(&event, place(&event)))
-            on:pointerup=on(move |event: ev::PointerEvent| drag.up(place(&event)))
+            on:pointerdown=on(move |event: ev::PointerEvent| drag.down(&event, x_of(&event).0))
+            on:pointermove=on(move |event: ev::PointerEvent| drag.moved(&event, x_of(&event)))
+            on:pointerup=on(move |event: ev::PointerEvent| drag.up(x_of(&event)))
             on:pointercancel=on(move |_: ev::PointerEvent| drag.from_px.set_value(None))
             on:dblclick=click(move || session.figures().fit_timeline())
         >
             <canvas node_ref=base></canvas>
             <canvas node_ref=overlay></canvas>
+        </div>
         </div>
     }
     .into_any()

@@ -5,9 +5,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{
-    Mark, Size, Theme, breakdown_text, escaped, timeline, timeline_cursor, timeline_text,
-};
+use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_plot, timeline_text};
 use leptos::prelude::*;
 
 use crate::browser;
@@ -69,7 +67,8 @@ fn content(session: Session) -> Option<String> {
     let view = session.figures().timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
     // The line alone: the caption names its step, whose label would lie over that of the axis.
-    let cursor = timeline_cursor(Some(recording), &scene, &view, None, steps).marks;
+    let plot = timeline_plot(&run.series, size);
+    let cursor = timeline_cursor(Some(recording), &scene, &plot, &view, None, steps).marks;
     scene.marks.extend(cursor.into_iter().filter(|mark| matches!(mark, Mark::Line { .. })));
     let words = timeline_text(&run.series, recording);
     let of_all = format!("step {} of {}", grouped_count(steps), grouped_count(recording.step_count()));

@@ -226,16 +226,16 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
 /// Why `nvidia-smi` shows more from the start than in the lesson.
 fn set_aside(session: Session) -> AnyView {
     let content = move || {
-        let outside = stage::outside_of_program(session)?.details.outside;
-        let go = click(move || {
-            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST })
-        });
+        let program = stage::outside_of_program(session)?;
+        let outside = program.details.outside;
+        let measured = blockyard_lab::outside_measured_words(&program.simulation().gpu);
+        let go =
+            click(move || session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: 0 }));
         let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
         Some(view! {
             <p class="quiet" data-testid="set-aside">
                 {format!(
-                    "{outside} are set aside from the start, so that what fits here fits on the GPU: what a training has taken beside PyTorch's \
-                     memory after its first step, recorded on an H100. With a tensor and no kernel, nvidia-smi shows {CONTEXT} beside the segments of an H200: "
+                    "{outside} are set aside from the start for what a training has taken beside PyTorch's memory after its first step ({measured}). With a tensor and no kernel, nvidia-smi shows {CONTEXT} beside the segments of an H200: "
                 )}
                 {lesson}
             </p>

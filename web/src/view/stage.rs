@@ -44,7 +44,8 @@ fn stage_of(session: Session) -> Option<Stage> {
     let stage = session.with_state(|run, state| {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
         let stage = Stage::new(state, &run.recording, &changes, step, &pool_name);
-        stage.up_to_peak(run.series.peaks().1)
+        let limit = session.player.with(|player| run.series.process_limit(player.steps));
+        stage.with_limit(limit).up_to_peak(run.series.peaks().1)
     })?;
     if let Some(outside) = session.lessons().outside() {
         return Some(stage.of_whole_device(&outside.parts, LEAST_SHOWN));

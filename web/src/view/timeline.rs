@@ -113,7 +113,7 @@ impl Timeline {
 
     /// A place in the width of the plot, from 0 (left) to 1.
     fn fraction(self, x_px: f32) -> f64 {
-        let plot = timeline_plot(self.size.get_untracked());
+        let plot = self.session.run.with_untracked(|run| timeline_plot(&run.series, self.size.get_untracked()));
         f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
     }
 
@@ -199,13 +199,14 @@ fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) 
     let view = session.figures().timeline_view_or_fit();
     let clock = session.figures().clock.get();
     let clock = clock.as_deref();
-    let recording = session.run.with(|run| run.recording.clone());
-    let mut scene = timeline_cursor(Some(&recording), base, &view, clock, step);
+    let (recording, plot) =
+        session.run.with(|run| (run.recording.clone(), timeline_plot(&run.series, size)));
+    let mut scene = timeline_cursor(Some(&recording), base, &plot, &view, clock, step);
     if let Some(mark) = session.figures().mark.get() {
-        timeline_line(&mut scene, &view, clock, mark, Role::Changed, size);
+        timeline_line(&mut scene, &view, clock, mark, Role::Changed, &plot);
     }
     if let Some(step) = pointer {
-        timeline_line(&mut scene, &view, clock, step, Role::Hover, size);
+        timeline_line(&mut scene, &view, clock, step, Role::Hover, &plot);
     }
     scene
 }
@@ -222,8 +223,10 @@ fn head(session: Session) -> AnyView {
             <h2>"Memory over time"</h2>
             {choices("Horizontal axis", without_times, vec![axis(false, "by-steps", "By step"), axis(true, "by-clock", "By time")])}
             <span class="spacer"></span>
-            {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
-            {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
+            <span class="saves">
+                {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
+                {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
+            </span>
         </div>
     }
     .into_any()
@@ -231,7 +234,8 @@ fn head(session: Session) -> AnyView {
 
 /// The moment at a place of the figure; `None` outside of the plot.
 fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
-    let is_inside = timeline_plot(size).contains(at.0, at.1);
+    let plot = session.run.with_untracked(|run| timeline_plot(&run.series, size));
+    let is_inside = plot.contains(at.0, at.1);
     is_inside.then(|| {
         let (view, clock) =
             untrack(|| (session.figures().timeline_view_or_fit(), session.figures().clock.get()));

@@ -80,7 +80,8 @@ fn topic_json(about: About) -> Topic {
         About::Grows => Topic::Grows,
         About::Sure => Topic::Sure,
         About::Passes => Topic::Passes,
-        About::Fails => Topic::Fails,
+        // Its sentence says at which end of the limit the request fails.
+        About::Depends | About::Fails => Topic::Fails,
         About::Less => Topic::Less,
         About::Gpus => Topic::Gpus,
         About::Releases => Topic::Releases,

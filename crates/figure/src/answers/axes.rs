@@ -86,8 +86,10 @@ impl Axes {
         scene.line(from, to, role, dash, 1.0);
         let width = text_width_px(text, TEXT_PX, Weight::Normal);
         if width + 8.0 < self.plot.width_px {
+            // Above the line, where no curve goes; below only where the line is at the figure's upper edge.
+            let top = if y >= 16.0 { y - 15.0 } else { y + 2.0 };
             let plate =
-                Rect::new((self.plot.right_px() - width - 6.0).floor(), (y + 2.0).round(), width + 6.0, 14.0);
+                Rect::new((self.plot.right_px() - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
             scene.rect(plate, crate::fill::Fill::solid(Role::Background), None);
             let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
             scene.text(at, text, TextStyle::new(role, TEXT_PX));

@@ -9,18 +9,18 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::groups::{Groups, LegendEntry};
 use crate::numbers::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
-use crate::role::Role;
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
-use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step, timeline_plot};
+use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step};
 
 /// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both can be drawn below
 /// each other.
 #[must_use]
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
-    let plot = timeline_plot(size);
+    let (left, width_px) = plot_sides(size);
     // The unit of the axis is at its upper end.
-    Rect { y_px: 20.0, height_px: (size.height_px - 42.0).max(1.0), ..plot }
+    Rect::new(left, 20.0, width_px, (size.height_px - 42.0).max(1.0))
 }
 
 /// The axes of a figure of this size: what is drawn around its cells.
@@ -29,7 +29,7 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
-    draw_x_axis(&mut scene, &XScale::new(view.steps, plot), &view.steps, &plot, None);
+    draw_x_axis(&mut scene, &XScale::new(view.steps, plot), &view.steps, &plot);
     let (low, high) = (view.low, view.high);
     let y = |bytes: f64| plot.bottom_px() - px((bytes - low) / (high - low).max(1.0)) * plot.height_px;
     let most = (plot.height_px / 28.0).clamp(1.0, 12.0);
@@ -163,7 +163,7 @@ impl Grid {
                 place.map_or(Fill::solid(Role::Group(Role::GROUPS - 1)), LegendEntry::fill)
             }
             Cell::Small => Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint },
-            _ => Fill { role: Role::Cached, pattern: Pattern::Faint },
+            _ => Fill::of(BreakdownClass::Cached),
         }
     }
 

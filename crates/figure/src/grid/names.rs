@@ -11,10 +11,8 @@ use crate::text_width::text_width_px;
 const TEXT_PX: f32 = 11.0;
 /// The sizes in which a name is tried, the larger one first.
 const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
-/// A name may lie over this many cells of something else, one above the other.
-const BRIDGED: usize = 2;
-/// This many columns are looked at, which is as exact as a name needs.
-const MOST_COLUMNS: usize = 400;
+/// This many columns are looked at: each of them up to a large screen, so that no name lies over a part of another area.
+const MOST_COLUMNS: usize = 4000;
 
 /// The name of a group and shorter ones that say most of it, the longest first; none is cut off. For a site these are the line with the
 /// function that it reached, and either of them: `model.py:12 › linear`, `linear`, `model.py:12`.
@@ -106,8 +104,7 @@ impl Grid {
         scene
     }
 
-    /// The longest run of the cells with each number, over gaps of a few cells, in which small allocations are, of `count` numbers, in each of the columns that are looked at; `number_of` is that of
-    /// a row.
+    /// The longest run of the cells with each of `count` numbers, in each of the columns that are looked at; `number_of` is that of a row.
     fn strips(
         &self,
         count: usize,
@@ -120,7 +117,6 @@ impl Grid {
         let mut strips: Vec<Vec<Strip>> = vec![Vec::new(); count];
         for column in (0..width).step_by(step) {
             let mut longest = vec![(0, 0); strips.len()];
-            let mut open = longest.clone();
             let mut at = 0;
             while at < height {
                 let group = self.number(&number_of, column, at);
@@ -129,13 +125,10 @@ impl Grid {
                     at += 1;
                 }
                 let Some(group) = group else { continue };
-                let (Some(run), Some(kept)) = (open.get_mut(group), longest.get_mut(group)) else {
-                    continue;
-                };
-                let goes_on = run.1 > 0 && from - run.1 <= BRIDGED;
-                *run = (if goes_on { run.0 } else { from }, at);
-                if run.1 - run.0 > kept.1 - kept.0 {
-                    *kept = *run;
+                if let Some(kept) = longest.get_mut(group)
+                    && at - from > kept.1 - kept.0
+                {
+                    *kept = (from, at);
                 }
             }
             for (strips, (low, high)) in strips.iter_mut().zip(longest) {

@@ -3,11 +3,17 @@
 use std::ops::Range;
 
 use super::{Cell, Grid};
+use crate::fill::Pattern;
+use crate::numbers::count_px;
 
 /// The colors of a grid's cells, as red, green, blue and opacity.
 pub struct GridPaint<'a> {
-    /// Of reserved memory that nothing drawn holds.
+    /// Of reserved memory that nothing drawn holds, which is cached.
     pub reserved: [u8; 4],
+    /// Of the dots on that memory, as every figure has them.
+    pub dots: [u8; 4],
+    /// How many cells are as wide as a pixel of the page; 0 leaves the dots out.
+    pub cells_per_px: f32,
     /// Of allocations that are too small to be drawn one by one.
     pub small: [u8; 4],
     /// Of the figure's ground, which shows between neighbors.
@@ -60,12 +66,18 @@ impl Grid {
         let mut image = vec![0; width * height * 4];
         // Some columns at a time: whole columns of a wide image are far apart in memory.
         let mut colors: Vec<[u8; 4]> = Vec::with_capacity(BAND * height);
+        let dots = DottedColors {
+            ground: paint.reserved,
+            dot: paint.dots,
+            cells_per_px: paint.cells_per_px,
+            height,
+        };
         for from in (0..width).step_by(BAND) {
             let band = from..(from + BAND).min(width);
             let count = band.len();
             colors.clear();
             for column in band {
-                self.color_column(first + column, paint, &mut colors);
+                self.color_column(first + column, paint, &dots, &mut colors);
             }
             for (line, row) in image.chunks_exact_mut(width * 4).zip((0..height).rev()) {
                 let Some(line) = line.get_mut(from * 4..(from + count) * 4) else { continue };
@@ -80,7 +92,13 @@ impl Grid {
     }
 
     /// Adds the colors of a column's cells, from the bottom to the top.
-    fn color_column(&self, column: usize, paint: &GridPaint<'_>, colors: &mut Vec<[u8; 4]>) {
+    fn color_column(
+        &self,
+        column: usize,
+        paint: &GridPaint<'_>,
+        dots: &DottedColors,
+        colors: &mut Vec<[u8; 4]>,
+    ) {
         let cells = self.column(column);
         let before = column.checked_sub(1).map_or(cells, |before| self.column(before));
         // The last columns have no column after them.
@@ -96,7 +114,11 @@ impl Grid {
                 Cell::Small => paint.small,
                 Cell::Row(found) => (paint.of_row)(found),
             };
-            colors.resize(colors.len() + run.len(), color);
+            if cell == Cell::Reserved && dots.cells_per_px > 0.0 {
+                colors.extend((from..from + run.len()).map(|row| dots.color(column, row)));
+            } else {
+                colors.resize(colors.len() + run.len(), color);
+            }
             // A whole line between two colors, and a pale one between two allocations of one color.
             let is_border = below.replace(color).is_some_and(|below| below != color) && run.len() >= BORDERED;
             if !matches!(cell, Cell::Row(_)) {
@@ -125,6 +147,32 @@ impl Grid {
     }
 }
 
+/// The colors of cached memory with its dots, which stand where those of a picture of the same size that a GPU draws stand.
+struct DottedColors {
+    ground: [u8; 4],
+    dot: [u8; 4],
+    cells_per_px: f32,
+    /// How many cells a column has.
+    height: usize,
+}
+
+impl DottedColors {
+    fn color(&self, column: usize, row: usize) -> [u8; 4] {
+        let px = |cell: usize| (count_px(cell) + 0.5) / self.cells_per_px;
+        // Rows are counted from the bottom, and dots from the top.
+        let from_top = self.height.saturating_sub(row + 1);
+        let cover = Pattern::Dots.tile().dots_cover(px(column), px(from_top), 1.0 / self.cells_per_px);
+        let mut mixed = self.ground;
+        for (part, dot) in mixed.iter_mut().zip(self.dot) {
+            let value = f32::from(*part) + (f32::from(dot) - f32::from(*part)) * cover;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+            let value = value.round() as u8;
+            *part = value;
+        }
+        mixed
+    }
+}
+
 /// The color between two colors, nearer to the first.
 fn halfway(color: [u8; 4], other: [u8; 4]) -> [u8; 4] {
     let mut mixed = color;
@@ -143,6 +191,23 @@ mod tests {
     use crate::allocations::Allocations;
     use crate::timeline::TimelineView;
 
+    fn painted_with(of_row: &dyn Fn(usize) -> [u8; 4]) -> GridPaint<'_> {
+        GridPaint { reserved: [1; 4], dots: [9; 4], cells_per_px: 0.0, small: [2; 4], ground: [255; 4], of_row }
+    }
+
+    #[test]
+    fn cached_memory_has_the_dots_that_it_has_in_every_figure() {
+        let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
+        let mut grid = Grid::new(&Allocations::default(), GridKind::Address, view, 24, 24);
+        grid.cells = vec![RESERVED; 24 * 24];
+        let of_row = |_: usize| [0; 4];
+        for (cells_per_px, dot, between) in [(1.0, (1, 1), (4, 1)), (2.0, (2, 2), (8, 2))] {
+            let image = grid.pixels(&GridPaint { cells_per_px, ..painted_with(&of_row) }, 0..24);
+            let pixel = |(x, y): (usize, usize)| image[(y * 24 + x) * 4];
+            assert_eq!((pixel(dot), pixel(between)), (9, 1), "{cells_per_px}");
+        }
+    }
+
     #[test]
     fn a_line_divides_two_colors() {
         let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
@@ -151,7 +216,7 @@ mod tests {
         let row = |at: usize| u32::from(at >= 4);
         grid.cells = (0..width).flat_map(|_| (0..height).map(row)).collect();
         let of_row = |row: usize| [if row == 0 { 10 } else { 200 }, 0, 0, 255];
-        let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
+        let paint = painted_with(&of_row);
         let image = grid.pixels(&paint, 0..width);
         let pixel = |at: usize| image[((height - 1 - at) * width + 1) * 4];
         assert_eq!([3, 4, 6].map(pixel), [10, 255, 200]);
@@ -165,7 +230,7 @@ mod tests {
         grid.cells =
             (0..width).flat_map(|column| [u32::try_from(column).unwrap(), RESERVED, NOTHING]).collect();
         let of_row = |row: usize| [u8::try_from(row).unwrap(), 0, 0, 255];
-        let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
+        let paint = painted_with(&of_row);
         let image = grid.pixels(&paint, 0..width);
         assert_eq!(grid.pixels(&paint, 20..22)[..8], image[80..88]);
         let pixel = |column: usize, line: usize| &image[(line * width + column) * 4..][..4];

@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, SegmentId};
 
 use super::ruler::Ruler;
 use super::{NARROW_PX, Stage, StageForm, StageView};
-use crate::fill::{Fill, Pattern};
+use crate::fill::{BEYOND_LIMIT, Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
 use crate::numbers::{bytes_f64, count_px};
@@ -318,6 +318,9 @@ impl Painter<'_> {
             if bytes <= 0.0 {
                 continue;
             }
+            if class == BreakdownClass::Free && self.draw_free_within_limit(at - bytes, number) {
+                continue;
+            }
             // What exists is seen, however small.
             let rect = Rect::new(left, y, (right - left).max(1.0), bar_px);
             let gap = if rect.width_px > 6.0 { 1.0 } else { 0.0 };
@@ -334,7 +337,7 @@ impl Painter<'_> {
             if number.is_zero() {
                 continue;
             }
-            let used_px = self.draw_class_text(class, number, &inner);
+            let used_px = self.draw_class_text(class, number, &self.class_words(class, number), &inner);
             if class == BreakdownClass::Rounding {
                 // On its way the area may be narrower than it will be.
                 let is_narrow = self.ruler.span_px(bytes_f64(number)) < self.metrics.text_px * 5.0;
@@ -355,9 +358,46 @@ impl Painter<'_> {
         self.put(Point::new(area.x_px + 4.0, area.y_px + text_px * 1.25), words, style, class);
     }
 
-    /// The class and its bytes, as large as they fit. Returns how wide they are.
-    fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, rect: &Rect) -> f32 {
-        let Metrics { text_px, numeral_px, .. } = self.metrics;
+    /// What is free on the device, in two parts: what the process may still reserve, and what lies beyond its limit. Returns whether the ruler
+    /// reaches so far.
+    fn draw_free_within_limit(&mut self, from: f64, free: Bytes) -> bool {
+        let stage = self.stage;
+        let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) else { return false };
+        let Metrics { bar_px, width_px, .. } = self.metrics;
+        let y = self.metrics.bar_y_px();
+        let end = bytes_f64(limit.highest).max(from);
+        let (left, middle) = (self.ruler.x_px(from).round(), self.ruler.x_px(end).round());
+        let within = limit.highest.saturating_sub(stage.numbers.reserved).min(free);
+        if middle - left >= 1.0 {
+            let rect = Rect::new(left + 1.0, y, (middle - left - 2.0).max(1.0), bar_px);
+            self.scene.rounded(rect, Fill::of(BreakdownClass::Free), 4.0);
+            self.scene.target(rect, TargetId::Class(BreakdownClass::Free));
+            let words = ["free within the limit".to_owned(), "free".to_owned()];
+            self.draw_class_text(BreakdownClass::Free, within, &words, &rect);
+        }
+        let mut beyond = Rect::new(middle, y, (width_px - middle).max(1.0), bar_px);
+        self.scene.rect(beyond, BEYOND_LIMIT, None);
+        self.scene.target(beyond, TargetId::Limit);
+        if stage.is_enlarged() && beyond.width_px > 3.0 * CUTS_PX {
+            self.draw_cuts(&beyond);
+            beyond.width_px -= CUTS_PX;
+        }
+        let range = limit.range();
+        // Of a device whose size is not known, no more than this part of what is free is known.
+        let at_least = if stage.is_capacity_unknown { ", at least" } else { "" };
+        let words = [
+            format!("beyond the limit {range}: not for this process{at_least}"),
+            format!("not for this process{at_least}"),
+        ];
+        self.draw_class_text(BreakdownClass::Free, free.saturating_sub(within), &words, &beyond);
+        let (top, foot) = (Point::new(middle, y - 3.0), Point::new(middle, y + bar_px + 3.0));
+        self.scene.line(top, foot, Role::Background, Dash::Solid, 4.0);
+        self.scene.line(top, foot, Role::Limit, Dash::Dashed, 2.0);
+        true
+    }
+
+    /// What a class is called in the bar, and shorter.
+    fn class_words(&self, class: BreakdownClass, bytes: Bytes) -> [String; 2] {
         // The bracket above has the same digits: then both have one name.
         let is_pure = self.stage.numbers.allocated.to_string() == bytes.to_string();
         let word = match class {
@@ -367,7 +407,18 @@ impl Painter<'_> {
             BreakdownClass::Free => "free on the device",
             other => other.name(),
         };
-        let words = [word, if is_pure { word } else { class.name() }];
+        [word, if is_pure { word } else { class.name() }].map(str::to_owned)
+    }
+
+    /// The class and its bytes, as large as they fit. Returns how wide they are.
+    fn draw_class_text(
+        &mut self,
+        class: BreakdownClass,
+        bytes: Bytes,
+        words: &[String; 2],
+        rect: &Rect,
+    ) -> f32 {
+        let Metrics { text_px, numeral_px, .. } = self.metrics;
         let mut value = bytes.to_string();
         let room = rect.width_px - 12.0;
         let mut sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
@@ -381,7 +432,7 @@ impl Painter<'_> {
         }
         let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
         let Some(size) = sizes.into_iter().find(|size| fits(*size)) else { return 0.0 };
-        let word = first_fitting(&words, text_px, Weight::Normal, room);
+        let word = first_fitting(words, text_px, Weight::Normal, room);
         let is_high = rect.height_px >= text_px * 1.7 + size;
         let word = word.filter(|_| is_high);
         let Point { x_px, y_px } = rect.center();

@@ -33,7 +33,7 @@ impl<'a> Air<'a> {
         let line_px = |bytes: Option<Bytes>| bytes.filter(holds).map_or(f32::MAX, |bytes| range.y_px(bytes));
         let of_column = |column: &Column| {
             let (allocated, reserved) = series.peaks_at(column.last_moment);
-            let limit = series.limit_at(column.last_moment);
+            let limit = series.process_limit(column.last_moment).map(|limit| limit.highest);
             (range.y_px(column.extent.high[3]), [Some(allocated), Some(reserved), limit].map(line_px))
         };
         let capacity_px = capacity.filter(holds).map(|capacity| range.y_px(capacity));

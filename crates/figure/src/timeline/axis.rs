@@ -9,7 +9,7 @@ use crate::role::Role;
 use crate::scene::{Anchor, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
 use crate::timeline::clock::Clock;
-use crate::timeline::view::{TimelineView, XScale};
+use crate::timeline::view::{AXIS_ROW_PX, TimelineView, XScale};
 
 pub(super) const TEXT_PX: f32 = 11.0;
 
@@ -92,7 +92,7 @@ impl ByteTicks {
 
 /// The numbers of the vertical axis, with their unit once at its head, and lines across the plot.
 pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
-    let ticks = ByteTicks::new(scale.top, plot.height_px);
+    let ticks = ByteTicks::new(scale.top, scale.plot.height_px);
     let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
     for (tick, text) in ticks.iter() {
         let y = scale.y_px(tick).round() - 0.5;
@@ -102,11 +102,17 @@ pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
     scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 9.0), ticks.unit().name(), style);
 }
 
+/// The upper edges of the lines of the vertical axis but for the lowest, which are a pixel high.
+pub(super) fn grid_lines_px(scale: &YScale) -> impl Iterator<Item = f32> {
+    let ticks: Vec<(Bytes, String)> = ByteTicks::new(scale.top, scale.plot.height_px).iter().skip(1).collect();
+    let scale = *scale;
+    ticks.into_iter().map(move |(tick, _)| scale.y_px(tick).round() - 1.0)
+}
+
 /// The lines of the vertical axis once more, fine, over what is drawn in the plot.
 pub(super) fn draw_grid_over(scene: &mut Scene, scale: &YScale, plot: &Rect) {
     let fill = Fill { role: Role::Grid, pattern: Pattern::Tint };
-    for (tick, _) in ByteTicks::new(scale.top, plot.height_px).iter().skip(1) {
-        let y = scale.y_px(tick).round() - 1.0;
+    for y in grid_lines_px(scale) {
         scene.rect(Rect::new(plot.x_px, y, plot.width_px, 1.0), fill, None);
     }
 }
@@ -169,20 +175,65 @@ fn count_of(micros: u64) -> f64 {
     micros as f64
 }
 
-/// The axis of steps; with the time since the first step beside each, where `recording` knows times.
-pub(crate) fn draw_x_axis(
+/// The axes below a plot of moments: the steps, and below these the time since the first step at each, where times are known and there is room; by the
+/// clock it is the other way round. Each axis has its name.
+pub(super) fn draw_axes_of_moments(
     scene: &mut Scene,
+    recording: &Recording,
     scale: &XScale,
     view: &TimelineView,
     plot: &Rect,
-    recording: Option<&Recording>,
+    has_second: bool,
 ) {
+    let second = |ticks: &[Tick], text: &dyn Fn(&Tick) -> Option<String>| -> Vec<Tick> {
+        let texts = ticks.iter().filter_map(|tick| Some(Tick { text: text(tick)?, ..*tick }));
+        texts.filter(|tick| tick.is_within(plot)).collect()
+    };
+    if let Some(clock) = scale.clock() {
+        let ticks = clock_ticks(clock, view, plot);
+        draw_axis(scene, "time", &ticks, plot);
+        let steps = second(&ticks, &|tick| Some(grouped_count(tick.value)));
+        draw_second_axis(scene, "steps", &steps, plot, has_second);
+        return;
+    }
+    let times = if has_second { Some(recording).filter(|it| it.time_us(0).is_some()) } else { None };
+    let ticks = step_ticks(scale, view, plot, times);
+    draw_axis(scene, "steps", &ticks, plot);
+    if let Some(recording) = times {
+        let times = second(&ticks, &|tick| elapsed(recording, tick.value).filter(|_| tick.value > 0));
+        draw_second_axis(scene, "time", &times, plot, true);
+    }
+}
+
+/// The axis of steps alone.
+pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
+    draw_axis(scene, "steps", &step_ticks(scale, view, plot, None), plot);
+}
+
+/// A line with ticks, and the name of the axis left of the first, where the cursor's number never comes.
+fn draw_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect) {
     let bottom = plot.bottom_px().round() + 0.5;
     scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
+    for tick in ticks {
+        let x_line = tick.x_px.floor() + 0.5;
+        scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
+    }
+    draw_row(scene, name, ticks, bottom + 15.0, plot);
+}
+
+/// The texts of another axis below, at the same ticks.
+fn draw_second_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect, has_room: bool) {
+    if has_room && !ticks.is_empty() {
+        draw_row(scene, name, ticks, plot.bottom_px().round() + 15.5 + AXIS_ROW_PX, plot);
+    }
+}
+
+fn draw_row(scene: &mut Scene, name: &str, ticks: &[Tick], y_px: f32, plot: &Rect) {
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    // Left of the first tick, where the cursor's number never comes.
-    scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), "steps", style.anchored(Anchor::End));
-    draw_ticks(scene, &step_ticks(scale, view, plot, recording), plot);
+    scene.text(Point::new(plot.x_px - 12.0, y_px), name, style.anchored(Anchor::End));
+    for Tick { x_px, text, .. } in ticks {
+        scene.text(Point::new(*x_px, y_px), text.clone(), style.anchored(Anchor::Middle));
+    }
 }
 
 /// A tick of a horizontal axis.
@@ -190,66 +241,47 @@ pub(super) struct Tick {
     /// Where its line is and the middle of its text.
     pub(super) x_px: f32,
     pub(super) text: String,
+    /// How many steps are done there.
+    value: usize,
 }
 
 impl Tick {
     pub(super) fn half_width_px(&self) -> f32 {
         text_width_px(&self.text, TEXT_PX, Weight::Normal) / 2.0
     }
-}
 
-fn draw_ticks(scene: &mut Scene, ticks: &[Tick], plot: &Rect) {
-    let bottom = plot.bottom_px().round() + 0.5;
-    let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::Middle);
-    for Tick { x_px, text } in ticks {
-        let x_line = x_px.floor() + 0.5;
-        scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
-        scene.text(Point::new(*x_px, bottom + 15.0), text.clone(), style);
+    /// Whether the text is beside the name of the axis, and within the figure.
+    fn is_within(&self, plot: &Rect) -> bool {
+        self.x_px - self.half_width_px() >= plot.x_px - 8.0
+            && self.x_px + self.half_width_px() <= plot.right_px() + 8.0
     }
 }
 
-/// The ticks of the axis of steps.
+/// The ticks of the axis of steps; where `times` are below them, as far apart as those need.
 pub(super) fn step_ticks(
     scale: &XScale,
     view: &TimelineView,
     plot: &Rect,
-    recording: Option<&Recording>,
+    times: Option<&Recording>,
 ) -> Vec<Tick> {
-    // The word for the axis stands left of the first tick, which is the beginning anyway.
-    let label =
-        |tick: usize| match recording.filter(|_| tick > 0).and_then(|recording| elapsed(recording, tick)) {
-            Some(time) => format!("{} · {time}", grouped_count(tick)),
-            None => grouped_count(tick),
-        };
-    let last = floor_count(view.last_step).min(recording.map_or(usize::MAX, Recording::step_count));
-    let widest = text_width_px(&label(last), TEXT_PX, Weight::Normal);
+    let last = floor_count(view.last_step).min(times.map_or(usize::MAX, Recording::step_count));
+    let time = times.and_then(|recording| elapsed(recording, last)).unwrap_or_default();
+    let width = |text: &str| text_width_px(text, TEXT_PX, Weight::Normal);
+    let widest = width(&grouped_count(last)).max(width(&time));
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
     let mut ticks = Vec::new();
     // The tick of `k` steps stands where their last one ends, which is where the cursor's line stands.
     let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(tick) + 1.0 <= view.last_step {
         let x_px = scale.x_px(count_f64(tick) + 1.0);
-        // At the right edge there may be room for the number alone.
-        let texts = [label(tick), grouped_count(tick)].map(|text| Tick { x_px, text });
-        let fitting = texts.into_iter().find(|tick| x_px + tick.half_width_px() <= plot.right_px() + 8.0);
-        // The word for the axis stands left of the plot.
-        let is_clear = |tick: &Tick| tick.x_px - tick.half_width_px() >= plot.x_px - 8.0;
-        ticks.extend(fitting.filter(is_clear));
+        ticks.push(Tick { x_px, text: grouped_count(tick), value: tick });
         match tick.checked_add(step) {
             Some(next) => tick = next,
             None => break,
         }
     }
+    ticks.retain(|tick| tick.is_within(plot));
     ticks
-}
-
-/// The axis of a clock: round times since the first step.
-pub(super) fn draw_clock_axis(scene: &mut Scene, clock: &Clock, view: &TimelineView, plot: &Rect) {
-    let bottom = plot.bottom_px().round() + 0.5;
-    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
-    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), "time", style.anchored(Anchor::End));
-    draw_ticks(scene, &clock_ticks(clock, view, plot), plot);
 }
 
 /// The ticks of the axis of a clock.
@@ -261,17 +293,14 @@ pub(super) fn clock_ticks(clock: &Clock, view: &TimelineView, plot: &Rect) -> Ve
     let mut time = floor_count(from.max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(time) <= to {
         let x_px = plot.x_px + px((count_f64(time) - from) / per_px.max(f64::MIN_POSITIVE));
-        let tick = Tick { x_px, text: time_text(time as u64, step as u64) };
-        let half = tick.half_width_px();
-        // The word for the axis stands left of the first tick.
-        if x_px - half >= plot.x_px - 8.0 && x_px + half <= plot.right_px() + 8.0 {
-            ticks.push(tick);
-        }
+        let value = floor_count(clock.position(count_f64(time)).max(0.0));
+        ticks.push(Tick { x_px, text: time_text(time as u64, step as u64), value });
         match time.checked_add(step) {
             Some(next) => time = next,
             None => break,
         }
     }
+    ticks.retain(|tick| tick.is_within(plot));
     ticks
 }
 

@@ -12,23 +12,24 @@ use crate::text_width::text_width_px;
 use crate::timeline::axis::TEXT_PX;
 use crate::timeline::clock::Clock;
 use crate::timeline::marks::column;
-use crate::timeline::view::{TimelineView, VALUES_PX, XScale, has_values, timeline_plot};
+use crate::timeline::view::{TimelineView, VALUES_PX, XScale, has_values};
 
-/// The cursor at the moment after `step` complete steps, for drawing over `base`, a [`timeline`](crate::timeline) of the same view: a
+/// The cursor at the moment after `step` complete steps, for drawing over `base`, a [`timeline`](crate::timeline) of the same view with this
+/// [`plot`](crate::timeline_plot): a
 /// line beside the moment, which leaves its column and all texts of the figure in sight, the step's number on the axis, and above the
 /// plot the values of the moment. Steps to the left of the line have happened.
 #[must_use]
 pub fn timeline_cursor(
     recording: Option<&Recording>,
     base: &Scene,
+    plot: &Rect,
     view: &TimelineView,
     clock: Option<&Clock>,
     step: usize,
 ) -> Scene {
     let size = Size::new(base.width_px, base.height_px).tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = timeline_plot(size);
-    let (left, right) = column(&XScale::by(clock, *view, plot), step);
+    let (left, right) = column(&XScale::by(clock, *view, *plot), step);
     if !(right >= plot.x_px - 0.5 && left <= plot.right_px()) {
         return scene;
     }
@@ -39,10 +40,10 @@ pub fn timeline_cursor(
     }
     // Under the pixel that shows the moment.
     let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
-    draw_line(&mut scene, base, x, &plot);
-    draw_flag(&mut scene, base, x, &plot, &grouped_count(step));
+    draw_line(&mut scene, base, x, plot);
+    draw_flag(&mut scene, base, x, plot, &grouped_count(step));
     if let Some(recording) = recording.filter(|_| has_values(size)) {
-        draw_values(&mut scene, recording, step, x);
+        draw_values(&mut scene, recording, plot, step, x);
     }
     scene
 }
@@ -93,8 +94,7 @@ fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
 }
 
 /// The values of the moment above the plot: to the right of the line, or to the left where the right has no room.
-fn draw_values(scene: &mut Scene, recording: &Recording, step: usize, x: f32) {
-    let plot = timeline_plot(size_of(scene));
+fn draw_values(scene: &mut Scene, recording: &Recording, plot: &Rect, step: usize, x: f32) {
     let breakdown = match step.checked_sub(1) {
         Some(last) => recording.breakdown_after(last).unwrap_or_default(),
         None => recording.breakdown_before(),
@@ -117,18 +117,17 @@ fn draw_values(scene: &mut Scene, recording: &Recording, step: usize, x: f32) {
     }
 }
 
-/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`](crate::timeline) of the same view and
-/// size.
+/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`](crate::timeline) of the same view
+/// with this plot.
 pub fn timeline_line(
     scene: &mut Scene,
     view: &TimelineView,
     clock: Option<&Clock>,
     step: usize,
     role: Role,
-    size: Size,
+    plot: &Rect,
 ) {
-    let plot = timeline_plot(size.tame());
-    let (left, right) = column(&XScale::by(clock, *view, plot), step);
+    let (left, right) = column(&XScale::by(clock, *view, *plot), step);
     let x = (f32::midpoint(left.max(right - 2.0), right)).floor() + 0.5;
     if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
         let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));

@@ -1,23 +1,23 @@
 //! The scene of the timeline.
 
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, OomLimit, Recording};
 
-use crate::fill::{Fill, Pattern};
+use crate::fill::{BEYOND_LIMIT, Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{PLATE_PX, baseline};
 use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Dash, Mark, Scene, TextStyle, Weight};
+use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
 use crate::timeline::air::Air;
-use crate::timeline::axis::{TEXT_PX, YScale, draw_clock_axis, draw_grid_over, draw_x_axis, draw_y_axis};
+use crate::timeline::axis::{TEXT_PX, YScale, draw_axes_of_moments, draw_grid_over, draw_y_axis};
 use crate::timeline::bands::{draw_bands, lane_px};
 use crate::timeline::clock::Clock;
-use crate::timeline::legend::draw_legend;
+use crate::timeline::legend::{Explained, UnnamedBound, draw_legend};
 use crate::timeline::marks::{draw_failures, draw_labels};
-use crate::timeline::names::{draw_area_names, draw_peak};
+use crate::timeline::names::{draw_area_names, draw_failure_names, draw_peak};
 use crate::timeline::series::{Extent, FAN, Series};
-use crate::timeline::view::{TimelineView, XScale, timeline_plot};
+use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, timeline_plot};
 
 /// The classes of the breakdown over time, stacked; with labels, failures, the peak, both running peaks and the limit.
 ///
@@ -35,36 +35,34 @@ pub fn timeline(
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let view = view.clamp(series.step_count());
-    let plot = timeline_plot(size);
+    let plot = timeline_plot(series, size);
     let scale = XScale::by(clock, view, plot);
     let columns = match scale.clock() {
         Some(clock) => columns_by_clock(series, recording, clock, &view, &plot),
         None => columns(series, recording, &view, &plot),
     };
-    let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     let capacity = recording.known_capacity();
-    let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     // Below zero, so that no band lies over the areas.
     let data = Rect { height_px: plot.height_px - lane_px(recording, &plot), ..plot };
-    let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, data.height_px), data);
+    let range = YScale::new(y_top(series, &columns, capacity, &view, data.height_px), data);
     draw_y_axis(&mut scene, &range, &plot);
-    let drawn = draw_areas(&mut scene, &columns, &range);
+    let is_beyond_limit = draw_beyond_limit(&mut scene, series, &columns, &range);
+    let areas = draw_areas(&mut scene, &columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, &columns, &range);
     let air = Air::new(series, &columns, &range, capacity);
-    let has_capacity = draw_bounds(&mut scene, series, &air, capacity);
-    match scale.clock() {
-        Some(clock) => draw_clock_axis(&mut scene, clock, &view, &plot),
-        None => draw_x_axis(&mut scene, &scale, &view, &plot, Some(recording)),
-    }
+    draw_axes_of_moments(&mut scene, recording, &scale, &view, &plot, has_second_axis(size));
     draw_labels(&mut scene, recording, &view, &scale, &plot);
+    // Over the lines of labels.
+    let bounds = draw_bounds(&mut scene, series, &air, capacity);
     // Over the lines of their names.
     let has_bars = draw_bands(&mut scene, recording, &scale, &plot);
-    draw_failures(&mut scene, recording, &view, &scale, &plot);
+    let has_failures = draw_failures(&mut scene, recording, &view, &scale, &plot);
+    draw_failure_names(&mut scene, recording, &air);
     draw_peak(&mut scene, series, recording, &scale, &air);
     draw_area_names(&mut scene, &columns, &range);
-    let unnamed = capacity.filter(|_| !has_capacity).map(|capacity| (capacity, range.holds(capacity)));
-    draw_legend(&mut scene, unnamed, drawn, has_bars);
+    let explained = Explained { areas, has_bars, has_failures, is_beyond_limit };
+    draw_legend(&mut scene, legend_rows(size, series.facts()), explained, &bounds);
     scene
 }
 
@@ -144,15 +142,30 @@ fn columns_by_clock(
     (0..pixels).map(of_pixel).collect()
 }
 
-/// The value at the top edge. There is room for the highest curve, for the peak and the capacity if they are not much higher,
-/// and for the names of both peaks above, one below the other where the figure is high.
-fn y_top(highest: Bytes, peak: Bytes, capacity: Option<Bytes>, height_px: f32) -> Bytes {
+/// A limit of more than so many times the highest curve would press the curves together.
+const FARTHEST_LIMIT: f64 = 2.5;
+
+/// The value at the top edge. There is room for the highest curve, for the peak, the capacity and the limit of the process if they are not much
+/// higher, and for the names of both peaks above, one below the other where the figure is high.
+fn y_top(
+    series: &Series,
+    columns: &[Column],
+    capacity: Option<Bytes>,
+    view: &TimelineView,
+    height_px: f32,
+) -> Bytes {
+    let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     if highest.is_zero() {
         return capacity.unwrap_or_default().max(Bytes::mib(1));
     }
-    let affordable = bytes_f64(highest) * 1.5;
-    let wanted =
-        [highest, peak].into_iter().chain(capacity).filter(|bytes| bytes_f64(*bytes) <= affordable).max();
+    let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
+    let peak = series.peaks_at(last).1;
+    let limits = columns.iter().filter_map(|column| series.process_limit(column.last_moment));
+    let limit = limits.map(|limit| limit.highest).max();
+    let within = |factor: f64| move |bytes: &Bytes| bytes_f64(*bytes) <= bytes_f64(highest) * factor;
+    let wanted = [highest, peak].into_iter().chain(capacity).filter(within(1.5));
+    // A limit that refused a request is what the reader looks for.
+    let wanted = wanted.chain(limit.filter(within(FARTHEST_LIMIT))).max();
     // The curves keep 85 percent of the height.
     let both_px = 2.0 * PLATE_PX + 2.0;
     let names_px = if both_px <= height_px * 0.15 { both_px } else { 17.0 };
@@ -241,33 +254,75 @@ fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YS
     }
 }
 
-/// Lines at the capacity and at the memory fraction's limit, with their values where there is room. Returns whether the capacity has its
-/// value.
-fn draw_bounds(scene: &mut Scene, series: &Series, air: &Air<'_>, capacity: Option<Bytes>) -> bool {
-    let (columns, range) = (air.columns, air.range);
-    let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return false };
-    let mut bounds = Bounds { texts: Vec::new(), air };
-    let mut has_capacity = false;
-    if let Some(capacity) = capacity.filter(|capacity| range.holds(*capacity)) {
-        let y = range.y_px(capacity).round() + 0.5;
-        let edges = (first.left_px, last.right_px);
-        has_capacity = bounds.draw(scene, edges, y, Dash::Solid, &format!("capacity {capacity}"));
-    }
-    let mut start = 0;
-    while let Some(column) = columns.get(start) {
-        let limit = series.limit_at(column.last_moment);
-        let same =
-            columns[start..].iter().take_while(|column| series.limit_at(column.last_moment) == limit).count();
-        if let Some(limit) =
-            limit.filter(|limit| range.holds(*limit) && capacity.is_none_or(|capacity| *limit < capacity))
-        {
-            let y = range.y_px(limit).round() + 0.5;
-            let edges = (column.left_px, columns[start + same - 1].right_px);
-            bounds.draw(scene, edges, y, Dash::Dashed, &format!("limit {limit}"));
+/// The columns in turn that have the same limit of the process, with that limit.
+fn spans_of_limits<'a>(
+    series: &Series,
+    columns: &'a [Column],
+) -> impl Iterator<Item = (&'a [Column], Option<OomLimit>)> {
+    let limit = |column: &Column| series.process_limit(column.last_moment);
+    let spans = columns.chunk_by(move |one, other| limit(one) == limit(other));
+    let limits: Vec<Option<OomLimit>> = spans.clone().map(|span| span.first().and_then(limit)).collect();
+    spans.zip(limits)
+}
+
+/// What the process may not reserve, behind the areas. Returns whether the plot reaches so far.
+fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) -> bool {
+    let mut is_drawn = false;
+    for (span, limit) in spans_of_limits(series, columns) {
+        let Some(limit) = limit.filter(|limit| range.holds(limit.highest)) else { continue };
+        let (Some(first), Some(last)) = (span.first(), span.last()) else { continue };
+        let (top, foot) = (range.plot.y_px, range.y_px(limit.highest).round() + 0.5);
+        if foot > top {
+            let beyond = Rect::new(first.left_px, top, last.right_px - first.left_px, foot - top);
+            scene.rect(beyond, BEYOND_LIMIT, None);
+            is_drawn = true;
         }
-        start += same;
     }
-    has_capacity
+    is_drawn
+}
+
+/// Lines at the capacity and at the limit of the process, with their values where there is room. Returns the bounds whose values have no room.
+fn draw_bounds(
+    scene: &mut Scene,
+    series: &Series,
+    air: &Air<'_>,
+    capacity: Option<Bytes>,
+) -> Vec<UnnamedBound> {
+    let (columns, range) = (air.columns, air.range);
+    let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return Vec::new() };
+    let mut bounds = Bounds { texts: Vec::new(), air };
+    let mut unnamed = Vec::new();
+    let mut keep = |text: String, has_line: bool| {
+        if !unnamed.iter().any(|known: &UnnamedBound| known.text == text) {
+            unnamed.push(UnnamedBound { text, has_line });
+        }
+    };
+    if let Some(capacity) = capacity {
+        let text = format!("capacity {capacity}");
+        let has_line = range.holds(capacity);
+        let edges = (first.left_px, last.right_px);
+        let y = range.y_px(capacity).round() + 0.5;
+        if !(has_line && bounds.draw(scene, edges, y, Dash::Solid, &text)) {
+            keep(text, has_line);
+        }
+    }
+    for (span, limit) in spans_of_limits(series, columns) {
+        let is_lower = |limit: &OomLimit| capacity.is_none_or(|capacity| limit.highest < capacity);
+        let Some(limit) = limit.filter(is_lower) else { continue };
+        let (Some(first), Some(last)) = (span.first(), span.last()) else { continue };
+        let text = format!("limit {}", limit.range());
+        let has_line = range.holds(limit.highest);
+        let y = range.y_px(limit.highest).round() + 0.5;
+        let edges = (first.left_px, last.right_px);
+        if has_line {
+            let line = Rect::new(edges.0, y - 1.5, edges.1 - edges.0, 3.0);
+            scene.target(line, TargetId::Limit);
+        }
+        if !(has_line && bounds.draw(scene, edges, y, Dash::Dashed, &text)) {
+            keep(text, has_line);
+        }
+    }
+    unnamed
 }
 
 struct Bounds<'a> {
@@ -290,6 +345,8 @@ impl Bounds<'_> {
         let is_free =
             |plate: &Rect| self.air.is_clear(plate) && !self.texts.iter().any(|other| other.overlaps(plate));
         let Some(plate) = places.into_iter().find(is_free) else { return false };
+        // The thin lines of what lies beyond the limit are no data.
+        scene.rect(plate, Fill::solid(Role::Background), None);
         let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Limit, TEXT_PX));
         self.texts.push(plate);

@@ -1,16 +1,15 @@
 //! The legend of the timeline.
 
-use blockyard_record::Bytes;
-
-use crate::fill::Fill;
+use crate::fill::{BEYOND_LIMIT, Fill};
 use crate::geometry::{Point, Rect};
 use crate::numbers::count_px;
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
+use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 use crate::timeline::axis::TEXT_PX;
 use crate::timeline::draw::{DrawnAreas, VARIED};
-use crate::timeline::view::{LEGEND_ROW_PX, legend_rows};
+use crate::timeline::series::SeriesFacts;
+use crate::timeline::view::LEGEND_ROW_PX;
 
 /// The room of a legend's sign, with the distance to the name after it.
 pub(super) const SIGN_PX: f32 = 20.0;
@@ -24,6 +23,10 @@ const LEFT_PX: f32 = 2.0;
 enum Sign {
     Area(Fill),
     Line(Role, Dash, f32),
+    /// A request that failed.
+    Failure,
+    /// What lies beyond the limit, with the limit's line.
+    BeyondLimit,
 }
 
 /// Bytes that are requested only during a part of the moments of a pixel, in words.
@@ -32,7 +35,13 @@ const VARIED_NAME: &str = "requested at times";
 /// Time spans that the program named, where a bar has no room for the name.
 const SPAN_NAME: &str = "named by the program";
 
-/// All entries of the legend. Only some figures have rounding, pending bytes, and what the last two explain.
+/// The mark of a request that failed.
+const FAILURE_NAME: &str = "request that failed";
+
+/// What the process may not reserve.
+const BEYOND_NAME: &str = "beyond the limit of the process";
+
+/// All entries of the legend. Only some figures have rounding, pending bytes, and what the last four explain.
 fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
     let class = |class: BreakdownClass| (class.name(), Sign::Area(Fill::of(class)));
     let line = |name, role, dash, width_px| (name, Sign::Line(role, dash, width_px));
@@ -48,6 +57,8 @@ fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
         line("peak reserved", Role::PeakReserved, Dash::Dotted, 1.0),
         (VARIED_NAME, Sign::Area(VARIED)),
         (SPAN_NAME, Sign::Area(Fill::solid(Role::TextMuted))),
+        (FAILURE_NAME, Sign::Failure),
+        (BEYOND_NAME, Sign::BeyondLimit),
     ]
     .into_iter()
 }
@@ -74,9 +85,18 @@ fn places<'a>(
     })
 }
 
-/// How many lines hold all entries of the legend.
-pub(super) fn rows(width_px: f32) -> usize {
-    places(width_px, entries()).last().map_or(1, |(row, _)| row + 1)
+/// How many lines hold all entries that a figure of the run may have.
+pub(super) fn rows(width_px: f32, facts: SeriesFacts) -> usize {
+    let may_be_there = entries().filter(|(name, _)| match *name {
+        VARIED_NAME => facts.is_long,
+        "rounding" => facts.has_rounding,
+        "pending" => facts.has_pending,
+        SPAN_NAME => facts.has_time_spans,
+        FAILURE_NAME => facts.has_failures,
+        BEYOND_NAME => facts.has_limit,
+        _ => true,
+    });
+    places(width_px, may_be_there).last().map_or(1, |(row, _)| row + 1)
 }
 
 /// The sign of a class in a legend whose text is on the line `y`.
@@ -84,24 +104,37 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
     scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }
 
-/// The legend on the last lines of the scene, and the capacity if the plot does not name it, with whether the plot has its line. Only what
-/// the figure has is explained: `drawn` are its areas, `has_bars` says whether there are time spans that the program named.
-pub(super) fn draw_legend(
-    scene: &mut Scene,
-    capacity: Option<(Bytes, bool)>,
-    drawn: DrawnAreas,
-    has_bars: bool,
-) {
+/// What a figure has, which its legend explains.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Explained {
+    pub(super) areas: DrawnAreas,
+    /// Whether there are time spans that the program named, as bars.
+    pub(super) has_bars: bool,
+    pub(super) has_failures: bool,
+    /// Whether the plot reaches beyond the limit of the process.
+    pub(super) is_beyond_limit: bool,
+}
+
+/// A value at which the plot has a line, or would have one if the scale reached so far, and that the plot does not name.
+#[derive(Clone, Debug)]
+pub(super) struct UnnamedBound {
+    pub(super) text: String,
+    pub(super) has_line: bool,
+}
+
+/// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only what the figure has is explained.
+pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: Explained, bounds: &[UnnamedBound]) {
     let shown = || {
         entries().filter(|(name, _)| match *name {
-            VARIED_NAME => drawn.is_varied,
-            "rounding" => drawn.has_rounding,
-            "pending" => drawn.has_pending,
-            SPAN_NAME => has_bars,
+            VARIED_NAME => explained.areas.is_varied,
+            "rounding" => explained.areas.has_rounding,
+            "pending" => explained.areas.has_pending,
+            SPAN_NAME => explained.has_bars,
+            FAILURE_NAME => explained.has_failures,
+            BEYOND_NAME => explained.is_beyond_limit,
             _ => true,
         })
     };
-    let rows = legend_rows(crate::geometry::Size::new(scene.width_px, scene.height_px));
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
     let last = scene.height_px - 7.0;
     let y_of = |row: usize| last - count_px(rows.saturating_sub(row + 1)) * LEGEND_ROW_PX;
@@ -113,19 +146,40 @@ pub(super) fn draw_legend(
         }
         end = (row, x + entry_px(name));
         let y = y_of(row);
-        match sign {
-            Sign::Area(fill) => scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), fill, Some(fill.role)),
-            Sign::Line(role, dash, width_px) => {
-                scene.line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width_px);
-            }
-        }
+        draw_sign(scene, sign, x, y);
         scene.text(Point::new(x + SIGN_PX, y), name, style);
     }
-    let Some((capacity, has_line)) = capacity.filter(|_| rows > 0) else { return };
-    let short = format!("capacity {capacity}");
-    let texts = [if has_line { short.clone() } else { format!("{short}, beyond the scale") }, short];
+    if rows == 0 || bounds.is_empty() {
+        return;
+    }
+    let joined = |is_long: bool| {
+        let text = |bound: &UnnamedBound| match (is_long, bound.has_line) {
+            (true, false) => format!("{}, beyond the scale", bound.text),
+            _ => bound.text.clone(),
+        };
+        bounds.iter().map(text).collect::<Vec<_>>().join("; ")
+    };
     let right = scene.width_px - 4.0;
-    if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, right - end.1) {
+    if let Some(text) = first_fitting(&[joined(true), joined(false)], TEXT_PX, Weight::Normal, right - end.1) {
         scene.text(Point::new(right, y_of(end.0)), text, style.anchored(Anchor::End));
+    }
+}
+
+fn draw_sign(scene: &mut Scene, sign: Sign, x: f32, y: f32) {
+    let box_of = Rect::new(x, y - 10.0, 14.0, 11.0);
+    match sign {
+        Sign::Area(fill) => scene.rect(box_of, fill, Some(fill.role)),
+        Sign::Line(role, dash, width_px) => {
+            scene.line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width_px);
+        }
+        Sign::Failure => {
+            let tip = [Point::new(x + 1.0, y - 9.0), Point::new(x + 13.0, y - 9.0), Point::new(x + 7.0, y + 1.0)];
+            scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(Role::Failure) });
+        }
+        Sign::BeyondLimit => {
+            scene.rect(box_of, BEYOND_LIMIT, None);
+            let foot = y + 0.5;
+            scene.line(Point::new(x, foot), Point::new(x + 14.0, foot), Role::Limit, Dash::Dashed, 1.0);
+        }
     }
 }

@@ -107,14 +107,15 @@ pub(super) fn draw_labels(
     }
 }
 
-/// The requests that ran out of memory.
+/// The requests that ran out of memory. Returns whether one is in sight.
 pub(super) fn draw_failures(
     scene: &mut Scene,
     recording: &Recording,
     view: &TimelineView,
     scale: &XScale,
     plot: &Rect,
-) {
+) -> bool {
+    let mut is_drawn = false;
     let failed_steps = recording.failed_steps();
     let place = |step: u32| f64::from(step) + 1.0;
     let from = failed_steps.partition_point(|(step, _)| place(*step) < view.first_step);
@@ -144,8 +145,10 @@ pub(super) fn draw_failures(
         ];
         scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Failure) });
         scene.target(Rect::new(x_line - 6.0, top, 12.0, 14.0), TargetId::FailedStep(*step));
+        is_drawn = true;
         index += 1 + near;
     }
+    is_drawn
 }
 
 /// Where the column of a moment lies.

@@ -1,16 +1,16 @@
 //! Names and values within the figure: the peak at the peak, and each area in the area.
 
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, Event, Recording};
 
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::labels::{PLATE_PX, Strip, baseline, roomiest};
 use crate::numbers::grouped_count;
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Mark, Scene, TargetId, TextStyle, Weight};
+use crate::scene::{Mark, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
 use crate::timeline::air::{Air, leader_end};
-use crate::timeline::axis::{TEXT_PX, YScale};
+use crate::timeline::axis::{TEXT_PX, YScale, grid_lines_px};
 use crate::timeline::draw::Column;
 use crate::timeline::marks::column;
 use crate::timeline::series::Series;
@@ -31,6 +31,46 @@ fn upright(scene: &Scene) -> impl Iterator<Item = Rect> + '_ {
     let is_upright = |mark: &&Mark| matches!(mark, Mark::Line { from, to, .. } if from.x_px == to.x_px);
     scene.marks.iter().filter(is_upright).map(Mark::bounds)
 }
+
+/// The fine lines of the axis of bytes in the plot.
+fn level(range: &YScale, plot: &Rect) -> Vec<Rect> {
+    grid_lines_px(range).map(|y| Rect::new(plot.x_px, y, plot.width_px, 1.0)).collect()
+}
+
+/// What was asked for in vain, beside the mark of each failure, while these are few.
+pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: &Air<'_>) {
+    let is_failure = |target: &&Target| matches!(target.what, TargetId::FailedStep(_));
+    let marks: Vec<Target> = scene.targets.iter().filter(is_failure).copied().collect();
+    if marks.len() > MOST_FAILURE_NAMES {
+        return;
+    }
+    for mark in marks {
+        let TargetId::FailedStep(step) = mark.what else { continue };
+        let Some(bounds) = recording.step(step as usize) else { continue };
+        let requested = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
+            Event::OutOfMemory { requested, .. } => Some(requested),
+            _ => None,
+        });
+        let Some(requested) = requested else { continue };
+        let texts = [format!("out of memory: {requested} asked for"), "out of memory".to_owned()];
+        let taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
+        let width = |text: &String| text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
+        let (left, right, y) = (mark.rect.x_px, mark.rect.right_px(), mark.rect.y_px);
+        let places = texts.iter().flat_map(|text| {
+            let lefts = [left - 2.0 - width(text), right + 2.0];
+            lefts.map(|left| (text, Rect::new(left.round(), (y + 1.0).round(), width(text), PLATE_PX)))
+        });
+        let is_free = |place: &Rect| air.is_clear(place) && !taken.iter().any(|other| other.overlaps(place));
+        let Some((text, place)) = places.into_iter().find(|(_, place)| is_free(place)) else { continue };
+        scene.rect(place, Fill::solid(Role::Background), None);
+        let at = Point::new(place.x_px + 3.0, baseline(place.center().y_px, TEXT_PX));
+        scene.text(at, text.clone(), TextStyle::new(Role::Failure, TEXT_PX).bold());
+        scene.target(place, mark.what);
+    }
+}
+
+/// More failures than these are told by their marks alone.
+const MOST_FAILURE_NAMES: usize = 3;
 
 /// A dot at the most allocated and at the most reserved bytes, each with its value and its step.
 pub(super) fn draw_peak(
@@ -76,8 +116,9 @@ fn draw_point(
 ) {
     let taken = taken(scene);
     let lines: Vec<Rect> = taken.iter().copied().chain(upright(scene)).collect();
+    let all_lines: Vec<Rect> = lines.iter().copied().chain(level(air.range, &air.range.plot)).collect();
     let width = |text: &String| text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
-    let beside = |text: &String| {
+    let beside = |text: &String, taken: &[Rect]| {
         let (right, left) = (at.x_px + BESIDE_PX, at.x_px - BESIDE_PX - width(text));
         let above = at.y_px - PLATE_PX - 1.0;
         let higher = above - PLATE_PX - 1.0;
@@ -87,17 +128,24 @@ fn draw_point(
             .into_iter()
             .find(|plate| air.is_clear(plate) && !taken.iter().any(|other| other.overlaps(plate)))
     };
-    // Upright lines are not written over either where there is a choice.
-    let found = texts.iter().find_map(|text| Some((text, beside(text)?, false))).or_else(|| {
-        texts.iter().find_map(|text| Some((text, air.nearest(at, width(text), PLATE_PX, &lines)?, true)))
-    });
+    // No line is written over where there is a choice: first those of the grid, then those of labels.
+    let find = |is_far: bool, lines: &[Rect]| {
+        texts.iter().find_map(|text| {
+            let place =
+                if is_far { air.nearest(at, width(text), PLATE_PX, lines) } else { beside(text, lines) };
+            Some((text, place?, is_far))
+        })
+    };
+    let found = find(false, &all_lines)
+        .or_else(|| find(false, &taken))
+        .or_else(|| find(true, &all_lines))
+        .or_else(|| find(true, &lines));
     if let Some((text, plate, is_far)) = found {
         if is_far {
             scene.hairline(at, leader_end(at, &plate), role);
-        } else {
-            // Over lines of the grid and of labels, which are not data.
-            scene.rect(plate, Fill::solid(Role::Background), None);
         }
+        // Over lines of the grid, of labels and of what lies beyond the limit, which are not data.
+        scene.rect(plate, Fill::solid(Role::Background), None);
         let baseline = baseline(plate.center().y_px, TEXT_PX);
         let style = TextStyle::new(role, TEXT_PX).bold();
         scene.text(Point::new(plate.x_px + 3.0, baseline), text.clone(), style);
@@ -115,6 +163,8 @@ fn draw_point(
 /// the area: the legend has the names of these.
 pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
+    let plot = &range.plot;
+    let grid = level(range, plot);
     for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {
         if matches!(class, BreakdownClass::Rounding | BreakdownClass::Pending) {
             continue;
@@ -132,7 +182,10 @@ pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YSc
             foot_px: range.y_px(low(column)),
         };
         let strips: Vec<Strip> = columns.iter().map(strip).collect();
-        let Some(place) = roomiest(&strips, width, PLATE_PX, &taken) else { continue };
+        // Between the lines of the grid where there is room.
+        let without_lines: Vec<Rect> = taken.iter().copied().chain(grid.iter().copied()).collect();
+        let found = roomiest(&strips, width, PLATE_PX, &without_lines);
+        let Some(place) = found.or_else(|| roomiest(&strips, width, PLATE_PX, &taken)) else { continue };
         let role = if index == 0 { Role::TextOnRequested } else { Role::Text };
         let at = Point::new(place.x_px + 4.0, baseline(place.center().y_px, TEXT_PX));
         scene.text(at, name, TextStyle::new(role, TEXT_PX).bold());

@@ -1,6 +1,6 @@
 //! The breakdowns of a recording in several resolutions.
 
-use blockyard_record::{Breakdown, Bytes, Event, Recording};
+use blockyard_record::{Breakdown, Bytes, Event, OomLimit, Recording, StepOutcome};
 
 use crate::numbers::step_u32;
 
@@ -16,6 +16,23 @@ pub struct Series {
     levels: Vec<Vec<Extent>>,
     peaks: Vec<PeakChange>,
     limits: Vec<(u32, Option<Bytes>)>,
+    /// The limit that the first failed request shows, where no memory fraction is known.
+    implied_limit: Option<OomLimit>,
+    facts: SeriesFacts,
+}
+
+/// What a run has somewhere, so that a figure of any part of the run keeps room for the same words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
+pub(super) struct SeriesFacts {
+    pub(super) has_rounding: bool,
+    pub(super) has_pending: bool,
+    pub(super) has_failures: bool,
+    pub(super) has_limit: bool,
+    pub(super) has_time_spans: bool,
+    pub(super) has_times: bool,
+    /// Whether a pixel may cover several moments.
+    pub(super) is_long: bool,
 }
 
 /// The lowest and highest values of the class borders over a range of moments.
@@ -42,6 +59,16 @@ impl Extent {
     }
 }
 
+/// In a run of at most so many steps, each has a pixel of its own in any figure.
+const SHORT: usize = 200;
+
+/// The first step that ran out of memory.
+fn first_failure(recording: &Recording) -> Option<usize> {
+    let is_oom = |outcome: &StepOutcome| matches!(outcome, StepOutcome::OutOfMemory(_));
+    let found = recording.failed_steps().iter().find(|(_, outcome)| is_oom(outcome));
+    found.and_then(|(step, _)| usize::try_from(*step).ok())
+}
+
 /// The running peaks from a moment on.
 #[derive(Clone, Copy, Debug, Default)]
 struct PeakChange {
@@ -64,12 +91,75 @@ impl Series {
                 _ => {}
             }
         }
-        Self {
+        let mut made = Self {
             steps: recording.step_count(),
             levels: levels(recording),
             peaks: peaks(recording, &resets),
             limits,
+            implied_limit: None,
+            facts: SeriesFacts::default(),
+        };
+        made.implied_limit = made.limit_of_the_first_failure(recording);
+        made.facts = made.facts_of(recording);
+        made
+    }
+
+    fn facts_of(&self, recording: &Recording) -> SeriesFacts {
+        let mut facts = SeriesFacts {
+            has_failures: first_failure(recording).is_some(),
+            has_limit: self.implied_limit.is_some() || self.limits.iter().any(|(_, limit)| limit.is_some()),
+            has_time_spans: recording.markers().iter().any(|marker| marker.end_step.is_some()),
+            has_times: recording.time_us(0).is_some(),
+            is_long: self.steps > SHORT,
+            ..SeriesFacts::default()
+        };
+        let moments = std::iter::once(recording.breakdown_before()).chain(recording.breakdowns_from(0));
+        for breakdown in moments {
+            facts.has_rounding |= !breakdown.rounding.is_zero();
+            facts.has_pending |= !breakdown.pending.is_zero();
+            if facts.has_rounding && facts.has_pending {
+                break;
+            }
         }
+        facts
+    }
+
+    /// The limit that the first failed request shows: what was given before is at most the limit, and what was refused is beyond the limit. `None` where the
+    /// file names the limit, where the whole device is the limit, and where more was reserved at another moment.
+    fn limit_of_the_first_failure(&self, recording: &Recording) -> Option<OomLimit> {
+        let step = first_failure(recording)?;
+        if self.limit_at(step + 1).is_some() {
+            return None;
+        }
+        let bounds = recording.step(step)?;
+        let failed = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
+            Event::OutOfMemory { segment_size, device_free, .. } => Some((segment_size, device_free)),
+            _ => None,
+        });
+        let (segment_size, device_free) = failed?;
+        let reserved = recording.breakdown_after(step)?.reserved();
+        let most_before = self.extent(recording, 0, step + 1).high[3].max(reserved);
+        let limit = if device_free < segment_size {
+            // The device had no more: others hold the remaining memory.
+            OomLimit::known(reserved.saturating_add(device_free), Bytes::ZERO)
+        } else {
+            let refused = reserved.saturating_add(segment_size).saturating_sub(Bytes::new(1));
+            OomLimit { lowest: most_before, highest: refused.max(most_before), others: Bytes::ZERO }
+        };
+        let is_whole_device = recording.known_capacity().is_some_and(|capacity| capacity <= limit.highest);
+        let most = self.extent(recording, 0, self.steps + 1).high[3];
+        (!is_whole_device && most <= limit.highest).then_some(limit)
+    }
+
+    /// The most that the process may reserve at a moment: the limit that its memory fraction sets, or else the one that its first failed request
+    /// shows. `None` where nothing but the device limits the process.
+    #[must_use]
+    pub fn process_limit(&self, moment: usize) -> Option<OomLimit> {
+        self.limit_at(moment).map(|limit| OomLimit::known(limit, Bytes::ZERO)).or(self.implied_limit)
+    }
+
+    pub(super) fn facts(&self) -> SeriesFacts {
+        self.facts
     }
 
     /// How many steps the recording has.
@@ -150,7 +240,7 @@ impl Series {
     }
 
     /// The limit that the memory fraction sets at a moment.
-    pub(crate) fn limit_at(&self, moment: usize) -> Option<Bytes> {
+    fn limit_at(&self, moment: usize) -> Option<Bytes> {
         let after = self.limits.partition_point(|(from, _)| *from as usize <= moment);
         after.checked_sub(1).and_then(|index| self.limits.get(index)).and_then(|(_, limit)| *limit)
     }

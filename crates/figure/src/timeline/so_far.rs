@@ -9,7 +9,7 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TextStyle};
 use crate::timeline::axis::{TEXT_PX, YScale, draw_y_axis};
 use crate::timeline::legend::{SIGN_PX, draw_class_sign, entry_px};
-use crate::timeline::view::timeline_plot;
+use crate::timeline::view::plot_over_one_line;
 
 /// Memory over time of what has been read of a trace: the most requested and the most reserved bytes of each column, as wide as the
 /// share of the file that has been read, from 0 to 1.
@@ -17,7 +17,7 @@ use crate::timeline::view::timeline_plot;
 pub fn timeline_so_far(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = timeline_plot(size);
+    let plot = plot_over_one_line(size);
     let highest = columns.iter().map(|(_, reserved)| *reserved).max().unwrap_or_default();
     let range = YScale::new(round_bytes(bytes_f64(highest.max(Bytes::mib(1))) * 1.1), plot);
     draw_y_axis(&mut scene, &range, &plot);
@@ -92,7 +92,7 @@ mod tests {
     fn the_figure_is_as_wide_as_what_is_read() {
         let columns = vec![(Bytes::mib(10), Bytes::mib(20)); 8];
         let size = Size::new(800.0, 200.0);
-        let plot = timeline_plot(size);
+        let plot = plot_over_one_line(size);
         for share in [0.25, 1.0, 7.0] {
             let scene = timeline_so_far(&columns, share, size);
             let expected = plot.x_px + px(share.min(1.0)) * plot.width_px;

@@ -3,6 +3,7 @@
 use crate::geometry::{Rect, Size};
 use crate::numbers::{count_f64, count_px, floor_count, px};
 use crate::timeline::clock::Clock;
+use crate::timeline::series::{Series, SeriesFacts};
 
 /// The range of a recording that a timeline shows.
 ///
@@ -81,26 +82,54 @@ impl TimelineView {
     }
 }
 
-/// The rectangle of the curves in a timeline of this size. Axes and labels are outside.
+/// The rectangle of the curves in a timeline of this size. Axes and labels are outside. The rectangle depends on the run and not on the part that is
+/// shown, so that nothing moves while the part does.
 #[must_use]
-pub fn timeline_plot(size: Size) -> Rect {
+pub fn timeline_plot(series: &Series, size: Size) -> Rect {
     let size = size.tame();
-    let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
-    let top = if has_values(size) { 20.0 + VALUES_PX } else { 20.0 };
-    let bottom =
-        22.0 + count_px(legend_rows(size)) * LEGEND_ROW_PX + if has_legend(size) { 4.0 } else { 0.0 };
-    let (width, height) = (size.width_px - left - 12.0, size.height_px - top - bottom);
-    Rect::new(left, top, width.max(1.0), height.max(1.0))
+    let facts = series.facts();
+    let axis_px = if facts.has_times && has_second_axis(size) { AXIS_ROW_PX } else { 0.0 };
+    plot_above(size, axis_px + legend_px(size, legend_rows(size, facts)))
 }
 
+/// The plot over a legend of one line, for a figure that is not of a whole run.
+pub(super) fn plot_over_one_line(size: Size) -> Rect {
+    let size = size.tame();
+    plot_above(size, legend_px(size, usize::from(has_legend(size))))
+}
+
+/// The plot over so many pixels below the axis of steps.
+fn plot_above(size: Size, below_px: f32) -> Rect {
+    let (left, width_px) = plot_sides(size);
+    let top = if has_values(size) { 20.0 + VALUES_PX } else { 20.0 };
+    Rect::new(left, top, width_px, (size.height_px - top - 22.0 - below_px).max(1.0))
+}
+
+/// Where the plot of a figure over time of this size begins, and its width.
+#[must_use]
+pub fn plot_sides(size: Size) -> (f32, f32) {
+    let size = size.tame();
+    let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
+    (left, (size.width_px - left - RIGHT_PX).max(1.0))
+}
+
+/// The room to the right of the plot.
+const RIGHT_PX: f32 = 12.0;
 /// The height of the line above the plot with the values at the cursor.
 pub(super) const VALUES_PX: f32 = 18.0;
 /// The height of a line of the legend.
 pub(super) const LEGEND_ROW_PX: f32 = 18.0;
+/// The height of a second axis below the first.
+pub(super) const AXIS_ROW_PX: f32 = 15.0;
 
 /// Whether there is room for the values at the cursor above the plot.
 pub(super) fn has_values(size: Size) -> bool {
     size.height_px >= 160.0
+}
+
+/// Whether there is room for the axis of time below that of steps, or the other way round.
+pub(super) fn has_second_axis(size: Size) -> bool {
+    size.height_px >= 180.0
 }
 
 /// Whether there is room for the legend.
@@ -108,21 +137,27 @@ fn has_legend(size: Size) -> bool {
     size.height_px >= 130.0
 }
 
+fn legend_px(size: Size, rows: usize) -> f32 {
+    count_px(rows) * LEGEND_ROW_PX + if has_legend(size) { 4.0 } else { 0.0 }
+}
+
 /// How many lines the legend has.
-pub(super) fn legend_rows(size: Size) -> usize {
+pub(super) fn legend_rows(size: Size, facts: SeriesFacts) -> usize {
     if !has_legend(size) {
         0
     } else if size.height_px < 200.0 {
         1
     } else {
-        crate::timeline::legend::rows(size.width_px)
+        crate::timeline::legend::rows(size.width_px, facts)
     }
 }
 
-/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is that of the figure.
+/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is that of the figure, `size` the
+/// figure's.
 #[must_use]
 pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, x_px: f32) -> usize {
-    let plot = timeline_plot(size);
+    let (left, width_px) = plot_sides(size.tame());
+    let plot = Rect::new(left, 0.0, width_px, 1.0);
     let fraction = f64::from((x_px - plot.x_px) / plot.width_px).clamp(0.0, 1.0);
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     let position = match clock {

@@ -82,7 +82,14 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         }
         // A flame graph is not of one state.
         TargetId::FlameNode(_) => return None,
-        TargetId::Limit => format!("limit: at most {} may be reserved", state.limit()?),
+        TargetId::Limit => match state.limit() {
+            Some(limit) => format!("limit of the process: at most {limit} may be reserved"),
+            // The figure says between which bytes.
+            None if crate::has_failures(recording) => {
+                "limit of the process, as the first request that failed shows it".to_owned()
+            }
+            None => return None,
+        },
     })
 }
 

@@ -81,7 +81,7 @@ fn no_name_of_a_peak_or_a_bound_lies_over_the_data() {
                 let is_name = ["peak ", "limit ", "capacity "].iter().any(|word| text.starts_with(word));
                 let bounds = mark.bounds();
                 // Those of the legend are below the plot.
-                if is_name && bounds.bottom_px() < timeline_plot(Size::new(width, height)).bottom_px() {
+                if is_name && bounds.bottom_px() < timeline_plot(&series, Size::new(width, height)).bottom_px() {
                     named += 1;
                     assert!(!covers_data(&scene, &bounds), "{text} at {width} x {height}");
                 }
@@ -98,7 +98,7 @@ fn no_plate_covers_an_area() {
         let view = TimelineView::fit(recording.step_count());
         for size in [Size::new(530.0, 200.0), Size::new(900.0, 260.0)] {
             let scene = timeline(&series, &recording, &view, None, size);
-            let plot = timeline_plot(size);
+            let plot = timeline_plot(&series, size);
             // The ground of the dots of peaks is as small as these.
             let plates = scene.marks.iter().filter_map(|mark| match mark {
                 Mark::Rect { rect, fill, .. } if fill.role == Role::Background => Some(*rect),
@@ -118,10 +118,11 @@ fn the_number_of_the_cursor_leaves_the_word_of_the_axis_in_sight() {
     let recording = level();
     let series = Series::new(&recording);
     let size = Size::new(900.0, 260.0);
+    let plot = timeline_plot(&series, size);
     for first_step in [0.0, 20.0, 100.0, 150.0] {
         let view = TimelineView { first_step, last_step: first_step + 40.0 };
         let scene = timeline(&series, &recording, &view, None, size);
-        let overlay = timeline_cursor(Some(&recording), &scene, &view, None, first_step as usize);
+        let overlay = timeline_cursor(Some(&recording), &scene, &plot, &view, None, first_step as usize);
         let words = |scene: &Scene| -> Vec<(String, Rect)> {
             let text = |mark: &Mark| match mark {
                 Mark::Text { text, .. } => Some((text.clone(), mark.bounds())),

@@ -20,6 +20,7 @@
 mod apart;
 mod compared;
 mod labels;
+mod limit;
 mod map;
 mod overview;
 mod palette;

@@ -251,6 +251,34 @@ fn no_site_group_or_step_has_the_hue_of_a_state() {
     }
 }
 
+/// Red is a request that failed, and the color of texts is that of the figure's ink: no data has either.
+#[test]
+fn no_site_group_or_step_looks_like_a_failure_or_like_ink() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let failure = lab(linear(&theme.color(Role::Failure)));
+        let ink = lab(linear(&theme.color(Role::Text)));
+        let hue = |[_, a, b]: Color| (b.atan2(a).to_degrees().rem_euclid(360.0), a.hypot(b));
+        let of = |role: &Role| matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
+        for role in Role::ALL.iter().filter(|role| of(role)) {
+            let color = linear(&theme.color(*role));
+            let apart = |other: Color| {
+                let sum: f64 = lab(color).iter().zip(other).map(|(one, other)| (one - other).powi(2)).sum();
+                sum.sqrt()
+            };
+            assert!(apart(failure) >= 30.0, "{theme:?}: {role:?} is {:.0} from the failure", apart(failure));
+            let (angle, chroma) = hue(lab(color));
+            let between = (angle - hue(failure).0).abs();
+            let between = between.min(360.0 - between);
+            assert!(chroma < 20.0 || between > 20.0, "{theme:?}: {role:?} is red, {between:.0} degrees");
+            if !matches!(role, Role::Step(_)) {
+                assert!(apart(ink) >= 10.0, "{theme:?}: {role:?} is {:.0} from the ink", apart(ink));
+                // Whoever sees no red tells a failure by its lightness, or by the mark's form.
+                assert_apart(theme, 9.0, (&format!("{role:?}"), color), ("a failure", linear(&theme.color(Role::Failure))));
+            }
+        }
+    }
+}
+
 #[test]
 fn neighbors_of_one_hue_differ_in_lightness_too() {
     for theme in [Theme::Light, Theme::Dark] {

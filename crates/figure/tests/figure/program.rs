@@ -86,6 +86,12 @@ impl Program {
         self
     }
 
+    /// Ends a step that ran out of memory.
+    pub(crate) fn failed(&mut self) -> &mut Self {
+        self.recorder.finish_step(StepOutcome::OutOfMemory("CUDA out of memory.".to_owned()));
+        self
+    }
+
     /// A step without events.
     pub(crate) fn refused(&mut self, reason: &str) -> &mut Self {
         self.recorder.finish_step(StepOutcome::Refused(reason.to_owned()));

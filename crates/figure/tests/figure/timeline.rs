@@ -11,6 +11,10 @@ use crate::program::{Program, ops, random, story};
 
 const SIZE: Size = Size::new(900.0, 260.0);
 
+fn plot_of(recording: &Recording, size: Size) -> Rect {
+    timeline_plot(&Series::new(recording), size)
+}
+
 fn whole(recording: &Recording) -> Scene {
     let series = Series::new(recording);
     timeline(&series, recording, &TimelineView::fit(recording.step_count()), None, SIZE)
@@ -50,7 +54,7 @@ fn the_number_of_the_cursor_leaves_no_part_of_a_tick_in_sight() {
     let base = whole(&recording);
     let mut covered = 0;
     for step in 0..=recording.step_count() {
-        let overlay = timeline_cursor(Some(&recording), &base, &view, None, step);
+        let overlay = timeline_cursor(Some(&recording), &base, &plot_of(&recording, SIZE), &view, None, step);
         let flag = rects(&overlay, Role::Cursor).last().copied().unwrap();
         let plates = rects(&overlay, Role::Background);
         for mark in &base.marks {
@@ -83,7 +87,8 @@ fn a_story_as_a_timeline() {
     let recording = story().recording();
     let mut scene = whole(&recording);
     let view = TimelineView::fit(recording.step_count());
-    scene.marks.extend(timeline_cursor(Some(&recording), &whole(&recording), &view, None, 8).marks);
+    let plot = plot_of(&recording, SIZE);
+    scene.marks.extend(timeline_cursor(Some(&recording), &whole(&recording), &plot, &view, None, 8).marks);
     assert_texts_are_apart(&whole(&recording));
     let svg = scene.to_svg(Theme::Light, "Memory over time", "A timeline.");
     expect_file!["./timeline-story.svg"].assert_eq(&svg);
@@ -105,6 +110,8 @@ fn failures_and_labels_can_be_reached() {
         [
             TargetId::Label(0),
             TargetId::Label(1),
+            TargetId::FailedStep(1),
+            // The words beside the mark.
             TargetId::FailedStep(1),
             TargetId::PeakAllocated,
             TargetId::PeakReserved,
@@ -133,7 +140,7 @@ fn an_empty_recording_and_broken_sizes_are_drawn() {
         let scene = timeline(&series, &recording, &view, None, size);
         assert!(scene.marks.len() < 1000);
         let _ = (
-            timeline_cursor(Some(&recording), &scene, &view, None, 3),
+            timeline_cursor(Some(&recording), &scene, &plot_of(&recording, size), &view, None, 3),
             timeline_step_at(&view, None, size, f32::NAN),
         );
     }
@@ -156,7 +163,11 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
     let recording = program.recording();
     let scene = whole(&recording);
     let text = scene.to_string();
-    assert!(text.contains("\"4 · 750.0 ms\"") && text.contains("\"7 · 1.50 s\""), "{text}");
+    // A row for the steps and a row for the times below, each with its name.
+    for word in ["\"steps\"", "\"4\"", "\"7\"", "\"time\"", "\"750.0 ms\"", "\"1.50 s\""] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!text.contains('·'), "{text}");
     let bands: Vec<_> = scene.targets.iter().filter(|it| matches!(it.what, TargetId::Marker(_))).collect();
     assert_eq!(bands.len(), 3, "{text}");
     assert!(bands[1].rect.bottom_px() <= bands[0].rect.y_px + 1.0, "one within another is drawn above it");
@@ -166,7 +177,7 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
         Some("forward: steps 3 to 5, 750.0 ms")
     );
     // Without times there is the axis of steps alone.
-    assert!(!whole(&quiet_but_for(8, 3)).to_string().contains('·'));
+    assert!(!whole(&quiet_but_for(8, 3)).to_string().contains("\"time\""));
 }
 
 proptest! {
@@ -187,7 +198,7 @@ proptest! {
         let scene = timeline(&series, &recording, &view, None, SIZE);
         let line = allocated_line(&scene);
         let top = line.iter().map(|point| point.y_px).fold(f32::MAX, f32::min);
-        let plot = timeline_plot(SIZE);
+        let plot = timeline_plot(&series, SIZE);
         let share = (plot.bottom_px() - top) / plot.height_px;
         // The spike sets the range, with a margin above it.
         prop_assert!((0.85..=1.0).contains(&share), "the line rises to {share} of the height");
@@ -213,7 +224,7 @@ proptest! {
         let view = TimelineView::fit(steps).zoom_at(zoom.0, zoom.1, steps);
         let scene = timeline(&series, &recording, &view, None, size);
         assert_texts_are_apart(&scene);
-        let plot = timeline_plot(size).grown(2.5);
+        let plot = timeline_plot(&series, size).grown(2.5);
         for mark in &scene.marks {
             if let Mark::Path { points, .. } = mark {
                 prop_assert!(points.iter().all(|point| plot.contains(point.x_px, point.y_px)), "{}", mark);
@@ -226,14 +237,15 @@ proptest! {
         let step = (at * steps as f64) as usize;
         let view = TimelineView::fit(steps).zoom_at(at, zoom, steps).reveal(step, steps);
         let base = Scene::new(SIZE.width_px, SIZE.height_px);
-        let scene = timeline_cursor(None, &base, &view, None, step);
+        let plot = plot_of(&Program::new(Bytes::gib(1)).recording(), SIZE);
+        let scene = timeline_cursor(None, &base, &plot, &view, None, step);
         let line = scene.marks.iter().find_map(|mark| match mark {
             Mark::Line { from, role: Role::Cursor, .. } => Some(*from),
             _ => None,
         });
         // The line stands at the right edge of its step's column, and everything left of it has happened.
         let found = timeline_step_at(&view, None, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
-        let step_px = f64::from(timeline_plot(SIZE).width_px) / view.span();
+        let step_px = f64::from(plot.width_px) / view.span();
         let off = (found as f64 - step as f64).abs();
         prop_assert!(off <= (1.5 / step_px).ceil(), "{found} for {step} at {step_px} px a step");
     }
@@ -249,7 +261,7 @@ fn a_clock_draws_steps_where_they_happened() {
     let recording = recorder.finish().expect("a short recording");
     let clock = Clock::new(&recording).expect("times are known");
     let view = TimelineView::fit(recording.step_count());
-    let plot = timeline_plot(SIZE);
+    let plot = plot_of(&recording, SIZE);
     let at =
         |x_fraction: f32| timeline_step_at(&view, Some(&clock), SIZE, plot.x_px + x_fraction * plot.width_px);
     // Three steps in the first fiftieth, then the pause.

@@ -90,10 +90,11 @@ fn texts_of_memory_over_time_are_whole_and_apart_from_a_phone_to_a_large_screen(
                 for zoom in [1.0, 7.0] {
                     let view = TimelineView::fit(steps).zoom_at(0.6, zoom, steps);
                     let base = timeline(&series, &recording, &view, None, size);
+                    let plot = timeline_plot(&series, size);
                     assert_readable(&format!("{name} {width}x{height} zoom {zoom}"), &base, &recording);
                     for step in (0..=steps).step_by(steps / 40 + 1) {
-                        let over = timeline_cursor(Some(&recording), &base, &view, None, step);
-                        assert_cursor_covers_no_text(&base, &over);
+                        let over = timeline_cursor(Some(&recording), &base, &plot, &view, None, step);
+                        assert_cursor_covers_no_text(&base, &over, &plot);
                     }
                 }
                 let strip = timeline_strip(&series, &recording, Size::new(width, 60.0));
@@ -104,8 +105,7 @@ fn texts_of_memory_over_time_are_whole_and_apart_from_a_phone_to_a_large_screen(
 }
 
 /// Neither its line nor its values lie on a text within the plot, or on the names above it.
-fn assert_cursor_covers_no_text(base: &Scene, over: &Scene) {
-    let plot = timeline_plot(Size::new(base.width_px, base.height_px));
+fn assert_cursor_covers_no_text(base: &Scene, over: &Scene, plot: &Rect) {
     assert_texts_are_apart(over);
     let texts: Vec<Rect> =
         base.marks.iter().filter(|mark| matches!(mark, Mark::Text { .. })).map(Mark::bounds).collect();

@@ -22,11 +22,29 @@ fn part(span: Bytes, place: u64) -> Bytes {
     Bytes::new(u64::try_from(share).unwrap_or(span.get()))
 }
 
-/// The cause and, where the limit is not known exactly and decides, the other causes that it may be.
+/// A cause that holds for some of the limits that are possible, with the least and the most of these.
+pub(super) struct CauseAtLimits {
+    cause: OomCause,
+    lowest: Bytes,
+    highest: Bytes,
+}
+
+impl CauseAtLimits {
+    /// For which limits it is the cause, in a sentence.
+    pub(super) fn sentence(&self) -> String {
+        let (name, lowest, highest) = (self.cause.name(), self.lowest, self.highest);
+        if lowest == highest {
+            return format!("if the limit is {lowest}, the cause is another: {name}");
+        }
+        format!("if the limit is at least {lowest} and at most {highest}, the cause is another: {name}")
+    }
+}
+
+/// The cause and, where the limit is not known exactly and decides, the other causes with the limits for which they hold.
 pub(super) fn cause(
     examined: &Examination<'_>,
     tell: ProgressCallback<'_>,
-) -> Result<(OomCause, Vec<OomCause>), LabError> {
+) -> Result<(OomCause, Vec<CauseAtLimits>), LabError> {
     let Examination { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
     if setting_values(&conditions.conf).any(|(key, _)| key == "roundup_power2_divisions")
@@ -46,17 +64,39 @@ pub(super) fn cause(
     }
     // Every limit within the bounds is as likely as any other: the cause that most of them have.
     let span = limit.highest.saturating_sub(limit.lowest);
+    let cause_at = |highest: Bytes| OomCause::of(&request, &memory, limit.at(highest));
     let mut counts: BTreeMap<OomCause, u64> = BTreeMap::new();
+    let mut ranges: Vec<CauseAtLimits> = Vec::new();
     for place in 0..LIMITS {
-        let cause = OomCause::of(&request, &memory, limit.at(limit.lowest.saturating_add(part(span, place))));
+        let highest = limit.lowest.saturating_add(part(span, place));
+        let cause = cause_at(highest);
         let count = counts.entry(cause).or_default();
         *count = count.saturating_add(1);
+        match ranges.last_mut() {
+            Some(last) if last.cause == cause => last.highest = highest,
+            Some(last) => {
+                // Exactly where one cause ends and the next begins.
+                let end = last_with(last.highest, highest, |limit| cause_at(limit) == last.cause);
+                last.highest = end;
+                ranges.push(CauseAtLimits { cause, lowest: end.saturating_add(Bytes::new(1)), highest });
+            }
+            None => ranges.push(CauseAtLimits { cause, lowest: highest, highest }),
+        }
     }
     let mut causes: Vec<(OomCause, u64)> = counts.into_iter().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut causes = causes.into_iter().map(|(cause, _)| cause);
-    let first = causes.next().unwrap_or(OomCause::LiveBytesAtLimit);
-    Ok((first, causes.collect()))
+    let first = causes.first().map_or(OomCause::LiveBytesAtLimit, |(cause, _)| *cause);
+    ranges.retain(|range| range.cause != first);
+    Ok((first, ranges))
+}
+
+/// The last value from `low`, which holds, up to `high`, which does not, where all that hold come first.
+fn last_with(mut low: Bytes, mut high: Bytes, holds: impl Fn(Bytes) -> bool) -> Bytes {
+    while high.saturating_sub(low) > Bytes::new(1) {
+        let middle = Bytes::new(low.get().midpoint(high.get()));
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
 pub(super) fn sentence(cause: OomCause, examined: &Examination<'_>) -> String {

@@ -206,9 +206,9 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
 /// What is taken off each GPU.
 fn outside_words() -> String {
     format!(
-        "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, as recorded on an \
-         {OUTSIDE_RECORDED_ON}",
-        context_and_libraries()
+        "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, which were measured on an \
+         {OUTSIDE_RECORDED_ON}, and on no other GPU",
+        outside_of_training()
     )
 }
 

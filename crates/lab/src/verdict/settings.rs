@@ -69,10 +69,13 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                     findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
-                _ => findings.push(Finding::about(about, &change.sentence, None)),
+                _ => {
+                    let about = if change.depends_on_limit { About::Depends } else { about };
+                    findings.push(Finding::about(about, &change.sentence, None));
+                }
             }
         }
-        findings.extend(depending_findings(about, &depending));
+        findings.extend(depending_findings(&depending));
         if !settings.is_empty() {
             let text = format!("with {} {also}", alternatives(&settings));
             findings.push(Finding::about(about, text, None).with_settings(&confs));
@@ -87,7 +90,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
 }
 
 /// The settings with which the end of the limit decides, those together that say the same.
-fn depending_findings(about: About, depending: &[(&String, &Change)]) -> Vec<Finding> {
+fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for (conf, change) in depending {
         let end = change.sentence.split_once(DEPENDS).map_or("", |(_, end)| end);
@@ -100,7 +103,7 @@ fn depending_findings(about: About, depending: &[(&String, &Change)]) -> Vec<Fin
         let names: Vec<&str> =
             confs.iter().map(|conf| if conf.is_empty() { "the default settings" } else { conf }).collect();
         let text = format!("with {}{DEPENDS}{end}", alternatives(&names));
-        Finding::about(about, text, None).with_settings(&confs)
+        Finding::about(About::Depends, text, None).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()
 }

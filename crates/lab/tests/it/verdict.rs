@@ -52,8 +52,18 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
         less[1].ends_with("the request passes, until what the iterations keep fills that too"),
         "{less:?}"
     );
-    let sentence = about(&found, About::Fails)[0];
+    let sentence = about(&found, About::Depends)[0];
     assert!(sentence.starts_with("with expandable_segments:True it depends on the limit"), "{sentence}");
+    // What fails at every limit is a group of its own.
+    assert!(about(&found, About::Fails).iter().all(|text| text.ends_with("the request fails too")));
+    // The sentence has one cause; for which limits another one holds is among what is not sure, to the byte.
+    assert!(!about(&found, About::Happened)[0].contains("depending on the limit"), "{found:?}");
+    let sure = about(&found, About::Sure);
+    let other = sure.iter().find(|text| text.contains("the cause is another")).unwrap();
+    assert_eq!(
+        *other,
+        "if the limit is at least 613.07 MiB and at most 614 MiB, the cause is another: fragmentation by live blocks"
+    );
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn main() -> Result<(), String> {
                 width_px: SIZE.0,
                 height_px: SIZE.1,
                 is_dimmed: false,
+                pixel_ratio: 1.0,
             };
             let begun = Instant::now();
             offscreen.show(&view, count);

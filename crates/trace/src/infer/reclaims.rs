@@ -93,6 +93,9 @@ pub(super) fn find_reclaims(
     resolve(scan, run, &config, start.segments.is_empty())
 }
 
+/// What a trace says of a request that failed. It has the requested size of each allocation that was served, and of the failed one the rounded size.
+pub const FAILED_SIZE_NOTE: &str = "failed; the trace has the size of a failed request only after rounding";
+
 fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_whole: bool) -> Reclaims {
     let retries = Retries::new(run, scan.trace, &scan.bursts, is_whole);
     let limits = scan.limit.is_some();
@@ -143,7 +146,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
             reclaims.notes.push(format!("{} {text}", counted(count, noun)));
         }
     };
-    note(scan.failed, "request", "failed; the trace has requested sizes only after rounding");
+    note(scan.failed, "request", FAILED_SIZE_NOTE);
     note(refused, "release", "read as part of an allocation that the driver refused at first");
     note(collected, "release", "read as garbage collection");
     note(

@@ -85,6 +85,22 @@ fn a_wrong_setting_has_pytorchs_own_error() -> Result<()> {
 }
 
 #[test]
+fn the_answer_before_is_hidden_while_a_question_is_refused() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        try_setting(page, "max_split_size_mb:32")?;
+        page.wait_for(&id("answer-what-if"))?;
+        // An answer below a wrong question would look like the question's own.
+        try_setting(page, "max_split_size_mb:1")?;
+        page.wait_text(&id("lab-error"), "must be >= 20")?;
+        page.wait_gone(&id("answer-what-if"))?;
+        try_setting(page, "max_split_size_mb:64")?;
+        page.wait_gone(&id("lab-error"))?;
+        page.wait_text(&id("answer-what-if"), "max_split_size_mb:64").map(drop)
+    })
+}
+
+#[test]
 fn a_search_says_which_setting_is_best_and_has_the_line_to_copy() -> Result<()> {
     drive(|page| {
         open_gnn(page)?;

@@ -130,6 +130,27 @@ fn the_readers_file_is_forgotten_when_asked() -> Result<()> {
 }
 
 #[test]
+fn a_message_goes_away_when_the_reader_goes_elsewhere() -> Result<()> {
+    drive(|page| {
+        let folder = fixture("x").with_file_name("snapshots");
+        page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
+        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.click("#tab-source")?;
+        page.click(&id("forget"))?;
+        page.wait_text(&id("message"), "What is open stays open")?;
+        // A step is no other place: the reader may still be reading.
+        page.click(&id("back"))?;
+        ensure!(page.count(&id("message"))? == 1, "a step took the message away");
+        page.click(&id("nav-glossary"))?;
+        page.wait_gone(&id("message"))?;
+        page.click(&id("nav-workbench"))?;
+        page.wait_text(&id("position"), "step 80 of 81")?;
+        ensure!(page.count(&id("message"))? == 0, "the message came back");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_reload_opens_the_readers_own_lesson_at_its_card() -> Result<()> {
     drive(|page| {
         let lesson = "---\nid: mine\ntitle: My lesson\nsummary: Mine.\ncapacity: 64 MiB\nminutes: 1\n---\n\n## One\n\nFirst.\n\n```workload\na = alloc 3 MiB\n```\n\n## Two\n\nSecond.\n\n```workload\nfree a\n```\n";

@@ -118,7 +118,7 @@ impl AllocationsFigure {
                 }
             }
         }
-        for (at, value) in [(PLACES - 2, reserved), (PLACES - 1, ground)] {
+        for (at, value) in [(PLACES - 2, reserved), (PLACES - 1, ground), (2 * PLACES - 2, color(1))] {
             if let Some(kept) = palette.get_mut(at) {
                 *kept = value;
             }
@@ -154,7 +154,7 @@ impl AllocationsFigure {
         let ranges = rects.ranges((high - low) / height.max(1.0));
         let dims = f64::from(u8::from(self.marked(&columns).is_some()));
         self.with_painter(|painter| {
-            painter.show([steps.first_step, steps.last_step, low, high, width, height, dims], ranges);
+            painter.show([steps.first_step, steps.last_step, low, high, width, height, dims, f64::from(ratio)], ranges);
         });
         let scene = grid_scene(GridKind::Address, &GridView { steps, low, high }, &columns.map, size);
         if let Some(base) = self.base.get() {

@@ -12,6 +12,7 @@ use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 use crate::browser;
 use crate::frames::count;
 use crate::ptr_eq::PtrEq;
+use crate::surface::pixels as pixels_of;
 
 /// How many columns of the grid are computed before the clock is looked at again.
 const SLICE: usize = 8;
@@ -36,6 +37,8 @@ pub(super) struct GridColors {
     /// Which rows are chosen; all other rows are pale. `None` if no row is chosen.
     pub(super) marked: Option<Vec<bool>>,
     pub(super) reserved: [u8; 4],
+    /// Of the dots on cached memory.
+    pub(super) dots: [u8; 4],
     pub(super) small: [u8; 4],
     pub(super) ground: [u8; 4],
 }
@@ -281,8 +284,14 @@ fn paint_columns(
     }
     let Some(context) = context_of(canvas) else { return };
     let of_row = |row: usize| colors.of_row(row);
-    let paint =
-        GridPaint { reserved: colors.reserved, small: colors.small, ground: colors.ground, of_row: &of_row };
+    let paint = GridPaint {
+        reserved: colors.reserved,
+        dots: colors.dots,
+        cells_per_px: pixels_of(browser::canvas_ratio()),
+        small: colors.small,
+        ground: colors.ground,
+        of_row: &of_row,
+    };
     let (left, band) = (count(columns.start), pixels(columns.len()));
     let image = grid.pixels(&paint, columns);
     if let Ok(image) = ImageData::new_with_u8_clamped_array(wasm_bindgen::Clamped(&image), band) {

@@ -1,9 +1,11 @@
 //! Saves the figure as a file.
 
-use blockyard_figure::{Grid, GridKind, GridView, Groups, Rect, Scene, Size, grid_plot, grid_scene};
+use blockyard_figure::{
+    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_plot, grid_scene,
+};
 use leptos::prelude::*;
 
-use super::{AllocationsFigure, cells};
+use super::{AllocationsFigure, TOO_SMALL, cells};
 use crate::export;
 use crate::session::Session;
 
@@ -44,15 +46,25 @@ pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
     scene.marks.extend(grid.rects(groups, is_shown, plot).marks);
     scene.marks.extend(grid.names(groups, is_shown, plot, &Scene::new(0.0, 0.0)).marks);
     add_legend(&mut scene, groups);
+    if kind == GridKind::Address {
+        add_entry(&mut scene, Fill::of(BreakdownClass::Cached), BreakdownClass::Cached.name());
+    }
+    if grid.most_hidden().count > 0 {
+        let fill = Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint };
+        add_entry(&mut scene, fill, TOO_SMALL);
+    }
     Some(scene)
 }
 
 /// Adds the legend below the figure.
 fn add_legend(scene: &mut Scene, groups: &Groups) {
     for entry in groups.legend() {
-        let top = scene.height_px + 4.0;
-        scene.add_swatch(Rect::new(64.0, top, 12.0, 12.0), entry.fill(), &entry.text);
-        scene.height_px += 18.0;
+        add_entry(scene, entry.fill(), &entry.text);
     }
-    scene.height_px += 6.0;
+}
+
+fn add_entry(scene: &mut Scene, fill: Fill, text: &str) {
+    let top = scene.height_px + 4.0;
+    scene.add_swatch(Rect::new(64.0, top, 12.0, 12.0), fill, text);
+    scene.height_px += 18.0;
 }

@@ -20,7 +20,11 @@ pub(super) fn ended(session: Session) -> AnyView {
         let error = result.details.traceback.as_deref()?;
         let line = failing_line(error);
         let place = line.map(|line| format!("Line {line}: ")).unwrap_or_default();
-        let error = format!("{place}{}", exception(error)?);
+        let short = exception(error)?;
+        // A long message is cut after a word: the whole line is under the pointer, and in the output below.
+        let begin = short.trim_end_matches(" …");
+        let whole = error.lines().find(|line| line.starts_with(begin)).unwrap_or(begin).to_owned();
+        let error = format!("{place}{short}");
         let cause = result.details.cause.as_ref().map(|cause| {
             let place = if cause.line == 0 { String::new() } else { format!("Line {}: ", cause.line) };
             let go = click(move || session.navigation().go_to(Place::Lesson { id: LESSON.to_owned(), card: CardPlace::Last }));
@@ -34,7 +38,7 @@ pub(super) fn ended(session: Session) -> AnyView {
             estimate.map(|words| view! { <p class="estimated"><strong>"Estimated. "</strong>{words}</p> });
         Some(view! {
             <div class="ended" data-testid="ended">
-                <p><b>{error}</b></p>
+                <p><b title=whole>{error}</b></p>
                 {estimate}
                 {cause}
             </div>

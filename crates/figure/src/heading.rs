@@ -1,0 +1,176 @@
+//! A heading over a figure that leaves the page: what run it shows, which moment, and under what conditions.
+
+use blockyard_record::Recording;
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect};
+use crate::numbers::{floor_count, grouped_count};
+use crate::role::Role;
+use crate::scene::{Mark, Scene, TextStyle, Weight};
+use crate::text_width::{fitted, text_width_px};
+use crate::timeline::{Series, TimelineView};
+
+const TITLE_PX: f32 = 16.0;
+const FACTS_PX: f32 = 12.0;
+const MARGIN_PX: f32 = 10.0;
+
+/// What part of a run a figure shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownPart {
+    /// The memory after so many steps.
+    Moment(usize),
+    /// The memory from the moment after so many steps until that after so many.
+    Steps(usize, usize),
+}
+
+impl ShownPart {
+    /// What a figure over time shows.
+    #[must_use]
+    pub fn of_view(view: &TimelineView) -> Self {
+        // Positions count complete steps, and the last column is the moment after the last of these.
+        Self::Steps(floor_count(view.first_step), floor_count((view.last_step.ceil() - 1.0).max(0.0)))
+    }
+}
+
+/// The facts without which a figure cannot be read elsewhere: which moment it shows, the unit, the release of PyTorch, the settings, and the limit
+/// of the process or the memory of the device.
+#[must_use]
+pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> Vec<String> {
+    let count = recording.step_count();
+    let all = grouped_count(count);
+    let (moment, last) = match part {
+        ShownPart::Moment(step) => (format!("after step {} of {all}", grouped_count(step)), step),
+        ShownPart::Steps(0, to) if to >= count => (format!("all {all} steps"), count),
+        ShownPart::Steps(from, to) => {
+            (format!("steps {} to {} of {all}", grouped_count(from), grouped_count(to.min(count))), to)
+        }
+    };
+    let mut facts = vec![moment, "1 MiB is 1,048,576 bytes".to_owned()];
+    let info = recording.info();
+    facts.push(format!("rules of PyTorch {}", info.release));
+    if !info.config.is_empty() {
+        facts.push(info.config.clone());
+    }
+    if let Some(limit) = series.process_limit(last) {
+        facts.push(format!("limit of the process {}", limit.range()));
+    }
+    facts.push(match recording.known_capacity() {
+        Some(capacity) => format!("device {capacity}"),
+        None => format!("device at least {}", info.capacity),
+    });
+    facts
+}
+
+impl Scene {
+    /// The same picture below a title and the lines of its facts, on its own ground.
+    #[must_use]
+    pub fn under_heading(&self, title: &str, facts: &[String]) -> Self {
+        let room = (self.width_px - 2.0 * MARGIN_PX).max(1.0);
+        let mut lines: Vec<String> = Vec::new();
+        for fact in facts {
+            let longer = lines.last().map(|line| format!("{line} · {fact}"));
+            match (longer, lines.last_mut()) {
+                (Some(longer), Some(line))
+                    if text_width_px(&longer, FACTS_PX, Weight::Normal) <= room =>
+                {
+                    *line = longer;
+                }
+                _ => lines.push(fact.clone()),
+            }
+        }
+        let mut made = Self::new(self.width_px, 0.0);
+        let mut y = MARGIN_PX + TITLE_PX;
+        let cut = |text: &str, size_px: f32, weight: Weight| fitted(text, size_px, weight, room);
+        if let Some(title) = cut(title, TITLE_PX, Weight::Bold) {
+            made.text(Point::new(MARGIN_PX, y), title, TextStyle::new(Role::Text, TITLE_PX).bold());
+        }
+        for line in lines {
+            y += FACTS_PX + 5.0;
+            if let Some(line) = cut(&line, FACTS_PX, Weight::Normal) {
+                made.text(Point::new(MARGIN_PX, y), line, TextStyle::new(Role::TextMuted, FACTS_PX));
+            }
+        }
+        let down_px = (y + MARGIN_PX).round();
+        let ground = Rect::new(0.0, 0.0, self.width_px, down_px);
+        made.marks.insert(0, Mark::Rect { rect: ground, fill: Fill::solid(Role::Background), outline: None });
+        made.height_px = self.height_px + down_px;
+        made.marks.extend(self.marks.iter().map(|mark| mark.moved_down(down_px)));
+        let moved = self.targets.iter().map(|target| {
+            let rect = Rect { y_px: target.rect.y_px + down_px, ..target.rect };
+            crate::scene::Target { rect, ..*target }
+        });
+        made.targets.extend(moved);
+        made
+    }
+}
+
+impl Mark {
+    /// The same mark lower in the picture.
+    fn moved_down(&self, by_px: f32) -> Self {
+        let lower = |rect: &Rect| Rect { y_px: rect.y_px + by_px, ..*rect };
+        let point = |at: &Point| Point::new(at.x_px, at.y_px + by_px);
+        let mut moved = self.clone();
+        match &mut moved {
+            Self::Rect { rect, .. } | Self::Rounded { rect, .. } | Self::Frame { rect, .. } => {
+                *rect = lower(rect);
+            }
+            Self::Line { from, to, .. } => (*from, *to) = (point(from), point(to)),
+            Self::Path { points, .. } | Self::Area { points, .. } => {
+                for at in points {
+                    *at = point(at);
+                }
+            }
+            Self::Text { at, clip, .. } => {
+                *at = point(at);
+                *clip = clip.as_ref().map(lower);
+            }
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_record::{Bytes, Event, EventSink, Recorder, RunInfo, StepOutcome};
+
+    use super::*;
+
+    #[test]
+    fn a_figure_in_a_file_says_what_it_shows() {
+        let info = RunInfo {
+            capacity: Bytes::gib(80),
+            config: "expandable_segments:True".to_owned(),
+            max_split_size: -1,
+            ..RunInfo::default()
+        };
+        let mut recorder = Recorder::new(info);
+        recorder.record(Event::FractionSet { limit: Some(Bytes::gib(8)) });
+        recorder.finish_step(StepOutcome::Done);
+        let recording = recorder.finish().unwrap();
+        let facts = figure_facts(&Series::new(&recording), &recording, ShownPart::Moment(1));
+        let text = facts.join(" · ");
+        let release = recording.info().release;
+        assert_eq!(
+            text,
+            format!(
+                "after step 1 of 1 · 1 MiB is 1,048,576 bytes · rules of PyTorch {release} · expandable_segments:True · \
+                 limit of the process 8 GiB · device 80 GiB"
+            )
+        );
+        let mut scene = Scene::new(300.0, 40.0);
+        scene.text(Point::new(1.0, 20.0), "inner", TextStyle::new(Role::Text, 11.0));
+        let made = scene.under_heading("run.json: memory over time", &facts);
+        let texts: Vec<(&str, f32)> = made
+            .marks
+            .iter()
+            .filter_map(|mark| match mark {
+                Mark::Text { text, at, .. } => Some((text.as_str(), at.y_px)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(texts.first().map(|(text, _)| *text), Some("run.json: memory over time"));
+        assert!(texts.len() > 4, "the facts of a narrow figure have several lines: {texts:?}");
+        assert!(texts.windows(2).all(|pair| pair[0].1 < pair[1].1), "{texts:?}");
+        assert_eq!(texts.last().map(|(_, y)| *y + 20.0), Some(made.height_px));
+    }
+}

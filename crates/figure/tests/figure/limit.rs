@@ -1,0 +1,106 @@
+//! The limit of the process: what a memory fraction sets, and what a failed request shows.
+
+use blockyard_figure::{
+    Changes, Mark, Pattern, Scene, Series, Size, Stage, StageView, TargetId, TimelineView, describe_target, timeline,
+};
+use blockyard_record::{Bytes, Event, OomLimit, Recording, StepOutcome, StreamId};
+
+use crate::apart::assert_texts_are_apart;
+use crate::program::Program;
+
+fn over_time(recording: &Recording, size: Size) -> Scene {
+    timeline(&Series::new(recording), recording, &TimelineView::fit(recording.step_count()), None, size)
+}
+
+fn stage(recording: &Recording, width_px: f32) -> Scene {
+    let state = recording.state_at(recording.event_count()).unwrap();
+    let last = recording.step_count().checked_sub(1);
+    let limit = Series::new(recording).process_limit(recording.step_count());
+    let stage = Stage::new(&state, recording, &Changes::default(), last, &|_| None).with_limit(limit);
+    stage.scene(&StageView::default(), width_px)
+}
+
+fn has_text(scene: &Scene, part: &str) -> bool {
+    scene.marks.iter().any(|mark| matches!(mark, Mark::Text { text, .. } if text.contains(part)))
+}
+
+fn is_barred(scene: &Scene) -> bool {
+    let is_barred = |mark: &Mark| matches!(mark, Mark::Rect { fill, .. } if fill.pattern == Pattern::Barred);
+    scene.marks.iter().any(is_barred)
+}
+
+/// A program with a memory fraction, under which a request fails.
+fn under_a_fraction() -> Recording {
+    let mut program = Program::new(Bytes::mib(256));
+    program.set_limit(Bytes::mib(48)).alloc("a", Bytes::mib(20)).alloc("b", Bytes::mib(20));
+    program.alloc("c", Bytes::mib(20));
+    program.recording()
+}
+
+/// As a snapshot tells it: neither the device's memory nor a fraction is known, but that the device had 900 MiB free.
+fn refused_with_free_memory() -> Program {
+    let mut program = Program::on_unknown_device(Bytes::gib(1));
+    program.alloc("a", Bytes::mib(20)).alloc("b", Bytes::mib(20)).event(Event::OutOfMemory {
+        requested: Bytes::mib(20),
+        rounded: Bytes::mib(20),
+        segment_size: Bytes::mib(20),
+        stream: StreamId::DEFAULT,
+        device_free: Bytes::mib(900),
+        is_rejected: false,
+    });
+    program.failed();
+    program
+}
+
+#[test]
+fn a_memory_fraction_is_a_line_with_its_value_and_what_lies_beyond_is_barred() {
+    let recording = under_a_fraction();
+    for size in [Size::new(390.0, 260.0), Size::new(900.0, 300.0), Size::new(1900.0, 420.0)] {
+        let scene = over_time(&recording, size);
+        assert_texts_are_apart(&scene);
+        assert!(is_barred(&scene), "{scene}");
+        for words in ["limit 48 MiB", "beyond the limit of the process", "request that failed", "out of memory"] {
+            assert!(has_text(&scene, words), "{words} at {}: {scene}", size.width_px);
+        }
+    }
+    for width in [360.0, 700.0, 1300.0] {
+        let scene = stage(&recording, width);
+        assert_texts_are_apart(&scene);
+        assert!(is_barred(&scene) && has_text(&scene, "not for this process"), "{width}: {scene}");
+    }
+    // Of 256 MiB, 8 may still be reserved.
+    assert!(has_text(&stage(&recording, 1300.0), "208 MiB"));
+}
+
+#[test]
+fn a_failed_request_shows_between_which_bytes_the_limit_is() {
+    let recording = refused_with_free_memory().recording();
+    let limit = Series::new(&recording).process_limit(2).unwrap();
+    let refused = Bytes::new(Bytes::mib(60).get() - 1);
+    assert_eq!(limit, OomLimit { lowest: Bytes::mib(40), highest: refused, others: Bytes::ZERO });
+    let scene = over_time(&recording, Size::new(900.0, 300.0));
+    assert!(is_barred(&scene) && has_text(&scene, "limit between 40 MiB and 60 MiB"), "{scene}");
+    let scene = stage(&recording, 1300.0);
+    assert!(is_barred(&scene) && has_text(&scene, "limit between 40 MiB and 60 MiB"), "{scene}");
+    let state = recording.state_at(recording.event_count()).unwrap();
+    let words = describe_target(TargetId::Limit, &state, &recording).unwrap();
+    assert!(words.contains("limit of the process"), "{words}");
+}
+
+#[test]
+fn a_limit_that_a_later_moment_exceeds_is_none_of_the_run() {
+    let mut program = refused_with_free_memory();
+    program.alloc("c", Bytes::mib(100));
+    assert_eq!(Series::new(&program.recording()).process_limit(2), None);
+}
+
+#[test]
+fn without_a_limit_nothing_is_barred_and_the_legend_has_no_word_for_it() {
+    let mut program = Program::new(Bytes::mib(64));
+    program.alloc("a", Bytes::mib(20)).alloc("b", Bytes::mib(60));
+    let recording = program.recording();
+    for scene in [over_time(&recording, Size::new(900.0, 300.0)), stage(&recording, 900.0)] {
+        assert!(!is_barred(&scene) && !has_text(&scene, "limit"), "{scene}");
+    }
+    assert!(matches!(recording.outcome(1), StepOutcome::OutOfMemory(_)));
+}
