@@ -112,7 +112,7 @@ arguments! {
         project_bias: &'a Tensor,
         out: &'a Tensor,
         out_bias: &'a Tensor,
-        uses_gelu: bool,
+        _uses_gelu: Unread,
         norm_first: bool,
         _eps: Unread,
         norm_1: &'a Tensor,
@@ -130,11 +130,8 @@ arguments! {
 fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
     let _below = GradModeGuard::new(false);
     let EncoderLayer { source, width, heads, norm_first, .. } = layer;
-    if layer.uses_gelu || norm_first || source.dtype() != Dtype::F32 {
-        session().mark_estimated(
-            "_transformer_encoder_layer_fwd",
-            "the fused layer was recorded in float32, with ReLU and the norms last",
-        );
+    if source.dtype() != Dtype::F32 {
+        session().mark_estimated("_transformer_encoder_layer_fwd", "the fused layer was recorded in float32");
     }
     let norm_1 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_1), Some(layer.norm_1_bias));
     let norm_2 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_2), Some(layer.norm_2_bias));
@@ -161,9 +158,11 @@ fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
     if norm_first {
         x = norm_2(&x)?;
     }
-    // The activation is part of the product's kernel.
-    x = linear(&x, layer.linear_1, Some(layer.linear_1_bias))?;
-    x = linear(&x, layer.linear_2, Some(layer.linear_2_bias))?;
+    // `ffn`, whose input lives until the result is there; the activation is part of the product's kernel.
+    let hidden = linear(&x, layer.linear_1, Some(layer.linear_1_bias))?;
+    let forwarded = linear(&hidden, layer.linear_2, Some(layer.linear_2_bias))?;
+    drop(hidden);
+    x = forwarded;
     add_in_place(&x, &residual)?;
     if !norm_first {
         x = norm_2(&x)?;
