@@ -49,7 +49,7 @@ enum Program {
     Script { name: &'static str, before: &'static [&'static str], prints_the_file: bool },
     /// The program of recorded operator calls.
     Zoo(&'static [&'static str]),
-    /// The test of recorded programs, with a variable. Its value is the argument, if there is one.
+    /// The example of recorded programs, with what it does.
     Recorded(&'static str),
 }
 
@@ -75,7 +75,7 @@ impl LearnedFile {
                 from: "the recorded programs that are equal whole",
                 input: "tests/fixtures/pytorch_programs, which is here",
                 arguments: "",
-                program: Program::Recorded("UPDATE_FLOORS"),
+                program: Program::Recorded("update"),
             },
             Self::Tables => Source {
                 file: "crates/gpus/src/tables.bin",
@@ -89,7 +89,7 @@ impl LearnedFile {
                 from: "recorded programs of an H200, with addresses",
                 input: "for each program of tests/fixtures/pytorch_programs a file NAME.json.gz with its trace, recorded on an H200",
                 arguments: "FOLDER",
-                program: Program::Recorded("LEARN"),
+                program: Program::Recorded("learn"),
             },
             Self::Networks => Source {
                 file: "crates/gpus/src/networks.bin",
@@ -166,10 +166,9 @@ fn learn(workspace: &Workspace, source: &Source, arguments: &[OsString]) -> Resu
             let run = ["run", "--quiet", "--release", "--package", "blockyard-zoo", "--"];
             workspace::run(workspace.cargo(run).args(arguments).args(options).arg(&file))?;
         }
-        Program::Recorded(variable) => {
-            let value = arguments.first().cloned().unwrap_or_else(|| "1".into());
-            let test = ["test", "--quiet", "--package", "blockyard-python", "--test", "recorded"];
-            workspace::run(workspace.cargo(test).env(variable, value))?;
+        Program::Recorded(what) => {
+            let run = ["run", "--quiet", "--package", "blockyard-python", "--example", "recorded", what];
+            workspace::run(workspace.cargo(run).args(arguments))?;
         }
     }
     workspace::run(workspace.program("git").args(["status", "--short"]))

@@ -56,7 +56,8 @@ fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Resul
         UpdateTarget::Workload => ("UPDATE_EXPECT", &["--package", "blockyard-workload"]),
         UpdateTarget::Behavior => ("UPDATE_EXPECT", &["--package", "blockyard-tests", "--test", "behavior"]),
         UpdateTarget::Programs => {
-            ("UPDATE_FLOORS", &["--package", "blockyard-python", "--test", "recorded", "--test", "marked"])
+            let run = ["run", "--quiet", "--package", "blockyard-python", "--example", "recorded", "update"];
+            return workspace::run(&mut workspace.cargo(run));
         }
         UpdateTarget::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
     };

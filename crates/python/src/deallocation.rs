@@ -99,11 +99,30 @@ fn call_function(
     if keywords.is_some_and(|keywords| !keywords.is_empty())
         && let Some(function) = function.downcast_ref::<PyFunction>()
     {
+        keep_general_call(vm);
         return function.invoke(FuncArgs::from_vectorcall_owned(arguments, positional, keywords), vm);
     }
     match CALL.get() {
         Some(call) => call(function, arguments, positional, keywords, vm),
         None => function.call_with_args(FuncArgs::from_vectorcall_owned(arguments, positional, keywords), vm),
+    }
+}
+
+/// After two calls the interpreter replaces an instruction that calls with keywords by one for this function alone, which asks no slot, copies
+/// the arguments and keeps its own until the function returns. A counter that never reaches its end keeps the instruction as it is.
+fn keep_general_call(vm: &VirtualMachine) {
+    const NEVER: u16 = 15;
+    let Some(frame) = vm.current_frame() else { return };
+    let code = &frame.code.instructions;
+    // `lasti` is the instruction that comes next: the counter of the call is kept there.
+    let counter = usize::try_from(frame.lasti()).unwrap_or_default();
+    let call = counter.checked_sub(1).filter(|_| counter < code.len()).map(|call| code.read_op(call));
+    if matches!(call, Some(Instruction::CallKw { .. })) {
+        #[expect(unsafe_code, reason = "the interpreter's counters are written in no other way")]
+        // SAFETY: the place is one of the code's.
+        unsafe {
+            code.write_adaptive_counter(counter, NEVER);
+        }
     }
 }
 

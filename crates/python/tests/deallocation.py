@@ -174,5 +174,17 @@ case("method of a temporary"); Temporary("a", "b").method()
 case("with an argument"); Temporary("a").method(T("v"))
 case("again and again"); [Temporary("a").method(T("v")) for _ in range(6)]
 case("of a derived class"); Derived("a").method(T("v"))
+case("keywords again and again")
+for _ in range(5):
+    rebinds(T("a"), second=T("b"))
+case("of a method")
+for _ in range(5):
+    Holder().method(first=T("a"), third=2)
+case("of a bound method"); bound = Holder().method
+for _ in range(5):
+    bound(T("a"), third=2)
+case("of many functions")
+for each in [rebinds, gathers, lambda first, second: rebinds(first, second=second)] * 2:
+    each(T("a"), second=T("b"))
 case("end")
 print()

@@ -104,6 +104,15 @@ except ImportError as error:
     print(str(error)[:26])
 "#;
 
+/// What `docs/programs.md` says: how many public names there are, how many of them are here, and how many are refused.
+fn documented() -> Vec<usize> {
+    let text = include_str!("../../../docs/programs.md");
+    let (_, rest) = text.split_once("Of the ").expect("the document counts names");
+    let (sentence, _) = rest.split_once("are refused").expect("the document counts names that are refused");
+    let is_number = |word: &&str| word.chars().all(|letter| letter.is_ascii_digit() || letter == ',');
+    sentence.split_whitespace().filter(is_number).filter_map(|word| word.replace(',', "").parse().ok()).collect()
+}
+
 #[test]
 fn every_public_name_of_pytorch_is_there_or_refused_and_other_names_are_errors() {
     let (printed, finished) = support::run(LOOK_PUBLIC);
@@ -111,7 +120,14 @@ fn every_public_name_of_pytorch_is_there_or_refused_and_other_names_are_errors()
     let missing: Vec<&str> = printed.lines().filter(|line| line.starts_with("missing")).collect();
     assert_eq!(missing, Vec::<&str>::new());
     let lines: Vec<&str> = printed.lines().collect();
-    println!("{}", lines.first().copied().unwrap_or_default());
+    let counts = lines.first().copied().unwrap_or_default();
+    println!("{counts}");
+    let counts: Vec<usize> = counts.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(
+        documented(),
+        [&[counts.iter().sum()], counts.as_slice()].concat(),
+        "docs/programs.md counts names: how many, how many are there, how many are refused"
+    );
     lines.iter().filter(|line| line.starts_with("refused")).for_each(|line| println!("{line}"));
     assert!(printed.contains("module 'torch.cuda' has no attribute 'memory_alocated'"), "{printed}");
     assert!(printed.contains("torch.nn.FractionalMaxPool2d is not modeled here"), "{printed}");

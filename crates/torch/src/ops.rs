@@ -28,6 +28,7 @@ mod group_norm;
 mod host_values;
 pub(crate) mod index;
 mod integrate;
+mod interpolate;
 pub(crate) mod join;
 mod kernels;
 pub(crate) mod loss;
@@ -86,6 +87,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     pad::TABLE,
     norm::TABLE,
     pool::TABLE,
+    interpolate::TABLE,
     attention::TABLE,
     transformer::TABLE,
     conv::TABLE,

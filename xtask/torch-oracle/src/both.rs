@@ -5,12 +5,21 @@ use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use crate::calls::{Call, program};
-use crate::ours::run_ours;
+use crate::ours::Ours;
 use crate::pytorch::{PyTorch, Values};
 use crate::run::{CallRun, Verdict, compare};
 
 /// How often a call is run again on both sides until PyTorch repeats itself.
 const MOST_REPEATS: usize = 4;
+
+/// The two sides of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides<'a> {
+    /// PyTorch's own code.
+    pub pytorch: &'a PyTorch,
+    /// Our operators.
+    pub ours: &'a Ours,
+}
 
 /// How long each side took, of all threads together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +66,8 @@ pub struct ComparedCall {
 /// The batch runs without values of the device at first, since few calls read any. A call that read one runs again with the values followed. So
 /// does a call that differs, until PyTorch repeats its own events: the thread of the backward pass may let go of a gradient only after the call
 /// has ended.
-pub fn compare_calls(pytorch: &PyTorch, name: &str, calls: &[Call], times: &mut Times) -> Vec<ComparedCall> {
-    let first = both_sides(pytorch, name, calls, Values::Unknown, times);
+pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut Times) -> Vec<ComparedCall> {
+    let first = both_sides(sides, name, calls, Values::Unknown, times);
     let mut all: Vec<ComparedCall> = first.into_iter().map(compared).collect();
     for round in 0..=MOST_REPEATS {
         let open: Vec<usize> = (0..all.len()).filter(|index| is_open(all.get(*index), round)).collect();
@@ -67,10 +76,10 @@ pub fn compare_calls(pytorch: &PyTorch, name: &str, calls: &[Call], times: &mut 
         }
         let again: Vec<Call> = open.iter().filter_map(|index| calls.get(*index).cloned()).collect();
         let name = format!("{name}again{round}");
-        let sides = both_sides(pytorch, &name, &again, Values::Followed, times);
-        for (index, sides) in open.into_iter().zip(sides) {
+        let runs = both_sides(sides, &name, &again, Values::Followed, times);
+        for (index, runs) in open.into_iter().zip(runs) {
             if let Some(before) = all.get_mut(index) {
-                *before = repeated(before, compared(sides));
+                *before = repeated(before, compared(runs));
             }
         }
     }
@@ -109,7 +118,7 @@ fn repeated(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
 /// What each call did here and in PyTorch. Where a side does not reach the end of a batch, the two halves run by themselves; a call by itself that
 /// ends the process has an error.
 fn both_sides(
-    pytorch: &PyTorch,
+    sides: Sides<'_>,
     name: &str,
     calls: &[Call],
     values: Values,
@@ -117,10 +126,10 @@ fn both_sides(
 ) -> Vec<(CallRun, CallRun)> {
     let source = program(calls);
     let begun = Instant::now();
-    let theirs = pytorch.run(name, &source, values);
+    let theirs = sides.pytorch.run(name, &source, values);
     times.pytorch += begun.elapsed();
     let begun = Instant::now();
-    let ours = run_ours(&source);
+    let ours = sides.ours.run(name, &source);
     times.ours += begun.elapsed();
     let cut = |run: &anyhow::Result<crate::run::Run>| match run {
         Ok(run) => (run.calls(), run.error.clone()),
@@ -130,8 +139,8 @@ fn both_sides(
     let reached = |runs: &BTreeMap<usize, CallRun>| (0..calls.len()).all(|number| runs.contains_key(&number));
     if calls.len() > 1 && !(reached(&here) && reached(&there)) {
         let (first, second) = calls.split_at(calls.len() / 2);
-        let mut all = both_sides(pytorch, &format!("{name}a"), first, values, times);
-        all.extend(both_sides(pytorch, &format!("{name}b"), second, values, times));
+        let mut all = both_sides(sides, &format!("{name}a"), first, values, times);
+        all.extend(both_sides(sides, &format!("{name}b"), second, values, times));
         return all;
     }
     let ended = |error: &Option<String>| CallRun {
@@ -139,11 +148,11 @@ fn both_sides(
         ..CallRun::default()
     };
     let numbers = 0..calls.len();
-    let sides = numbers.map(|number| {
+    let runs = numbers.map(|number| {
         let here = here.remove(&number).unwrap_or_else(|| ended(&here_ended));
         (here, there.remove(&number).unwrap_or_else(|| ended(&there_ended)))
     });
-    sides.collect()
+    runs.collect()
 }
 
 #[cfg(test)]

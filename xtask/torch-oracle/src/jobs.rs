@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::both::{Times, compare_calls};
+use crate::both::{Sides, Times, compare_calls};
 use crate::calls::Call;
-use crate::pytorch::PyTorch;
 use crate::report::OracleReport;
 
 /// How many batches run at the same time, and for how long new ones begin.
@@ -31,6 +30,8 @@ pub struct JobsOutcome {
     pub calls: usize,
     /// How long each side took.
     pub times: Times,
+    /// How many processes of our side ended early so far; what they had to compare was compared again, in parts.
+    pub died: usize,
 }
 
 /// The time between two reports of what is compared so far.
@@ -45,7 +46,7 @@ impl Jobs {
     /// The first error of `tell`.
     pub fn run(
         &self,
-        pytorch: &PyTorch,
+        sides: Sides<'_>,
         name: &str,
         calls: impl Iterator<Item = Call> + Send,
         tell: impl Fn(&JobsOutcome) -> Result<()> + Sync,
@@ -63,11 +64,12 @@ impl Jobs {
                     break;
                 }
                 let mut times = Times::default();
-                let found = compare_calls(pytorch, &format!("{name}{number}"), &batch, &mut times);
+                let found = compare_calls(sides, &format!("{name}{number}"), &batch, &mut times);
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 let (finished, told) = &mut *all;
                 finished.calls += batch.len();
                 finished.times += times;
+                finished.died = sides.ours.died();
                 for (call, compared) in batch.iter().zip(found) {
                     finished.report.add(call, compared);
                 }

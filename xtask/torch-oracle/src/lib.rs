@@ -6,11 +6,13 @@
 //! # Reading order
 //!
 //! `template` (the table of calls, `calls.txt`), `calls` (programs of many calls), `networks` (whole random programs), `ours` and `pytorch` (the two sides), `run` (a run
-//! cut into calls), `both` (a batch of calls on both sides), `jobs` (many batches at the same time), `report`.
+//! cut into calls), `both` (a batch of calls on both sides), `jobs` (many batches at the same time), `report`, `known` (differences whose cause is
+//! known, with how often each may come).
 
 mod both;
 mod calls;
 mod jobs;
+mod known;
 mod networks;
 mod ours;
 mod pytorch;
@@ -19,12 +21,13 @@ mod report;
 mod run;
 mod template;
 
-pub use both::{ComparedCall, Outcome, Times, compare_calls};
+pub use both::{ComparedCall, Outcome, Sides, Times, compare_calls};
 pub use calls::{Call, Calls, program};
 pub use jobs::{Jobs, JobsOutcome};
+pub use known::{KnownCause, known_causes, unexpected};
 pub use networks::Networks;
-pub use ours::run_ours;
+pub use ours::{OurProcesses, Ours, run_for_another, run_ours};
 pub use pytorch::{PyTorch, Values};
 pub use random::Random;
-pub use report::{Counts, Finding, OracleReport, read_findings};
-pub use run::{CallRun, PrintedLine, Run, Verdict, compare};
+pub use report::{Counts, Difference, Finding, OracleReport, read_findings};
+pub use run::{CallRun, Line, Run, Verdict, compare};

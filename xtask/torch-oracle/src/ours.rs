@@ -1,8 +1,12 @@
 //! A program on our operators.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use blockyard_python::{Program, ProgramSettings, run_on_thread};
 use blockyard_torch::memory::LogEntry;
 
@@ -72,4 +76,85 @@ pub fn run_ours(source: &str) -> Result<Run> {
         }
     }
     Ok(run)
+}
+
+/// Where our side runs.
+#[derive(Debug)]
+pub enum Ours {
+    /// In this process.
+    Here,
+    /// In a process for each program, so that one that ends early takes no other along.
+    Apart(OurProcesses),
+}
+
+/// Processes that run a program each: `PROGRAM --ours SOURCE OUT`.
+#[derive(Debug)]
+pub struct OurProcesses {
+    program: PathBuf,
+    folder: PathBuf,
+    /// How many ended before their program did.
+    died: AtomicUsize,
+}
+
+impl OurProcesses {
+    /// Processes of this program, which write into a folder.
+    #[must_use]
+    pub fn new(program: PathBuf, folder: PathBuf) -> Self {
+        Self { program, folder, died: AtomicUsize::new(0) }
+    }
+
+    fn run(&self, name: &str, source: &str) -> Result<Run> {
+        let in_folder = |ending: &str| self.folder.join(format!("{name}.ours.{ending}"));
+        let (path, out) = (in_folder("py"), in_folder("json"));
+        fs::write(&path, source)?;
+        let mut command = Command::new(&self.program);
+        command.arg("--ours").arg(&path).arg(&out).stdin(Stdio::null());
+        let status = command.status().context("cannot run our side")?;
+        let written = fs::read_to_string(&out);
+        for used in [path, out] {
+            // A file that stays is in the folder of temporary files.
+            let _ = fs::remove_file(used);
+        }
+        match written {
+            Ok(text) if status.success() => Ok(serde_json::from_str(&text)?),
+            _ => {
+                self.died.fetch_add(1, Ordering::Relaxed);
+                bail!("the process of our side ended early ({status})")
+            }
+        }
+    }
+}
+
+impl Ours {
+    /// Runs a program on our operators.
+    ///
+    /// # Errors
+    ///
+    /// When the interpreter failed, or its process ended early twice.
+    pub fn run(&self, name: &str, source: &str) -> Result<Run> {
+        match self {
+            Self::Here => run_ours(source),
+            Self::Apart(processes) => processes.run(name, source).or_else(|_early| processes.run(name, source)),
+        }
+    }
+
+    /// How many processes ended before their program did.
+    #[must_use]
+    pub fn died(&self) -> usize {
+        match self {
+            Self::Here => 0,
+            Self::Apart(processes) => processes.died.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What a process of our side does: runs the program of a file, and writes what the program did.
+///
+/// # Errors
+///
+/// When a file cannot be read or written, or the interpreter failed.
+pub fn run_for_another(source: &Path, out: &Path) -> Result<()> {
+    let text = fs::read_to_string(source).with_context(|| source.display().to_string())?;
+    let run = serde_json::to_string(&run_ours(&text)?)?;
+    fs::write(out, run).with_context(|| out.display().to_string())
 }

@@ -1,7 +1,7 @@
 //! A program on PyTorch's own code, without a GPU.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -75,6 +75,12 @@ impl PyTorch {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.torch.version
+    }
+
+    /// The folder for what runs write.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Runs a program in a separate process.

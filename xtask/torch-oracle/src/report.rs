@@ -98,6 +98,17 @@ pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
+/// How often calls of an operator differed without a mark, by how they differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The operator and the circumstance of the calls.
+    pub operator: String,
+    /// How the calls differ.
+    pub cause: String,
+    /// How many calls.
+    pub calls: usize,
+}
+
 /// The smallest call of an operator with this verdict and cause.
 #[derive(Clone, Debug)]
 struct SmallestCall {
@@ -176,6 +187,20 @@ impl OracleReport {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.all
+    }
+
+    /// The differences without a mark, and the exceptions that only our side raises.
+    #[must_use]
+    pub fn differences(&self) -> Vec<Difference> {
+        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Different | Verdict::Raises);
+        let found = self.smallest.iter().filter(|((verdict, ..), _)| is_wrong(verdict));
+        found
+            .map(|((_, operator, cause), smallest)| Difference {
+                operator: operator.clone(),
+                cause: cause.clone(),
+                calls: smallest.count,
+            })
+            .collect()
     }
 
     /// The smallest call of each operator and cause that differs without a mark, is refused or raises here.

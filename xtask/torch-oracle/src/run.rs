@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// A line that a program printed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PrintedLine {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
     /// The text, without its end.
     pub text: String,
     /// How many allocations and frees there were by then.
@@ -17,7 +19,7 @@ pub struct PrintedLine {
 }
 
 /// What a program printed and asked of the allocator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// The lines in order.
     pub lines: Vec<PrintedLine>,

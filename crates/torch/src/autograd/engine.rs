@@ -359,7 +359,7 @@ impl GraphTask {
                 }
                 outputs
             }
-            Body::Custom(callback) => callback.backward(&inputs)?,
+            Body::Custom { callback, .. } => callback.backward(&inputs)?,
             Body::Accumulate(_) => Vec::new(),
         };
         outputs.resize(wanted.len(), None);

@@ -33,8 +33,6 @@ pub trait BackwardCallback {
     /// # Errors
     /// Whatever the callback fails with.
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
-    /// The saved tensors are not needed any more.
-    fn release(&self) {}
     /// What the caller knows this function as.
     fn as_any(&self) -> Option<&dyn Any> {
         None
@@ -60,7 +58,7 @@ impl fmt::Debug for SavedValue {
 
 pub(crate) enum Body {
     Function { saved: RefCell<Vec<SavedVariable>>, backward: Box<Backward> },
-    Custom(Rc<dyn BackwardCallback>),
+    Custom { saved: RefCell<Vec<SavedVariable>>, callback: Rc<dyn BackwardCallback> },
     Accumulate(Tensor),
 }
 
@@ -171,7 +169,7 @@ impl Node {
     pub(crate) fn saves_history(&self) -> bool {
         match &self.body {
             Body::Function { saved, .. } => saved.borrow().iter().any(SavedVariable::has_history),
-            Body::Custom(_) | Body::Accumulate(_) => false,
+            Body::Custom { .. } | Body::Accumulate(_) => false,
         }
     }
 
@@ -182,7 +180,7 @@ impl Node {
             Body::Function { saved, .. } => {
                 saved.borrow().iter().filter(|saved| !matches!(saved, SavedVariable::Nothing)).count()
             }
-            Body::Custom(_) | Body::Accumulate(_) => 0,
+            Body::Custom { .. } | Body::Accumulate(_) => 0,
         }
     }
 
@@ -246,7 +244,7 @@ impl Node {
     #[must_use]
     pub fn kept(&self) -> Vec<(Option<&'static str>, SavedValue)> {
         // A node that runs at this moment may be letting go of what it kept.
-        let Body::Function { saved, .. } = &self.body else { return Vec::new() };
+        let (Body::Function { saved, .. } | Body::Custom { saved, .. }) = &self.body else { return Vec::new() };
         let Ok(saved) = saved.try_borrow() else { return Vec::new() };
         let members = super::saved::members(self.name, saved.len());
         let kept = saved.iter().enumerate().filter_map(|(index, variable)| {
@@ -284,9 +282,19 @@ impl Node {
     #[must_use]
     pub fn callback(&self) -> Option<&Rc<dyn BackwardCallback>> {
         match &self.body {
-            Body::Custom(callback) => Some(callback),
+            Body::Custom { callback, .. } => Some(callback),
             _ => None,
         }
+    }
+
+    /// What a `torch.autograd.Function` saved (`ctx.saved_tensors`); hooks unpack anew each time.
+    ///
+    /// # Errors
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after a tensor was changed in place; whatever a hook
+    /// fails with.
+    pub fn saved_tensors(self: &Rc<Self>) -> Result<Vec<Option<Tensor>>> {
+        let Body::Custom { saved, .. } = &self.body else { return Ok(Vec::new()) };
+        saved.borrow().iter().map(|variable| variable.unpack(self)).collect()
     }
 
     /// Whether it adds up a leaf's gradient.
@@ -330,7 +338,16 @@ impl Node {
                     drop(released);
                 }
             }
-            Body::Custom(callback) => callback.release(),
+            // The vector of a function's saved variables is cleared.
+            Body::Custom { saved, .. } => {
+                let count = saved.borrow().len();
+                for index in 0..count {
+                    let released = saved.borrow_mut().get_mut(index).map(|saved| {
+                        std::mem::replace(saved, SavedVariable::Released(None))
+                    });
+                    drop(released);
+                }
+            }
             Body::Accumulate(_) => {}
         }
     }
@@ -348,9 +365,7 @@ impl Drop for Node {
 }
 
 fn gather(node: &Node, stack: &mut Vec<Rc<Node>>) {
-    if !matches!(node.body, Body::Custom(_)) {
-        node.release_variables();
-    }
+    node.release_variables();
     for edge in node.edges.take().into_iter().flatten() {
         if Rc::strong_count(&edge.node) == 1 {
             stack.push(edge.node);
@@ -479,21 +494,39 @@ pub(crate) fn record_after(
     Ok(())
 }
 
-/// Notes a `torch.autograd.Function`: `outputs` get `callback` as their backward function.
+/// Notes a `torch.autograd.Function`: `outputs` get `callback` as their backward function. The node keeps what the function saved.
+///
+/// # Errors
+///
+/// Whatever a hook that packs a saved tensor fails with.
 pub fn apply_custom(
     name: &'static str,
     inputs: &[&Tensor],
     outputs: &[&Tensor],
+    saved: &[Option<Tensor>],
     callback: Rc<dyn BackwardCallback>,
-) -> Option<Rc<Node>> {
+) -> Result<Option<Rc<Node>>> {
     if !needs_history(inputs) {
-        return None;
+        return Ok(None);
     }
-    let node = Node::new(name, inputs, outputs, Body::Custom(callback));
+    let node = Node::new(name, inputs, outputs, Body::Custom { saved: RefCell::default(), callback });
     for (number, output) in outputs.iter().enumerate() {
         if output.dtype().is_differentiable() {
             output.set_history(&node, number);
         }
     }
-    Some(node)
+    // A hook may run operators and look at the node.
+    for tensor in saved {
+        let variable = match tensor {
+            Some(tensor) => {
+                let is_output = tensor.grad_fn().is_some_and(|function| Rc::ptr_eq(&function, &node));
+                SavedVariable::new(tensor, is_output.then(|| tensor.output_number()))?
+            }
+            None => SavedVariable::Nothing,
+        };
+        if let Body::Custom { saved, .. } = &node.body {
+            saved.borrow_mut().push(variable);
+        }
+    }
+    Ok(Some(node))
 }

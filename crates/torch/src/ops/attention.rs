@@ -275,25 +275,31 @@ impl Call<'_> {
     }
 }
 
-/// Gradients in `float32` of blocks of queries, with counters.
+/// `Params::workspace_size` of the kernels for compute capability 8.0 and above: for each head the queries' gradient in `float32`, in tiles of
+/// blocks of queries and of keys, and that of keys and values where the kernel's registers do not hold them.
 fn efficient_workspace(sizes: Sizes, dtype: Dtype) -> u64 {
+    /// Two counters of a tile, padded.
+    const COUNTERS: u64 = 16;
+    let positive = |size: i64| size.max(0) as u64;
     let is_half = dtype.is_reduced_float();
-    let (block, width): (u64, u64) = match sizes.width.max(sizes.value_width) {
+    let widest = positive(sizes.width.max(sizes.value_width));
+    let (block, columns) = match widest {
         ..=64 => (64, 64),
-        65..=128 => (128, 128),
-        wide => {
-            if is_half || wide > 256 {
-                session().mark_estimated(
-                    "scaled_dot_product_attention",
-                    "the gradient of such wide heads was recorded rarely",
-                );
-            }
-            (128, (wide.max(0) as u64).div_ceil(128) * 128)
-        }
+        65..=128 if is_half => (128, 128),
+        _ => (128, 64),
     };
-    let counters = if is_half { 16 } else { width / 4 };
-    let blocks = (sizes.queries.max(0) as u64).div_ceil(block);
-    sizes.all_heads() * blocks * (block * width * 4 + counters)
+    let tiles = positive(sizes.queries).div_ceil(block) * positive(sizes.width).div_ceil(columns);
+    let mut bytes = tiles * (block * columns * 4 + COUNTERS);
+    if is_half && widest > 128 {
+        // The keys are split until there are enough blocks to keep the GPU busy.
+        let heads = sizes.all_heads().max(1);
+        let keys = positive(sizes.keys);
+        let is_enough = heads >= 256 && keys <= 2 * columns;
+        let splits = if is_enough { 1 } else { keys.div_ceil(columns).min(200 / heads).max(1) };
+        let widths = [sizes.width, sizes.value_width].map(|width| positive(width).next_multiple_of(block));
+        bytes += splits * columns * widths.iter().sum::<u64>() * 4;
+    }
+    sizes.all_heads() * bytes.next_multiple_of(16)
 }
 
 fn wanted(wanted: &[bool], gradients: [Tensor; 3]) -> Grads {

@@ -120,8 +120,11 @@ fn backward_kernel(
     let most_partials = n / 10 + most;
     let partial_segments = temporary(device, most_partials * index_size)?;
     let row = width.max(0) as u64 * grad.dtype().accumulate().size();
+    // The blocks of the second kernel, which adds up the parts of each row.
+    let warped = (width.max(0) as u64).next_multiple_of(32);
+    let blocks = (most * warped).div_ceil(warped.clamp(1, 1024));
     let few = 4 * u64::from(session().profile().multiprocessors);
-    if !has_bags && most < few && most_partials > 4 * most {
+    if !has_bags && blocks < few && most_partials > 4 * blocks {
         let part_of_segment = temporary(device, most_partials * index_size)?;
         if grad.dtype().is_reduced_float() {
             drop(temporary(device, most * row)?);

@@ -111,7 +111,7 @@ pub(super) fn group_norm(
 
 /// Sums of the backward kernels, in `float64` where the input is.
 fn wide_scratch(own: &Tensor, elements: i64) -> Result<std::rc::Rc<crate::Storage>> {
-    scratch(own, if own.dtype() == crate::Dtype::F64 { elements.saturating_mul(2) } else { elements })
+    scratch(own, elements, own.dtype().accumulate())
 }
 
 /// What `infinitely_differentiable_native_group_norm_backward` reads. `sizes`: images, groups, channels of a group, pixels.

@@ -159,8 +159,11 @@ pub(crate) fn add_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) fn add_scaled_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::add);
+    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
+    // Zeros without memory are read as one number that is repeated (`ZeroTensorFallback`).
+    let zero = b.is_without_memory().then(|| creation::zeros(&[], b.dtype(), b.device())).transpose()?;
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;
+    drop(zero);
     record_add(nodes::AddBackward0, a, b, a, alpha)?;
     Ok(a.clone())
 }

@@ -1,11 +1,10 @@
-//! Pooling, interpolation and padding.
+//! Pooling, and padding with a number.
 
 mod pixels;
 mod unpool;
 
 use crate::arguments::{Rest, Unread, arguments};
-use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
@@ -18,7 +17,7 @@ use pixels::{channel_shuffle, pixel_shuffle, pixel_unshuffle};
 use unpool::{max_pool_double_backward, max_unpool};
 
 /// A new tensor in the input's order of elements.
-fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
+pub(super) fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
     let strides = match input.suggested_format() {
         MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(shape),
         _ => contiguous_strides(shape),
@@ -196,7 +195,7 @@ fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor>
     let window = Window { kernel, stride: stride.unwrap_or_default(), padding, dilation: &[1], ceils };
     let shape = window.shape(input, dims)?;
     let node = if dims == 3 { nodes::AvgPool3DBackward0 } else { nodes::AvgPool2DBackward0 };
-    kernel_of(input, &shape, node, true)
+    kernel_of(input, &shape, node)
 }
 
 /// The node of the derivative of such a kernel's gradient.
@@ -205,38 +204,20 @@ fn again_node(node: &str) -> &'static str {
         nodes::AvgPool3DBackward0 => nodes::AvgPool3DBackwardBackward0,
         nodes::AdaptiveAvgPool2DBackward0 => nodes::AdaptiveAvgPool2DBackwardBackward0,
         nodes::AdaptiveAvgPool3DBackward0 => nodes::AdaptiveAvgPool3DBackwardBackward0,
-        nodes::UpsampleNearest1DBackward0 => nodes::UpsampleNearest1DBackwardBackward0,
-        nodes::UpsampleNearest2DBackward0 => nodes::UpsampleNearest2DBackwardBackward0,
-        nodes::UpsampleNearest3DBackward0 => nodes::UpsampleNearest3DBackwardBackward0,
-        nodes::UpsampleNearestExact1DBackward0 => nodes::UpsampleNearestExact1DBackwardBackward0,
-        nodes::UpsampleNearestExact2DBackward0 => nodes::UpsampleNearestExact2DBackwardBackward0,
-        nodes::UpsampleNearestExact3DBackward0 => nodes::UpsampleNearestExact3DBackwardBackward0,
-        nodes::UpsampleLinear1DBackward0 => nodes::UpsampleLinear1DBackwardBackward0,
-        nodes::UpsampleBilinear2DBackward0 => nodes::UpsampleBilinear2DBackwardBackward0,
-        nodes::UpsampleBicubic2DBackward0 => nodes::UpsampleBicubic2DBackwardBackward0,
-        nodes::UpsampleTrilinear3DBackward0 => nodes::UpsampleTrilinear3DBackwardBackward0,
         _ => nodes::AvgPool2DBackwardBackward0,
     }
 }
 
 /// A kernel whose gradient is one kernel of the input's shape.
-fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> Result<Tensor> {
-    let saved = [Save::Input(saves.then_some(input))];
+fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor> {
+    let saved = [Save::Input(Some(input))];
     let saved_early = save_early(&[input], &saved)?;
     let below = GradModeGuard::new(false);
-    // The adaptive kernel's input is prepared before the result exists, and those that interpolate read any strides.
+    // The adaptive kernel's input is prepared before the result exists.
     let is_early = node == nodes::AdaptiveAvgPool2DBackward0;
     let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
     let output = in_order_of(input, shape, input.dtype())?;
-    let is_nearest =
-        matches!(node, nodes::UpsampleNearest2DBackward0 | nodes::UpsampleNearestExact2DBackward0);
-    let has_few_channels = input.dim() > 1 && input.size(1) < 4;
-    if is_nearest && !output.is_contiguous() && has_few_channels {
-        // Few channels: the kernel for the plain order, whose result is copied.
-        let plain = empty_strided(shape, &contiguous_strides(shape), output.dtype(), output.device())?;
-        drop(contiguous_in(input, MemoryFormat::Contiguous)?);
-        drop(plain);
-    } else if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
+    if !is_early {
         drop(contiguous_in(input, input.suggested_format())?);
     }
     drop(early);
@@ -245,14 +226,8 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let to: Vec<i64> = shape.to_vec();
     record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        double_backward::variant(node);
-        let own = ctx.saved_optional(0)?;
-        // What interpolates gives a gradient in the order of the gradient that comes in, bicubically always in the plain order.
-        let format = match node {
-            nodes::UpsampleBicubic2DBackward0 => MemoryFormat::Contiguous,
-            node if node.starts_with("Upsample") => grad.suggested_format(),
-            _ => format,
-        };
+        again::variant(node);
+        let own = ctx.saved(0)?;
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
             _ => contiguous_strides(&from),
@@ -260,26 +235,19 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         let result = empty_strided(&from, &strides, grad.dtype(), grad.device())?;
         // The kernel reads a gradient without gaps.
         let below = GradModeGuard::new(false);
-        let read = match &own {
-            Some(own) if node == nodes::AvgPool2DBackward0 => Some(contiguous_in(own, format)?),
-            _ => None,
-        };
+        let reads_own = node == nodes::AvgPool2DBackward0;
+        let read = reads_own.then(|| contiguous_in(&own, format)).transpose()?;
         let reads_any_strides =
             node == nodes::AdaptiveAvgPool2DBackward0 && format != MemoryFormat::Contiguous;
-        let interpolates_planes = is_nearest || node == nodes::UpsampleBilinear2DBackward0;
-        if interpolates_planes && !result.is_contiguous() && has_few_channels {
-            let plain = empty_strided(&from, &contiguous_strides(&from), grad.dtype(), grad.device())?;
-            drop(contiguous_in(grad, MemoryFormat::Contiguous)?);
-            drop(plain);
-        } else if !reads_any_strides {
+        if !reads_any_strides {
             drop(contiguous_in(grad, format)?);
         }
         drop(read);
         drop(below);
         let to = to.clone();
-        record_linear(again_node(node), grad, own.as_ref(), &[], &result, move |grad, _| {
-            double_backward::variant(node);
-            kernel_of(grad, &to, node, saves)
+        record_linear(again_node(node), grad, Some(&own), &[], &result, move |grad, _| {
+            again::variant(node);
+            kernel_of(grad, &to, node)
         })?;
         Ok(vec![Some(result)])
     })?;
@@ -314,7 +282,7 @@ fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
         *slot = size;
     }
     let node = if dims == 3 { nodes::AdaptiveAvgPool3DBackward0 } else { nodes::AdaptiveAvgPool2DBackward0 };
-    Ok(kernel_of(input, &shape, node, true)?.into())
+    Ok(kernel_of(input, &shape, node)?.into())
 }
 
 fn adaptive_max_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
@@ -324,16 +292,6 @@ fn adaptive_max_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
         *slot = at(size, index);
     }
     Ok(max_pool_of(input, &shape, false, dims)?.into())
-}
-
-fn upsample(input: &Tensor, size: &[i64], node: &'static str) -> Result<Value> {
-    let cast = Cast::full(input.device());
-    let input = cast.apply(input)?;
-    let mut shape = input.shape().to_vec();
-    for (slot, size) in shape.iter_mut().skip(2).zip(size) {
-        *slot = *size;
-    }
-    Ok(kernel_of(&input, &shape, node, false)?.into())
 }
 
 /// `constant_pad_nd`: zeros, and a copy into the middle.
@@ -438,60 +396,6 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding)",
         |input: &Tensor, indices: &Tensor, size: &[i64], _: Rest<2>| { max_unpool(input, indices, size, 3) }
-    ),
-    op!(
-        "upsample_nearest3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleNearest3DBackward0)
-    ),
-    op!(
-        "_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(
-            input,
-            size,
-            nodes::UpsampleNearestExact1DBackward0
-        )
-    ),
-    op!(
-        "_upsample_nearest_exact2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(
-            input,
-            size,
-            nodes::UpsampleNearestExact2DBackward0
-        )
-    ),
-    op!(
-        "_upsample_nearest_exact3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(
-            input,
-            size,
-            nodes::UpsampleNearestExact3DBackward0
-        )
-    ),
-    op!(
-        "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<4>| upsample(input, size, nodes::UpsampleTrilinear3DBackward0)
-    ),
-    op!(
-        "upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(input, size, nodes::UpsampleNearest1DBackward0)
-    ),
-    op!(
-        "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleNearest2DBackward0)
-    ),
-    op!(
-        "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
-         scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBilinear2DBackward0)
-    ),
-    op!(
-        "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
-         scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBicubic2DBackward0)
-    ),
-    op!(
-        "upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleLinear1DBackward0)
     ),
     op!(
         "constant_pad_nd(Tensor self, int[] pad, Scalar value=0)",

@@ -6,27 +6,12 @@ use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::attention::scaled_dot_product_attention;
-use super::copy::to_dtype;
-use super::creation::empty_like;
-use super::matmul::linear;
+use super::copy::{contiguous, to_dtype};
+use super::creation::{empty, empty_like};
+use super::matmul::{linear, matmul};
 use super::norm::layer_norm;
 use super::pointwise::add_in_place;
 use super::views::{chunk, reshape, select, transpose, view};
-
-/// `native_multi_head_attention` of one tensor with itself.
-fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2]) -> Result<Tensor> {
-    let (batch, width) = (input.size(0), input.size(2));
-    let all = linear(input, project[0], Some(project[1]))?;
-    let split = transpose(&view(&all, &[batch, -1, heads, 3 * width / heads.max(1)])?, 1, 2)?;
-    let parts = chunk(&split, 3, -1)?;
-    let [q, k, v] = parts.as_slice() else { return crate::error::runtime("three projections expected") };
-    let result = scaled_dot_product_attention(q, k, v, None, 0.0, false)?;
-    let past = reshape(&transpose(&result, 1, 2)?, &[batch, -1, width])?;
-    drop(result);
-    let output = linear(&past, out[0], Some(out[1]))?;
-    drop(past);
-    Ok(output)
-}
 
 arguments! {
     /// The arguments of `_native_multi_head_attention`.
@@ -45,49 +30,75 @@ arguments! {
     }
 }
 
-/// `native_multi_head_attention` of one tensor with itself: `nn.MultiheadAttention` in evaluation.
+/// `_native_multi_head_attention` of one tensor with itself: `nn.MultiheadAttention` in evaluation.
 fn native_attention(arguments: SelfAttention<'_>) -> Result<Value> {
     let _below = GradModeGuard::new(false);
-    let SelfAttention {
-        input, width, heads, project, project_bias, out, out_bias, needs_weights, mask, ..
-    } = arguments;
-    let heads = heads.max(1);
-    let head = width / heads;
-    if !needs_weights && head % 8 == 0 && mask.is_none() {
-        let result = attention(input, heads, [project, project_bias], [out, out_bias])?;
-        return Ok(Value::List(vec![result.into(), Value::None]));
-    }
-    let (batch, length) = (input.size(0), input.size(1));
-    let all = linear(input, project, None)?;
-    // _transform_bias_rescale_qkv: queries, keys and values in one tensor, of which the context takes the queries' part.
-    let packed = super::creation::empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
-    drop(all);
-    let part = |index: i64| select(&packed, 0, index);
-    let (q, k, v) = (part(0)?, part(1)?, part(2)?);
-    let mut products = super::matmul::matmul(&q, &transpose(&k, -2, -1)?)?;
-    if let Some(mask) = mask {
-        // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax works in place.
-        let mask = to_dtype(mask, Dtype::Bool)?;
-        products = empty_like(&products)?;
-        drop(mask);
-    }
-    // The context is written over the queries; the products go first where nobody wants them.
-    let products = needs_weights.then_some(products);
-    let context = reshape(&transpose(&q, 1, 2)?, &[batch * length, width])?;
-    let result = view(&linear(&context, out, Some(out_bias))?, &[batch, length, width])?;
-    drop(context);
-    let averaged = match products {
-        Some(products) if arguments.averages => {
-            let sum = super::reduce::sum(&products, Some(&[1]), false, None)?;
-            drop(products);
-            sum.into()
+    let (result, weights) = arguments.run()?;
+    Ok(Value::List(vec![result.into(), weights.map_or(Value::None, Value::from)]))
+}
+
+impl SelfAttention<'_> {
+    /// `native_multi_head_attention`: the result, and the weights where they are wanted.
+    fn run(&self) -> Result<(Tensor, Option<Tensor>)> {
+        let is_by_kernel = self.width / self.heads.max(1) % 8 == 0;
+        if is_by_kernel && !self.needs_weights && self.mask.is_none() {
+            return Ok((self.by_kernel()?, None));
         }
-        Some(products) => products.into(),
-        None => Value::None,
-    };
-    drop((v, k, q));
-    drop(packed);
-    Ok(Value::List(vec![result.into(), averaged]))
+        self.by_products()
+    }
+
+    /// Heads of multiples of eight elements, which a kernel reads.
+    fn by_kernel(&self) -> Result<Tensor> {
+        let (batch, heads) = (self.input.size(0), self.heads.max(1));
+        let all = linear(self.input, self.project, Some(self.project_bias))?;
+        let parts = chunk(&all, 3, -1)?;
+        let [q, k, v] = parts.as_slice() else { return crate::error::runtime("three projections expected") };
+        let of_heads = |part: &Tensor| transpose(&view(part, &[batch, -1, heads, self.width / heads])?, 1, 2);
+        let (q, k, v) = (of_heads(q)?, of_heads(k)?, of_heads(v)?);
+        let result = scaled_dot_product_attention(&q, &k, &v, None, 0.0, false)?;
+        let past = reshape(&transpose(&result, 1, 2)?, &[batch, -1, self.width])?;
+        drop(result);
+        let output = linear(&past, self.out, Some(self.out_bias))?;
+        drop(past);
+        Ok(output)
+    }
+
+    /// Products of matrices and a softmax.
+    fn by_products(&self) -> Result<(Tensor, Option<Tensor>)> {
+        let (input, width) = (self.input, self.width);
+        let heads = self.heads.max(1);
+        let (batch, length, head) = (input.size(0), input.size(1), width / heads);
+        let all = linear(input, self.project, None)?;
+        // `_transform_bias_rescale_qkv`: queries, keys and values in one tensor, of which the context takes the queries' part.
+        let packed = empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
+        drop(all);
+        let part = |index: i64| select(&packed, 0, index);
+        let (q, k, v) = (part(0)?, part(1)?, part(2)?);
+        let mut products = matmul(&q, &transpose(&k, -2, -1)?)?;
+        if let Some(mask) = self.mask {
+            // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax works in place.
+            let mask = to_dtype(mask, Dtype::Bool)?;
+            products = empty_like(&products)?;
+            drop(mask);
+        }
+        // The context is written over the queries; the products go first where nobody wants them.
+        let products = self.needs_weights.then_some(products);
+        let context = contiguous(&transpose(&q, 1, 2)?)?;
+        let rows = view(&context, &[batch * length, width])?;
+        let result = view(&linear(&rows, self.out, Some(self.out_bias))?, &[batch, length, width])?;
+        drop((rows, context));
+        let weights = match products {
+            Some(products) if self.averages => {
+                let sum = super::reduce::sum(&products, Some(&[1]), false, None)?;
+                drop(products);
+                Some(sum)
+            }
+            products => products,
+        };
+        drop((v, k, q));
+        drop(packed);
+        Ok((result, weights))
+    }
 }
 
 arguments! {
@@ -101,7 +112,7 @@ arguments! {
         project_bias: &'a Tensor,
         out: &'a Tensor,
         out_bias: &'a Tensor,
-        uses_gelu: bool,
+        _uses_gelu: Unread,
         norm_first: bool,
         _eps: Unread,
         norm_1: &'a Tensor,
@@ -119,16 +130,26 @@ arguments! {
 fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
     let _below = GradModeGuard::new(false);
     let EncoderLayer { source, width, heads, norm_first, .. } = layer;
-    if layer.uses_gelu || norm_first || source.dtype() != Dtype::F32 {
-        session().mark_estimated(
-            "_transformer_encoder_layer_fwd",
-            "the fused layer was recorded in float32, with ReLU and the norms last",
-        );
+    if source.dtype() != Dtype::F32 {
+        session().mark_estimated("_transformer_encoder_layer_fwd", "the fused layer was recorded in float32");
     }
     let norm_1 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_1), Some(layer.norm_1_bias));
     let norm_2 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_2), Some(layer.norm_2_bias));
     let mut x = if norm_first { norm_1(source)? } else { source.clone() };
-    x = attention(&x, heads, [layer.project, layer.project_bias], [layer.out, layer.out_bias])?;
+    let attention = SelfAttention {
+        input: &x,
+        width,
+        heads,
+        project: layer.project,
+        project_bias: layer.project_bias,
+        out: layer.out,
+        out_bias: layer.out_bias,
+        needs_weights: false,
+        averages: true,
+        mask: None,
+    };
+    let (attended, _) = attention.run()?;
+    x = attended;
     add_in_place(&x, source)?;
     if !norm_first {
         x = norm_1(&x)?;
@@ -137,9 +158,11 @@ fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
     if norm_first {
         x = norm_2(&x)?;
     }
-    // The activation is part of the product's kernel.
-    x = linear(&x, layer.linear_1, Some(layer.linear_1_bias))?;
-    x = linear(&x, layer.linear_2, Some(layer.linear_2_bias))?;
+    // `ffn`, whose input lives until the result is there; the activation is part of the product's kernel.
+    let hidden = linear(&x, layer.linear_1, Some(layer.linear_1_bias))?;
+    let forwarded = linear(&hidden, layer.linear_2, Some(layer.linear_2_bias))?;
+    drop(hidden);
+    x = forwarded;
     add_in_place(&x, &residual)?;
     if !norm_first {
         x = norm_2(&x)?;

@@ -5,11 +5,11 @@ import _torch_autograd as _native
 
 class FunctionCtx:
     def __init__(self):
-        self._saved, self._needs, self._not_differentiable, self._dirty = (), (), (), ()
-        self._materialize = True
+        self._to_save, self._needs, self._not_differentiable, self._dirty = (), (), (), ()
+        self._materialize, self._saved = True, None
 
     def save_for_backward(self, *tensors):
-        self._saved = tensors
+        self._to_save = tensors
 
     def save_for_forward(self, *tensors):
         pass
@@ -26,13 +26,16 @@ class FunctionCtx:
     @property
     def saved_tensors(self):
         if self._saved is None:
+            return ()
+        saved = self._saved.get()
+        if saved is None:
             raise RuntimeError(
                 "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
                 "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
                 "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
                 "saved tensors after calling backward."
             )
-        return self._saved
+        return saved
 
     @property
     def needs_input_grad(self):
@@ -91,11 +94,15 @@ class Function:
                 found = found if isinstance(found, tuple) else (found,)
                 return [found[i] if i < len(found) else None for i in positions]
 
-            def release():
-                context._saved = None
-
             shapes = [(o.shape, o.dtype, o.device) for o in differentiable]
-            _native.apply_custom(cls.__name__ + "Backward", tensors, differentiable, run, release)
+            name = cls.__name__ + "Backward"
+            try:
+                context._saved = _native.apply_custom(name, tensors, differentiable, run, context._to_save)
+            except BaseException:
+                # A hook stopped what is saved: the function's results die before the exception is caught.
+                result = outputs = output = made = differentiable = context._to_save = None
+                raise
+        context._to_save = ()
         return tuple(made) if isinstance(result, tuple) else made[0]
 
 

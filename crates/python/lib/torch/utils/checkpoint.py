@@ -96,7 +96,9 @@ class _Holder:
 
 class _Frame:
     def __init__(self, recompute, early_stop):
-        self.recompute, self.early_stop = recompute, early_stop
+        self.recompute = recompute
+        self.keep = self.input_saver = None
+        self.early_stop = early_stop
         self.holders = []
         self.recomputed = weakref.WeakKeyDictionary()
         self.is_recomputed = False

@@ -57,7 +57,6 @@ impl SavedTensorHooks for PythonHooks {
 /// The backward of a `torch.autograd.Function`: a callable, held until the graph dies.
 struct PythonFunction {
     callback: RefCell<Option<PyObjectRef>>,
-    release: RefCell<Option<PyObjectRef>>,
 }
 
 /// The function that a node's callback calls.
@@ -82,22 +81,14 @@ impl BackwardCallback for PythonFunction {
             Ok(results.iter().map(optional_tensor).collect())
         })
     }
-
-    fn release(&self) {
-        let release = self.release.borrow().clone();
-        if let Some(release) = release {
-            // Letting go of saved tensors cannot fail: it clears an attribute.
-            let _released = call_back(|vm| release.call((), vm));
-        }
-    }
 }
 
 #[rustpython_vm::pymodule]
 mod _torch_autograd {
     use std::cell::RefCell;
-    use std::rc::Rc;
+    use std::rc::{Rc, Weak};
 
-    use blockyard_torch::autograd::{self, GradMode};
+    use blockyard_torch::autograd::{self, GradMode, Node};
     use blockyard_torch::memory::Phase;
     use blockyard_torch::{Tensor, Value, session};
     use rustpython_vm::builtins::PyStrRef;
@@ -322,24 +313,51 @@ mod _torch_autograd {
         let _hooks = autograd::pop_saved_tensor_hooks();
     }
 
-    /// Gives outputs a backward function written in Python; whether history was needed.
+    /// What a context of a `torch.autograd.Function` asks for what the function saved. The node keeps the context, so the context does not
+    /// keep the node.
+    #[pyattr]
+    #[pyclass(name = "SavedTensors", module = "torch")]
+    #[derive(PyPayload)]
+    struct SavedTensors(Weak<Node>);
+
+    impl std::fmt::Debug for SavedTensors {
+        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("SavedTensors")
+        }
+    }
+
+    #[pyclass]
+    impl SavedTensors {
+        /// The tensors; `None` after the graph died.
+        #[pymethod]
+        fn get(&self, vm: &VirtualMachine) -> PyResult {
+            let Some(node) = self.0.upgrade() else { return Ok(vm.ctx.none()) };
+            let saved = node.saved_tensors().map_err(|error| errors::to_exception(vm, error))?;
+            let saved = saved.iter().map(|tensor| super::optional_object(vm, tensor.as_ref()));
+            Ok(vm.ctx.new_tuple(saved.collect::<PyResult<Vec<_>>>()?).into())
+        }
+    }
+
+    /// Gives outputs a backward function written in Python, and keeps what that function saved, tensors or `None`.
     #[pyfunction]
     fn apply_custom(
         name: PyStrRef,
         inputs: PyObjectRef,
         outputs: PyObjectRef,
         callback: PyObjectRef,
-        release: PyObjectRef,
+        saved: PyObjectRef,
         vm: &VirtualMachine,
-    ) -> PyResult<bool> {
+    ) -> PyResult<SavedTensors> {
         let inputs = tensors(vm, &inputs)?;
         let outputs = tensors(vm, &outputs)?;
-        let function =
-            PythonFunction { callback: RefCell::new(Some(callback)), release: RefCell::new(Some(release)) };
+        let saved = optional_tensors(vm, &saved)?;
+        let function = PythonFunction { callback: RefCell::new(Some(callback)) };
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         let outputs: Vec<&Tensor> = outputs.iter().collect();
         // A node's name is a constant: names of functions are few.
         let name: &'static str = vm.ctx.intern_str(name.to_string_lossy().as_ref()).as_str();
-        Ok(autograd::apply_custom(name, &inputs, &outputs, Rc::new(function)).is_some())
+        let node = autograd::apply_custom(name, &inputs, &outputs, &saved, Rc::new(function))
+            .map_err(|error| errors::to_exception(vm, error))?;
+        Ok(SavedTensors(node.as_ref().map(Rc::downgrade).unwrap_or_default()))
     }
 }

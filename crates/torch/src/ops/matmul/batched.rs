@@ -28,15 +28,43 @@ pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
         return Ok(());
     }
     let inner = a.size(2);
-    // A result of one column lies as cuBLAS writes, by columns; others are written transposed, so the operands change places.
-    let (first, second, dims) = if output.size(2) == 1 { (a, b, [1, 2]) } else { (b, a, [2, 1]) };
+    let layout = ResultLayout::of(output);
+    // cuBLAS writes by columns; a result that lies by rows is written transposed, so the operands change places.
+    let copied = (layout == ResultLayout::Other)
+        .then(|| below(|| super::super::copy::clone(&transpose(output, 1, 2)?, MemoryFormat::Contiguous)))
+        .transpose()?;
+    let (first, second, dims) = if layout == ResultLayout::Rows { (b, a, [2, 1]) } else { (a, b, [1, 2]) };
     let [rows, columns] = dims.map(|dim| output.size(dim as i64));
     let first = prepare_batch(first, dims, rows, inner)?;
     let second = prepare_batch(second, dims, inner, columns)?;
     call(Library::Cublas, a.device())?;
     drop(second);
     drop(first);
+    drop(copied);
     Ok(())
+}
+
+/// How the elements of a result lie (`bmm_out_cuda_impl`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResultLayout {
+    Columns,
+    Rows,
+    /// The kernel writes another tensor, which is copied.
+    Other,
+}
+
+impl ResultLayout {
+    fn of(output: &Tensor) -> Self {
+        let [down, right] = [1, 2].map(|dim| stride(output, dim));
+        let (rows, columns) = (output.size(1), output.size(2));
+        if down == 1 && (columns == 1 || right >= rows.max(1)) {
+            Self::Columns
+        } else if right == 1 && (rows == 1 || down >= columns.max(1)) {
+            Self::Rows
+        } else {
+            Self::Other
+        }
+    }
 }
 
 /// `bmm`.

@@ -1,5 +1,7 @@
 //! Batch norms, and instance norms, which are made of them.
 
+use std::rc::Rc;
+
 use blockyard_gpus::layers;
 
 use crate::arguments::Rest;
@@ -16,8 +18,9 @@ use super::super::sort::temporary;
 use super::super::views::{first, reshape, view};
 use super::record_double;
 
-pub(crate) fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
-    Storage::new(input.device(), 4 * elements.max(0) as u64, Category::Temporary)
+/// Memory of a kernel for so many elements of a type.
+pub(crate) fn scratch(input: &Tensor, elements: i64, dtype: Dtype) -> Result<Rc<Storage>> {
+    Storage::new(input.device(), elements.max(0) as u64 * dtype.size(), Category::Temporary)
 }
 
 /// What `flexible_launch_configs` gives for a reduction over all but the channels: blocks along the channels and along the rest.
@@ -33,11 +36,13 @@ fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
     (grid_x, if grid_y < 8 { 1 } else { grid_y })
 }
 
-fn staging(input: &Tensor, channels: i64, factor: i64) -> Result<()> {
+/// What the kernels for `channels_last` add up in, in the type that adds up, where blocks share a channel.
+fn staging(input: &Tensor, factor: i64) -> Result<()> {
+    let channels = input.size(1);
     let (grid_x, grid_y) = channels_last_grid(input.numel() / channels.max(1), channels);
     if grid_y > 1 {
-        let data = scratch(input, factor * channels * grid_y)?;
-        let semaphores = scratch(input, grid_x)?;
+        let data = scratch(input, factor * channels * grid_y, input.dtype().accumulate())?;
+        let semaphores = scratch(input, grid_x, Dtype::I32)?;
         drop(semaphores);
         drop(data);
     }
@@ -57,6 +62,45 @@ fn lies_channels_last(tensor: &Tensor) -> bool {
     tensor.is_contiguous_in(MemoryFormat::ChannelsLast)
         || tensor.is_contiguous_in(MemoryFormat::ChannelsLast3d)
         || (tensor.is_contiguous() && tensor.strides().get(1) == Some(&1))
+}
+
+/// Which of ATen's kernels read a tensor (`batch_norm_choose_impl`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    Contiguous,
+    ChannelsLast,
+    /// Any other order: an iterator's.
+    General,
+}
+
+impl Layout {
+    fn of(tensor: &Tensor) -> Self {
+        if !has_small_indices(tensor) {
+            Self::General
+        } else if tensor.is_contiguous() {
+            if tensor.strides().get(1) == Some(&1) { Self::ChannelsLast } else { Self::Contiguous }
+        } else if tensor.is_contiguous_in(MemoryFormat::ChannelsLast) {
+            Self::ChannelsLast
+        } else {
+            Self::General
+        }
+    }
+
+    /// That of two tensors which one kernel reads.
+    fn of_both(first: &Tensor, second: &Tensor) -> Self {
+        let layout = Self::of(first);
+        if layout == Self::of(second) { layout } else { Self::General }
+    }
+}
+
+/// `canUse32BitIndexMath`.
+fn has_small_indices(tensor: &Tensor) -> bool {
+    tensor.numel() <= i64::from(i32::MAX)
+}
+
+/// The dimensions after the channels as one, which copies a tensor whose gaps allow no such view.
+fn rows(tensor: &Tensor) -> Result<Tensor> {
+    reshape(tensor, &[tensor.size(0), tensor.size(1), -1])
 }
 
 /// The tensors of a batch norm; running statistics only where they are kept.
@@ -97,6 +141,29 @@ impl BatchNorm<'_> {
         }
     }
 
+    /// `batch_norm_cuda_out`: what the kernels take beside the result and the statistics.
+    fn native(&self) -> Result<()> {
+        let input = self.input;
+        let layout = Layout::of(input);
+        if self.is_training {
+            match layout {
+                Layout::Contiguous => {}
+                Layout::ChannelsLast => staging(input, 4)?,
+                Layout::General => mean_and_variance(input)?,
+            }
+        }
+        if layout == Layout::General {
+            // An iterator wants a tensor where there is no weight or bias.
+            let full = input.dtype().accumulate();
+            let number = |of: Option<&Tensor>| of.is_none().then(|| scratch(input, 1, full)).transpose();
+            let weight = number(self.weight)?;
+            let bias = number(self.bias)?;
+            drop(bias);
+            drop(weight);
+        }
+        Ok(())
+    }
+
     /// The result, and the statistics that the caller lets go of.
     pub(super) fn run(&self) -> Result<(Tensor, [Tensor; 2])> {
         self.check()?;
@@ -109,21 +176,8 @@ impl BatchNorm<'_> {
         let invstd = empty(&[statistics], full, input.device())?;
         if kernels.take_workspace {
             drop(temporary(input.device(), channels_last_workspace(input, false))?);
-        } else if self.is_training && kernels.are_channels_last && !kernels.are_cudnn {
-            staging(input, input.size(1), 4)?;
-        } else if self.is_training && !kernels.are_cudnn && !input.is_contiguous() {
-            // Any other order: `var_mean`.
-            if input.strides().contains(&0) {
-                crate::session()
-                    .mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
-            }
-            let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
-            // A reduction with two results reads half precision as it is, and other narrow types as a wider copy (`make_reduction`).
-            let wide = (input.dtype() == Dtype::BF16)
-                .then(|| empty_like_as(input, full, MemoryFormat::Preserve))
-                .transpose()?;
-            let read = wide.as_ref().unwrap_or(input);
-            reduce::run(read, &mask, reduce::Kernel::welford(read.dtype()))?;
+        } else if !self.is_cudnn() && input.device().is_cuda() {
+            self.native()?;
         }
         let saved = [
             Save::Input(Some(input)),
@@ -149,14 +203,26 @@ impl BatchNorm<'_> {
     }
 }
 
+/// `var_mean` of all but the channels.
+fn mean_and_variance(input: &Tensor) -> Result<()> {
+    if input.strides().contains(&0) {
+        crate::session().mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
+    }
+    let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
+    // A reduction with two results reads half precision as it is, and other narrow types as a wider copy (`make_reduction`).
+    let wide = (input.dtype() == Dtype::BF16)
+        .then(|| empty_like_as(input, input.dtype().accumulate(), MemoryFormat::Preserve))
+        .transpose()?;
+    let read = wide.as_ref().unwrap_or(input);
+    reduce::run(read, &mask, reduce::Kernel::welford(read.dtype()))?;
+    Ok(())
+}
+
 /// Which kernels a batch norm runs, forward and backward.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each decides on its own")]
 struct Kernels {
     /// cuDNN's, of training.
     are_cudnn: bool,
-    /// ATen's for `channels_last`.
-    are_channels_last: bool,
     /// cuDNN's for `channels_last`, with a workspace.
     take_workspace: bool,
     /// cuDNN's evaluation keeps no statistics: the backward pass, which is ATen's own, computes them again.
@@ -166,12 +232,11 @@ struct Kernels {
 impl Kernels {
     fn of(norm: &BatchNorm<'_>) -> Self {
         let input = norm.input;
-        let (are_cudnn, are_channels_last) = (norm.is_cudnn() && norm.is_training, lies_channels_last(input));
+        let are_cudnn = norm.is_cudnn() && norm.is_training;
         Self {
             are_cudnn,
-            are_channels_last,
             take_workspace: are_cudnn
-                && are_channels_last
+                && lies_channels_last(input)
                 && input.suggested_format() != MemoryFormat::Contiguous,
             keep_statistics: input.device().is_cuda() && (norm.is_training || !norm.is_cudnn()),
         }
@@ -194,10 +259,10 @@ impl Backward {
         double_backward::variant(if self.is_training { "training" } else { "evaluation" });
         let below = GradModeGuard::new(false);
         let statistics = [ctx.saved(4)?, ctx.saved(5)?];
-        let results = if self.kernels.are_cudnn || !self.kernels.are_channels_last {
-            self.plain(ctx, grad, &own, weight.as_ref())?
+        let results = if self.kernels.are_cudnn {
+            self.cudnn(grad, &own, weight.as_ref())?
         } else {
-            self.channels_last(ctx, grad, &own, weight.as_ref())?
+            self.native(ctx, grad, &own, weight.as_ref())?
         };
         drop(below);
         self.record_double(ctx, [grad, &own], weight.as_ref(), &statistics, &results)?;
@@ -217,54 +282,63 @@ impl Backward {
         results
     }
 
-    fn plain(self, ctx: &Context<'_>, grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Grads> {
-        let Kernels { are_cudnn, take_workspace, keep_statistics, .. } = self.kernels;
-        let _grad = if are_cudnn { Some(contiguous_like(grad, own)?) } else { None };
-        let (wants_weight, wants_bias) = self.wanted(ctx);
-        // cuDNN writes all gradients, wanted or not.
-        let writes_own = ctx.wants(0) || are_cudnn;
-        // One kernel does all, unless the weight's and the bias's gradients are not wanted or are alone.
-        let is_fused = (self.is_training || wants_weight || wants_bias) && writes_own;
-        let invstd = if is_fused || keep_statistics { None } else { Some(statistic(own)?) };
-        // The kernel that does all writes a gradient without gaps (`batch_norm_backward_cuda_template`).
-        let format = if is_fused && !are_cudnn { MemoryFormat::Contiguous } else { MemoryFormat::Preserve };
-        let to_own = if writes_own { Some(empty_like_as(own, own.dtype(), format)?) } else { None };
-        let to_weight = gamma(weight, wants_weight || are_cudnn)?;
-        let to_bias = gamma(weight, wants_bias || are_cudnn)?;
-        if take_workspace {
+    /// `cudnn_batch_norm_backward`, which writes all gradients, wanted or not.
+    fn cudnn(self, grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Grads> {
+        let _grad = contiguous_like(grad, own)?;
+        let to_own = Some(empty_like(own)?);
+        let to_weight = gamma(weight, true)?;
+        let to_bias = gamma(weight, true)?;
+        if self.kernels.take_workspace {
             drop(temporary(own.device(), channels_last_workspace(own, true))?);
         }
-        drop(invstd);
         Ok(self.results(to_own, to_weight, to_bias))
     }
 
-    /// Kernels for `channels_last`: the reduction first, then the elements.
-    fn channels_last(
+    /// `batch_norm_backward_cuda`.
+    fn native(
         self,
         ctx: &Context<'_>,
         grad: &Tensor,
         own: &Tensor,
         weight: Option<&Tensor>,
     ) -> Result<Grads> {
-        let invstd = if self.kernels.keep_statistics { None } else { Some(statistic(own)?) };
-        // The kernels for channels_last want a gradient without gaps, too. They write all sums, wanted or not.
-        let writes_all = lies_channels_last(grad);
-        let writes_sums = writes_all || ctx.wants(0);
-        let sum_dy = if writes_sums { Some(statistic(own)?) } else { None };
-        let sum_dy_xmu = if writes_sums { Some(statistic(own)?) } else { None };
         let (wants_weight, wants_bias) = self.wanted(ctx);
-        let to_weight = gamma(weight, writes_all || wants_weight)?;
-        let to_bias = gamma(weight, writes_all || wants_bias)?;
-        if writes_all {
-            staging(own, own.size(1), 2)?;
+        let wants_own = ctx.wants(0);
+        let needs_sums = self.is_training || wants_weight || wants_bias;
+        let has_small_indices = has_small_indices(own) && has_small_indices(grad);
+        if needs_sums && wants_own && !lies_channels_last(own) && has_small_indices {
+            return self.fused(grad, own, [wants_weight, wants_bias], weight);
         }
-        // In evaluation mode the gradient is written without gaps in the plain order.
-        let format = if self.is_training { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
-        let to_own = if ctx.wants(0) { Some(empty_like_as(own, own.dtype(), format)?) } else { None };
-        drop(sum_dy_xmu);
-        drop(sum_dy);
+        let invstd = if self.kernels.keep_statistics { None } else { Some(statistic(own)?) };
+        let mut sums = Sums::default();
+        if needs_sums {
+            sums = Sums::of(grad, own, weight, [wants_own, wants_weight, wants_bias])?;
+        }
+        let to_own = if !wants_own {
+            None
+        } else if self.is_training {
+            Some(elements_of_training(grad, own, weight)?)
+        } else {
+            // In evaluation mode the gradient is written without gaps in the plain order.
+            Some(empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?)
+        };
+        let Sums { dy_xmu, dy, to_weight, to_bias } = sums;
+        drop(dy_xmu);
+        drop(dy);
         drop(invstd);
         Ok(self.results(to_own, to_weight, to_bias))
+    }
+
+    /// `batch_norm_backward_cuda_template`: one kernel for all gradients, which are written without gaps.
+    fn fused(self, grad: &Tensor, own: &Tensor, wants: [bool; 2], weight: Option<&Tensor>) -> Result<Grads> {
+        let read_own = rows(own)?;
+        let read_grad = rows(grad)?;
+        let to_own = empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?;
+        let to_weight = gamma(weight, wants[0])?;
+        let to_bias = gamma(weight, wants[1])?;
+        drop(read_grad);
+        drop(read_own);
+        Ok(self.results(Some(to_own), to_weight, to_bias))
     }
 
     fn record_double(
@@ -290,6 +364,55 @@ impl Backward {
         };
         let formula = norm_double::evaluated_batch_norm;
         record_double(node, read, weight, &[mean, var], results, &slots, formula)
+    }
+}
+
+/// `batch_norm_elementwise_backward_train`.
+fn elements_of_training(grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+    match Layout::of_both(own, grad) {
+        Layout::Contiguous => empty_like_as(own, own.dtype(), MemoryFormat::Contiguous),
+        Layout::ChannelsLast => empty_like(own),
+        Layout::General => {
+            // An iterator wants a tensor where there is no weight.
+            let one = weight.is_none().then(|| scratch(own, 1, own.dtype().accumulate())).transpose()?;
+            let result = empty_like_as(own, own.dtype(), own.suggested_format())?;
+            drop(one);
+            Ok(result)
+        }
+    }
+}
+
+/// What `batch_norm_backward_reduce_cuda` adds up.
+#[derive(Default)]
+struct Sums {
+    dy: Option<Tensor>,
+    dy_xmu: Option<Tensor>,
+    to_weight: Option<Tensor>,
+    to_bias: Option<Tensor>,
+}
+
+impl Sums {
+    fn of(
+        grad: &Tensor,
+        own: &Tensor,
+        weight: Option<&Tensor>,
+        [wants_own, wants_weight, wants_bias]: [bool; 3],
+    ) -> Result<Self> {
+        if has_small_indices(grad) && lies_channels_last(grad) && lies_channels_last(own) {
+            // These kernels write all sums, wanted or not.
+            let (dy, dy_xmu) = (Some(statistic(own)?), Some(statistic(own)?));
+            let (to_weight, to_bias) = (gamma(weight, true)?, gamma(weight, true)?);
+            staging(own, 2)?;
+            return Ok(Self { dy, dy_xmu, to_weight, to_bias });
+        }
+        let read_own = rows(own)?;
+        let read_grad = rows(grad)?;
+        let statistic = || wants_own.then(|| statistic(own)).transpose();
+        let (dy, dy_xmu) = (statistic()?, statistic()?);
+        let (to_weight, to_bias) = (gamma(weight, wants_weight)?, gamma(weight, wants_bias)?);
+        drop(read_grad);
+        drop(read_own);
+        Ok(Self { dy, dy_xmu, to_weight, to_bias })
     }
 }
 

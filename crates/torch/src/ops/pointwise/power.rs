@@ -6,7 +6,7 @@ use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::iterator::result_type;
 use crate::{Dtype, Result, Scalar, Tensor, contiguous_strides};
 
-use super::super::creation::{empty, full, wrapped, zeros_like};
+use super::super::creation::{empty, full, wrapped, zeros};
 use super::super::out;
 use super::super::views::first;
 use super::binary::POW;
@@ -28,7 +28,8 @@ pub(crate) fn pow_scalar(tensor: &Tensor, exponent: Scalar) -> Result<Tensor> {
 /// `pow_backward`: `grad * (exponent * self.pow(exponent - 1))`.
 pub(crate) fn pow_backward(grad: &Tensor, own: &Tensor, exponent: f64) -> Result<Tensor> {
     if exponent == 0.0 {
-        return zeros_like(own);
+        // In the plain order, also for an input in another one.
+        return zeros(&own.shape(), own.dtype(), own.device());
     }
     mul(grad, &scale(&pow_scalar(own, Scalar::Float(exponent - 1.0))?, exponent)?)
 }

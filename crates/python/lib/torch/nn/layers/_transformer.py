@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn import init
 from torch.nn.containers import ModuleList
-from torch.nn.layers._activation import Dropout
+from torch.nn.layers._activation import GELU, Dropout, ReLU
 from torch.nn.layers._attention import MultiheadAttention
 from torch.nn.layers._linear import Linear
 from torch.nn.layers._norm import LayerNorm
@@ -59,7 +59,7 @@ class TransformerEncoderLayer(Module):
                     attention.in_proj_bias,
                     attention.out_proj.weight,
                     attention.out_proj.bias,
-                    self.activation is F.gelu,
+                    self.activation is F.gelu or isinstance(self.activation, GELU),
                     self.norm_first,
                     self.norm1.eps,
                     self.norm1.weight,
@@ -81,16 +81,23 @@ class TransformerEncoderLayer(Module):
         return x
 
     def _can_be_fused(self, src, mask, padding):
-        return (
-            not self.training
-            and src.dim() == 3
-            and self.self_attn.batch_first
-            and self.self_attn.in_proj_bias is not None
-            and mask is None
-            and padding is None
-            and self.activation in (F.relu, F.gelu)
-            and src.is_cuda
-            and (not torch.is_grad_enabled() or not any(p.requires_grad for p in self.parameters()))
+        attention = self.self_attn
+        is_unfit = (
+            self.training
+            or src.dim() != 3
+            or not src.is_cuda
+            or mask is not None
+            or padding is not None
+            or not attention.batch_first
+            or attention.in_proj_bias is None
+            or not (self.activation in (F.relu, F.gelu) or isinstance(self.activation, (ReLU, GELU)))
+            or self.norm1.eps != self.norm2.eps
+            or attention.num_heads % 2 == 1
+            or torch.is_autocast_enabled()
+            or any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
+        )
+        return not is_unfit and not (
+            torch.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.parameters()))
         )
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):

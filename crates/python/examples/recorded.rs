@@ -1,0 +1,136 @@
+//! Writes what follows from the recorded programs. The tests `recorded` and `marked` hold the files against the programs.
+//!
+//! `update` writes `floors.txt`, `marked.txt` and the second derivatives that count as recorded (`cargo xtask update programs`).
+//!
+//! `learn FOLDER [NAMES [RECORDED]]` takes what cuDNN allocated in the programs into the tables of the crate `gpus`, where they have nothing for a
+//! shape yet; only if with it every line is equal and there are as many events as were recorded. The folder has the recordings with their
+//! addresses, such as `dqn.json.gz` (`cargo xtask learn program-tables FOLDER`).
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "a command for people, over helpers of tests")]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use blockyard_python::{Program, ProgramSettings};
+use blockyard_torch::tables;
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+#[path = "../tests/support/marked.rs"]
+mod marked;
+#[path = "../tests/support/recorded.rs"]
+mod programs;
+#[path = "../tests/support/run.rs"]
+#[allow(dead_code, reason = "tests run programs in more ways")]
+mod support;
+
+use programs::{Score, is_named, print_differences, proved, recorded, score, second_derivatives_file, table};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["update"] => update(),
+        ["learn", folder, rest @ ..] => {
+            let programs = recorded(rest.get(1).map(PathBuf::from));
+            let named = programs.iter().filter(|program| is_named(program, rest.first().copied()));
+            learn_all(named, Path::new(folder));
+        }
+        _ => {
+            println!("recorded update | recorded learn FOLDER [NAMES [RECORDED]]");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn update() {
+    let (scores, signatures): (Vec<Score>, Vec<Vec<String>>) = recorded(None).iter().map(score).unzip();
+    let floors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/floors.txt");
+    std::fs::write(floors, table(&scores)).expect("floors can be written");
+    let signatures: String =
+        proved(&scores, signatures).into_iter().map(|signature| signature + "\n").collect();
+    std::fs::write(second_derivatives_file(), signatures).expect("the signatures can be written");
+    let (all, first_random) = marked::all_programs();
+    let comparisons = marked::compare_all(&all);
+    let equal = comparisons.iter().skip(first_random).filter(|comparison| comparison.is_equal).count();
+    let text = marked::pinned_text(equal, &marked::unmarked(&comparisons));
+    std::fs::write(marked::pinned_file(), text).expect("the file can be written");
+}
+
+/// Runs a program with what cuDNN was recorded to take, where the tables have nothing, and adds that to the tables.
+fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
+    let source = program["source"].as_str().unwrap_or_default().to_owned();
+    let wanted = program["stdout"].as_str().unwrap_or_default().to_owned();
+    let recorded: Vec<Vec<i64>> =
+        serde_json::from_value(program["events"].clone()).expect("events are numbers");
+    let events = recorded.first().cloned().unwrap_or_default();
+    let trace = trace(program, folder);
+    assert_eq!(trace.len(), events.len(), "the recording is of another run");
+    let work = move || {
+        let learned = Rc::new(RefCell::new(BTreeMap::new()));
+        let shared = Rc::clone(&learned);
+        tables::set_learner(Some(Rc::new(move |numbers, operands| {
+            let key = tables::hash(numbers);
+            if let Some(size) = tables::recorded_size(key, operands) {
+                return Some(size);
+            }
+            let session = blockyard_torch::session();
+            let at = session.device(0).ok()?.log_len();
+            // A workspace is freed as soon as the kernel is queued.
+            let size = match (trace.get(at), trace.get(at + 1)) {
+                (Some((address, size)), Some((freed, negative)))
+                    if address == freed && *size == -negative =>
+                {
+                    size.unsigned_abs()
+                }
+                _ => 0,
+            };
+            shared.borrow_mut().insert(key, tables::encode(size, operands));
+            Some(size)
+        })));
+        let printed = Rc::new(RefCell::new(String::new()));
+        let sink = Rc::clone(&printed);
+        let program = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
+        let print = move |text: &str| sink.borrow_mut().push_str(text);
+        let finished = blockyard_python::run(&program, &ProgramSettings::default(), Box::new(print));
+        tables::set_learner(None);
+        let is_equal = *printed.borrow() == wanted
+            && finished.devices.iter().any(|device| device.requests.len() == events.len());
+        println!("{} new sizes, equal with them: {is_equal}", learned.borrow().len());
+        if !is_equal {
+            print_differences("with the new sizes", &printed.borrow(), &wanted, &finished.devices, &[events]);
+            return BTreeMap::new();
+        }
+        learned.take()
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(work).expect("a thread starts");
+    thread.join().expect("the program ran")
+}
+
+/// The allocations and frees of a recording: address, and bytes that are negative for a free.
+fn trace(program: &Value, folder: &Path) -> Vec<(u64, i64)> {
+    let name = program["name"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    let file = std::fs::File::open(folder.join(format!("{name}.json.gz"))).expect("the recording is there");
+    let recording: Value =
+        serde_json::from_reader(GzDecoder::new(file)).expect("the recording is JSON in gzip");
+    let entries = recording["trace"].as_array().cloned().unwrap_or_default();
+    let request = |entry: &Value| {
+        let (address, size) = (entry[1].as_u64()?, entry[2].as_i64()?);
+        match entry[0].as_str()? {
+            "alloc" => Some((address, size)),
+            "free_requested" => Some((address, -size)),
+            _ => None,
+        }
+    };
+    entries.iter().filter_map(request).collect()
+}
+
+fn learn_all<'a>(programs: impl Iterator<Item = &'a Value>, folder: &Path) {
+    let mut entries = tables::recorded();
+    programs.for_each(|program| entries.extend(learn(program, folder)));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../gpus/src/tables.bin");
+    std::fs::write(path, tables::write(&entries)).expect("the tables can be written");
+}

@@ -1,0 +1,230 @@
+//! Recorded programs line by line: which lines differ, and whether a mark explains each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use blockyard_python::{Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+/// The lines that differ without a mark, by program and number, each program with what is known of the cause; before them how many random
+/// programs are equal in every line. `cargo xtask update programs` writes the numbers, a person the reasons.
+pub(crate) fn pinned_file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/marked.txt")
+}
+
+const HEAD: &str = "# Lines of recorded programs that differ from what an H200 printed and have no mark: program | lines | what is known of the cause.\n";
+
+/// `3-5 9`, and back.
+fn ranges(lines: &BTreeSet<usize>) -> String {
+    let mut texts: Vec<(usize, usize)> = Vec::new();
+    for line in lines {
+        match texts.last_mut() {
+            Some((_, last)) if *last + 1 == *line => *last = *line,
+            _ => texts.push((*line, *line)),
+        }
+    }
+    let text = |(first, last): (usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    texts.into_iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+/// What is pinned: the count of equal random programs, and of each program its lines and the reason.
+pub(crate) fn pinned() -> (usize, BTreeMap<String, (String, String)>) {
+    let text = std::fs::read_to_string(pinned_file()).unwrap_or_default();
+    let mut equal = 0;
+    let mut programs = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut parts = line.split(" | ").map(str::to_owned);
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(name), Some(lines), Some(reason)) => {
+                programs.insert(name, (lines, reason));
+            }
+            (Some(text), ..) => {
+                equal = text.split(' ').find_map(|part| part.parse().ok()).unwrap_or(equal);
+            }
+            _ => {}
+        }
+    }
+    (equal, programs)
+}
+
+/// A printed line, and how often an operator had been marked when the line began.
+struct Line {
+    text: String,
+    marked: u64,
+}
+
+fn programs(name: &str) -> Vec<Value> {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/pytorch_programs").join(name);
+    let mut text = String::new();
+    let file = std::fs::File::open(path).expect("the fixture is there");
+    GzDecoder::new(file).read_to_string(&mut text).expect("the fixture is gzip");
+    text.lines().map(|line| serde_json::from_str(line).expect("the fixture is JSON")).collect()
+}
+
+/// Runs a program on as many devices as it was recorded on.
+fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
+    let lines: Arc<Mutex<(Vec<Line>, bool)>> = Arc::default();
+    let sink = Arc::clone(&lines);
+    let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
+    let settings = ProgramSettings {
+        devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
+        ..ProgramSettings::default()
+    };
+    let source =
+        Program { file: format!("{}.py", text("name")), source: text("source"), arguments: Vec::new() };
+    let finished = run_on_thread(source, settings, move |text: &str| {
+        // The program's own thread prints.
+        let marked = blockyard_torch::session().times_marked();
+        let mut lines = sink.lock().expect("no printing failed");
+        for piece in text.split_inclusive('\n') {
+            if !lines.1 {
+                lines.0.push(Line { text: String::new(), marked });
+            }
+            let ends = piece.ends_with('\n');
+            if let Some(line) = lines.0.last_mut() {
+                line.text.push_str(piece.trim_end_matches('\n'));
+            }
+            lines.1 = !ends;
+        }
+    })
+    .expect("the interpreter answers");
+    let lines = std::mem::take(&mut lines.lock().expect("no printing failed").0);
+    (lines, finished)
+}
+
+/// What our numbers have more than the GPU's, number by number; `None` where the lines differ in anything else.
+fn differences(recorded: &str, here: &str) -> Option<Vec<i128>> {
+    let numbers = |line: &str| -> Vec<i128> {
+        line.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+    };
+    let words = |line: &str| -> String { line.chars().filter(|c| !c.is_ascii_digit()).collect() };
+    let (theirs, ours) = (numbers(recorded), numbers(here));
+    if words(recorded) != words(here) || theirs.len() != ours.len() {
+        return None;
+    }
+    Some(ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs).collect())
+}
+
+/// Whether each difference is as large as before or smaller, and of the same sign.
+fn has_not_grown(before: Option<&[i128]>, now: Option<&[i128]>) -> bool {
+    let (Some(before), Some(now)) = (before, now) else { return false };
+    // A line of other numbers has nothing to compare with from its front, so numbers are compared from the end.
+    let pairs = || now.iter().rev().zip(before.iter().rev());
+    before.len() == now.len() && pairs().all(|(now, before)| now * before >= 0 && now.abs() <= before.abs())
+}
+
+/// Whether the bytes that are allocated differ: of a line of three numbers or more the third from the end, before the peak and what
+/// is reserved.
+fn differs_now(difference: Option<&[i128]>) -> bool {
+    match difference {
+        None => true,
+        Some([.., allocated, _, _]) => *allocated != 0,
+        Some(numbers) => numbers.iter().any(|number| *number != 0),
+    }
+}
+
+/// A program beside its recording.
+pub(crate) struct Comparison {
+    pub(crate) name: String,
+    /// The lines that differ: the number, whether a mark explains it, and both texts.
+    pub(crate) differing: Vec<(usize, bool, String)>,
+    /// Whether every line is equal and none is missing.
+    pub(crate) is_equal: bool,
+}
+
+fn compare(program: &Value) -> Comparison {
+    let (lines, finished) = run(program);
+    let name = program["name"].as_str().unwrap_or_default();
+    let mut found = Vec::new();
+    // The difference of the line before, and whether it had a mark.
+    let mut before = (Some(Vec::new()), true);
+    let mut last_equal = 0;
+    let recorded_lines = program["stdout"].as_str().unwrap_or_default().lines();
+    for (number, (recorded, line)) in recorded_lines.clone().zip(&lines).enumerate() {
+        let difference = differences(recorded, &line.text);
+        if recorded == line.text {
+            last_equal = line.marked;
+            before = (difference, true);
+            continue;
+        }
+        let is_as_before = has_not_grown(before.0.as_deref(), difference.as_deref());
+        let is_marked = if is_as_before { before.1 } else { line.marked > last_equal };
+        found.push((
+            number + 1,
+            is_marked,
+            format!(
+                "{name}, line {}: an H200 printed {recorded:?}, printed here: {:?}",
+                number + 1,
+                line.text
+            ),
+        ));
+        if !differs_now(difference.as_deref()) {
+            last_equal = line.marked;
+        }
+        before = (difference, is_marked);
+    }
+    if std::env::var_os("MARKS").is_some() && !found.is_empty() {
+        println!("{name}: {:#?}", finished.marks);
+    }
+    Comparison {
+        name: name.to_owned(),
+        is_equal: found.is_empty() && recorded_lines.count() == lines.len(),
+        differing: found,
+    }
+}
+
+/// Each program beside its recording, in their order, on all processors.
+pub(crate) fn compare_all(programs: &[Value]) -> Vec<Comparison> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(program) = programs.get(index) else { break };
+                    let comparison = compare(program);
+                    found.lock().expect("no program failed").insert(index, comparison);
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no program failed").into_values().collect()
+}
+
+/// All recorded programs, first the named ones, then the random ones; and how many are named.
+pub(crate) fn all_programs() -> (Vec<Value>, usize) {
+    let mut all = programs("recorded.jsonl.gz");
+    let named = all.len();
+    all.extend(programs("random.jsonl.gz"));
+    (all, named)
+}
+
+/// The lines that differ without a mark, by program.
+pub(crate) fn unmarked(comparisons: &[Comparison]) -> BTreeMap<String, String> {
+    let lines = |comparison: &Comparison| -> BTreeSet<usize> {
+        comparison.differing.iter().filter(|(_, is_marked, _)| !is_marked).map(|(number, ..)| *number).collect()
+    };
+    let programs = comparisons.iter().map(|comparison| (&comparison.name, lines(comparison)));
+    let programs = programs.filter(|(_, lines)| !lines.is_empty());
+    programs.map(|(name, lines)| (name.clone(), ranges(&lines))).collect()
+}
+
+/// `marked.txt` for these lines; the reasons stay.
+pub(crate) fn pinned_text(equal: usize, found: &BTreeMap<String, String>) -> String {
+    let (_, pinned) = pinned();
+    let mut text = format!("{HEAD}{equal} random programs are equal in every line.\n");
+    for (name, lines) in found {
+        let reason = pinned.get(name).map_or("the cause is not known", |(_, reason)| reason);
+        let _ = writeln!(text, "{name} | {lines} | {reason}");
+    }
+    text
+}
