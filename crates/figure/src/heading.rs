@@ -70,9 +70,7 @@ impl Scene {
         for fact in facts {
             let longer = lines.last().map(|line| format!("{line} · {fact}"));
             match (longer, lines.last_mut()) {
-                (Some(longer), Some(line))
-                    if text_width_px(&longer, FACTS_PX, Weight::Normal) <= room =>
-                {
+                (Some(longer), Some(line)) if text_width_px(&longer, FACTS_PX, Weight::Normal) <= room => {
                     *line = longer;
                 }
                 _ => lines.push(fact.clone()),

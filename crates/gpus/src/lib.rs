@@ -20,7 +20,7 @@ pub mod tables;
 
 pub use assumption::{Assumption, AssumptionError};
 pub use outside::{
-    LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, has_outside_recorded, left_for_pytorch, outside_bytes,
-    outside_measured_words, outside_of_training, parts_of_training,
+    LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, context_and_libraries, left_for_pytorch, outside_bytes,
+    outside_measured_words, parts_of_training,
 };
 pub use profile::GpuProfile;

@@ -6,6 +6,8 @@
 
 use blockyard_record::Bytes;
 
+use crate::GpuProfile;
+
 /// What takes memory of a GPU beside PyTorch's allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Taker {
@@ -182,16 +184,10 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     ]
 }
 
-/// Whether these bytes hold for a GPU, by record.
-#[must_use]
-pub fn has_outside_recorded(gpu: &GpuProfile) -> bool {
-    ["h100", "h200"].contains(&gpu.id)
-}
-
-/// On which GPU [`outside_of_training`] was measured, beside its bytes; where `gpu`, a name, is another one, that this one was not measured.
+/// On which GPU [`context_and_libraries`] was measured, beside its bytes; where `gpu`, a name, is another one, that this one was not measured.
 #[must_use]
 pub fn outside_measured_words(gpu: &str) -> String {
-    let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && has_outside_recorded(known));
+    let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_outside_recorded);
     if is_measured || gpu.is_empty() {
         return format!("measured on an {OUTSIDE_RECORDED_ON}");
     }
@@ -207,7 +203,10 @@ mod tests {
     fn bytes_of_another_gpu_are_said_to_be_measured_there() {
         let words = outside_measured_words("Tesla T4");
         assert_eq!(words, format!("measured on an {OUTSIDE_RECORDED_ON}; a Tesla T4 was not measured"));
-        assert_eq!(outside_measured_words(OUTSIDE_RECORDED_ON), format!("measured on an {OUTSIDE_RECORDED_ON}"));
+        assert_eq!(
+            outside_measured_words(OUTSIDE_RECORDED_ON),
+            format!("measured on an {OUTSIDE_RECORDED_ON}")
+        );
     }
 
     #[test]

@@ -67,7 +67,7 @@ mod source;
 mod verdict;
 mod what_if;
 
-pub use blockyard_gpus::{context_and_libraries, left_for_pytorch};
+pub use blockyard_gpus::{context_and_libraries, left_for_pytorch, outside_measured_words};
 
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
@@ -92,8 +92,6 @@ pub use setting_search::{
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
-
-pub use blockyard_gpus::{outside_measured_words, outside_of_training};
 
 /// The number of a request for people, who count from 1.
 fn request_number(index: usize) -> u64 {

@@ -188,7 +188,7 @@ impl Condition {
             Self::Compare { left, right, .. } => {
                 left.parts.iter().chain(&right.parts).filter_map(SumPart::measure).collect()
             }
-            Self::Course { measure, .. } => vec![measure],
+            Self::Trend { measure, .. } => vec![measure],
             Self::Passes { .. } => Vec::new(),
             Self::All(conditions) => conditions.iter().flat_map(Self::measures).collect(),
         }

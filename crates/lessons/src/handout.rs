@@ -84,11 +84,6 @@ pub fn card_figure(lesson: &PlayedLesson, card: usize) -> Result<String, Recordi
         .map_or_else(|| Ok(String::new()), |shown| figure_at(lesson, shown, shown.steps.end))
 }
 
-/// The text in HTML, also in an attribute.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// The memory after this many steps of a card's run, and the recording that names its blocks.
 fn moment<'a>(
     lesson: &'a PlayedLesson,

@@ -150,7 +150,7 @@ fn play_card<'a>(
     card: &CardText,
     stretch: &Stretch<'a>,
     earlier: &mut EarlierQuestions<'a>,
-    notes: &mut Vec<LessonNote>,
+    notes: &mut Vec<UnprovedWord>,
     errors: &mut Errors,
 ) -> Option<PlayedCard> {
     let question = card.question.as_ref().and_then(|question| question.ask(stretch, earlier, errors));

@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 
-use crate::handout::escaped;
+use blockyard_figure::escaped;
+
 use crate::played::PlayedLesson;
 
 /// The height of a page that is filled: less than what A4 and Letter have between the margins of browsers.

@@ -30,4 +30,4 @@ pub use ours::{OurProcesses, Ours, run_for_another, run_ours};
 pub use pytorch::{PyTorch, Values};
 pub use random::Random;
 pub use report::{Counts, Difference, Finding, OracleReport, read_findings};
-pub use run::{CallRun, Line, Run, Verdict, compare};
+pub use run::{CallRun, PrintedLine, Run, Verdict, compare};

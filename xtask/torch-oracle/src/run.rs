@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A line that a program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct PrintedLine {
     /// The text, without its end.
     pub text: String,
     /// How many allocations and frees there were by then.

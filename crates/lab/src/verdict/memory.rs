@@ -208,7 +208,7 @@ fn outside_words() -> String {
     format!(
         "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, which were measured on an \
          {OUTSIDE_RECORDED_ON}, and on no other GPU",
-        outside_of_training()
+        context_and_libraries()
     )
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arguments::Rest;
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, again, nodes, record};
+use crate::autograd::{GradModeGuard, double_backward, nodes, record};
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, contiguous_strides};
 
@@ -109,11 +109,11 @@ fn interpolate(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tens
     let (from, to) = (input.shape(), shape.to_vec());
     record(node, &[input], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
-        again::variant(node);
+        double_backward::variant(node);
         let result = kernel.gradient(grad, &from)?;
         let to = to.clone();
         record_linear(again_node(node), grad, None, &[], &result, move |grad, _| {
-            again::variant(node);
+            double_backward::variant(node);
             interpolate(grad, &to, node)
         })?;
         Ok(vec![Some(result)])

@@ -159,7 +159,7 @@ pub(crate) fn add_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) fn add_scaled_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
+    let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::add);
     // Zeros without memory are read as one number that is repeated (`ZeroTensorFallback`).
     let zero = b.is_without_memory().then(|| creation::zeros(&[], b.dtype(), b.device())).transpose()?;
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;

@@ -4,7 +4,7 @@ mod pixels;
 mod unpool;
 
 use crate::arguments::{Rest, Unread, arguments};
-use crate::autograd::{GradModeGuard, Save, again, nodes, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
@@ -226,7 +226,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
     let to: Vec<i64> = shape.to_vec();
     record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        again::variant(node);
+        double_backward::variant(node);
         let own = ctx.saved(0)?;
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
@@ -246,7 +246,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
         drop(below);
         let to = to.clone();
         record_linear(again_node(node), grad, Some(&own), &[], &result, move |grad, _| {
-            again::variant(node);
+            double_backward::variant(node);
             kernel_of(grad, &to, node)
         })?;
         Ok(vec![Some(result)])
