@@ -66,7 +66,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     let settings = ProgramSettings {
         gpu,
         config,
-        outside: if job.is_shared { blockyard_gpus::outside_of_training() } else { Bytes::ZERO },
+        outside: if job.is_shared { blockyard_gpus::context_and_libraries() } else { Bytes::ZERO },
         is_recorded: true,
         most_requests: MOST_REQUESTS,
         ..ProgramSettings::default()

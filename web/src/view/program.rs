@@ -229,8 +229,9 @@ fn set_aside(session: Session) -> AnyView {
         let program = stage::outside_of_program(session)?;
         let outside = program.details.outside;
         let measured = blockyard_lab::outside_measured_words(&program.simulation().gpu);
-        let go =
-            click(move || session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: 0 }));
+        let go = click(move || {
+            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::At(0) })
+        });
         let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
         Some(view! {
             <p class="quiet" data-testid="set-aside">
