@@ -74,7 +74,7 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
             button("primary large", "grade-files", "Choose files to grade …", "As many as there are", open),
             input.into_any(),
             select("grade-lesson", "The lesson of the files", Signal::stored(options), chosen, move |id| {
-                class.lesson.set(id)
+                class.lesson.set(id);
             }),
         ]),
         progress(class),
@@ -114,15 +114,12 @@ fn progress(class: ClassSignals) -> AnyView {
             class.files.set(Vec::new());
         }
     });
+    let is_idle = flag(move || class.queue.with(Vec::is_empty));
+    let tip = "The file that runs is graded; those that wait are not";
+    let stop = vec![button("large", "stop-grading", "Stop", tip, stop)];
     let buttons = cluster(vec![
         button("large", "grades-csv", "Save as CSV", "The table as a file for a program for tables", save),
-        button(
-            "large",
-            "stop-grading",
-            "Stop",
-            "The file that runs is graded; those that wait are not",
-            stop,
-        ),
+        view! { <span hidden=is_idle>{stop}</span> }.into_any(),
         button("large", "clear-grades", "Clear the table", "", clear),
     ]);
     view! {
@@ -224,7 +221,7 @@ fn row(cells: &[String; 6]) -> String {
     };
     let mut html = format!("<tr class=\"{class}\"><th scope=\"row\">{}</th>", escaped(file));
     for cell in rest {
-        html.push_str(&format!("<td>{}</td>", escaped(cell)));
+        html.extend(["<td>", escaped(cell).as_str(), "</td>"]);
     }
     html + "</tr>"
 }

@@ -228,7 +228,7 @@ fn set_aside(session: Session) -> AnyView {
     let content = move || {
         let outside = stage::outside_of_program(session)?.details.outside;
         let go = click(move || {
-            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST })
+            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST });
         });
         let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
         Some(view! {

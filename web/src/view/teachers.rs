@@ -324,7 +324,7 @@ fn embed(session: Session) -> Vec<AnyView> {
         marked(EMBED.to_owned()),
         cluster(vec![
             select("embed-lesson", "Lesson of the frame", Signal::stored(options), chosen, move |id| {
-                lesson.set(id)
+                lesson.set(id);
             }),
             button("primary large", "copy-embed", "Copy the frame", "HTML for your page", copy),
         ]),
@@ -349,10 +349,10 @@ fn row(session: Session, number: usize, lesson: ListedLesson, chosen: RwSignal<B
     let needs = course().find(|lesson| lesson.id == id).map_or(&[][..], |lesson| lesson.needs);
     let needs: Vec<String> = needs.iter().map(|id| title_of(id)).collect();
     let needs = if needs.is_empty() { String::new() } else { format!("Builds on: {}. ", needs.join(", ")) };
-    let links: String =
-        (0..cards).map(|card| format!(" {}", card_link(id, card, &(card + 1).to_string()))).collect();
+    let links: Vec<String> = (0..cards).map(|card| card_link(id, card, &(card + 1).to_string())).collect();
+    let links = links.join(" ");
     let words = format!(
-        "<h3>{}</h3><p class=\"quiet\">{time}{}Links to its cards:{links}</p>",
+        "<h3>{}</h3><p class=\"quiet\">{time}{}Links to its cards: {links}</p>",
         card_link(id, 0, &title),
         escaped(&needs)
     );
