@@ -107,7 +107,7 @@ fn progress(class: ClassSignals) -> AnyView {
         browser::download("grades.csv", &csv, "text/csv");
     });
     let stop = click(move || class.stop());
-    // What runs has a row until its grade is there.
+    // The file that runs keeps its row until its grade is known.
     let clear = click(move || {
         class.stop();
         if !class.is_busy.get_untracked() {
