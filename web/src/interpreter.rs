@@ -51,7 +51,7 @@ pub(crate) enum InterpreterError {
     /// The browser's stack is full.
     #[error("stopped: calls, brackets or lists are nested deeper than a page has room for")]
     TooDeep,
-    /// The program ran for so many seconds.
+    /// The program ran for this many seconds, the most that it may.
     #[error(
         "stopped after {0} s, as long as a program may run in a page; the command blockyard python has a --time-limit"
     )]

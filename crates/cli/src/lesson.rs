@@ -84,7 +84,7 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the sheets of all lessons, and then their answers, into one file or into two; questions alone and the answer key into files of their own.
+/// Writes the sheets of all lessons, and then their answers, into one file or into two; questions alone and the answer key into separate files.
 fn write_handout(lessons: &[PlayedLesson], path: &Path, options: &LessonOptions) -> anyhow::Result<()> {
     let papers = lessons.iter().map(blockyard_lessons::handout).collect::<Result<Vec<_>, _>>()?;
     let titles: Vec<&str> = lessons.iter().map(|lesson| lesson.title.as_str()).collect();

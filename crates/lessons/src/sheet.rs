@@ -156,12 +156,13 @@ impl Setting {
 
     /// The height of a figure that is as wide as the page, from its attributes.
     fn figure_mm(&self, tag: &str) -> f32 {
+        // Whole pixels are enough, and the page does without the code that reads parts of a number.
         let attribute = |name: &str| {
             let (_, value) = tag.split_once(&format!(" {name}=\""))?;
-            value.split('"').next()?.parse::<f32>().ok()
+            value.split(['"', '.']).next()?.parse::<usize>().ok()
         };
-        let shape = attribute("height").zip(attribute("width")).filter(|(_, width)| *width > 0.0);
-        let height = shape.map_or(0.0, |(height, width)| WIDTH_MM * height / width);
+        let shape = attribute("height").zip(attribute("width")).filter(|(_, width)| *width > 0);
+        let height = shape.map_or(0.0, |(height, width)| WIDTH_MM * count(height) / count(width));
         height.min(self.most_figure_mm)
     }
 }

@@ -1,5 +1,7 @@
 //! The files of a class: graded one after the other, and shown as a table that can be sorted and saved.
 
+use std::rc::Rc;
+
 use blockyard_lessons::{
     Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, ProgramEnd, exercise_of,
     grades_csv, lessons,
@@ -23,15 +25,15 @@ use crate::link::{Link, Target};
 use crate::session::Session;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
 use crate::view::make_lesson;
-use crate::view::teachers::escaped;
+use crate::view::teachers::{cluster, escaped, marked};
 
 /// An answer is a text: a larger file is something else.
 const MOST_BYTES: f64 = 1e6;
 
 /// The section of the page for teachers that grades files.
-pub(super) fn grading(session: Session) -> AnyView {
+pub(super) fn grading(session: Session) -> Vec<AnyView> {
     let class = session.lessons().class;
-    let exercises = StoredValue::new_local(None::<Vec<(String, Exercise)>>);
+    let exercises = StoredValue::new_local(None);
     effect(move || {
         if class.queue.with(|queue| !queue.is_empty()) && !class.is_busy.get() {
             // The page has shown the new rows by then.
@@ -52,37 +54,36 @@ pub(super) fn grading(session: Session) -> AnyView {
         // Without this, the same files could not be picked twice in a row.
         input.set_value("");
     });
-    let options = || {
-        let each = (String::new(), "the lesson that each file answers".to_owned());
-        let listed =
-            blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned()));
-        std::iter::once(each).chain(listed).collect::<Vec<_>>()
+    let input = view! {
+        <input
+            node_ref=picker
+            type="file"
+            multiple
+            hidden
+            data-testid="class-files"
+            aria-label="Files of a class to be graded"
+            on:change=pick
+        />
     };
-    view! {
-        <p>
-            "Drop the files of a class anywhere on this page, or choose them: all at once. Each is run and graded here, nothing is sent. A file that holds a link to a solution is graded, too."
-        </p>
-        <p class="cluster">
-            {button("primary large", "grade-files", "Choose files to grade …", "As many as there are", open)}
-            <input
-                node_ref=picker
-                type="file"
-                multiple
-                hidden
-                data-testid="class-files"
-                aria-label="Files of a class to be graded"
-                on:change=pick
-            />
-            <label class="check">
-                "Graded as answers to "
-                {select("grade-lesson", "Lesson of the files", Signal::stored(options()), text(move || class.lesson.get()), move |id| class.lesson.set(id))}
-            </label>
-        </p>
-        {progress(class)}
-        {table(class)}
-    }
-    .into_any()
+    let mut options = vec![(String::new(), "Each file: the lesson that its lines answer".to_owned())];
+    options.extend(blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())));
+    let chosen = text(move || class.lesson.get());
+    vec![
+        marked(INTRODUCTION.to_owned()),
+        cluster(vec![
+            button("primary large", "grade-files", "Choose files to grade …", "As many as there are", open),
+            input.into_any(),
+            select("grade-lesson", "The lesson of the files", Signal::stored(options), chosen, move |id| {
+                class.lesson.set(id);
+            }),
+        ]),
+        progress(class),
+        table(class),
+    ]
 }
+
+const INTRODUCTION: &str = "<p>Drop the files of a class anywhere on this page, or choose them: all at once. Each is run and graded here, nothing is sent. A file that holds \
+                            a link to a solution is graded, too.</p>";
 
 /// How far the grades are, and what can be done with them.
 fn progress(class: ClassSignals) -> AnyView {
@@ -95,37 +96,36 @@ fn progress(class: ClassSignals) -> AnyView {
         let loading = class.loading.get();
         let loading = loading
             .map(|bytes| format!(" Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6));
+        let (done, files, loading) = (rows.len(), counted(count, "file"), loading.unwrap_or_default());
         format!(
-            "{} of {} graded, {passed} passed{failed}.{}",
-            rows.len(),
-            counted(count, "file"),
-            loading.unwrap_or_default()
+            "<progress max=\"{count}\" value=\"{done}\" aria-label=\"Graded files\"></progress> {done} of {files} graded, {passed} passed{failed}.{loading}"
         )
     });
-    let is_idle = flag(move || class.queue.with(Vec::is_empty));
-    let is_busy = flag(move || class.is_busy.get());
     let save = click(move || {
         // A program for tables reads letters beyond ASCII by this mark.
         let csv = format!("\u{feff}{}", untrack(|| grades_csv(&class.rows())));
         browser::download("grades.csv", &csv, "text/csv");
     });
-    let count = text(move || class.files.with(Vec::len).to_string());
-    let done = text(move || class.rows().len().to_string());
+    let stop = click(move || class.stop());
+    // The file that runs keeps its row until its grade is known.
+    let clear = click(move || {
+        class.stop();
+        if !class.is_busy.get_untracked() {
+            class.files.set(Vec::new());
+        }
+    });
+    let is_idle = flag(move || class.queue.with(Vec::is_empty));
+    let tip = "The file that runs is graded; those that wait are not";
+    let stop = vec![button("large", "stop-grading", "Stop", tip, stop)];
+    let buttons = cluster(vec![
+        button("large", "grades-csv", "Save as CSV", "The table as a file for a program for tables", save),
+        view! { <span hidden=is_idle>{stop}</span> }.into_any(),
+        button("large", "clear-grades", "Clear the table", "", clear),
+    ]);
     view! {
         <div hidden=is_none>
-            <p class="cluster">
-                <progress max=count value=done aria-label="Graded files"></progress>
-                <span role="status" data-testid="grade-progress">{words}</span>
-            </p>
-            <p class="cluster">
-                {button("large", "grades-csv", "Save as CSV", "The table as a file for a program for tables", save)}
-                <span hidden=is_idle>
-                    {button("large", "stop-grading", "Stop", "The file that runs is graded; those that wait are not", click(move || class.stop()))}
-                </span>
-                <span hidden=is_busy>
-                    {button("large", "clear-grades", "Clear the table", "", click(move || class.files.set(Vec::new())))}
-                </span>
-            </p>
+            <p class="cluster" role="status" data-testid="grade-progress" inner_html=words></p>
+            {buttons}
         </div>
     }
     .into_any()
@@ -136,44 +136,49 @@ type Order = Option<(usize, bool)>;
 
 fn table(class: ClassSignals) -> AnyView {
     let order = RwSignal::new(None as Order);
-    let heads = GRADE_COLUMNS.into_iter().enumerate().map(|(column, name)| {
-        let sorted = text(move || match order.get() {
-            Some((by, false)) if by == column => "ascending".to_owned(),
-            Some((by, true)) if by == column => "descending".to_owned(),
-            _ => "none".to_owned(),
+    let sort = on(move |event: ev::MouseEvent| {
+        let target = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
+        let pressed = target.and_then(|target| target.closest("[data-column]").ok()?);
+        let Some(column) = pressed.and_then(|button| button.get_attribute("data-column")?.parse().ok())
+        else {
+            return;
+        };
+        order.update(|order| {
+            *order = match *order {
+                Some((by, false)) if by == column => Some((column, true)),
+                Some((by, true)) if by == column => None,
+                _ => Some((column, false)),
+            };
         });
-        let sort = click(move || {
-            order.update(|order| {
-                *order = match *order {
-                    Some((by, false)) if by == column => Some((column, true)),
-                    Some((by, true)) if by == column => None,
-                    _ => Some((column, false)),
-                };
-            });
-        });
-        let mark = text(move || match order.get() {
-            Some((by, false)) if by == column => " ▲".to_owned(),
-            Some((by, true)) if by == column => " ▼".to_owned(),
-            _ => String::new(),
-        });
-        view! {
-            <th scope="col" aria-sort=sorted>
-                <button type="button" class="link" title="Sort by this column" on:click=sort>{name}<span aria-hidden="true">{mark}</span></button>
-            </th>
-        }
-        .into_any()
+        // The heads are new, and the one that was pressed keeps the focus.
+        let _ = browser::after_millis(0, move || browser::focus_first(&format!("[data-column='{column}']")));
     });
+    let heads = text(move || heads(order.get()));
     let rows = text(move || class.files.with(|files| body(files, order.get())));
-    let heads = heads.collect::<Vec<_>>();
     view! {
         <div class="grades" role="region" aria-label="Grades" tabindex="0" hidden=flag(move || class.files.with(Vec::is_empty))>
             <table data-testid="grades">
-                <thead><tr>{heads}</tr></thead>
+                <thead inner_html=heads on:click=sort></thead>
                 <tbody inner_html=rows></tbody>
             </table>
         </div>
     }
     .into_any()
+}
+
+fn heads(order: Order) -> String {
+    let head = |(column, name): (usize, &str)| {
+        let (sorted, mark) = match order {
+            Some((by, false)) if by == column => ("ascending", " ▲"),
+            Some((by, true)) if by == column => ("descending", " ▼"),
+            _ => ("none", ""),
+        };
+        format!(
+            "<th scope=\"col\" aria-sort=\"{sorted}\"><button type=\"button\" class=\"link\" title=\"Sort by this column\" data-column=\"{column}\">{name}\
+             <span aria-hidden=\"true\">{mark}</span></button></th>"
+        )
+    };
+    format!("<tr>{}</tr>", GRADE_COLUMNS.into_iter().enumerate().map(head).collect::<String>())
 }
 
 /// The rows as HTML: a view of each cell would make the download larger.
@@ -216,13 +221,16 @@ fn row(cells: &[String; 6]) -> String {
     };
     let mut html = format!("<tr class=\"{class}\"><th scope=\"row\">{}</th>", escaped(file));
     for cell in rest {
-        html.push_str(&format!("<td>{}</td>", escaped(cell)));
+        html.extend(["<td>", escaped(cell).as_str(), "</td>"]);
     }
     html + "</tr>"
 }
 
+/// The exercises of all lessons, once the first file is graded.
+type Exercises = StoredValue<Option<Rc<Vec<(String, Exercise)>>>, LocalStorage>;
+
 /// Grades the file that has waited longest.
-fn grade_next(class: ClassSignals, exercises: StoredValue<Option<Vec<(String, Exercise)>>, LocalStorage>) {
+fn grade_next(class: ClassSignals, exercises: Exercises) {
     // The teacher may have left the page; the files wait.
     let Some(known) = exercises.try_get_value().filter(|_| !class.is_busy.get_untracked()) else { return };
     let next = class.queue.with_untracked(|queue| queue.first().cloned());
@@ -230,8 +238,8 @@ fn grade_next(class: ClassSignals, exercises: StoredValue<Option<Vec<(String, Ex
     class.queue.update(|queue| drop(queue.remove(0)));
     class.is_busy.set(true);
     class.set_state(place, ClassFileState::Running);
-    let known = known.unwrap_or_else(all_exercises);
-    let _ = exercises.try_set_value(Some(known.clone()));
+    let known = known.unwrap_or_else(|| Rc::new(all_exercises()));
+    let _ = exercises.try_set_value(Some(Rc::clone(&known)));
     let lesson = class.lesson.get_untracked();
     spawn_local(async move {
         let row = grade(class, &file, &lesson, &known).await;

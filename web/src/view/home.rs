@@ -192,7 +192,7 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let (id, card) = untrack(|| session.lessons().last_card.get())?;
     let title = blockyard_lessons::course().find(|lesson| lesson.id == id)?.title;
     let go = click(move || {
-        session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) })
+        session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) });
     });
     Some(
         view! {

@@ -160,7 +160,7 @@ fn list(session: Session) -> AnyView {
 fn start_button(session: Session) -> Option<AnyView> {
     let first = blockyard_lessons::course().next()?;
     let go = click(move || {
-        session.navigation().go_to(Place::Lesson { id: first.id.to_owned(), card: CardPlace::FIRST })
+        session.navigation().go_to(Place::Lesson { id: first.id.to_owned(), card: CardPlace::FIRST });
     });
     Some(button("primary large", "start", "Start with the first lesson", "", go))
 }

@@ -166,7 +166,8 @@ pub(crate) fn fit_page(session: Session) -> AnyView {
 
 /// Whether dropped files are those of a class: on the page for teachers all are, but for a lesson.
 fn is_for_class(session: Session, files: &FileList) -> bool {
-    let is_lesson = files.length() == 1 && files.get(0).is_some_and(|file| file.name().ends_with(".md"));
+    let is_lesson =
+        files.length() == 1 && files.get(0).is_some_and(|file| file.name().to_lowercase().ends_with(".md"));
     session.navigation().place.get_untracked() == Place::Teachers && !is_lesson
 }
 

@@ -230,7 +230,7 @@ fn set_aside(session: Session) -> AnyView {
         let outside = program.details.outside;
         let measured = blockyard_lab::outside_measured_words(&program.simulation().gpu);
         let go = click(move || {
-            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::At(0) })
+            session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST });
         });
         let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
         Some(view! {

@@ -20,19 +20,16 @@ use crate::view::lessons::{ListedLesson, summaries};
 use crate::view::make_lesson::open_file;
 
 /// Ways through the lessons with a class, each with its minutes.
-fn plans(session: Session) -> AnyView {
+fn plans(session: Session) -> Vec<AnyView> {
     let minutes = format!(
         "Minutes with a class: at least one for each card, one more for each question, {EXERCISE_MINUTES} for an exercise. A tenth is left for questions. A lesson follows those that it builds on."
     );
-    view! {
-        <p class="quiet">{minutes}</p>
-        <div class="plans">
-            {plan(session, "forty-five-minutes", "A lecture of 45 minutes", &FORTY_FIVE_MINUTES)}
-            {plan(session, "ninety-minutes", "A lecture of 90 minutes", &NINETY_MINUTES)}
-            {plan(session, "two-hours", "A course of two hours", &TWO_HOURS)}
-        </div>
-    }
-    .into_any()
+    let plans = vec![
+        plan(session, "forty-five-minutes", "A lecture of 45 minutes", &FORTY_FIVE_MINUTES),
+        plan(session, "ninety-minutes", "A lecture of 90 minutes", &NINETY_MINUTES),
+        plan(session, "two-hours", "A course of two hours", &TWO_HOURS),
+    ];
+    vec![marked(format!("<p class=\"quiet\">{minutes}</p>")), block("plans", "plans", plans)]
 }
 
 fn plan(
@@ -59,18 +56,18 @@ fn plan(
     let present = click(move || session.lessons().present_plan(planned.clone()));
     let sheet = click(move || session.navigation().go_to(Place::Handout(ids.join(","))));
     let stretches: String = stretches.iter().map(stretch).collect();
-    view! {
-        <section data-testid=id>
-            <h3>{title}</h3>
-            <dl class="plan" inner_html=stretches></dl>
-            <p class="cluster">
-                {button("primary", "present-lecture", "Present its lessons", "The whole screen; after the last card of a lesson the clicker goes on to the next of this plan", present)}
-                {button("", "lecture-sheet", "Its sheets and keys", "To print", sheet)}
-                {index_buttons(session, chosen)}
-            </p>
-        </section>
-    }
-    .into_any()
+    let mut buttons = vec![
+        button(
+            "primary",
+            "present-lecture",
+            "Present its lessons",
+            "The whole screen; after the last card of a lesson the clicker goes on to the next of this plan",
+            present,
+        ),
+        button("", "lecture-sheet", "Its sheets and keys", "To print", sheet),
+    ];
+    buttons.extend(index_buttons(session, chosen));
+    block("plan", id, vec![marked(format!("<h3>{title}</h3><dl>{stretches}</dl>")), cluster(buttons)])
 }
 
 fn title_of(id: &str) -> String {
@@ -96,7 +93,7 @@ fn index(address: &str, ids: &[String], is_html: bool) -> String {
 }
 
 /// The buttons that copy a link to these lessons, and an index of them for a page of the teacher's.
-fn index_buttons(session: Session, ids: Signal<Vec<String>>) -> AnyView {
+fn index_buttons(session: Session, ids: Signal<Vec<String>>) -> Vec<AnyView> {
     let copied = move |text: String, what: &str| {
         browser::copy(&text);
         session.messages().show_note(format!("{what} copied."));
@@ -108,12 +105,23 @@ fn index_buttons(session: Session, ids: Signal<Vec<String>>) -> AnyView {
     let of_form = move |is_html: bool| {
         click(move || copied(index(&browser::address(), &ids.get_untracked(), is_html), "The index is"))
     };
-    view! {
-        {button("", "copy-plan", "Copy the link for students", "One address that lists these lessons", link)}
-        {button("", "copy-index-html", "Copy an index (HTML)", "A list of links for your course page", of_form(true))}
-        {button("", "copy-index-markdown", "Copy an index (Markdown)", "A list of links for your course page", of_form(false))}
-    }
-    .into_any()
+    vec![
+        button("", "copy-plan", "Copy the link for students", "One address that lists these lessons", link),
+        button(
+            "",
+            "copy-index-html",
+            "Copy an index (HTML)",
+            "A list of links for your course page",
+            of_form(true),
+        ),
+        button(
+            "",
+            "copy-index-markdown",
+            "Copy an index (Markdown)",
+            "A list of links for your course page",
+            of_form(false),
+        ),
+    ]
 }
 
 /// Whether the browser has stored the page; `web/offline.js` says so at the root of the page.
@@ -137,8 +145,18 @@ link opens the exercise with the student's lines.</li>
 all pass.</li></ol>";
 
 /// A text with marks. A view of each element would make the download larger.
-fn marked(html: String) -> AnyView {
+pub(super) fn marked(html: String) -> AnyView {
     view! { <div inner_html=html></div> }.into_any()
+}
+
+/// Buttons beside each other.
+pub(super) fn cluster(buttons: Vec<AnyView>) -> AnyView {
+    view! { <div class="cluster">{buttons}</div> }.into_any()
+}
+
+/// A part of the page.
+fn block(class: &'static str, id: &'static str, content: Vec<AnyView>) -> AnyView {
+    view! { <section class=class data-testid=id>{content}</section> }.into_any()
 }
 
 /// The text in HTML.
@@ -179,79 +197,78 @@ const IN_THE_ROOM: [(&str, &str); 4] = [
     ),
 ];
 
-/// The parts of the page, in the order in which a teacher needs them.
-const PARTS_OF_PAGE: [(&str, &str); 5] = [
-    ("teach", "Teach in class"),
-    ("hand-out", "Hand out"),
-    ("grade", "Grade"),
-    ("own-lesson", "Make a lesson"),
-    ("embed", "Put into your page"),
+/// The parts of the page, in the order in which a teacher needs them: the name of the button that leads there, the name of the part, its heading.
+const PARTS_OF_PAGE: [(&str, &str, &str); 5] = [
+    ("to-teach", "teach", "Teach in class"),
+    ("to-hand-out", "hand-out", "Hand out"),
+    ("to-grade", "grade", "Grade"),
+    ("to-own-lesson", "own-lesson", "Make a lesson"),
+    ("to-frames", "frames", "Put into your page"),
 ];
 
-/// A part of the page with its heading, to which the list at the top of the page leads.
+/// A part of the page with its heading, to which the buttons at the top of the page lead.
 fn part(number: usize, content: Vec<AnyView>) -> AnyView {
-    let (id, title) = PARTS_OF_PAGE.get(number).copied().unwrap_or_default();
-    view! {
-        <section class="teaching" data-part=id>
-            <h2 tabindex="-1">{title}</h2>
-            {content}
-        </section>
-    }
-    .into_any()
+    let (_, id, title) = PARTS_OF_PAGE.get(number).copied().unwrap_or_default();
+    let mut all = vec![marked(format!("<h2 tabindex=\"-1\">{title}</h2>"))];
+    all.extend(content);
+    block("teaching", id, all)
 }
 
 /// Buttons that lead to the parts. The page's addresses name places and lessons, so no address names a part.
 fn part_buttons() -> AnyView {
-    let buttons = PARTS_OF_PAGE.map(|(id, title)| {
+    let buttons = PARTS_OF_PAGE.map(|(id, part, title)| {
         let go = click(move || {
-            let heading = format!("[data-part={id}] h2");
+            let heading = format!("[data-testid={part}] h2");
             browser::focus_first(&heading);
             browser::scroll_to(&heading);
         });
-        view! { <button type="button" class="large" data-testid=format!("to-{id}") on:click=go>{title}</button> }
-            .into_any()
+        button("large", id, title, "", go)
     });
-    view! { <nav class="cluster" aria-label="On this page">{buttons.into_iter().collect::<Vec<_>>()}</nav> }
-        .into_any()
+    cluster(buttons.into_iter().collect())
 }
 
 pub(crate) fn teachers(session: Session) -> AnyView {
     let listed = summaries();
     let minutes: u32 = listed.iter().filter_map(|lesson| lesson.minutes).sum();
-    let lead = format!(
-        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere.",
+    let head = format!(
+        "<h1>For teachers</h1><p class=\"lead\">{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere.</p>",
         counted(listed.len(), "lesson")
     );
     let room = IN_THE_ROOM.map(|(name, words)| format!("<dt>{name}</dt><dd>{words}</dd>")).concat();
-    let room = marked(format!("<dl class=\"glossary\" data-testid=\"in-the-room\">{room}</dl>"));
-    let teach = vec![offline_line(), plans(session), room];
-    let grade = vec![marked(HAND_IN.to_owned()), grading(session)];
-    let make = view! {
-        <p>
-            "A lesson is a text file (Markdown with workload blocks). The editor checks each number while you type; \"Class sheet and answers\" prints it, and a link has all of it."
-        </p>
-        <p class="cluster">
-            {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
-            {open_file(session)}
-        </p>
-    };
-    view! {
-        <main class="page teachers">
-            <h1>"For teachers"</h1>
-            <p class="lead">{lead}</p>
-            {part_buttons()}
-            {part(0, teach)}
-            {part(1, vec![hand_out(session, listed)])}
-            {part(2, grade)}
-            {part(3, vec![make.into_any()])}
-            {part(4, vec![embed(session)])}
-        </main>
-    }
-    .into_any()
+    let mut teach = vec![offline_line()];
+    teach.extend(plans(session));
+    teach.push(marked(format!("<dl class=\"glossary\" data-testid=\"in-the-room\">{room}</dl>")));
+    let mut grade = vec![marked(HAND_IN.to_owned())];
+    grade.extend(grading(session));
+    let to_editor = click(move || session.navigation().go_to(Place::MakeLesson));
+    let make = vec![
+        marked(MAKE.to_owned()),
+        cluster(vec![
+            button("primary large", "to-make-lesson", "Make a lesson", "", to_editor),
+            open_file(session),
+        ]),
+    ];
+    let content = vec![
+        marked(head),
+        part_buttons(),
+        part(0, teach),
+        part(1, hand_out(session, listed)),
+        part(2, grade),
+        part(3, make),
+        part(4, embed(session)),
+    ];
+    view! { <main class="page teachers">{content}</main> }.into_any()
 }
 
+const MAKE: &str = "<p>A lesson is a text file (Markdown with workload blocks). The editor checks each number while you type; \"Class sheet and answers\" prints the lesson, \
+                    and a link has all of it.</p>";
+const EMBED: &str = "<p>A frame shows a whole lesson in a page of your own, such as one of a learning platform. Every figure of the workbench has a Share button: a \
+                     link with the text, the settings and the step in it, a frame, and SVG, PNG, CSV.</p>";
+const HAND_OUT: &str = "<p>Each lesson has a sheet of questions and its exercise on two pages, the cards as a script, an answer key on one page, and the answers with \
+                        their reasons. Choose several lessons for common sheets and a common link.</p>";
+
 /// Sheets and links of lessons: of one, or of several that are chosen.
-fn hand_out(session: Session, listed: Vec<ListedLesson>) -> AnyView {
+fn hand_out(session: Session, listed: Vec<ListedLesson>) -> Vec<AnyView> {
     // The lessons of a common sheet, in the order of the course.
     let chosen = RwSignal::new(BTreeSet::<usize>::new());
     let chosen_ids = Signal::derive(move || {
@@ -272,27 +289,26 @@ fn hand_out(session: Session, listed: Vec<ListedLesson>) -> AnyView {
         .enumerate()
         .map(|(number, lesson)| row(session, number, lesson, chosen))
         .collect::<Vec<_>>();
-    view! {
-        <p>
-            "Each lesson has a sheet of questions and its exercise on two pages, the cards as a script, an answer key on one page, and the answers with their reasons. Choose several lessons for common sheets and a common link."
-        </p>
-        <p class="cluster">
-            <button type="button" class="primary large" data-testid="class-sheet" disabled=is_none_chosen on:click=sheet>
-                {text(move || match chosen.with(BTreeSet::len) {
-                    0 => "Sheets and keys of several lessons: choose them below".to_owned(),
-                    count => format!("Sheets and keys of {}", counted(count, "lesson")),
-                })}
-            </button>
-            {button("large", "choose-all", "Choose all or none", "For sheets or answer keys of all lessons", all)}
-            <span hidden=is_none_chosen>{index_buttons(session, chosen_ids)}</span>
-        </p>
-        <ol class="lesson-list is-dense" data-testid="teachers">{rows}</ol>
-    }
-    .into_any()
+    let sheet = view! {
+        <button type="button" class="primary large" data-testid="class-sheet" disabled=is_none_chosen on:click=sheet>
+            {text(move || match chosen.with(BTreeSet::len) {
+                0 => "Sheets and keys of several lessons: choose them below".to_owned(),
+                count => format!("Sheets and keys of {}", counted(count, "lesson")),
+            })}
+        </button>
+    };
+    let common = view! { <span hidden=is_none_chosen>{index_buttons(session, chosen_ids)}</span> };
+    let buttons = vec![
+        sheet.into_any(),
+        button("large", "choose-all", "Choose all or none", "For sheets or answer keys of all lessons", all),
+        common.into_any(),
+    ];
+    let list = view! { <ol class="lesson-list is-dense" data-testid="teachers">{rows}</ol> };
+    vec![marked(HAND_OUT.to_owned()), cluster(buttons), list.into_any()]
 }
 
 /// A frame of a lesson, for a page of the teacher's.
-fn embed(session: Session) -> AnyView {
+fn embed(session: Session) -> Vec<AnyView> {
     let lesson = RwSignal::new(course().next().map_or_else(String::new, |lesson| lesson.id.to_owned()));
     let options = course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())).collect();
     let copy = click(move || {
@@ -303,19 +319,16 @@ fn embed(session: Session) -> AnyView {
             "The frame is copied. Paste it where your page takes HTML; 640 x 400 pixels are enough.",
         );
     });
-    view! {
-        <p>
-            "A frame shows a whole lesson in a page of your own, such as one of a learning platform. Every figure of the workbench has a Share button: a link with the text, the settings and the step in it, a frame, and SVG, PNG, CSV."
-        </p>
-        <p class="cluster">
-            <label class="check">
-                "Lesson "
-                {select("embed-lesson", "Lesson of the frame", Signal::stored(options), text(move || lesson.get()), move |id| lesson.set(id))}
-            </label>
-            {button("primary large", "copy-embed", "Copy the frame", "HTML for your page", copy)}
-        </p>
-    }
-    .into_any()
+    let chosen = text(move || lesson.get());
+    vec![
+        marked(EMBED.to_owned()),
+        cluster(vec![
+            select("embed-lesson", "Lesson of the frame", Signal::stored(options), chosen, move |id| {
+                lesson.set(id);
+            }),
+            button("primary large", "copy-embed", "Copy the frame", "HTML for your page", copy),
+        ]),
+    ]
 }
 
 /// A lesson with what a teacher hands out of it.
@@ -336,23 +349,24 @@ fn row(session: Session, number: usize, lesson: ListedLesson, chosen: RwSignal<B
     let needs = course().find(|lesson| lesson.id == id).map_or(&[][..], |lesson| lesson.needs);
     let needs: Vec<String> = needs.iter().map(|id| title_of(id)).collect();
     let needs = if needs.is_empty() { String::new() } else { format!("Builds on: {}. ", needs.join(", ")) };
-    let links: String =
-        (0..cards).map(|card| format!(" {}", card_link(id, card, &(card + 1).to_string()))).collect();
+    let links: Vec<String> = (0..cards).map(|card| card_link(id, card, &(card + 1).to_string())).collect();
+    let links = links.join(" ");
     let words = format!(
-        "<h3>{}</h3><p class=\"quiet\">{time}{}Links to its cards:{links}</p>",
+        "<h3>{}</h3><p class=\"quiet\">{time}{}Links to its cards: {links}</p>",
         card_link(id, 0, &title),
         escaped(&needs)
     );
-    view! {
-        <li>
-            {marked(words)}
-            <p class="cluster">
-                {button("", "handout", "Sheets and key", "To print", click(move || session.navigation().go_to(handout.clone())))}
-                {check("choose-lesson", "With others", "For common sheets and a common link", is_chosen, choose)}
-            </p>
-        </li>
-    }
-    .into_any()
+    let buttons = vec![
+        button(
+            "",
+            "handout",
+            "Sheets and key",
+            "To print",
+            click(move || session.navigation().go_to(handout.clone())),
+        ),
+        check("choose-lesson", "With others", "For common sheets and a common link", is_chosen, choose),
+    ];
+    view! { <li>{marked(words)}{cluster(buttons)}</li> }.into_any()
 }
 
 /// Lessons on paper: every card with its figure, and the answers at the end.
