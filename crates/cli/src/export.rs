@@ -181,7 +181,11 @@ fn svg(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> an
     let text = timeline_text(&series, &recording);
     let title = format!("{name}: memory over time");
     let facts = figure_facts(&series, &recording, ShownPart::Steps(0, recording.step_count()));
-    Ok(scene.under_heading(&title, &facts).to_svg(Theme::Light, &title, &format!("{text} {}", facts.join(", "))))
+    Ok(scene.under_heading(&title, &facts).to_svg(
+        Theme::Light,
+        &title,
+        &format!("{text} {}", facts.join(", ")),
+    ))
 }
 
 /// The figure as pixels, two for each pixel of the figure in both directions, as today's screens show them.

@@ -209,7 +209,10 @@ mod tests {
     fn bytes_of_another_gpu_are_said_to_be_measured_there() {
         let words = outside_measured_words("Tesla T4");
         assert_eq!(words, format!("measured on an {OUTSIDE_RECORDED_ON}; a Tesla T4 was not measured"));
-        assert_eq!(outside_measured_words(OUTSIDE_RECORDED_ON), format!("measured on an {OUTSIDE_RECORDED_ON}"));
+        assert_eq!(
+            outside_measured_words(OUTSIDE_RECORDED_ON),
+            format!("measured on an {OUTSIDE_RECORDED_ON}")
+        );
     }
 
     #[test]

@@ -147,10 +147,13 @@ fn recorded_names(source: &'static str) -> Vec<String> {
         .expect("there is a thread")
         .join()
         .expect("the interpreter answers");
-    let recording = finished.devices.first().and_then(|device| device.recording.as_ref()).expect("a recording");
+    let recording =
+        finished.devices.first().and_then(|device| device.recording.as_ref()).expect("a recording");
     let device = finished.devices.first().expect("a device");
     let origins = device.origins.iter();
-    origins.map(|origin| origin.allocation.and_then(|id| recording.name(id)).unwrap_or_default().to_owned()).collect()
+    origins
+        .map(|origin| origin.allocation.and_then(|id| recording.name(id)).unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[test]

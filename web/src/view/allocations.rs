@@ -8,8 +8,9 @@ mod save;
 mod words;
 
 use blockyard_figure::{
-    Allocations, BreakdownClass, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups, LegendEntry, Point,
-    RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_cursor, grid_plot, grid_scene,
+    Allocations, BreakdownClass, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups,
+    LegendEntry, Point, RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_cursor, grid_plot,
+    grid_scene,
 };
 use blockyard_record::Recording;
 use leptos::ev;

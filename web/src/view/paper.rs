@@ -5,7 +5,9 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_plot, timeline_text};
+use blockyard_figure::{
+    Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_plot, timeline_text,
+};
 use leptos::prelude::*;
 
 use crate::browser;

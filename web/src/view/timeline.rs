@@ -113,7 +113,8 @@ impl Timeline {
 
     /// A place in the width of the plot, from 0 (left) to 1.
     fn fraction(self, x_px: f32) -> f64 {
-        let plot = self.session.run.with_untracked(|run| timeline_plot(&run.series, self.size.get_untracked()));
+        let plot =
+            self.session.run.with_untracked(|run| timeline_plot(&run.series, self.size.get_untracked()));
         f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
     }
 
@@ -199,8 +200,7 @@ fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) 
     let view = session.figures().timeline_view_or_fit();
     let clock = session.figures().clock.get();
     let clock = clock.as_deref();
-    let (recording, plot) =
-        session.run.with(|run| (run.recording.clone(), timeline_plot(&run.series, size)));
+    let (recording, plot) = session.run.with(|run| (run.recording.clone(), timeline_plot(&run.series, size)));
     let mut scene = timeline_cursor(Some(&recording), base, &plot, &view, clock, step);
     if let Some(mark) = session.figures().mark.get() {
         timeline_line(&mut scene, &view, clock, mark, Role::Changed, &plot);

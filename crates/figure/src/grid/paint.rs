@@ -192,7 +192,14 @@ mod tests {
     use crate::timeline::TimelineView;
 
     fn painted_with(of_row: &dyn Fn(usize) -> [u8; 4]) -> GridPaint<'_> {
-        GridPaint { reserved: [1; 4], dots: [9; 4], cells_per_px: 0.0, small: [2; 4], ground: [255; 4], of_row }
+        GridPaint {
+            reserved: [1; 4],
+            dots: [9; 4],
+            cells_per_px: 0.0,
+            small: [2; 4],
+            ground: [255; 4],
+            of_row,
+        }
     }
 
     #[test]

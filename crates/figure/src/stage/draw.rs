@@ -438,13 +438,7 @@ impl Painter<'_> {
     }
 
     /// The class and its bytes, as large as they fit. Returns how wide they are.
-    fn draw_class_text(
-        &mut self,
-        class: BreakdownClass,
-        bytes: Bytes,
-        words: &[String],
-        rect: &Rect,
-    ) -> f32 {
+    fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, words: &[String], rect: &Rect) -> f32 {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
         let mut value = bytes.to_string();
         let room = rect.width_px - 12.0;

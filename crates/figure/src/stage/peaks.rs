@@ -86,7 +86,8 @@ impl Painter<'_> {
                 left += SIGN_PX;
             }
             self.scene.text(Point::new(left, y), mark.text.clone(), TextStyle::new(mark.role, text_px));
-            let rect = Rect::new(place.left_px, y - text_px, left + mark.width_px - place.left_px, text_px * 1.3);
+            let rect =
+                Rect::new(place.left_px, y - text_px, left + mark.width_px - place.left_px, text_px * 1.3);
             self.scene.target(rect, mark.target);
         }
     }
@@ -210,7 +211,10 @@ mod tests {
                     let mut ends: Vec<(f32, f32)> = Vec::new();
                     for (mark, place) in marks.iter().zip(found) {
                         let Some(place) = place else { continue };
-                        assert!(place.has_sign || off(mark, place) <= NEAR_PX + 1.0, "{first} {second} {place:?}");
+                        assert!(
+                            place.has_sign || off(mark, place) <= NEAR_PX + 1.0,
+                            "{first} {second} {place:?}"
+                        );
                         at_marks += u32::from(!place.has_sign);
                         let wide = mark.width_px + if place.has_sign { SIGN_PX } else { 0.0 };
                         ends.push((place.left_px, place.left_px + wide));

@@ -104,7 +104,8 @@ pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
 
 /// The upper edges of the lines of the vertical axis but for the lowest, which are a pixel high.
 pub(super) fn grid_lines_px(scale: &YScale) -> impl Iterator<Item = f32> {
-    let ticks: Vec<(Bytes, String)> = ByteTicks::new(scale.top, scale.plot.height_px).iter().skip(1).collect();
+    let ticks: Vec<(Bytes, String)> =
+        ByteTicks::new(scale.top, scale.plot.height_px).iter().skip(1).collect();
     let scale = *scale;
     ticks.into_iter().map(move |(tick, _)| scale.y_px(tick).round() - 1.0)
 }

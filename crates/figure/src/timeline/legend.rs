@@ -106,7 +106,7 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
 
 /// What a figure has, which its legend explains.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Explained {
+pub(super) struct LegendContent {
     pub(super) areas: DrawnAreas,
     /// Whether there are time spans that the program named, as bars.
     pub(super) has_bars: bool,
@@ -123,7 +123,7 @@ pub(super) struct UnnamedBound {
 }
 
 /// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only what the figure has is explained.
-pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: Explained, bounds: &[UnnamedBound]) {
+pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendContent, bounds: &[UnnamedBound]) {
     let shown = || {
         entries().filter(|(name, _)| match *name {
             VARIED_NAME => explained.areas.is_varied,
@@ -160,7 +160,8 @@ pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: Explained, 
         bounds.iter().map(text).collect::<Vec<_>>().join("; ")
     };
     let right = scene.width_px - 4.0;
-    if let Some(text) = first_fitting(&[joined(true), joined(false)], TEXT_PX, Weight::Normal, right - end.1) {
+    if let Some(text) = first_fitting(&[joined(true), joined(false)], TEXT_PX, Weight::Normal, right - end.1)
+    {
         scene.text(Point::new(right, y_of(end.0)), text, style.anchored(Anchor::End));
     }
 }
@@ -173,7 +174,8 @@ fn draw_sign(scene: &mut Scene, sign: Sign, x: f32, y: f32) {
             scene.line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width_px);
         }
         Sign::Failure => {
-            let tip = [Point::new(x + 1.0, y - 9.0), Point::new(x + 13.0, y - 9.0), Point::new(x + 7.0, y + 1.0)];
+            let tip =
+                [Point::new(x + 1.0, y - 9.0), Point::new(x + 13.0, y - 9.0), Point::new(x + 7.0, y + 1.0)];
             scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(Role::Failure) });
         }
         Sign::BeyondLimit => {

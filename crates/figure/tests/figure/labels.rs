@@ -81,7 +81,9 @@ fn no_name_of_a_peak_or_a_bound_lies_over_the_data() {
                 let is_name = ["peak ", "limit ", "capacity "].iter().any(|word| text.starts_with(word));
                 let bounds = mark.bounds();
                 // Those of the legend are below the plot.
-                if is_name && bounds.bottom_px() < timeline_plot(&series, Size::new(width, height)).bottom_px() {
+                if is_name
+                    && bounds.bottom_px() < timeline_plot(&series, Size::new(width, height)).bottom_px()
+                {
                     named += 1;
                     assert!(!covers_data(&scene, &bounds), "{text} at {width} x {height}");
                 }

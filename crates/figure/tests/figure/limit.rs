@@ -1,7 +1,8 @@
 //! The limit of the process: what a memory fraction sets, and what a failed request shows.
 
 use blockyard_figure::{
-    Changes, Mark, Pattern, Scene, Series, Size, Stage, StageView, TargetId, TimelineView, describe_target, timeline,
+    Changes, Mark, Pattern, Scene, Series, Size, Stage, StageView, TargetId, TimelineView, describe_target,
+    timeline,
 };
 use blockyard_record::{Bytes, Event, OomLimit, Recording, StepOutcome, StreamId};
 
@@ -59,7 +60,9 @@ fn a_memory_fraction_is_a_line_with_its_value_and_what_lies_beyond_is_barred() {
         let scene = over_time(&recording, size);
         assert_texts_are_apart(&scene);
         assert!(is_barred(&scene), "{scene}");
-        for words in ["limit 48 MiB", "beyond the limit of the process", "request that failed", "out of memory"] {
+        for words in
+            ["limit 48 MiB", "beyond the limit of the process", "request that failed", "out of memory"]
+        {
             assert!(has_text(&scene, words), "{words} at {}: {scene}", size.width_px);
         }
     }

@@ -273,7 +273,12 @@ fn no_site_group_or_step_looks_like_a_failure_or_like_ink() {
             if !matches!(role, Role::Step(_)) {
                 assert!(apart(ink) >= 10.0, "{theme:?}: {role:?} is {:.0} from the ink", apart(ink));
                 // Whoever sees no red tells a failure by its lightness, or by the mark's form.
-                assert_apart(theme, 9.0, (&format!("{role:?}"), color), ("a failure", linear(&theme.color(Role::Failure))));
+                assert_apart(
+                    theme,
+                    9.0,
+                    (&format!("{role:?}"), color),
+                    ("a failure", linear(&theme.color(Role::Failure))),
+                );
             }
         }
     }

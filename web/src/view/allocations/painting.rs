@@ -154,7 +154,10 @@ impl AllocationsFigure {
         let ranges = rects.ranges((high - low) / height.max(1.0));
         let dims = f64::from(u8::from(self.marked(&columns).is_some()));
         self.with_painter(|painter| {
-            painter.show([steps.first_step, steps.last_step, low, high, width, height, dims, f64::from(ratio)], ranges);
+            painter.show(
+                [steps.first_step, steps.last_step, low, high, width, height, dims, f64::from(ratio)],
+                ranges,
+            );
         });
         let scene = grid_scene(GridKind::Address, &GridView { steps, low, high }, &columns.map, size);
         if let Some(base) = self.base.get() {

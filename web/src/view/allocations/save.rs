@@ -1,7 +1,8 @@
 //! Saves the figure as a file.
 
 use blockyard_figure::{
-    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_plot, grid_scene,
+    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_plot,
+    grid_scene,
 };
 use leptos::prelude::*;
 

@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_message_ends_with_a_sentence() {
-        let oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total …";
+        let oom =
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total …";
         assert_eq!(
             whole_sentences(oom),
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"
