@@ -42,8 +42,16 @@ pub(crate) struct Run {
 impl Run {
     /// Whether a step ran out of memory.
     pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed_before(None)
+    }
+
+    /// Whether one of the first `last` steps ran out of memory, or of all steps.
+    pub(crate) fn has_failed_before(&self, last: Option<usize>) -> bool {
         let mut failed = self.recording.failed_steps().iter();
-        failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
+        failed.any(|(step, outcome)| {
+            let is_shown = last.is_none_or(|last| (*step as usize) < last);
+            is_shown && matches!(outcome, StepOutcome::OutOfMemory(_))
+        })
     }
 
     pub(crate) fn new(product: JobOutput) -> Self {

@@ -17,9 +17,9 @@ const MARGIN_PX: f32 = 10.0;
 /// What part of a run a figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownPart {
-    /// The memory after so many steps.
+    /// The memory after this many steps.
     Moment(usize),
-    /// The memory from the moment after so many steps until that after so many.
+    /// The memory from the moment after the first number of steps until the moment after the second.
     Steps(usize, usize),
 }
 

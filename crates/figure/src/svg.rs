@@ -116,12 +116,11 @@ fn fill_attribute(theme: Theme, fill: Fill) -> String {
         return format!("fill=\"url(#{})\"", pattern_id(theme, fill.role, fill.pattern));
     }
     let color = theme.color(fill.role);
-    match fill.pattern {
-        Pattern::Faint | Pattern::Tint => {
-            format!("fill=\"{color}\" fill-opacity=\"{}\"", number(fill.pattern.tile().tint))
-        }
-        _ => format!("fill=\"{color}\""),
+    let tint = fill.pattern.tile().tint;
+    if tint < 1.0 {
+        return format!("fill=\"{color}\" fill-opacity=\"{}\"", number(tint));
     }
+    format!("fill=\"{color}\"")
 }
 
 fn stroke_attributes(theme: Theme, role: Role, dash: Dash, width_px: f32) -> String {
@@ -265,6 +264,17 @@ mod tests {
     fn numbers_are_short_and_never_break_the_document() {
         for (value, text) in [(1.0, "1"), (0.5, "0.5"), (1.0 / 3.0, "0.33"), (-0.001, "0"), (f32::NAN, "0")] {
             assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn a_tint_is_no_darker_in_a_file_than_on_the_screen() {
+        for pattern in [Pattern::Faint, Pattern::Tint, Pattern::Strong] {
+            let mut scene = Scene::new(10.0, 10.0);
+            scene.rect(Rect::new(0.0, 0.0, 5.0, 5.0), Fill { role: Role::Requested, pattern }, None);
+            let svg = scene.to_svg(Theme::Light, "", "");
+            let opacity = format!("fill-opacity=\"{}\"", number(pattern.tile().tint));
+            assert!(svg.contains(&opacity), "{pattern:?}: {svg}");
         }
     }
 

@@ -126,7 +126,7 @@ pub fn autopsy(
         ));
     }
     let sentence = cause::sentence(cause, &examined);
-    notes.extend(others.iter().map(cause::CauseAtLimits::sentence));
+    notes.extend(others.iter().map(|other| other.sentence(&met)));
     Ok(Some(Autopsy {
         request: failure.request.clone(),
         conditions: conditions.clone(),

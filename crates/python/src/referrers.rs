@@ -131,6 +131,33 @@ pub(crate) fn at_exception(
     search.reasons
 }
 
+/// The shortest name that the program has at its end for each block of the first GPU, by the block's number: of the tensor that a line keeps, and not of
+/// what only a backward graph keeps.
+pub(crate) fn names_at_end(
+    vm: &VirtualMachine,
+    exception: Option<&PyBaseExceptionRef>,
+    globals: Option<&PyDictRef>,
+) -> BTreeMap<u32, String> {
+    let reasons = match exception {
+        Some(exception) => at_exception(vm, exception, globals),
+        None => {
+            let mut search = Search::default();
+            if let Some(globals) = globals {
+                search.globals(globals);
+            }
+            search.go_on(vm);
+            search.reasons
+        }
+    };
+    let name = |reasons: Vec<Reason>| {
+        reasons.into_iter().find_map(|reason| match reason {
+            Reason::Name(name) => Some(name),
+            _ => None,
+        })
+    };
+    reasons.into_iter().filter_map(|(number, reasons)| Some((number, name(reasons)?))).collect()
+}
+
 fn report_now(vm: &VirtualMachine, globals: Option<&PyDictRef>, is_free: bool) {
     let request = REQUEST.with(|request| request.try_borrow_mut().ok()?.take());
     if let Some((step, report)) = request

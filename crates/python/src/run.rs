@@ -232,6 +232,10 @@ fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session
         let exception = result.as_ref().err();
         let cause =
             exception.and_then(|exception| kept_graphs::cause(vm, exception, globals, &program.source));
+        // What the program still holds has a name in its recording.
+        if let Some(first) = session.device(0).ok().filter(|device| device.is_recorded()) {
+            first.name_blocks(referrers::names_at_end(vm, exception, globals));
+        }
         let (status, traceback) =
             result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
         referrers::at_end(vm, globals);

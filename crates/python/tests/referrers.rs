@@ -136,3 +136,50 @@ except ValueError as error:
     assert_eq!(of(&all, 0), ["batch in batches"]);
     assert_eq!(of(&all, 1), ["large in fail"]);
 }
+
+/// The names in the recording of a program, by allocation; an empty one for an allocation without.
+fn recorded_names(source: &'static str) -> Vec<String> {
+    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let settings = ProgramSettings { is_recorded: true, ..ProgramSettings::default() };
+    let thread = std::thread::Builder::new().stack_size(1 << 28);
+    let finished = thread
+        .spawn(move || blockyard_python::run(&program, &settings, Box::new(|_: &str| ())))
+        .expect("there is a thread")
+        .join()
+        .expect("the interpreter answers");
+    let recording =
+        finished.devices.first().and_then(|device| device.recording.as_ref()).expect("a recording");
+    let device = finished.devices.first().expect("a device");
+    let origins = device.origins.iter();
+    origins
+        .map(|origin| origin.allocation.and_then(|id| recording.name(id)).unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_a_program_keeps_has_its_name_in_the_recording() {
+    let names = recorded_names(
+        "import torch
+a = torch.ones(8, device='cuda')
+kept = [torch.ones(8, device='cuda')]
+b = a * 2 + 1
+del a
+",
+    );
+    // `a` is gone at the end, and `a * 2` never had a name.
+    assert_eq!(names, ["", "kept[0]", "", "b"]);
+}
+
+#[test]
+fn where_a_program_fails_the_names_of_its_calls_are_in_the_recording() {
+    let names = recorded_names(
+        "import torch
+x = torch.ones(8, device='cuda')
+def work(y):
+    z = y + 1
+    return torch.empty(1 << 50, device='cuda')
+work(x)
+",
+    );
+    assert_eq!(names.get(..2), Some(["x", "z in work"].map(str::to_owned).as_slice()));
+}

@@ -207,7 +207,7 @@ fn of_simulation(
     for place in 0..file.devices.len() {
         let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
         let found = blockyard_trace::record(&file, place, "", &mut tell).map_err(LabError::from)?;
-        // The name stands before the lines of requests that failed.
+        // The lines of requests that failed have this file.
         let program = if options.redact { "" } else { name };
         let run = match Run::from_simulation(program, &file, &simulation, on_progress) {
             Ok(runs) => runs.into_iter().nth(place).ok_or_else(|| LabError::NoTrace.to_string()),

@@ -409,6 +409,26 @@ impl SimulatedGpu {
         }
     }
 
+    /// Whether a recording is made.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.allocator.borrow().as_ref().is_some_and(|allocator| allocator.sink().recorder.is_some())
+    }
+
+    /// Gives allocations of the recording the names that the program has for them. The numbers are indices into [`SimulatedGpu::origins`].
+    pub fn name_blocks(&self, names: impl IntoIterator<Item = (u32, String)>) {
+        let origins = self.origins.borrow();
+        let named = names.into_iter().filter_map(|(number, name)| {
+            let origin = origins.get(usize::try_from(number).ok()?)?;
+            Some((origin.allocation?, name))
+        });
+        if let Some(recorder) =
+            self.allocator.borrow_mut().as_mut().and_then(|allocator| allocator.sink_mut().recorder.as_mut())
+        {
+            recorder.name_allocations(named);
+        }
+    }
+
     /// Notes every request from now on, until [`SimulatedGpu::take_log`].
     pub fn start_log(&self) {
         *self.log.borrow_mut() = Some(Vec::new());

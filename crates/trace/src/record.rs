@@ -392,7 +392,7 @@ fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
     let Some(next) = next else { return entry.action != OutOfMemory };
     match entry.action {
         SegmentAlloc | SegmentMap => !matches!(next.action, SegmentAlloc | SegmentMap | Alloc),
-        // What is released right before a request fails is what the request itself released in vain.
+        // A request that fails released in vain whatever is released right before.
         SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap | OutOfMemory),
         FreeRequested => next.action != FreeCompleted || next.addr != entry.addr,
         // Its step has ended, with its own outcome.

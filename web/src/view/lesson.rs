@@ -51,7 +51,11 @@ pub(crate) fn lesson(session: Session) -> AnyView {
 
 /// What the strip shows, with its colors. The strip is too low for names in its areas.
 fn strip_title(session: Session) -> AnyView {
-    let without_failure = flag(move || !session.run.with(|run| run.has_failed()));
+    // What a question hides is not named either.
+    let without_failure = flag(move || {
+        let last = session.lessons().hidden_after();
+        !session.run.with(|run| run.has_failed_before(last))
+    });
     let key = |class: &'static str, name: &'static str| {
         view! { <span><span class=class aria-hidden="true"></span>{name}</span> }
     };

@@ -388,12 +388,39 @@ impl Painter<'_> {
         let words = [
             format!("beyond the limit {range}: not for this process{at_least}"),
             format!("not for this process{at_least}"),
+            "not for this process".to_owned(),
+            "beyond the limit".to_owned(),
         ];
         self.draw_class_text(BreakdownClass::Free, free.saturating_sub(within), &words, &beyond);
-        let (top, foot) = (Point::new(middle, y - 3.0), Point::new(middle, y + bar_px + 3.0));
+        let (mut top, foot) = (Point::new(middle, y - 3.0), Point::new(middle, y + bar_px + 3.0));
+        if let Some(at) = self.limit_name_at() {
+            let text_px = self.metrics.text_px;
+            let text = format!("limit {range}");
+            top.y_px = at.y_px + text_px * 0.35;
+            self.scene.text(at, text, TextStyle::new(Role::Limit, text_px));
+        }
         self.scene.line(top, foot, Role::Background, Dash::Solid, 4.0);
         self.scene.line(top, foot, Role::Limit, Dash::Dashed, 2.0);
         true
+    }
+
+    /// Where the limit's value begins above the bar, over its mark and beside the words about allocated bytes; `None` where there is no room, or no
+    /// limit on the ruler.
+    pub(super) fn limit_name_at(&self) -> Option<Point> {
+        let Metrics { text_px, width_px, tier_px, .. } = self.metrics;
+        let limit = self.stage.limit.filter(|limit| limit.highest < self.stage.shown)?;
+        let wide = |text: &str| text_width_px(text, text_px, Weight::Normal);
+        let width = wide(&format!("limit {}", limit.range()));
+        let left_px = self.ruler.left_px;
+        let whole = self.name_px("allocated") + wide(&self.stage.numbers.allocated.to_string());
+        let end = self.ruler.x_px(self.stage.allocated());
+        // As `draw_bracket` places these words.
+        let words = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
+        let mark = self.ruler.x_px(bytes_f64(limit.highest));
+        let left = (mark - width / 2.0).min(width_px - width).max(words + whole + 12.0).round();
+        let line_y = (2.0 * tier_px + tier_px - 7.0).round() + 0.5;
+        let is_at_mark = left <= mark && left + width <= width_px;
+        is_at_mark.then(|| Point::new(left, (line_y - text_px * 0.45).round()))
     }
 
     /// What a class is called in the bar, and shorter.
@@ -411,13 +438,7 @@ impl Painter<'_> {
     }
 
     /// The class and its bytes, as large as they fit. Returns how wide they are.
-    fn draw_class_text(
-        &mut self,
-        class: BreakdownClass,
-        bytes: Bytes,
-        words: &[String; 2],
-        rect: &Rect,
-    ) -> f32 {
+    fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, words: &[String], rect: &Rect) -> f32 {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
         let mut value = bytes.to_string();
         let room = rect.width_px - 12.0;
@@ -425,7 +446,7 @@ impl Painter<'_> {
         // A low bar has room for one line.
         if self.view.form == StageForm::Small {
             sizes = [text_px; 4];
-            let longer = format!("{value} {}", words[1]);
+            let longer = format!("{value} {}", words.last().map_or("", String::as_str));
             if text_width_px(&longer, text_px, Weight::Bold) <= room {
                 value = longer;
             }

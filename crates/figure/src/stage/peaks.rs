@@ -61,7 +61,9 @@ impl Painter<'_> {
             }
         }
         if let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) {
-            let text = format!("limit {}", limit.range());
+            // Once, above the bar where there is room.
+            let is_named = self.limit_name_at().is_some();
+            let text = if is_named { String::new() } else { format!("limit {}", limit.range()) };
             marks.push(mark(bytes_f64(limit.highest), text, Role::Limit, TargetId::Limit));
         }
         let ruler_y = self.metrics.ruler_y_px();
@@ -73,8 +75,10 @@ impl Painter<'_> {
         let rows: usize = if width_px < NARROW_PX { 2 } else { 1 };
         let line = peaks_px / count_px(rows);
         let top = ruler_y + ruler_px;
+        // A mark without a text takes no room.
+        marks.retain(|mark| !mark.text.is_empty());
         for (mark, place) in marks.iter().zip(places(&marks, width_px, rows)) {
-            let Some(place) = place.filter(|_| !mark.text.is_empty()) else { continue };
+            let Some(place) = place else { continue };
             let y = (top + count_px(place.row) * line + text_px).round();
             let mut left = place.left_px;
             if place.has_sign {

@@ -13,7 +13,7 @@ use crate::timeline::air::Air;
 use crate::timeline::axis::{TEXT_PX, YScale, draw_axes_of_moments, draw_grid_over, draw_y_axis};
 use crate::timeline::bands::{draw_bands, lane_px};
 use crate::timeline::clock::Clock;
-use crate::timeline::legend::{Explained, UnnamedBound, draw_legend};
+use crate::timeline::legend::{LegendContent, UnnamedBound, draw_legend};
 use crate::timeline::marks::{draw_failures, draw_labels};
 use crate::timeline::names::{draw_area_names, draw_failure_names, draw_peak};
 use crate::timeline::series::{Extent, FAN, Series};
@@ -61,7 +61,7 @@ pub fn timeline(
     draw_failure_names(&mut scene, recording, &air);
     draw_peak(&mut scene, series, recording, &scale, &air);
     draw_area_names(&mut scene, &columns, &range);
-    let explained = Explained { areas, has_bars, has_failures, is_beyond_limit };
+    let explained = LegendContent { areas, has_bars, has_failures, is_beyond_limit };
     draw_legend(&mut scene, legend_rows(size, series.facts()), explained, &bounds);
     scene
 }
@@ -142,7 +142,7 @@ fn columns_by_clock(
     (0..pixels).map(of_pixel).collect()
 }
 
-/// A limit of more than so many times the highest curve would press the curves together.
+/// A limit of more than this many times the highest curve would press the curves together.
 const FARTHEST_LIMIT: f64 = 2.5;
 
 /// The value at the top edge. There is room for the highest curve, for the peak, the capacity and the limit of the process if they are not much
@@ -164,7 +164,7 @@ fn y_top(
     let limit = limits.map(|limit| limit.highest).max();
     let within = |factor: f64| move |bytes: &Bytes| bytes_f64(*bytes) <= bytes_f64(highest) * factor;
     let wanted = [highest, peak].into_iter().chain(capacity).filter(within(1.5));
-    // A limit that refused a request is what the reader looks for.
+    // The reader looks for a limit that refused a request.
     let wanted = wanted.chain(limit.filter(within(FARTHEST_LIMIT))).max();
     // The curves keep 85 percent of the height.
     let both_px = 2.0 * PLATE_PX + 2.0;
@@ -265,7 +265,7 @@ fn spans_of_limits<'a>(
     spans.zip(limits)
 }
 
-/// What the process may not reserve, behind the areas. Returns whether the plot reaches so far.
+/// What the process may not reserve, under the areas. Returns whether the plot reaches so far.
 fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) -> bool {
     let mut is_drawn = false;
     for (span, limit) in spans_of_limits(series, columns) {
@@ -345,7 +345,7 @@ impl Bounds<'_> {
         let is_free =
             |plate: &Rect| self.air.is_clear(plate) && !self.texts.iter().any(|other| other.overlaps(plate));
         let Some(plate) = places.into_iter().find(is_free) else { return false };
-        // The thin lines of what lies beyond the limit are no data.
+        // The thin lines of what lies beyond the limit are not data.
         scene.rect(plate, Fill::solid(Role::Background), None);
         let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Limit, TEXT_PX));

@@ -106,7 +106,7 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
 
 /// What a figure has, which its legend explains.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Explained {
+pub(super) struct LegendContent {
     pub(super) areas: DrawnAreas,
     /// Whether there are time spans that the program named, as bars.
     pub(super) has_bars: bool,
@@ -123,7 +123,7 @@ pub(super) struct UnnamedBound {
 }
 
 /// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only what the figure has is explained.
-pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: Explained, bounds: &[UnnamedBound]) {
+pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendContent, bounds: &[UnnamedBound]) {
     let shown = || {
         entries().filter(|(name, _)| match *name {
             VARIED_NAME => explained.areas.is_varied,

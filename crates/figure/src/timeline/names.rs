@@ -16,6 +16,9 @@ use crate::timeline::marks::column;
 use crate::timeline::series::Series;
 use crate::timeline::view::XScale;
 
+/// A text with a longer line to its point is left for a shorter text.
+const LONGEST_LEADER_PX: f32 = 90.0;
+
 /// The distance between a point and its label.
 const BESIDE_PX: f32 = 7.0;
 
@@ -129,17 +132,20 @@ fn draw_point(
             .find(|plate| air.is_clear(plate) && !taken.iter().any(|other| other.overlaps(plate)))
     };
     // No line is written over where there is a choice: first those of the grid, then those of labels.
-    let find = |is_far: bool, lines: &[Rect]| {
-        texts.iter().find_map(|text| {
-            let place =
-                if is_far { air.nearest(at, width(text), PLATE_PX, lines) } else { beside(text, lines) };
-            Some((text, place?, is_far))
-        })
+    let near = |lines: &[Rect]| texts.iter().find_map(|text| Some((text, beside(text, lines)?, false)));
+    let far = || {
+        let places = texts.iter().filter_map(|text| {
+            let place = air.nearest(at, width(text), PLATE_PX, &lines)?;
+            let end = leader_end(at, &place);
+            Some((text, place, (end.x_px - at.x_px).hypot(end.y_px - at.y_px)))
+        });
+        let places: Vec<(&String, Rect, f32)> = places.collect();
+        // A short text near by rather than a long one with a long line over the data.
+        let first = places.iter().find(|(.., distance)| *distance <= LONGEST_LEADER_PX);
+        let found = first.or_else(|| places.iter().min_by(|one, other| one.2.total_cmp(&other.2)))?;
+        Some((found.0, found.1, true))
     };
-    let found = find(false, &all_lines)
-        .or_else(|| find(false, &taken))
-        .or_else(|| find(true, &all_lines))
-        .or_else(|| find(true, &lines));
+    let found = near(&all_lines).or_else(|| near(&taken)).or_else(far);
     if let Some((text, plate, is_far)) = found {
         if is_far {
             scene.hairline(at, leader_end(at, &plate), role);

@@ -59,7 +59,7 @@ impl Extent {
     }
 }
 
-/// In a run of at most so many steps, each has a pixel of its own in any figure.
+/// In a run of at most this many steps, each step has a separate pixel in any figure.
 const SHORT: usize = 200;
 
 /// The first step that ran out of memory.

@@ -98,7 +98,7 @@ pub(super) fn plot_over_one_line(size: Size) -> Rect {
     plot_above(size, legend_px(size, usize::from(has_legend(size))))
 }
 
-/// The plot over so many pixels below the axis of steps.
+/// The plot over this many pixels below the axis of steps.
 fn plot_above(size: Size, below_px: f32) -> Rect {
     let (left, width_px) = plot_sides(size);
     let top = if has_values(size) { 20.0 + VALUES_PX } else { 20.0 };

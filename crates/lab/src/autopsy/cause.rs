@@ -7,7 +7,7 @@ use blockyard_rules::setting_values;
 
 use super::changes::{synchronized, without};
 use super::{Examination, ProgressCallback};
-use crate::LabError;
+use crate::{LabError, Limit};
 
 /// How many limits within the bounds are tried.
 const LIMITS: u64 = 64;
@@ -30,13 +30,15 @@ pub(super) struct CauseAtLimits {
 }
 
 impl CauseAtLimits {
-    /// For which limits it is the cause, in a sentence.
-    pub(super) fn sentence(&self) -> String {
+    /// For which limits it is the cause, in a sentence; `limit` has all that are possible.
+    pub(super) fn sentence(&self, limit: &Limit) -> String {
         let (name, lowest, highest) = (self.cause.name(), self.lowest, self.highest);
-        if lowest == highest {
-            return format!("if the limit is {lowest}, the cause is another: {name}");
-        }
-        format!("if the limit is at least {lowest} and at most {highest}, the cause is another: {name}")
+        let range = match (lowest <= limit.lowest, highest >= limit.highest) {
+            (_, true) => format!("at least {lowest}"),
+            (true, false) => format!("at most {highest}"),
+            (false, false) => format!("at least {lowest} and at most {highest}"),
+        };
+        format!("if the limit is {range}, the cause is another: {name}")
     }
 }
 

@@ -21,10 +21,10 @@ pub(super) fn ended(session: Session) -> AnyView {
         let line = failing_line(error);
         let place = line.map(|line| format!("Line {line}: ")).unwrap_or_default();
         let short = exception(error)?;
-        // A long message is cut after a word: the whole line is under the pointer, and in the output below.
         let begin = short.trim_end_matches(" …");
+        // The whole line is under the pointer, and in the output below.
         let whole = error.lines().find(|line| line.starts_with(begin)).unwrap_or(begin).to_owned();
-        let error = format!("{place}{short}");
+        let error = format!("{place}{}", whole_sentences(&short));
         let cause = result.details.cause.as_ref().map(|cause| {
             let place = if cause.line == 0 { String::new() } else { format!("Line {}: ", cause.line) };
             let go = click(move || session.navigation().go_to(Place::Lesson { id: LESSON.to_owned(), card: CardPlace::Last }));
@@ -47,8 +47,32 @@ pub(super) fn ended(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
+/// The message without a sentence that was cut off, where another one is before it.
+fn whole_sentences(message: &str) -> &str {
+    let cut = message.strip_suffix(" …").and_then(|begin| begin.rsplit_once(". "));
+    cut.map_or(message, |(sentences, _)| sentences)
+}
+
 /// What is estimated in the line that failed.
 fn estimate(result: &ProgramResult, line: u32) -> Option<String> {
     let found = result.details.estimates.iter().rfind(|estimate| estimate.line == line)?;
     Some(format!("{}, in this line: {}", found.operator, sentence(&found.reason)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_sentences;
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    #[test]
+    fn a_message_ends_with_a_sentence() {
+        let oom =
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total …";
+        assert_eq!(
+            whole_sentences(oom),
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"
+        );
+        assert_eq!(whole_sentences("ValueError: one long sentence …"), "ValueError: one long sentence …");
+        assert_eq!(whole_sentences("ValueError: no. yes"), "ValueError: no. yes");
+    }
 }
