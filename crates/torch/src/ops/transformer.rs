@@ -70,8 +70,8 @@ impl SelfAttention<'_> {
         let (input, width) = (self.input, self.width);
         let heads = self.heads.max(1);
         let (batch, length, head) = (input.size(0), input.size(1), width / heads);
-        // `qkv_projection`
-        let all = matmul(input, &transpose(self.project, 0, 1)?)?;
+        // `qkv_projection`, whose weight has no history here.
+        let all = matmul(input, &transpose(&self.project.shallow_copy(), 0, 1)?)?;
         // `_transform_bias_rescale_qkv`: queries, keys and values in one tensor, of which the context takes the queries' part.
         let packed = empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
         drop(all);
