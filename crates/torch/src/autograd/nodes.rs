@@ -216,6 +216,7 @@ nodes! {
     MseLossBackwardBackward0
     MulBackward0
     MultiMarginLossBackward0
+    MultilabelMarginLossBackward0
     MvBackward0
     MvlgammaBackward0
     NanToNumBackward0

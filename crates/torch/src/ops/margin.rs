@@ -330,6 +330,48 @@ fn multi_margin(
     Ok(output.into())
 }
 
+/// `multilabel_margin_loss`: one kernel, which notes what is a target; several rows are added up from a separate tensor.
+fn multilabel_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
+    if input.dim() > 2 || target.shape() != input.shape() {
+        return runtime(format!("inconsistent target size: {:?} for sizes: {:?}", target.shape(), input.shape()));
+    }
+    let new = |shape: &[i64]| empty(shape, input.dtype(), input.device());
+    let (output, is_target) = {
+        let _below = GradModeGuard::new(false);
+        let read = contiguous(input)?;
+        let read_target = contiguous(target)?;
+        let is_target = new(&target.shape())?;
+        let output = match (input.dim(), reduction) {
+            (2, Reduction::None) => new(&[input.size(0)])?,
+            (2, _) => {
+                let parts = new(&[input.size(0)])?;
+                let output = new(&[])?;
+                reduce::sum_into(&output, &parts, &[true])?;
+                drop(parts);
+                output
+            }
+            _ => new(&[])?,
+        };
+        drop(read_target);
+        drop(read);
+        (output, is_target)
+    };
+    let saved = [Save::Input(Some(input)), Save::Input(Some(target)), Save::Input(Some(&is_target))];
+    record(nodes::MultilabelMarginLossBackward0, &[input], &[&output], &saved, |ctx, grads| {
+        let (input, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let result = super::creation::empty_like_as(&input, input.dtype(), MemoryFormat::Contiguous)?;
+        let read = contiguous(&input)?;
+        let read_target = contiguous(&target)?;
+        let read_grad = contiguous(first(grads)?)?;
+        drop(read_grad);
+        drop(read_target);
+        drop(read);
+        Ok(vec![Some(result)])
+    })?;
+    drop(is_target);
+    Ok(output.into())
+}
+
 pub(crate) const TABLE: &[Entry] = &[
     op!(
         "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, \
@@ -357,4 +399,5 @@ pub(crate) const TABLE: &[Entry] = &[
         "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, Any reduction=1)",
         multi_margin,
     ),
+    op!("multilabel_margin_loss(Tensor self, Tensor target, Any reduction=1)", multilabel_margin),
 ];

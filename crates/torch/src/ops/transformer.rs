@@ -40,7 +40,9 @@ fn native_attention(arguments: SelfAttention<'_>) -> Result<Value> {
 impl SelfAttention<'_> {
     /// `native_multi_head_attention`: the result, and the weights where they are wanted.
     fn run(&self) -> Result<(Tensor, Option<Tensor>)> {
-        let is_by_kernel = self.width / self.heads.max(1) % 8 == 0;
+        // The kernels read rows without gaps (`check_last_dim_stride_equals_1_dense`).
+        let has_rows = self.input.size(-1) == 1 || self.input.strides().last() == Some(&1);
+        let is_by_kernel = has_rows && self.width / self.heads.max(1) % 8 == 0;
         if is_by_kernel && !self.needs_weights && self.mask.is_none() {
             return Ok((self.by_kernel()?, None));
         }
@@ -68,7 +70,8 @@ impl SelfAttention<'_> {
         let (input, width) = (self.input, self.width);
         let heads = self.heads.max(1);
         let (batch, length, head) = (input.size(0), input.size(1), width / heads);
-        let all = linear(input, self.project, None)?;
+        // `qkv_projection`, whose weight has no history here.
+        let all = matmul(input, &transpose(&self.project.shallow_copy(), 0, 1)?)?;
         // `_transform_bias_rescale_qkv`: queries, keys and values in one tensor, of which the context takes the queries' part.
         let packed = empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
         drop(all);

@@ -116,6 +116,10 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return _need("multi_margin_loss")(input, target, p, margin, weight, _reduction(reduction))
 
 
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    return _need("multilabel_margin_loss")(input, target, _reduction(reduction))
+
+
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:

@@ -126,6 +126,7 @@ from torch.nn.layers._loss import (
     MSELoss,
     MarginRankingLoss,
     MultiLabelSoftMarginLoss,
+    MultiLabelMarginLoss,
     MultiMarginLoss,
     NLLLoss,
     NLLLoss2d,

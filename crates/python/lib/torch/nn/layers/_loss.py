@@ -129,6 +129,10 @@ MultiMarginLoss = _loss(
     "p, margin, weight",
     (1, 1.0, None),
 )
+MultiLabelMarginLoss = _loss(
+    "MultiLabelMarginLoss",
+    lambda self, input, target: F.multilabel_margin_loss(input, target, reduction=self.reduction),
+)
 NLLLoss2d = NLLLoss
 
 
