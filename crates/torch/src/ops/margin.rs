@@ -333,7 +333,11 @@ fn multi_margin(
 /// `multilabel_margin_loss`: one kernel, which notes what is a target; several rows are added up from a separate tensor.
 fn multilabel_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
     if input.dim() > 2 || target.shape() != input.shape() {
-        return runtime(format!("inconsistent target size: {:?} for sizes: {:?}", target.shape(), input.shape()));
+        return runtime(format!(
+            "inconsistent target size: {:?} for sizes: {:?}",
+            target.shape(),
+            input.shape()
+        ));
     }
     let new = |shape: &[i64]| empty(shape, input.dtype(), input.device());
     let (output, is_target) = {
