@@ -17,8 +17,8 @@ fn stage(recording: &Recording, width_px: f32) -> Scene {
     let state = recording.state_at(recording.event_count()).unwrap();
     let last = recording.step_count().checked_sub(1);
     let limit = Series::new(recording).process_limit(recording.step_count());
-    let stage = Stage::new(&state, recording, &Changes::default(), last, &|_| None).with_limit(limit);
-    stage.scene(&StageView::default(), width_px)
+    let drawn = Stage::new(&state, recording, &Changes::default(), last, &|_| None).with_limit(limit);
+    drawn.scene(&StageView::default(), width_px)
 }
 
 fn has_text(scene: &Scene, part: &str) -> bool {
