@@ -110,7 +110,11 @@ fn documented() -> Vec<usize> {
     let (_, rest) = text.split_once("Of the ").expect("the document counts names");
     let (sentence, _) = rest.split_once("are refused").expect("the document counts names that are refused");
     let is_number = |word: &&str| word.chars().all(|letter| letter.is_ascii_digit() || letter == ',');
-    sentence.split_whitespace().filter(is_number).filter_map(|word| word.replace(',', "").parse().ok()).collect()
+    sentence
+        .split_whitespace()
+        .filter(is_number)
+        .filter_map(|word| word.replace(',', "").parse().ok())
+        .collect()
 }
 
 #[test]

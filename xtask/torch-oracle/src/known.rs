@@ -39,7 +39,12 @@ fn parse(line: &str) -> Result<KnownCause> {
         bail!("a line has an operator, how its calls differ, the most calls of a million, and the reason")
     };
     let of_a_million = most.parse().context("the most calls of a million is a number")?;
-    Ok(KnownCause { operator: operator.to_owned(), cause: cause.to_owned(), of_a_million, reason: reason.to_owned() })
+    Ok(KnownCause {
+        operator: operator.to_owned(),
+        cause: cause.to_owned(),
+        of_a_million,
+        reason: reason.to_owned(),
+    })
 }
 
 /// What differs without being known, or more often than it may: a sentence each. One call of a known cause is always allowed.

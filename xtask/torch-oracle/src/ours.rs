@@ -134,7 +134,9 @@ impl Ours {
     pub fn run(&self, name: &str, source: &str) -> Result<Run> {
         match self {
             Self::Here => run_ours(source),
-            Self::Apart(processes) => processes.run(name, source).or_else(|_early| processes.run(name, source)),
+            Self::Apart(processes) => {
+                processes.run(name, source).or_else(|_early| processes.run(name, source))
+            }
         }
     }
 

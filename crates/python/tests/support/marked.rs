@@ -211,7 +211,12 @@ pub(crate) fn all_programs() -> (Vec<Value>, usize) {
 /// The lines that differ without a mark, by program.
 pub(crate) fn unmarked(comparisons: &[Comparison]) -> BTreeMap<String, String> {
     let lines = |comparison: &Comparison| -> BTreeSet<usize> {
-        comparison.differing.iter().filter(|(_, is_marked, _)| !is_marked).map(|(number, ..)| *number).collect()
+        comparison
+            .differing
+            .iter()
+            .filter(|(_, is_marked, _)| !is_marked)
+            .map(|(number, ..)| *number)
+            .collect()
     };
     let programs = comparisons.iter().map(|comparison| (&comparison.name, lines(comparison)));
     let programs = programs.filter(|(_, lines)| !lines.is_empty());

@@ -37,7 +37,8 @@ pub(crate) fn second_derivatives_file() -> PathBuf {
 /// The recorded programs of the repository, or of another file in the same form.
 pub(crate) fn recorded(file: Option<PathBuf>) -> Vec<Value> {
     let path = file.unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/pytorch_programs/recorded.jsonl.gz")
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("../../tests/fixtures/pytorch_programs/recorded.jsonl.gz")
     });
     let mut text = String::new();
     let file = std::fs::File::open(path).expect("the fixture is there");
@@ -84,7 +85,13 @@ fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
 }
 
 /// Of a program that is named, prints what differs: the lines, and the events around the first that is not as recorded.
-pub(crate) fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceRun], recorded: &[Vec<i64>]) {
+pub(crate) fn print_differences(
+    name: &str,
+    printed: &str,
+    wanted: &str,
+    devices: &[DeviceRun],
+    recorded: &[Vec<i64>],
+) {
     println!("{name}");
     for (wanted, printed) in wanted.lines().zip(printed.lines()).filter(|(wanted, printed)| wanted != printed)
     {

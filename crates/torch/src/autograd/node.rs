@@ -244,7 +244,9 @@ impl Node {
     #[must_use]
     pub fn kept(&self) -> Vec<(Option<&'static str>, SavedValue)> {
         // A node that runs at this moment may be letting go of what it kept.
-        let (Body::Function { saved, .. } | Body::Custom { saved, .. }) = &self.body else { return Vec::new() };
+        let (Body::Function { saved, .. } | Body::Custom { saved, .. }) = &self.body else {
+            return Vec::new();
+        };
         let Ok(saved) = saved.try_borrow() else { return Vec::new() };
         let members = super::saved::members(self.name, saved.len());
         let kept = saved.iter().enumerate().filter_map(|(index, variable)| {
@@ -342,9 +344,10 @@ impl Node {
             Body::Custom { saved, .. } => {
                 let count = saved.borrow().len();
                 for index in 0..count {
-                    let released = saved.borrow_mut().get_mut(index).map(|saved| {
-                        std::mem::replace(saved, SavedVariable::Released(None))
-                    });
+                    let released = saved
+                        .borrow_mut()
+                        .get_mut(index)
+                        .map(|saved| std::mem::replace(saved, SavedVariable::Released(None)));
                     drop(released);
                 }
             }

@@ -55,8 +55,7 @@ impl Unary {
     }
 
     fn call_in_place(&'static self, tensor: &Tensor) -> Result<Tensor> {
-        let keeps =
-            matches!(self.saves, Saves::Input | Saves::InputAndOutput) && !self.keeps_result_in_place;
+        let keeps = matches!(self.saves, Saves::Input | Saves::InputAndOutput) && !self.keeps_result_in_place;
         let original = if keeps { kept_for_gradient(tensor)? } else { None };
         elementwise_in_place(&[tensor], tensor.dtype(), self.function)?;
         self.record(EarlyInputs::default(), tensor, tensor, original.as_ref().unwrap_or(tensor))?;

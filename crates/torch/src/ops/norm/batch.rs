@@ -206,7 +206,8 @@ impl BatchNorm<'_> {
 /// `var_mean` of all but the channels.
 fn mean_and_variance(input: &Tensor) -> Result<()> {
     if input.strides().contains(&0) {
-        crate::session().mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
+        crate::session()
+            .mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
     }
     let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
     // A reduction with two results reads half precision as it is, and other narrow types as a wider copy (`make_reduction`).
