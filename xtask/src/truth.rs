@@ -34,6 +34,16 @@ pub(crate) enum Truth {
 
 /// Runs the programs and prints the comparison.
 pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
+    if let Truth::Programs { names: Some(names), recorded, learn: Some(folder), .. } = what {
+        // The tables are written by the example, and not by the test.
+        let run = ["run", "--quiet", "--package", "blockyard-python", "--example", "recorded", "learn"];
+        let mut cargo = workspace.cargo(run);
+        cargo.arg(std::path::absolute(folder)?).arg(names);
+        if let Some(recorded) = recorded {
+            cargo.arg(std::path::absolute(recorded)?);
+        }
+        return workspace::run(&mut cargo);
+    }
     let test = match what {
         Truth::Programs { .. } => "recorded",
         Truth::Marks { .. } => "marked",
@@ -41,13 +51,13 @@ pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
     // The test that holds the programs to what was reached before prints the comparison where variables ask for it.
     let mut cargo = workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", test]);
     match what {
-        Truth::Programs { names, recorded, requests, learn } => {
+        Truth::Programs { names, recorded, requests, .. } => {
             if let Some(names) = names {
                 ensure!(requests.is_none() || !names.contains(','), "--requests is for one program");
                 cargo.env("COMPARE", names);
             }
             // The test runs in the folder of its package.
-            let files = [("RECORDED", recorded), ("REQUESTS", requests), ("LEARN", learn)];
+            let files = [("RECORDED", recorded), ("REQUESTS", requests)];
             for (variable, path) in files.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
             {
                 cargo.env(variable, std::path::absolute(path)?);

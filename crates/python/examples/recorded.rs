@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -27,6 +28,8 @@ mod programs;
 mod support;
 
 use programs::{Score, is_named, print_differences, proved, recorded, score, second_derivatives_file, table};
+
+const HEAD: &str = "# Lines of recorded programs that differ from what an H200 printed and have no mark: program | lines | what is known of the cause.\n";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,8 +59,19 @@ fn update() {
     let (all, first_random) = marked::all_programs();
     let comparisons = marked::compare_all(&all);
     let equal = comparisons.iter().skip(first_random).filter(|comparison| comparison.is_equal).count();
-    let text = marked::pinned_text(equal, &marked::unmarked(&comparisons));
+    let text = pinned_text(equal, &marked::unmarked(&comparisons));
     std::fs::write(marked::pinned_file(), text).expect("the file can be written");
+}
+
+/// `marked.txt` for these lines; the reasons stay.
+fn pinned_text(equal: usize, found: &BTreeMap<String, String>) -> String {
+    let (_, pinned) = marked::pinned();
+    let mut text = format!("{HEAD}{equal} random programs are equal in every line.\n");
+    for (name, lines) in found {
+        let reason = pinned.get(name).map_or("the cause is not known", |(_, reason)| reason);
+        let _ = writeln!(text, "{name} | {lines} | {reason}");
+    }
+    text
 }
 
 /// Runs a program with what cuDNN was recorded to take, where the tables have nothing, and adds that to the tables.

@@ -1,7 +1,6 @@
 //! Recorded programs line by line: which lines differ, and whether a mark explains each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +15,6 @@ use serde_json::Value;
 pub(crate) fn pinned_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/marked.txt")
 }
-
-const HEAD: &str = "# Lines of recorded programs that differ from what an H200 printed and have no mark: program | lines | what is known of the cause.\n";
 
 /// `3-5 9`, and back.
 fn ranges(lines: &BTreeSet<usize>) -> String {
@@ -221,15 +218,4 @@ pub(crate) fn unmarked(comparisons: &[Comparison]) -> BTreeMap<String, String> {
     let programs = comparisons.iter().map(|comparison| (&comparison.name, lines(comparison)));
     let programs = programs.filter(|(_, lines)| !lines.is_empty());
     programs.map(|(name, lines)| (name.clone(), ranges(&lines))).collect()
-}
-
-/// `marked.txt` for these lines; the reasons stay.
-pub(crate) fn pinned_text(equal: usize, found: &BTreeMap<String, String>) -> String {
-    let (_, pinned) = pinned();
-    let mut text = format!("{HEAD}{equal} random programs are equal in every line.\n");
-    for (name, lines) in found {
-        let reason = pinned.get(name).map_or("the cause is not known", |(_, reason)| reason);
-        let _ = writeln!(text, "{name} | {lines} | {reason}");
-    }
-    text
 }

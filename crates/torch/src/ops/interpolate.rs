@@ -2,7 +2,7 @@
 
 use crate::arguments::Rest;
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, double_backward, nodes, record};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record};
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, contiguous_strides};
 
@@ -107,7 +107,7 @@ fn interpolate(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tens
     kernel.read_input(input, &output)?;
     drop(below);
     let (from, to) = (input.shape(), shape.to_vec());
-    record(node, &[input], &[&output], &[], move |_, grads| {
+    record(node, &[input], &[&output], &[Save::Input(None)], move |_, grads| {
         let grad = first(grads)?;
         double_backward::variant(node);
         let result = kernel.gradient(grad, &from)?;

@@ -79,6 +79,10 @@ fn cosine_embedding(
     margin: f64,
     reduction: Reduction,
 ) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(a.device());
+    let target = &cast.apply(target)?;
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
     let dim = target.dim() as i64;
     if dim > 1 || a.dim() as i64 != dim + 1 || b.dim() != a.dim() {
         return runtime(
@@ -117,6 +121,10 @@ fn margin_ranking(
     margin: f64,
     reduction: Reduction,
 ) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(a.device());
+    let target = &cast.apply(target)?;
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
     let output = {
         // Operands are evaluated from the right.
         let difference = sub(a, b)?;
@@ -300,6 +308,10 @@ fn multi_margin(
     weight: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(input.device());
+    let weight = cast.apply_optional(weight)?;
+    let weight = weight.as_ref();
+    let input = &cast.apply(input)?;
     let rows = if input.dim() < 2 { 1 } else { input.size(0) };
     let output = {
         let _below = GradModeGuard::new(false);
@@ -339,6 +351,8 @@ fn multilabel_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> R
             input.shape()
         ));
     }
+    let cast = crate::autocast::Cast::full(input.device());
+    let input = &cast.apply(input)?;
     let new = |shape: &[i64]| empty(shape, input.dtype(), input.device());
     let (output, is_target) = {
         let _below = GradModeGuard::new(false);
