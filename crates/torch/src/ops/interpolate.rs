@@ -2,7 +2,7 @@
 
 use crate::arguments::Rest;
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, nodes, record};
+use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record};
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, contiguous_strides};
 
