@@ -27,8 +27,10 @@ pub(super) fn by_products(
     };
     let (full_q, full_k, full_v) = (to_full(q)?, to_full(k)?, to_full(v)?);
     let factor = (q.size(-1).max(1) as f64).powf(-0.25);
+    // ATen declares the mask before the scaled queries, so the mask is freed after them, also where a checkpoint ends this function early.
+    let causal;
     let query = scale(&full_q, factor)?;
-    let causal = if is_causal {
+    causal = if is_causal {
         let shape = [q.size(-2), k.size(-2)];
         let all = full(&shape, Scalar::Bool(true), Dtype::Bool, q.device())?;
         let lower = crate::call("tril", &[(&all).into()], &[])?.tensor()?;
