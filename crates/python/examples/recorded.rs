@@ -127,7 +127,7 @@ fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
 /// The allocations and frees of a recording: address, and bytes that are negative for a free.
 fn trace(program: &Value, folder: &Path) -> Vec<(u64, i64)> {
     let name = program["name"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    let file = std::fs::File::open(folder.join(format!("{name}.json.gz"))).expect("the recording is there");
+    let file = std::fs::File::open(folder.join(format!("{name}.json.gz"))).expect("the recording exists");
     let recording: Value =
         serde_json::from_reader(GzDecoder::new(file)).expect("the recording is JSON in gzip");
     let entries = recording["trace"].as_array().cloned().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use crate::calls::{Call, program};
-use crate::ours::Ours;
+use crate::ours::OurSide;
 use crate::pytorch::{PyTorch, Values};
 use crate::run::{CallRun, Verdict, compare};
 
@@ -18,7 +18,7 @@ pub struct Sides<'a> {
     /// PyTorch's own code.
     pub pytorch: &'a PyTorch,
     /// Our operators.
-    pub ours: &'a Ours,
+    pub ours: &'a OurSide,
 }
 
 /// How long each side took, of all threads together.

@@ -26,7 +26,7 @@ pub use calls::{Call, Calls, program};
 pub use jobs::{Jobs, JobsOutcome};
 pub use known::{KnownCause, known_causes, unexpected};
 pub use networks::Networks;
-pub use ours::{OurProcesses, Ours, run_for_another, run_ours};
+pub use ours::{OurProcesses, OurSide, run_for_another, run_ours};
 pub use pytorch::{PyTorch, Values};
 pub use random::Random;
 pub use report::{Counts, Difference, Finding, OracleReport, read_findings};

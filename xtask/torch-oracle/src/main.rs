@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockyard_torch_oracle::{
-    Call, Calls, Finding, Jobs, JobsOutcome, Networks, OracleReport, OurProcesses, Ours, Outcome, PyTorch,
+    Call, Calls, Finding, Jobs, JobsOutcome, Networks, OracleReport, OurProcesses, OurSide, Outcome, PyTorch,
     Sides, Times, Verdict, compare_calls, known_causes, read_findings, run_for_another, unexpected,
 };
 use lexopt::prelude::*;
@@ -119,7 +119,7 @@ fn run() -> Result<u8> {
         }
         found => found?,
     };
-    let ours = Ours::Apart(OurProcesses::new(std::env::current_exe()?, pytorch.folder().to_owned()));
+    let ours = OurSide::Apart(OurProcesses::new(std::env::current_exe()?, pytorch.folder().to_owned()));
     let sides = Sides { pytorch: &pytorch, ours: &ours };
     if let Some(path) = &options.again {
         return again(sides, path, options.write.as_deref());

@@ -80,7 +80,7 @@ pub fn run_ours(source: &str) -> Result<Run> {
 
 /// Where our side runs.
 #[derive(Debug)]
-pub enum Ours {
+pub enum OurSide {
     /// In this process.
     Here,
     /// In a process for each program, so that one that ends early takes no other along.
@@ -125,7 +125,7 @@ impl OurProcesses {
     }
 }
 
-impl Ours {
+impl OurSide {
     /// Runs a program on our operators.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use blockyard_torch_oracle::{
-    CallRun, Calls, Finding, OracleReport, OurProcesses, Ours, PyTorch, Sides, Times, Verdict, compare,
+    CallRun, Calls, Finding, OracleReport, OurProcesses, OurSide, PyTorch, Sides, Times, Verdict, compare,
     compare_calls, program, read_findings, run_ours,
 };
 
@@ -60,13 +60,13 @@ fn the_same_seed_makes_the_same_calls() {
 fn a_process_that_ends_early_is_counted_and_ends_no_other() {
     let folder = std::env::temp_dir().join(format!("torch-oracle-test-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder of temporary files");
-    let ours = Ours::Apart(OurProcesses::new("false".into(), folder.clone()));
+    let ours = OurSide::Apart(OurProcesses::new("false".into(), folder.clone()));
     let error = ours.run("ends", "print('# 0')").expect_err("`false` writes no result");
     assert!(error.to_string().contains("ended early"), "{error}");
     // A process that ended early is tried once more.
     assert_eq!(ours.died(), 2);
     let program = env!("CARGO_BIN_EXE_blockyard-torch-oracle").into();
-    let ours = Ours::Apart(OurProcesses::new(program, folder.clone()));
+    let ours = OurSide::Apart(OurProcesses::new(program, folder.clone()));
     let source = "import torch\nx = torch.empty(4, device='cuda')\nprint('# 0')\n";
     let apart = ours.run("runs", source).expect("our side runs");
     assert_eq!(apart, run_ours(source).expect("our side runs"));
@@ -85,7 +85,7 @@ fn random_calls_of_dropout_and_attention_are_pytorchs() {
     let (mut report, mut times) = (OracleReport::default(), Times::default());
     for family in ["dropout", "attention"] {
         let calls: Vec<_> = Calls::new(5, Some(family)).expect("the table is understood").take(100).collect();
-        let sides = Sides { pytorch: &pytorch, ours: &Ours::Here };
+        let sides = Sides { pytorch: &pytorch, ours: &OurSide::Here };
         let compared = compare_calls(sides, family, &calls, &mut times);
         for (call, compared) in calls.iter().zip(compared) {
             report.add(call, compared);

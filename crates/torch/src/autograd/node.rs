@@ -289,7 +289,7 @@ impl Node {
         }
     }
 
-    /// What a `torch.autograd.Function` saved (`ctx.saved_tensors`); hooks unpack anew each time.
+    /// What a `torch.autograd.Function` saved (`ctx.saved_tensors`); hooks unpack each time.
     ///
     /// # Errors
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after a tensor was changed in place; whatever a hook

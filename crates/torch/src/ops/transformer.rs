@@ -161,7 +161,7 @@ fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
     if norm_first {
         x = norm_2(&x)?;
     }
-    // `ffn`, whose input lives until the result is there; the activation is part of the product's kernel.
+    // `ffn`, whose input lives until the result exists; the activation is part of the product's kernel.
     let hidden = linear(&x, layer.linear_1, Some(layer.linear_1_bias))?;
     let forwarded = linear(&hidden, layer.linear_2, Some(layer.linear_2_bias))?;
     drop(hidden);

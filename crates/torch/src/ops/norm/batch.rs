@@ -18,7 +18,7 @@ use super::super::sort::temporary;
 use super::super::views::{first, reshape, view};
 use super::record_double;
 
-/// Memory of a kernel for so many elements of a type.
+/// Memory of a kernel, for elements of a type.
 pub(crate) fn scratch(input: &Tensor, elements: i64, dtype: Dtype) -> Result<Rc<Storage>> {
     Storage::new(input.device(), elements.max(0) as u64 * dtype.size(), Category::Temporary)
 }
