@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{
-    Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_plot, timeline_text,
+    Mark, Size, Theme, breakdown_text, escaped, timeline, timeline_cursor, timeline_plot, timeline_text,
 };
 use leptos::prelude::*;
 
