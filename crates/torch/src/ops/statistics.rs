@@ -56,6 +56,9 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
     if own.dtype() == Dtype::Bool {
         return runtime("cov(): bool dtype is not supported for input");
     }
+    if crate::autocast::dtype().is_some() && own.device().is_cuda() {
+        crate::session().mark_estimated("cov", "which of its operators autocast casts was not looked at");
+    }
     let mut input = if own.dim() < 2 { view(own, &[1, -1])? } else { own.clone() };
     let observations = input.size(1);
     let mut factor = None;
