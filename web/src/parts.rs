@@ -10,6 +10,7 @@ use blockyard_lessons::LessonFile;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use crate::export;
 use crate::files::Samples;
 use crate::lab::RunOrigin;
 use crate::session::Session;
@@ -144,6 +145,53 @@ pub(crate) fn ask_lab(session: Session) {
         spawn_local(async move {
             let _ = asking.await;
         });
+    }
+}
+
+/// The sheet of the workbench for a printer, which draws the chart of the run.
+#[cfg(feature = "split")]
+#[wasm_split_helpers::wasm_split(workbench, fallible)]
+fn paper_content(session: Session) -> Result<String, LoadError> {
+    Ok(view::paper::content(session))
+}
+
+#[cfg(not(feature = "split"))]
+#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
+async fn paper_content(session: Session) -> Result<String, LoadError> {
+    Ok(view::paper::content(session))
+}
+
+/// The sheet of the workbench as HTML; `None` before its code is loaded, when the workbench is not shown either.
+pub(crate) fn paper(session: Session) -> Option<String> {
+    poll_once(Box::pin(paper_content(session)).as_mut()).and_then(Result::ok)
+}
+
+/// Saves the memory of the device as an SVG file.
+#[cfg(feature = "split")]
+#[wasm_split_helpers::wasm_split(workbench, fallible)]
+fn stage_svg(session: Session) -> Result<(), LoadError> {
+    export::svg(session);
+    Ok(())
+}
+
+#[cfg(not(feature = "split"))]
+#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
+async fn stage_svg(session: Session) -> Result<(), LoadError> {
+    export::svg(session);
+    Ok(())
+}
+
+/// Saves the memory of the device as an SVG file, at once if the code is loaded, else when it has come.
+pub(crate) fn save_stage_svg(session: Session) {
+    let tell = move |saved: Result<(), LoadError>| {
+        if saved.is_err() {
+            session.messages().show_error("The part of the page that writes figures could not be loaded.");
+        }
+    };
+    let mut saving = Box::pin(stage_svg(session));
+    match poll_once(saving.as_mut()) {
+        Some(saved) => tell(saved),
+        None => spawn_local(async move { tell(saving.await) }),
     }
 }
 

@@ -30,7 +30,7 @@ mod mini_map;
 pub(crate) mod numbers;
 mod opened;
 mod panels;
-mod paper;
+pub(crate) mod paper;
 mod pinch;
 mod player;
 mod present;

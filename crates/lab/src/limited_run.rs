@@ -94,8 +94,7 @@ pub(crate) fn row(
     }
     let mut at_ends = at_ends.into_iter();
     // There is a lower bound always.
-    let outcome =
-        at_ends.next().unwrap_or_else(|| Err(RowError::Replay("nothing was replayed".to_owned())));
+    let outcome = at_ends.next().unwrap_or_else(|| Err(RowError::Replay("nothing was replayed".to_owned())));
     let at_high = at_ends.next().and_then(Result::ok);
     Ok(Row {
         conditions: conditions.clone(),

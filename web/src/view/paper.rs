@@ -13,6 +13,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::files::ComparisonState;
 use crate::navigation::Place;
+use crate::parts;
 use crate::session::Session;
 use crate::view::numbers::grouped_count;
 use crate::view::stage_scene;
@@ -39,7 +40,8 @@ pub(crate) fn turn(session: Session, is_paper: bool) {
     else {
         return;
     };
-    let content = untrack(|| content(session)).filter(|_| is_paper);
+    let is_workbench = session.navigation().place.with_untracked(|place| *place == Place::Workbench);
+    let content = if is_paper && is_workbench { untrack(|| parts::paper(session)) } else { None };
     let _ = match &content {
         Some(_) => root.set_attribute(ATTRIBUTE, ""),
         None => root.remove_attribute(ATTRIBUTE),
@@ -47,11 +49,8 @@ pub(crate) fn turn(session: Session, is_paper: bool) {
     sheet.set_inner_html(content.as_deref().unwrap_or_default());
 }
 
-/// The sheet as HTML; `None` where the page prints as it is.
-fn content(session: Session) -> Option<String> {
-    if session.navigation().place.get() != Place::Workbench {
-        return None;
-    }
+/// The sheet as HTML.
+pub(crate) fn content(session: Session) -> String {
     let run = session.run.get();
     let recording = &run.recording;
     let title = session.navigation().heading();
@@ -96,5 +95,5 @@ fn content(session: Session) -> Option<String> {
         let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
         let _ = write!(out, "<h2>Workload</h2><pre>{}</pre>", escaped(&lines.join("\n")));
     }
-    Some(out)
+    out
 }

@@ -9,6 +9,7 @@ use crate::browser;
 use crate::export;
 use crate::lab::ReportStep;
 use crate::navigation::{Embed, Place};
+use crate::parts;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::Session;
@@ -230,7 +231,7 @@ impl Share {
         });
         view! {
             <div class="cluster">
-                {button("", "export-svg", "Figure as SVG", "", click(move || export::svg(session)))}
+                {button("", "export-svg", "Figure as SVG", "", click(move || parts::save_stage_svg(session)))}
                 {button("", "export-png", "PNG", "", click(move || export::png(session, 1.0)))}
                 {button("", "export-png-2", "PNG, twice as fine", "", click(move || export::png(session, 2.0)))}
                 {button("", "export-csv", "Timeline as CSV", "", click(move || export::csv(session)))}
