@@ -270,15 +270,18 @@ impl Convolution {
         let mut to_input = None;
         let mut to_weight = None;
         let mut kept = None;
+        let is_cudnn = self.backend == Backend::Cudnn;
+        // `convolution_backward` makes the input contiguous before all else where the filter's gradient reads the input.
+        let input = if is_cudnn && wanted[1] { contiguous_in(input, self.format)? } else { input.clone() };
         // `grad_output.to(input.suggest_memory_format())`, once for both gradients.
-        let is_moved = self.backend == Backend::Cudnn
+        let is_moved = is_cudnn
             && !self.settings.is_transposed
             && grad.suggested_format() != input.suggested_format();
-        let grad = &if is_moved { contiguous_in(grad, input.suggested_format())? } else { grad.clone() };
+        let grad = if is_moved { contiguous_in(grad, input.suggested_format())? } else { grad.clone() };
         match self.backend {
             Backend::Depthwise if self.dims == 2 => {
-                let grad = contiguous_in(grad, self.format)?;
-                let read = contiguous_in(input, self.format)?;
+                let grad = contiguous_in(&grad, self.format)?;
+                let read = contiguous_in(&input, self.format)?;
                 if wanted[1] {
                     to_weight = Some(self.empty(&self.weight)?);
                 }
@@ -292,7 +295,7 @@ impl Convolution {
                 if wanted[0] {
                     // A transposed convolution's gradient is a convolution, which reads its input first.
                     let grad_first = if self.settings.is_transposed {
-                        Some(contiguous_in(grad, self.format)?)
+                        Some(contiguous_in(&grad, self.format)?)
                     } else {
                         None
                     };
@@ -300,7 +303,7 @@ impl Convolution {
                     let weight = contiguous_in(weight, self.format)?;
                     let read = match &grad_first {
                         Some(grad) => grad.clone(),
-                        None => contiguous_in(grad, self.format)?,
+                        None => contiguous_in(&grad, self.format)?,
                     };
                     self.workspace(Pass::Input)?;
                     drop(read);
@@ -311,9 +314,9 @@ impl Convolution {
                 if wanted[1] {
                     let grad = match kept.take() {
                         Some(grad) => grad,
-                        None => contiguous_in(grad, self.format)?,
+                        None => contiguous_in(&grad, self.format)?,
                     };
-                    let read = contiguous_in(input, self.format)?;
+                    let read = contiguous_in(&input, self.format)?;
                     let result = self.empty(&self.weight)?;
                     self.workspace(Pass::Weight)?;
                     drop(read);
@@ -323,6 +326,8 @@ impl Convolution {
             }
         }
         drop(kept);
+        drop(grad);
+        drop(input);
         Ok([to_input, to_weight])
     }
 }
