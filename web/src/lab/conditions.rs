@@ -73,9 +73,14 @@ impl Feature<LabSignals> {
     /// As [`Feature::conditions`], but with the settings of the run itself.
     pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
         let conf = self.session.run.with_untracked(|run| run.recording.info().config.clone());
-        // A snapshot of a program does not say how large its GPU is; the run does.
-        let own_capacity =
-            || untrack(|| self.session.shown_program()).map(|result| result.run.recording.capacity());
+        // A program's GPU is given, not implied by what was served and refused; unless the program limits itself by a memory fraction, which then counts.
+        let is_limited = || {
+            self.session.run.with_untracked(|run| run.series.process_limit(run.series.step_count()).is_some())
+        };
+        let own_capacity = || {
+            let shown = untrack(|| self.session.shown_program()).filter(|_| !is_limited());
+            shown.map(|result| result.run.recording.capacity())
+        };
         let typed = self.capacity.get_untracked();
         // The device of a workload is not a GPU: nothing is taken off it.
         let typed =

@@ -23,7 +23,7 @@ use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline
 pub(crate) use editor::PROGRAM_ID;
 
 /// What a failed program does with a change.
-pub(crate) use again::again;
+pub(crate) use again::{again, memory_need};
 
 pub(crate) fn program(session: Session) -> AnyView {
     let alive = Memo::new(move |_| {

@@ -78,7 +78,11 @@ fn is_building(frame: &Frame<'_>) -> bool {
         || (frame.name == "__init__" && frame.filename.contains("torch/nn/"))
         || matches!(
             frame.name,
-            "reset_parameters" | "_init_sharded_param" | "from_pretrained" | "load_state_dict"
+            "reset_parameters"
+                | "flatten_parameters"
+                | "_init_sharded_param"
+                | "from_pretrained"
+                | "load_state_dict"
         )
 }
 

@@ -274,9 +274,8 @@ impl Convolution {
         // `convolution_backward` makes the input contiguous before all else where the filter's gradient reads the input.
         let input = if is_cudnn && wanted[1] { contiguous_in(input, self.format)? } else { input.clone() };
         // `grad_output.to(input.suggest_memory_format())`, once for both gradients.
-        let is_moved = is_cudnn
-            && !self.settings.is_transposed
-            && grad.suggested_format() != input.suggested_format();
+        let is_moved =
+            is_cudnn && !self.settings.is_transposed && grad.suggested_format() != input.suggested_format();
         let grad = if is_moved { contiguous_in(grad, input.suggested_format())? } else { grad.clone() };
         match self.backend {
             Backend::Depthwise if self.dims == 2 => {

@@ -140,3 +140,27 @@ fn a_note_for_the_report_stays_with_its_file() -> Result<()> {
         Ok(())
     })
 }
+
+/// The request fails by the program's own limit, with most of the GPU free.
+const LIMITED: &str = "import torch
+torch.cuda.set_per_process_memory_fraction(0.05)
+x = torch.empty(200, 1024, 1024, device='cuda', dtype=torch.uint8)
+";
+
+#[test]
+fn a_program_that_limits_itself_is_out_of_memory_by_its_limit_and_says_what_it_needs() -> Result<()> {
+    drive_at("/#python", Window::default(), GpuChoice::None, |page| {
+        run(page, LIMITED)?;
+        page.click(&id("ask-helps"))?;
+        page.wait_text(&id("program-need"), "the program may fail at the next one")?;
+        page.click(&id("again-need"))?;
+        wait_long(
+            page,
+            "program-need",
+            "With 1 TiB of memory the program runs to its end, and reserves at most 200 MiB",
+        )?;
+        page.check_accessible()?;
+        page.click(&id("program-answers"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory at line 3").map(drop)
+    })
+}

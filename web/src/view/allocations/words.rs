@@ -36,7 +36,6 @@ impl AllocationsFigure {
                 grouped_count(hidden.count),
                 hidden.bytes
             ),
-            Some((_, true)) => format!("No allocation of a shown moment is too small to draw. {help}"),
             _ => help,
         }
     }

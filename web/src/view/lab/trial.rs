@@ -1,7 +1,7 @@
 //! The run before and after a change on one scale, and buttons that try changes which would have prevented an out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
-use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind};
+use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind, context_and_libraries};
 use blockyard_record::{Bytes, grouped};
 use blockyard_workload::Request;
 use leptos::prelude::*;
@@ -14,6 +14,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
 use crate::view::numbers;
+use crate::view::program::memory_need;
 
 const HEIGHT_PX: f32 = 190.0;
 
@@ -234,6 +235,7 @@ pub(crate) fn helps(session: Session) -> AnyView {
                 {hypothesis(session, &autopsy.conditions)}
                 <p>{sentence(&autopsy.sentence)}</p>
                 {change_buttons(session, &autopsy.changes)}
+                {memory_need(session)}
             }
             .into_any(),
         )
@@ -287,6 +289,11 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::Setting(conf) => conf.clone(),
             ChangeKind::FreeTensors { requests, bytes } => {
                 format!("free {} before ({bytes})", tensor_words(session, requests))
+            }
+            // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's limit does not have.
+            ChangeKind::Limit(limit) if untrack(|| session.shown_program()).is_some() => {
+                let all = limit.saturating_add(context_and_libraries());
+                format!("a GPU of {} in all", all.enough_text())
             }
             ChangeKind::Limit(limit) => format!("{} of memory", limit.enough_text()),
             ChangeKind::DefaultPool => "no separate pools".to_owned(),

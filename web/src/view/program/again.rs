@@ -1,6 +1,6 @@
 //! Whether the program runs to its end with a change: it is run again, with a setting that the verdict recommends or on another GPU.
 
-use blockyard_lab::{About, Verdict, VerdictKind, known_gpus};
+use blockyard_lab::{About, Verdict, VerdictKind, context_and_libraries, known_gpus};
 use blockyard_record::Bytes;
 use leptos::prelude::*;
 
@@ -13,6 +13,9 @@ use crate::view::kit::{button, click, flag, select, text};
 
 /// At most this many settings have a button.
 const MOST_SETTINGS: usize = 3;
+
+/// The memory of a GPU on which everything fits that a page can run.
+const ENOUGH: &str = "1 TiB";
 
 /// A program that took longer runs again only when the reader asks for it.
 const MOST_SECONDS: u32 = 20;
@@ -33,20 +36,53 @@ pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
         ProgramEnd::OutOfMemory(line) => line,
         _ => 0,
     };
-    let ended = move || {
+    view! {
+        <section class="program-again" aria-label="The program with a change" aria-live="polite" data-testid="program-again">
+            <h3>"Does the program run to its end?"</h3>
+            {ended(session, failed_at)}
+            {running(session)}
+            {choices(session, &shown, settings)}
+            {whole_need(session, &shown)}
+        </section>
+    }
+    .into_any()
+}
+
+/// The memory that a program needs which ran out of memory: below the changes with which its failed request passes, of which none
+/// says whether the next request passes too. Empty for other runs.
+pub(crate) fn memory_need(session: Session) -> AnyView {
+    let Some(shown) = untrack(|| session.shown_program()) else { return ().into_any() };
+    let ProgramEnd::OutOfMemory(failed_at) = shown.end() else { return ().into_any() };
+    view! {
+        <section class="program-again" aria-label="The memory that the program needs" aria-live="polite" data-testid="program-need">
+            <p class="quiet">
+                "Each of these lets the request pass that failed, and the program may fail at the next one. A smaller batch or smaller tensors need less from the start."
+            </p>
+            {ended(session, failed_at)}
+            {running(session)}
+            {whole_need(session, &shown)}
+        </section>
+    }
+    .into_any()
+}
+
+/// The runs with a change that have ended.
+fn ended(session: Session, failed_at: u32) -> AnyView {
+    let rows = move || {
         let trials = session.program().trials_of_shown().unwrap_or_default();
         let rows = trials.ended.into_iter().map(|trial| row(session, &trial, failed_at));
         rows.collect::<Vec<_>>()
     };
-    view! {
-        <section class="program-again" aria-label="The program with a change" aria-live="polite" data-testid="program-again">
-            <h3>"Does the program run to its end?"</h3>
-            <ul>{ended}</ul>
-            {running(session)}
-            {choices(session, &shown, settings)}
-        </section>
-    }
-    .into_any()
+    view! { <ul>{rows}</ul> }.into_any()
+}
+
+/// A button that runs the program to its end on a GPU that has enough for everything.
+fn whole_need(session: Session, shown: &ProgramResult) -> AnyView {
+    let input = ProgramInput { capacity: ENOUGH.to_owned(), ..shown.input.clone() };
+    let run = click(move || session.program().try_program(format!("{ENOUGH} of memory"), input.clone()));
+    let title =
+        "Runs the program on a GPU with memory for everything, and says how much the program reserves";
+    button("", "again-need", "How much memory does the whole program need?", title, run)
 }
 
 /// The settings with which the request passes, the recommended one first.
@@ -101,7 +137,15 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
         view! { " "{button("link", "again-show", "Show this run", title, act)} }.into_any()
     });
     let is_right = matches!(trial.end, Ok((ProgramEnd::Finished, _)));
-    view! { <li class:is-right=is_right><strong>{sentence(&trial.words(failed_at))}</strong>{line}{show}</li> }.into_any()
+    // What a person looks for in a list of GPUs is all memory.
+    let in_all = match trial.end {
+        Ok((ProgramEnd::Finished, reserved)) => {
+            let all = reserved.saturating_add(context_and_libraries());
+            format!(" With the CUDA context and libraries that is a GPU of {} in all.", all.enough_text())
+        }
+        _ => String::new(),
+    };
+    view! { <li class:is-right=is_right><strong>{sentence(&trial.words(failed_at))}</strong>{in_all}{line}{show}</li> }.into_any()
 }
 
 /// The progress of the run, which has the time that the run took as it was for its measure.
