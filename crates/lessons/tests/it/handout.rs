@@ -15,7 +15,12 @@ fn words(html: &str) -> String {
             words.push_str(piece.split_once('>').map_or(piece, |(_, text)| text));
         }
     }
-    let words = words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    let words = words
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&");
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
