@@ -372,7 +372,7 @@ impl Painter<'_> {
             let rect = Rect::new(left + 1.0, y, (middle - left - 2.0).max(1.0), bar_px);
             self.scene.rounded(rect, Fill::of(BreakdownClass::Free), 4.0);
             self.scene.target(rect, TargetId::Class(BreakdownClass::Free));
-            // Of a limit between two bounds, so much is free at its upper bound alone.
+            // Of a limit between two bounds, the upper bound alone leaves this much free.
             let at_most = if limit.lowest < limit.highest { ", at most" } else { "" };
             let words =
                 [format!("free within the limit{at_most}"), format!("free{at_most}"), "free".to_owned()];
