@@ -138,16 +138,15 @@ pub(crate) fn names_at_end(
     exception: Option<&PyBaseExceptionRef>,
     globals: Option<&PyDictRef>,
 ) -> BTreeMap<u32, String> {
-    let reasons = match exception {
-        Some(exception) => at_exception(vm, exception, globals),
-        None => {
-            let mut search = Search::default();
-            if let Some(globals) = globals {
-                search.globals(globals);
-            }
-            search.go_on(vm);
-            search.reasons
+    let reasons = if let Some(exception) = exception {
+        at_exception(vm, exception, globals)
+    } else {
+        let mut search = Search::default();
+        if let Some(globals) = globals {
+            search.globals(globals);
         }
+        search.go_on(vm);
+        search.reasons
     };
     let name = |reasons: Vec<Reason>| {
         reasons.into_iter().find_map(|reason| match reason {

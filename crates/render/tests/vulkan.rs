@@ -80,6 +80,7 @@ fn cached_memory_has_the_dots_that_it_has_in_every_figure() {
     offscreen.set_rects(&[0, RECT_OPEN_END, 0, 32], &[RESERVED_COLOR]);
     let picture = offscreen.draw(&RectView { pixel_ratio: 1.0, ..view(0.0, 0.0, 32.0) }, 1);
     let tile = Pattern::Dots.tile();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in the picture")]
     let at = |x: f32, y: f32| picture[(y as u32 * SIDE + x as u32) as usize];
     for row in 0_u8..5 {
         for column in 0_u8..5 {
