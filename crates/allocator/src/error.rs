@@ -60,7 +60,7 @@ pub enum AllocError {
     #[error("no memory pool {0} is in use")]
     UnknownPool(PoolId),
     /// The snapshot to begin with is not one of a valid allocator.
-    #[error("no allocator can be in the state to begin with")]
+    #[error("the snapshot to begin with contradicts itself: no allocator can be in its state")]
     Beginning(#[source] Corruption),
     /// The device failed for another reason than a lack of memory.
     #[error(transparent)]

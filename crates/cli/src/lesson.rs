@@ -67,7 +67,7 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
         return write_handout(&lessons, path, options).map(|()| ExitCode::SUCCESS);
     }
     let [lesson] = lessons.as_slice() else {
-        anyhow::bail!("several lessons have a common --handout, and each is read alone");
+        anyhow::bail!("name one lesson, or write several into one file with --handout FILE");
     };
     if options.start {
         let mut out = output::stdout();

@@ -83,7 +83,7 @@ pub(crate) enum Command {
     Bench(BenchOptions),
     /// Replay the requests of runs under other settings, another capacity or another limit.
     ///
-    /// Files are recordings or workloads' texts. The exit status is 0 if every setting fits every file, 1 if one runs out of
+    /// Files are snapshots, recordings or workloads' texts. The exit status is 0 if every setting fits every file, 1 if one runs out of
     /// memory, 2 if a file or a setting is wrong.
     WhatIf(FileOptions<WhatIfQuestion>),
     /// Try all sensible settings and pairs of them, and say which is best.
@@ -207,7 +207,7 @@ pub(crate) struct RunOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyOptions {
-    /// Recordings, one JSON value a line, plain or gzip.
+    /// Snapshots, or recordings with one JSON value a line, plain or gzip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// One JSON value a file instead of lines for people.

@@ -107,7 +107,7 @@ impl Scratch {
                 Err(error) => return Err(DryRunError::File { path, error }),
             }
         }
-        Err(DryRunError::NoCache)
+        Err(DryRunError::NoScratch(base))
     }
 
     /// The runner's counts at the end.

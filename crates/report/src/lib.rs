@@ -101,7 +101,7 @@ pub enum ReportError {
     },
     /// The snapshot is empty.
     #[error(
-        "the snapshot has neither segments nor traces: memory history was not recorded, or on another device"
+        "the snapshot has neither segments nor traces: memory history was not recorded, or was recorded on another device"
     )]
     Empty,
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use blockyard_figure::escaped;
 use blockyard_lessons::{
     Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, ProgramEnd, exercise_of,
     grades_csv, lessons,
@@ -25,7 +26,7 @@ use crate::link::{Link, Target};
 use crate::session::Session;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
 use crate::view::make_lesson;
-use crate::view::teachers::{cluster, escaped, marked};
+use crate::view::teachers::{cluster, marked};
 
 /// An answer is a text: a larger file is something else.
 const MOST_BYTES: f64 = 1e6;

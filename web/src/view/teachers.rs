@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use blockyard_figure::escaped;
 use blockyard_lessons::{
     CourseStretch, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, NINETY_MINUTES, PlannedLesson, TWO_HOURS, course,
     lessons,
@@ -157,11 +158,6 @@ pub(super) fn cluster(buttons: Vec<AnyView>) -> AnyView {
 /// A part of the page.
 fn block(class: &'static str, id: &'static str, content: Vec<AnyView>) -> AnyView {
     view! { <section class=class data-testid=id>{content}</section> }.into_any()
-}
-
-/// The text in HTML.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.

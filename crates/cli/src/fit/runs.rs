@@ -253,7 +253,7 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
             return Err(format!("the program ended with status {} ({error}{at})", report.status));
         }
         if report.devices.is_empty() {
-            return Err("the program did not use the GPU".to_owned());
+            return Err("the program did not use the GPU: move its model and its data to `cuda`".to_owned());
         }
     }
     let devices = || report.devices.iter();

@@ -96,7 +96,11 @@ fn ended(report: &Report) -> Option<RunFailure> {
             report.status
         )));
     }
-    report.devices.is_empty().then(|| RunFailure::Failed("the program did not use the GPU".to_owned()))
+    report.devices.is_empty().then(|| {
+        RunFailure::Failed(
+            "the program did not use the GPU: move its model and its data to `cuda`".to_owned(),
+        )
+    })
 }
 
 fn last_lines(text: &str) -> String {

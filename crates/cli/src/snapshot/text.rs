@@ -32,7 +32,7 @@ pub(crate) fn write(
     if reports.is_empty() {
         line(
             out,
-            "  the snapshot has neither segments nor traces: memory history was not recorded, or on another device",
+            "  the snapshot has neither segments nor traces: memory history was not recorded, or was recorded on another device",
         )?;
     }
     Ok(())

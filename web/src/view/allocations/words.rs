@@ -36,7 +36,10 @@ impl AllocationsFigure {
                 grouped_count(hidden.count),
                 hidden.bytes
             ),
-            _ => help,
+            Some((_, true)) => format!(
+                "Allocations that are less than a point high share a point: they are too small to draw one by one. {help}"
+            ),
+            None | Some(_) => help,
         }
     }
 
