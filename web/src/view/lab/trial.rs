@@ -224,7 +224,9 @@ pub(crate) fn helps(session: Session) -> AnyView {
         };
         let autopsy = (*found).as_ref()?;
         let step = session.player.with(|player| player.steps);
-        if usize::try_from(autopsy.request.request) != Ok(step) && !session.shows_recording() {
+        // Requests of a file and of a program's snapshot have other numbers than the steps.
+        let is_numbered_by_step = !session.shows_recording() && untrack(|| session.shown_program()).is_none();
+        if usize::try_from(autopsy.request.request) != Ok(step) && is_numbered_by_step {
             let first = usize::try_from(autopsy.request.request).unwrap_or(0);
             let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(first)));
             return Some(button("link", "first-failure", "Go to the first request that failed", "", seek));
