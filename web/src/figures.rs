@@ -60,6 +60,9 @@ impl HolderMoment {
 /// Draws the allocations under a title, as HTML for paper.
 pub(crate) type PaperFigure = fn(crate::session::Session, &str) -> String;
 
+/// The sheet of the workbench for a printer, as HTML.
+pub(crate) type PaperSheet = fn(crate::session::Session) -> String;
+
 /// The groups of these columns by this color.
 type LastGroups = (PtrEq<Columns>, ColorBy, PtrEq<Groups>);
 
@@ -96,6 +99,9 @@ pub(crate) struct FigureSignals {
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
     /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is loaded.
     pub(crate) paper: StoredValue<Option<PaperFigure>>,
+    /// What the workbench is on paper; `None` until the part of the page that shows the workbench is loaded. The browser prints when the event has been
+    /// handled, so that nothing can be fetched then.
+    pub(crate) sheet: StoredValue<Option<PaperSheet>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
     /// The groups whose colors the blocks of the map have.
     last_groups: StoredValue<Option<LastGroups>, LocalStorage>,
@@ -127,6 +133,7 @@ impl FigureSignals {
             filter: RwSignal::new(String::new()),
             picked: RwSignal::new(None),
             paper: StoredValue::new(None),
+            sheet: StoredValue::new(None),
             collector: StoredValue::new_local(None),
             last_groups: StoredValue::new_local(None),
         }

@@ -148,24 +148,6 @@ pub(crate) fn ask_lab(session: Session) {
     }
 }
 
-/// The sheet of the workbench for a printer, which draws the chart of the run.
-#[cfg(feature = "split")]
-#[wasm_split_helpers::wasm_split(workbench, fallible)]
-fn paper_content(session: Session) -> Result<String, LoadError> {
-    Ok(view::paper::content(session))
-}
-
-#[cfg(not(feature = "split"))]
-#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn paper_content(session: Session) -> Result<String, LoadError> {
-    Ok(view::paper::content(session))
-}
-
-/// The sheet of the workbench as HTML; `None` before its code is loaded, when the workbench is not shown either.
-pub(crate) fn paper(session: Session) -> Option<String> {
-    poll_once(Box::pin(paper_content(session)).as_mut()).and_then(Result::ok)
-}
-
 /// Saves the memory of the device as an SVG file.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(workbench, fallible)]

@@ -30,7 +30,7 @@ mod mini_map;
 pub(crate) mod numbers;
 mod opened;
 mod panels;
-pub(crate) mod paper;
+mod paper;
 mod pinch;
 mod player;
 mod present;
@@ -158,6 +158,7 @@ fn page() -> AnyView {
 pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
     let hidden = kit::text(move || session.workbench().panels.get().hidden_names());
     let alone = move || session.workbench().panels.get().alone.map(crate::workbench::WorkbenchPanel::name);
+    session.figures().sheet.set_value(Some(paper::content));
     view! {
         <main
             class="workbench"

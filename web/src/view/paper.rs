@@ -13,7 +13,6 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::files::ComparisonState;
 use crate::navigation::Place;
-use crate::parts;
 use crate::session::Session;
 use crate::view::numbers::grouped_count;
 use crate::view::stage_scene;
@@ -41,7 +40,8 @@ pub(crate) fn turn(session: Session, is_paper: bool) {
         return;
     };
     let is_workbench = session.navigation().place.with_untracked(|place| *place == Place::Workbench);
-    let content = if is_paper && is_workbench { untrack(|| parts::paper(session)) } else { None };
+    let make = session.figures().sheet.get_value().filter(|_| is_paper && is_workbench);
+    let content = make.map(|make| untrack(|| make(session)));
     let _ = match &content {
         Some(_) => root.set_attribute(ATTRIBUTE, ""),
         None => root.remove_attribute(ATTRIBUTE),
