@@ -331,6 +331,11 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         crate::choose(page, "embed-lesson", "splits")?;
         page.click(&id("copy-embed"))?;
         page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=splits&card=1')")?;
+        // The driver scrolls a button to the upper edge of the window, where the head of the page lies over the button.
+        page.execute(
+            "document.querySelector('[data-testid=ninety-minutes] [data-testid=copy-plan]').scrollIntoView({ block: 'center' })",
+            &[],
+        )?;
         page.click("[data-testid=ninety-minutes] [data-testid=copy-plan]")?;
         page.wait_until("window.copied?.includes('#plan=tensor,reserved,')")?;
         page.execute("location.hash = window.copied.split('#')[1]", &[])?;
