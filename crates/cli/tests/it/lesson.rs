@@ -238,7 +238,7 @@ fn several_lessons_share_a_sheet_and_a_key() {
     assert!(cards.contains("<title>Allocated and reserved · Splits and merges</title>"));
     let called = blockyard(["lesson", "reserved", "splits"]);
     assert_eq!(called.status, 2);
-    assert!(called.err.contains("several lessons have a common --handout"), "{}", called.err);
+    assert!(called.err.contains("write several into one file with --handout"), "{}", called.err);
 }
 
 #[test]
