@@ -10,7 +10,7 @@ mod question;
 
 pub(crate) use categories::category_of;
 pub(crate) use class::{ClassFile, ClassFileState, ClassSignals};
-pub(crate) use exercise::{ExerciseRun, GradedExercise, region};
+pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
 pub(crate) use open::OpenLesson;
 pub(crate) use presenting::Presentation;
 pub(crate) use progress::CardProgress;

@@ -19,8 +19,8 @@ pub struct GpuProfile {
     pub capability: (u32, u32),
     /// Whether recordings from this GPU are what the numbers were checked against; the others are derived.
     pub is_proved: bool,
-    /// Whether the memory beside PyTorch's segments ([`outside_bytes`](crate::outside_bytes)) was recorded on this GPU; on the others the same is
-    /// assumed.
+    /// Whether the memory beside PyTorch's segments ([`outside_bytes`](crate::outside_bytes)) was recorded on this GPU; of the
+    /// others, `fit` and dry runs without a `--limit` take nothing off, and the verdict takes off the recorded bytes and names the GPU that they are of.
     pub has_outside_recorded: bool,
 }
 

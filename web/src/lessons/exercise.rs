@@ -116,16 +116,7 @@ impl Feature<LessonSignals> {
     fn run_exercise(self, exercise: PtrEq<Exercise>, text: String) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let card = self.state.with_untracked(|state| state.card);
-        let job = ProgramJob {
-            source: text.clone(),
-            arguments: Vec::new(),
-            gpu: exercise.profile.clone(),
-            release: Release::OF_RECORDED_OPERATORS,
-            capacity: Some(exercise.capacity),
-            is_shared: false,
-            config: exercise.settings.clone(),
-            referrers_at: None,
-        };
+        let job = exercise_job(&exercise, text.clone());
         let run = ExerciseRun { status: ProgramStatus::Running, ..ExerciseRun::default() };
         self.state.update(|state| state.exercise_run = run);
         interpreter::run(job, move |report| {
@@ -195,6 +186,20 @@ impl Feature<LessonSignals> {
         {
             self.add_progress(&lesson.id, self.state.with_untracked(|state| state.card), true);
         }
+    }
+}
+
+/// A program with the reader's lines, on the exercise's device and under its settings.
+pub(crate) fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
+    ProgramJob {
+        source,
+        arguments: Vec::new(),
+        gpu: exercise.profile.clone(),
+        release: Release::OF_RECORDED_OPERATORS,
+        capacity: Some(exercise.capacity),
+        is_shared: false,
+        config: exercise.settings.clone(),
+        referrers_at: None,
     }
 }
 

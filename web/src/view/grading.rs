@@ -7,9 +7,7 @@ use blockyard_lessons::{
     Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, ProgramEnd, exercise_of,
     grades_csv, lessons,
 };
-use blockyard_program::ProgramJob;
 use blockyard_record::counted;
-use blockyard_rules::Release;
 use js_sys::Uint8Array;
 use leptos::ev;
 use leptos::html;
@@ -21,7 +19,7 @@ use web_sys::File;
 
 use crate::browser;
 use crate::interpreter;
-use crate::lessons::{ClassFile, ClassFileState, ClassSignals};
+use crate::lessons::{ClassFile, ClassFileState, ClassSignals, exercise_job};
 use crate::link::{Link, Target};
 use crate::session::Session;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
@@ -320,18 +318,10 @@ async fn run(
         return exercise.grade(&text).map_err(|error| error.to_string());
     }
     exercise.check_locked(&text).map_err(|error| error.to_string())?;
-    let job = ProgramJob {
-        source: text.clone(),
-        arguments: Vec::new(),
-        gpu: exercise.profile.clone(),
-        release: Release::OF_RECORDED_OPERATORS,
-        capacity: Some(exercise.capacity),
-        is_shared: false,
-        config: exercise.settings.clone(),
-        referrers_at: None,
-    };
-    let run = interpreter::run_answer(job, move |bytes| class.loading.set(Some(bytes))).await?;
+    let job = exercise_job(exercise, text.clone());
+    let run = interpreter::run_answer(job, move |bytes| class.loading.set(Some(bytes))).await;
     class.loading.set(None);
+    let run = run?;
     let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
     let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
     exercise.grade_program(&text, end).map_err(|error| error.to_string())

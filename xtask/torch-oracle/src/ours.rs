@@ -83,7 +83,7 @@ pub fn run_ours(source: &str) -> Result<Run> {
 pub enum OurSide {
     /// In this process.
     Here,
-    /// In a process for each program, so that one that ends early takes no other along.
+    /// Runs each program in a separate process: a process that ends early ends no other program.
     Apart(OurProcesses),
 }
 

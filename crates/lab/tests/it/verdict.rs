@@ -54,7 +54,7 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
     );
     let sentence = about(&found, About::Depends)[0];
     assert!(sentence.starts_with("with expandable_segments:True it depends on the limit"), "{sentence}");
-    // What fails at every limit is a group of its own.
+    // A separate group has the settings that fail at every limit.
     assert!(about(&found, About::Fails).iter().all(|text| text.ends_with("the request fails too")));
     // The sentence has one cause; for which limits another one holds is among what is not sure, to the byte.
     assert!(!about(&found, About::Happened)[0].contains("depending on the limit"), "{found:?}");
