@@ -99,7 +99,17 @@ impl Changes {
                 self.merged.insert(block);
             }
             Event::OutOfMemory { .. } => self.has_failure = true,
-            _ => {}
+            Event::SegmentReleased { .. }
+            | Event::RangeReleased { .. }
+            | Event::Mapped { .. }
+            | Event::Unmapped { .. }
+            | Event::SegmentFailed { .. }
+            | Event::RetryStarted
+            | Event::StreamsSynchronized
+            | Event::SnapshotTaken { .. }
+            | Event::PeakReset
+            | Event::AccumulatedReset
+            | Event::FractionSet { .. } => {}
         }
     }
 }

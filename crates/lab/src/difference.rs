@@ -88,7 +88,22 @@ fn placed(event: &Event) -> Event {
         | Event::SegmentReleased { is_oversize, .. }
         | Event::Allocated { is_oversize, .. }
         | Event::FreeRequested { is_oversize, .. } => *is_oversize = false,
-        _ => {}
+        Event::RangeReserved { .. }
+        | Event::RangeReleased { .. }
+        | Event::Mapped { .. }
+        | Event::Unmapped { .. }
+        | Event::SegmentFailed { .. }
+        | Event::Split { .. }
+        | Event::StreamRecorded { .. }
+        | Event::FreeCompleted { .. }
+        | Event::Merged { .. }
+        | Event::RetryStarted
+        | Event::StreamsSynchronized
+        | Event::OutOfMemory { .. }
+        | Event::SnapshotTaken { .. }
+        | Event::PeakReset
+        | Event::AccumulatedReset
+        | Event::FractionSet { .. } => {}
     }
     event
 }

@@ -285,7 +285,18 @@ impl MemoryState {
                 size: active,
                 stream: StreamId::DEFAULT,
             }),
-            _ => None,
+            Event::RangeReserved { .. }
+            | Event::RangeReleased { .. }
+            | Event::SegmentFailed { .. }
+            | Event::Split { .. }
+            | Event::StreamRecorded { .. }
+            | Event::Merged { .. }
+            | Event::RetryStarted
+            | Event::StreamsSynchronized
+            | Event::OutOfMemory { .. }
+            | Event::PeakReset
+            | Event::AccumulatedReset
+            | Event::FractionSet { .. } => None,
         }
     }
 
@@ -307,7 +318,19 @@ impl MemoryState {
                 let block = self.find(block).ok();
                 block.and_then(|block| self.segments.get(&block.segment)).map(|segment| segment.pool_id)
             }
-            _ => None,
+            Event::RangeReserved { .. }
+            | Event::RangeReleased { .. }
+            | Event::SegmentFailed { .. }
+            | Event::Split { .. }
+            | Event::StreamRecorded { .. }
+            | Event::Merged { .. }
+            | Event::RetryStarted
+            | Event::StreamsSynchronized
+            | Event::OutOfMemory { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::PeakReset
+            | Event::AccumulatedReset
+            | Event::FractionSet { .. } => None,
         };
         pool.unwrap_or(PoolId::DEFAULT)
     }

@@ -149,7 +149,21 @@ impl History {
                 self.has_waited = false;
             }
             Event::FreeCompleted { .. } | Event::Merged { .. } => {}
-            _ => self.has_waited = false,
+            Event::SegmentAllocated { .. }
+            | Event::SegmentReleased { .. }
+            | Event::RangeReserved { .. }
+            | Event::RangeReleased { .. }
+            | Event::Mapped { .. }
+            | Event::Unmapped { .. }
+            | Event::SegmentFailed { .. }
+            | Event::Split { .. }
+            | Event::Allocated { .. }
+            | Event::StreamRecorded { .. }
+            | Event::FreeRequested { .. }
+            | Event::RetryStarted
+            | Event::OutOfMemory { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::FractionSet { .. } => self.has_waited = false,
         }
         if let Some(entry) = self.state.trace_entry(event) {
             if self.entries.len() >= self.most {

@@ -172,7 +172,15 @@ impl Collector {
             }
             Event::FreeRequested { block, .. } => self.end_life(block, false),
             Event::FreeCompleted { block } => self.end_life(block, true),
-            _ => {}
+            Event::SegmentFailed { .. }
+            | Event::StreamRecorded { .. }
+            | Event::RetryStarted
+            | Event::StreamsSynchronized
+            | Event::OutOfMemory { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::PeakReset
+            | Event::AccumulatedReset
+            | Event::FractionSet { .. } => {}
         }
     }
 

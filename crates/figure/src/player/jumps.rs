@@ -100,6 +100,16 @@ pub(super) fn names(event: &Event, id: BlockId) -> bool {
         | Event::FreeCompleted { block } => block == id,
         Event::Split { block, front, .. } => block == id || front == id,
         Event::Merged { block, absorbed } => block == id || absorbed == id,
-        _ => false,
+        Event::SegmentReleased { .. }
+        | Event::RangeReserved { .. }
+        | Event::RangeReleased { .. }
+        | Event::SegmentFailed { .. }
+        | Event::RetryStarted
+        | Event::StreamsSynchronized
+        | Event::OutOfMemory { .. }
+        | Event::SnapshotTaken { .. }
+        | Event::PeakReset
+        | Event::AccumulatedReset
+        | Event::FractionSet { .. } => false,
     }
 }

@@ -100,7 +100,18 @@ fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<S
         Event::SnapshotTaken { .. } => "snapshot".to_owned(),
         Event::PeakReset => "reset_peak".to_owned(),
         Event::AccumulatedReset => "reset_accumulated".to_owned(),
-        _ => return None,
+        Event::SegmentAllocated { .. }
+        | Event::SegmentReleased { .. }
+        | Event::RangeReserved { .. }
+        | Event::RangeReleased { .. }
+        | Event::Mapped { .. }
+        | Event::Unmapped { .. }
+        | Event::SegmentFailed { .. }
+        | Event::Split { .. }
+        | Event::FreeCompleted { .. }
+        | Event::Merged { .. }
+        | Event::RetryStarted
+        | Event::StreamsSynchronized => return None,
     })
 }
 
