@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::block::{Block, BlockIndex};
 use crate::request::AllocParams;
 use crate::{AllocError, CachingAllocator};
-use blockyard_rules::{Release, size};
+use blockyard_rules::size;
 
 /// The first address of an expandable segment, and the size of its pages.
 #[derive(Clone, Copy, Debug)]
@@ -190,8 +190,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // From 2.15 on PyTorch gives the addresses back when it sees that the request does not fit into them.
-        if self.config.release() >= Release::V2_15 && params.rounded > size {
+        if self.config.release().gives_back_too_few_addresses() && params.rounded > size {
             memory.release(addr)?;
             self.sink.record(Event::SegmentFailed {
                 size: self.segment_size(params),

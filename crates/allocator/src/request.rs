@@ -9,7 +9,7 @@ use crate::block::{Block, BlockIndex};
 use crate::pool::FreeListIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
 use crate::{AllocError, CachingAllocator, OomAdvice, OutOfMemory};
-use blockyard_rules::{Release, size};
+use blockyard_rules::{ExpandableAdvice, size};
 
 /// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
@@ -434,12 +434,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// What the release advises at the end of its text.
     fn oom_advice(&self, params: &AllocParams, total: Bytes) -> OomAdvice {
-        let release = self.config.release();
-        if !params.expands || release <= Release::V2_13 {
-            return OomAdvice::TryExpandableSegments;
-        }
-        if release == Release::V2_14 {
-            return OomAdvice::None;
+        let advice = if params.expands {
+            self.config.release().expandable_advice()
+        } else {
+            ExpandableAdvice::TryExpandableSegments
+        };
+        match advice {
+            ExpandableAdvice::TryExpandableSegments => return OomAdvice::TryExpandableSegments,
+            ExpandableAdvice::None => return OomAdvice::None,
+            ExpandableAdvice::AddressReserve => {}
         }
         match self.config.address_reserve(total) {
             // No reserve helps a request that is larger than the device.

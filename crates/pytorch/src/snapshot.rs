@@ -135,19 +135,14 @@ pub struct SnapshotSettings {
 }
 
 impl SnapshotFile {
-    /// The release of PyTorch that wrote the file, as far as the file says: pinned memory or the setting `max_round_threshold` (2.13 or
-    /// later), pools of trace entries (2.12), else 2.11. From 2.13 on the newest counts: these releases decide alike.
+    /// The release of PyTorch that wrote the file, as far as its pinned memory, the setting `max_round_threshold` and the pools of its trace
+    /// entries say ([`Release::of_snapshot`]).
     #[must_use]
     pub fn release(&self) -> Release {
         let has_setting = |name: &str| self.settings.values.iter().any(|(known, _)| known == name);
         let has_pool = |context: &EntryContext| context.pool_id.is_some();
-        if self.host.is_some() || has_setting("max_round_threshold") {
-            Release::LATEST
-        } else if self.contexts.iter().any(has_pool) {
-            Release::V2_12
-        } else {
-            Release::V2_11
-        }
+        let has_pinned = self.host.is_some() || has_setting("max_round_threshold");
+        Release::of_snapshot(has_pinned, self.contexts.iter().any(has_pool))
     }
 }
 

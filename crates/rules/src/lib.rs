@@ -43,4 +43,4 @@ pub use config::{
     SettingKey, known_config, left_out_note, setting_values, with_setting,
 };
 pub use pool_kind::PoolKind;
-pub use release::{Release, ReleaseError};
+pub use release::{ExpandableAdvice, Release, ReleaseError};

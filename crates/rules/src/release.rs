@@ -28,6 +28,17 @@ pub enum Release {
     V2_15,
 }
 
+/// What PyTorch advises at the end of the text of `torch.OutOfMemoryError`, where expandable segments serve the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpandableAdvice {
+    /// To try expandable segments, as for every request.
+    TryExpandableSegments,
+    /// Nothing.
+    None,
+    /// To change how many addresses an expandable segment reserves.
+    AddressReserve,
+}
+
 impl Release {
     /// All releases, oldest first.
     pub const ALL: [Self; 5] = [Self::V2_11, Self::V2_12, Self::V2_13, Self::V2_14, Self::V2_15];
@@ -139,6 +150,36 @@ impl Release {
     #[must_use]
     pub const fn snapshots_host_memory(self) -> bool {
         self.is_at_least(Self::V2_14)
+    }
+
+    /// Whether the addresses of an expandable segment are given back as soon as PyTorch sees that the request does not fit into them; before, the
+    /// request fails when its memory is mapped.
+    #[must_use]
+    pub const fn gives_back_too_few_addresses(self) -> bool {
+        self.is_at_least(Self::V2_15)
+    }
+
+    /// What the text of `torch.OutOfMemoryError` advises for a request that expandable segments serve.
+    #[must_use]
+    pub const fn expandable_advice(self) -> ExpandableAdvice {
+        match self {
+            Self::V2_11 | Self::V2_12 | Self::V2_13 => ExpandableAdvice::TryExpandableSegments,
+            Self::V2_14 => ExpandableAdvice::None,
+            Self::V2_15 => ExpandableAdvice::AddressReserve,
+        }
+    }
+
+    /// The release that a snapshot is of, as far as its keys say: one with pinned memory or a setting of it is of 2.13 or later, one whose trace
+    /// entries name their memory pools of 2.12, any other of the oldest. From 2.13 on the newest counts, since these releases place blocks alike.
+    #[must_use]
+    pub const fn of_snapshot(has_pinned: bool, traces_pools: bool) -> Self {
+        if has_pinned {
+            Self::LATEST
+        } else if traces_pools {
+            Self::V2_12
+        } else {
+            Self::ALL[0]
+        }
     }
 
     /// Whether cuDNN's attention is left out where the probability of dropout is not a multiple of 1/16 (pull request 174245).

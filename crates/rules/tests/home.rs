@@ -33,13 +33,12 @@ const OTHER_NUMBERS: [(&str, usize, &str); 20] = [
 const NUMBERS_OF_OTHERS: [&str; 3] = ["crates/gpus/", "crates/standin/", "crates/rivals/"];
 
 /// Sources that name a release: the file, how many lines, and the reason.
-const OTHER_RELEASES: [(&str, usize, &str); 8] = [
+const OTHER_RELEASES: [(&str, usize, &str); 7] = [
     ("crates/allocator/src/lib.rs", 2, "where the allocator departs from a release"),
     ("crates/allocator/src/host.rs", 1, "where the allocator departs from a release"),
     ("crates/allocator/src/host/stats.rs", 1, "where the allocator departs from a release"),
     ("crates/dry-run/src/torch.rs", 1, "an example of a version"),
     ("crates/pytorch/src/read.rs", 1, "which release a recording's keys are of"),
-    ("crates/pytorch/src/snapshot.rs", 1, "the release of a snapshot that tells nothing"),
     ("crates/torch/src/lib.rs", 1, "the release whose operators were recorded"),
     ("web/src/story.rs", 1, "the release that was measured"),
 ];
@@ -181,6 +180,59 @@ fn no_release_is_named_outside_of_the_rules() {
         }
     }
     check(&found, &OTHER_RELEASES);
+}
+
+/// Whether a line of code has a release that is written out, or compares one: `Release::V2_12`, `release >= other`, `.is_at_least(`.
+fn decides_by_release(line: &str) -> bool {
+    let tokens = tokens(line);
+    let is_version = |token: &String| {
+        token.strip_prefix("V2_").is_some_and(|minor| minor.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_compared = |index: usize| {
+        let at = |after: usize| tokens.get(index + after).map_or("", String::as_str);
+        let after = if at(1) == "(" && at(2) == ")" { 3 } else { 1 };
+        at(0) == "release" && ["<", ">"].contains(&at(after))
+    };
+    tokens.iter().any(|token| is_version(token) || token == "is_at_least")
+        || (0..tokens.len()).any(is_compared)
+}
+
+/// Sources that decide by a release: the file, how many lines, and the reason.
+const OTHER_DECISIONS: [(&str, usize, &str); 1] = [(
+    "crates/dry-run/src/run.rs",
+    1,
+    "the name of a variable since PyTorch 2.9, before the first release with rules",
+)];
+
+#[test]
+fn nothing_decides_by_a_release_outside_of_the_rules() {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in sources() {
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| decides_by_release(line)) {
+            found.entry(file.clone()).or_default().push(format!("{}: {}", index + 1, line.trim()));
+        }
+    }
+    check(&found, &OTHER_DECISIONS);
+}
+
+#[test]
+fn decisions_by_a_release_are_found_however_they_are_written() {
+    for line in [
+        "if self.config.release() >= Release::V2_15 && is_large {",
+        "Self::V2_14 => OomAdvice::None,",
+        "if release > other {",
+        "config.release().is_at_least(other)",
+    ] {
+        assert!(decides_by_release(line), "{line}");
+    }
+    for line in [
+        "release().expandable_advice()",
+        "\"Release::V2_15\" // V2_15",
+        "Some(release) => release,",
+        "let release: Vec<u8>",
+    ] {
+        assert!(!decides_by_release(line), "{line}");
+    }
 }
 
 /// Documents that name the first and the last release.
