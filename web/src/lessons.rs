@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{LessonFile, OutsideMemory};
+use blockyard_lessons::{LessonFile, MeasuredMemory};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -128,14 +128,14 @@ const CARD_SPEED: f32 = 0.9;
 impl Feature<LessonSignals> {
     /// What the process has beside PyTorch's segments at the moment that the open lesson shows; none where the lesson says nothing of it.
     /// Reads signals.
-    pub(crate) fn outside(self) -> Option<OutsideMemory> {
+    pub(crate) fn non_pytorch(self) -> Option<MeasuredMemory> {
         let lesson = self.session.open_lesson()?;
         let (card, is_revealed) = self.state.with(|state| (state.card, state.is_revealed));
         let shown = lesson.cards.get(card)?;
         // Until it is answered, a question is about the moment before the card.
         let before = card.checked_sub(1).filter(|_| shown.question.is_some() && !is_revealed);
         let before = before.and_then(|before| lesson.cards.get(before)).filter(|card| card.run == shown.run);
-        before.unwrap_or(shown).outside.clone()
+        before.unwrap_or(shown).non_pytorch.clone()
     }
 
     /// Whether the card has a question that the reader has not answered. Reads signals.

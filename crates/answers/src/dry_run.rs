@@ -39,7 +39,7 @@ pub struct DryRunFields {
     pub lines: Vec<DryRunLine>,
     /// The peaks of each device.
     pub peaks: Vec<DryRunPeaks>,
-    /// The memory of each device beside the segments: an estimate that is in no other number.
+    /// The non-PyTorch memory of each device: an estimate that is in no other number.
     pub outside: Vec<DryRunOutside>,
     /// By step and device; empty without `--steps`.
     pub steps: Vec<DryRunStep>,

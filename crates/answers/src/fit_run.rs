@@ -107,10 +107,9 @@ pub struct FitRun {
     pub steady: Option<bool>,
     /// The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit.
     pub sites: Vec<FitHolder>,
-    /// The memory that the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in
-    /// no other number.
+    /// The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number.
     pub outside: Vec<FitHolder>,
-    /// Sentences about memory that is taken and was not recorded.
+    /// Sentences about non-PyTorch memory that was not recorded, or not on this GPU.
     pub outside_unknown: Vec<String>,
     /// The assumptions, in sentences.
     pub notes: Vec<String>,

@@ -77,7 +77,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         devices: options.devices,
         config,
         folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
-        outside: blockyard_gpus::context_and_libraries(),
+        non_pytorch: blockyard_gpus::context_and_libraries(),
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
         most_requests: options.max_requests,

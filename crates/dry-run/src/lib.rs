@@ -8,9 +8,9 @@ mod elf;
 mod error;
 mod extensions;
 mod json;
+mod non_pytorch;
 mod note;
 mod orders;
-mod outside;
 mod preloaded;
 mod prepare;
 mod ranks;
@@ -22,11 +22,11 @@ mod torch;
 
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
+pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{Note, NoteKind, ProgramLine};
 pub use orders::{
     BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
 };
-pub use outside::{OutsideAllocation, OutsideMemory};
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, Store, run_ranks};

@@ -1,34 +1,34 @@
-//! What `nvidia-smi` would show beside PyTorch's segments: an estimate by what was recorded.
+//! Non-PyTorch memory, which `nvidia-smi` would show beside PyTorch's segments: an estimate from what was recorded.
 
-use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker};
+use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, NonPytorchHolder, non_pytorch_measured_words};
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
 use crate::Report;
 
-/// Memory of a device that the driver or a library takes beside PyTorch's allocator, as the stand-in counts it.
+/// How often a holder of non-PyTorch memory took memory of a device, as the stand-in counts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct OutsideAllocation {
+pub struct HolderCount {
     /// The device.
     pub device: usize,
-    /// The name of a [`Taker`].
+    /// The name of a [`NonPytorchHolder`].
     pub what: String,
-    /// How many ranks a communicator has; 0 if the number is not known or the taker has no ranks.
+    /// How many ranks a communicator has; 0 if the number is not known or the holder has no ranks.
     pub ranks: u64,
-    /// How often the taker has taken memory until now.
+    /// How often the holder has taken memory until now.
     pub count: u64,
 }
 
-/// The memory of one device beside PyTorch's segments.
+/// The non-PyTorch memory of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OutsideMemory {
+pub struct NonPytorchMemory {
     /// Each holder, with its bytes.
     pub parts: Vec<(String, Bytes)>,
-    /// Sentences about memory that is taken and was not recorded.
+    /// Sentences about memory that is taken and was not recorded, and about parts that were recorded on another GPU.
     pub unknown: Vec<String>,
 }
 
-impl OutsideMemory {
+impl NonPytorchMemory {
     /// The sum of all parts.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
@@ -37,16 +37,15 @@ impl OutsideMemory {
 }
 
 impl Report {
-    /// What each device has beside PyTorch's segments, by what was recorded of a GPU; nothing where the program did not use the device.
+    /// The non-PyTorch memory of each device; nothing where the program did not use the device.
     #[must_use]
-    pub fn outside(&self, gpu: &GpuProfile) -> Vec<OutsideMemory> {
+    pub fn non_pytorch(&self, gpu: &GpuProfile) -> Vec<NonPytorchMemory> {
         let devices = self.devices.iter().enumerate();
         devices
             .map(|(at, device)| {
-                let taken: Vec<&OutsideAllocation> =
-                    self.taken.iter().filter(|taken| taken.device == at).collect();
+                let taken: Vec<&HolderCount> = self.taken.iter().filter(|taken| taken.device == at).collect();
                 if taken.is_empty() && device.peak_reserved.is_zero() {
-                    return OutsideMemory::default();
+                    return NonPytorchMemory::default();
                 }
                 of_device(&taken, gpu)
             })
@@ -54,40 +53,39 @@ impl Report {
     }
 }
 
-fn of_device(taken: &[&OutsideAllocation], gpu: &GpuProfile) -> OutsideMemory {
-    let count = |wanted: Taker| -> u64 {
+fn of_device(taken: &[&HolderCount], gpu: &GpuProfile) -> NonPytorchMemory {
+    let count = |wanted: NonPytorchHolder| -> u64 {
         let of = taken.iter().filter(|taken| taken.what == wanted.name()).map(|taken| taken.count);
         of.max().unwrap_or(0)
     };
-    let bytes = |taker: Taker| taker.bytes(0, count(taker)).unwrap_or_default();
+    let bytes = |holder: NonPytorchHolder| holder.bytes(0, count(holder)).unwrap_or_default();
     let mut all = vec![
-        ("CUDA context".to_owned(), Taker::Context.bytes(0, 1).unwrap_or_default()),
+        ("CUDA context".to_owned(), NonPytorchHolder::Context.bytes(0, 1).unwrap_or_default()),
         (
             "kernels' code and local memory".to_owned(),
-            bytes(Taker::Code).saturating_add(bytes(Taker::LocalMemory)),
+            bytes(NonPytorchHolder::Code).saturating_add(bytes(NonPytorchHolder::LocalMemory)),
         ),
-        ("PyTorch's pool of streams".to_owned(), bytes(Taker::Streams)),
-        (handles(count(Taker::Blas), "cuBLAS"), bytes(Taker::Blas)),
+        ("PyTorch's pool of streams".to_owned(), bytes(NonPytorchHolder::Streams)),
+        (handles(count(NonPytorchHolder::Blas), "cuBLAS"), bytes(NonPytorchHolder::Blas)),
     ];
-    let mut dnn = bytes(Taker::Dnn);
-    if count(Taker::Blas) == 0 && !dnn.is_zero() {
+    let mut dnn = bytes(NonPytorchHolder::Dnn);
+    if count(NonPytorchHolder::Blas) == 0 && !dnn.is_zero() {
         dnn = dnn.saturating_add(LIBRARIES);
     }
-    all.push((handles(count(Taker::Dnn), "cuDNN"), dnn));
-    let others = [(Taker::Fft, "cuFFT"), (Taker::Solver, "cuSOLVER"), (Taker::Sparse, "cuSPARSE")];
-    all.extend(others.map(|(taker, name)| (name.to_owned(), bytes(taker))));
+    all.push((handles(count(NonPytorchHolder::Dnn), "cuDNN"), dnn));
+    let others = [
+        (NonPytorchHolder::Fft, "cuFFT"),
+        (NonPytorchHolder::Solver, "cuSOLVER"),
+        (NonPytorchHolder::Sparse, "cuSPARSE"),
+    ];
+    all.extend(others.map(|(holder, name)| (name.to_owned(), bytes(holder))));
     let mut unknown = Vec::new();
     all.extend(nccl(taken, &mut unknown));
     all.retain(|(_, bytes)| !bytes.is_zero());
-    if !gpu.has_outside_recorded {
-        let sum = all.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        unknown.insert(
-            0,
-            format!("no recording of a {}: the same takes {sum} on a {OUTSIDE_RECORDED_ON}", gpu.name),
-        );
-        all.clear();
+    if !gpu.has_non_pytorch_recorded {
+        unknown.insert(0, non_pytorch_measured_words(gpu.name));
     }
-    OutsideMemory { parts: all, unknown }
+    NonPytorchMemory { parts: all, unknown }
 }
 
 fn handles(count: u64, library: &str) -> String {
@@ -95,14 +93,14 @@ fn handles(count: u64, library: &str) -> String {
 }
 
 /// The buffers of communicators, by their numbers of ranks.
-fn nccl(taken: &[&OutsideAllocation], unknown: &mut Vec<String>) -> Vec<(String, Bytes)> {
-    let of = |taker: Taker, ranks: u64| -> u64 {
-        let is = |taken: &&&OutsideAllocation| taken.what == taker.name() && taken.ranks == ranks;
+fn nccl(taken: &[&HolderCount], unknown: &mut Vec<String>) -> Vec<(String, Bytes)> {
+    let of = |holder: NonPytorchHolder, ranks: u64| -> u64 {
+        let is = |taken: &&&HolderCount| taken.what == holder.name() && taken.ranks == ranks;
         taken.iter().filter(is).map(|taken| taken.count).max().unwrap_or(0)
     };
     let mut sizes: Vec<u64> = taken
         .iter()
-        .filter(|taken| taken.what == Taker::Communicators.name())
+        .filter(|taken| taken.what == NonPytorchHolder::Communicators.name())
         .map(|taken| taken.ranks)
         .collect();
     sizes.sort_unstable();
@@ -110,12 +108,17 @@ fn nccl(taken: &[&OutsideAllocation], unknown: &mut Vec<String>) -> Vec<(String,
     let mut parts = Vec::new();
     let mut has_work = false;
     for ranks in sizes {
-        let takers =
-            [Taker::Communicators, Taker::Collectives, Taker::Messages, Taker::Sent, Taker::Received];
+        let holders = [
+            NonPytorchHolder::Communicators,
+            NonPytorchHolder::Collectives,
+            NonPytorchHolder::Messages,
+            NonPytorchHolder::Sent,
+            NonPytorchHolder::Received,
+        ];
         let bytes: Option<Vec<Bytes>> =
-            takers.iter().map(|taker| taker.bytes(ranks, of(*taker, ranks))).collect();
-        has_work |= ranks > 1 && takers.iter().skip(1).any(|taker| of(*taker, ranks) > 0);
-        let communicators = of(Taker::Communicators, ranks);
+            holders.iter().map(|holder| holder.bytes(ranks, of(*holder, ranks))).collect();
+        has_work |= ranks > 1 && holders.iter().skip(1).any(|holder| of(*holder, ranks) > 0);
+        let communicators = of(NonPytorchHolder::Communicators, ranks);
         let named = if communicators == 1 {
             "1 communicator".to_owned()
         } else {
@@ -132,7 +135,7 @@ fn nccl(taken: &[&OutsideAllocation], unknown: &mut Vec<String>) -> Vec<(String,
                 parts.push((format!("NCCL, {named} {of_ranks}"), sum));
             }
             None => unknown.push(format!(
-                "NCCL's buffers of {named} {of_ranks}: recorded are those of 2 ranks on one host, 588 MiB for the first communicator with collectives, \
+                "more bytes, which are not known: NCCL's buffers of {named} {of_ranks}; recorded are those of 2 ranks on one host, 588 MiB for the first communicator with collectives, \
                  486 MiB for each other, 446 MiB more where it has messages"
             )),
         }
@@ -148,11 +151,11 @@ mod tests {
     use super::*;
     use crate::DeviceReport;
 
-    fn taken(what: Taker, ranks: u64, count: u64) -> OutsideAllocation {
-        OutsideAllocation { device: 0, what: what.name().to_owned(), ranks, count }
+    fn taken(what: NonPytorchHolder, ranks: u64, count: u64) -> HolderCount {
+        HolderCount { device: 0, what: what.name().to_owned(), ranks, count }
     }
 
-    fn report(taken: Vec<OutsideAllocation>) -> Report {
+    fn report(taken: Vec<HolderCount>) -> Report {
         let device = DeviceReport { peak_reserved: Bytes::mib(20), ..DeviceReport::default() };
         Report { devices: vec![device, DeviceReport::default()], taken, ..Report::default() }
     }
@@ -160,15 +163,15 @@ mod tests {
     /// The stand-in takes off the sum, and the report lists the parts.
     #[test]
     fn the_parts_are_the_sum() {
-        let all = Taker::ALL.into_iter().filter(|taker| *taker != Taker::Context);
-        let mut counts: Vec<(Taker, u64, u64)> = Vec::new();
-        for (number, taker) in (1..).zip(all) {
-            let ranks = if taker < Taker::Communicators { 0 } else { 2 };
-            counts.push((taker, ranks, number % 3 + 1));
+        let all = NonPytorchHolder::ALL.into_iter().filter(|holder| *holder != NonPytorchHolder::Context);
+        let mut counts: Vec<(NonPytorchHolder, u64, u64)> = Vec::new();
+        for (number, holder) in (1..).zip(all) {
+            let ranks = if holder < NonPytorchHolder::Communicators { 0 } else { 2 };
+            counts.push((holder, ranks, number % 3 + 1));
             let found =
-                report(counts.iter().map(|(taker, ranks, times)| taken(*taker, *ranks, *times)).collect());
-            let sum = blockyard_gpus::outside_bytes(counts.iter().copied());
-            assert_eq!(found.outside(&GpuProfile::H200)[0].bytes(), sum, "{counts:?}");
+                report(counts.iter().map(|(holder, ranks, times)| taken(*holder, *ranks, *times)).collect());
+            let sum = blockyard_gpus::non_pytorch_bytes(counts.iter().copied());
+            assert_eq!(found.non_pytorch(&GpuProfile::H200)[0].bytes(), sum, "{counts:?}");
         }
     }
 
@@ -176,57 +179,65 @@ mod tests {
     fn parts_are_what_an_h100_showed() {
         // A matrix product and its backward pass: 222 MiB more than the context.
         let found = report(vec![
-            taken(Taker::Code, 0, 1),
-            taken(Taker::LocalMemory, 0, 1),
-            taken(Taker::Blas, 0, 1),
-            taken(Taker::Blas, 0, 2),
+            taken(NonPytorchHolder::Code, 0, 1),
+            taken(NonPytorchHolder::LocalMemory, 0, 1),
+            taken(NonPytorchHolder::Blas, 0, 1),
+            taken(NonPytorchHolder::Blas, 0, 2),
         ]);
-        let outside = found.outside(&GpuProfile::H200);
-        assert_eq!(outside[0].bytes(), Bytes::new(552_402_944 + (222 << 20)));
-        assert_eq!(outside[0].parts[2].0, "cuBLAS, 2 handles");
-        assert_eq!((&outside[0].unknown, &outside[1]), (&Vec::new(), &OutsideMemory::default()));
+        let non_pytorch = found.non_pytorch(&GpuProfile::H200);
+        assert_eq!(non_pytorch[0].bytes(), Bytes::new(552_402_944 + (222 << 20)));
+        assert_eq!(non_pytorch[0].parts[2].0, "cuBLAS, 2 handles");
+        assert_eq!((&non_pytorch[0].unknown, &non_pytorch[1]), (&Vec::new(), &NonPytorchMemory::default()));
         // A convolution alone: 12 MiB.
-        let found = report(vec![taken(Taker::Code, 0, 1), taken(Taker::Dnn, 0, 1)]);
-        assert_eq!(found.outside(&GpuProfile::H200)[0].bytes(), Bytes::new(552_402_944 + (12 << 20)));
+        let found = report(vec![taken(NonPytorchHolder::Code, 0, 1), taken(NonPytorchHolder::Dnn, 0, 1)]);
+        assert_eq!(found.non_pytorch(&GpuProfile::H200)[0].bytes(), Bytes::new(552_402_944 + (12 << 20)));
     }
 
     #[test]
     fn communicators_of_two_ranks_are_recorded() {
-        let nccl = |more: Vec<OutsideAllocation>| {
-            let first = vec![taken(Taker::Streams, 0, 1), taken(Taker::Communicators, 2, 1)];
-            let found = report([first, more].concat()).outside(&GpuProfile::H200);
+        let nccl = |more: Vec<HolderCount>| {
+            let first =
+                vec![taken(NonPytorchHolder::Streams, 0, 1), taken(NonPytorchHolder::Communicators, 2, 1)];
+            let found = report([first, more].concat()).non_pytorch(&GpuProfile::H200);
             found[0].bytes().get() - 552_402_944
         };
         // Created; with a collective; with messages alone; with both; a second one.
         assert_eq!(nccl(Vec::new()), 370 << 20);
-        assert_eq!(nccl(vec![taken(Taker::Collectives, 2, 1)]), 844 << 20);
+        assert_eq!(nccl(vec![taken(NonPytorchHolder::Collectives, 2, 1)]), 844 << 20);
         let [all, sent, received] =
-            [Taker::Messages, Taker::Sent, Taker::Received].map(|taker| taken(taker, 2, 1));
+            [NonPytorchHolder::Messages, NonPytorchHolder::Sent, NonPytorchHolder::Received]
+                .map(|holder| taken(holder, 2, 1));
         assert_eq!(nccl(vec![all.clone(), sent.clone(), received.clone()]), 1002 << 20);
-        let both = taken(Taker::Collectives, 2, 1);
+        let both = taken(NonPytorchHolder::Collectives, 2, 1);
         assert_eq!(nccl(vec![both.clone(), all.clone(), sent.clone(), received.clone()]), 1290 << 20);
         // A rank that scatters, and the one that receives its part.
         assert_eq!(nccl(vec![both.clone(), all.clone(), sent]), (844 + 122) << 20);
         assert_eq!(nccl(vec![both, all, received]), (844 + 378) << 20);
-        let second = vec![taken(Taker::Communicators, 2, 2), taken(Taker::Collectives, 2, 2)];
+        let second =
+            vec![taken(NonPytorchHolder::Communicators, 2, 2), taken(NonPytorchHolder::Collectives, 2, 2)];
         assert_eq!(nccl(second), (844 + 486) << 20);
     }
 
     #[test]
     fn what_was_not_recorded_is_said() {
-        let found = report(vec![taken(Taker::Communicators, 64, 1), taken(Taker::Collectives, 64, 1)]);
-        let outside = found.outside(&GpuProfile::H200);
+        let found = report(vec![
+            taken(NonPytorchHolder::Communicators, 64, 1),
+            taken(NonPytorchHolder::Collectives, 64, 1),
+        ]);
+        let non_pytorch = found.non_pytorch(&GpuProfile::H200);
         assert!(
-            outside[0].unknown[0].starts_with("NCCL's buffers of 1 communicator of 64 ranks"),
-            "{outside:?}"
+            non_pytorch[0].unknown[0].starts_with(
+                "more bytes, which are not known: NCCL's buffers of 1 communicator of 64 ranks;"
+            ),
+            "{non_pytorch:?}"
         );
-        assert_eq!(outside[0].parts.len(), 2, "{outside:?}");
+        assert_eq!(non_pytorch[0].parts.len(), 2, "{non_pytorch:?}");
         let t4 = GpuProfile::from_id("t4").unwrap();
-        let outside = report(Vec::new()).outside(&t4);
-        assert!(outside[0].parts.is_empty());
+        let non_pytorch = report(Vec::new()).non_pytorch(&t4);
+        assert_eq!(non_pytorch[0].parts, [("CUDA context".to_owned(), Bytes::new(552_402_944))]);
         assert_eq!(
-            outside[0].unknown,
-            ["no recording of a Tesla T4: the same takes 526.81 MiB on a NVIDIA H100 80GB HBM3"]
+            non_pytorch[0].unknown,
+            ["an estimate: measured on an NVIDIA H100 80GB HBM3, and not on a Tesla T4"]
         );
     }
 
@@ -255,23 +266,23 @@ mod tests {
 
     #[test]
     fn each_recorded_event_has_its_bytes() {
-        let code = || taken(Taker::Code, 0, 1);
-        let local = || taken(Taker::LocalMemory, 0, 1);
+        let code = || taken(NonPytorchHolder::Code, 0, 1);
+        let local = || taken(NonPytorchHolder::LocalMemory, 0, 1);
         let cases = [
             ("alone no_stack", vec![code()]),
             ("alone stack", vec![code(), local()]),
             ("alone norm", vec![code(), local()]),
             ("alone pinned", Vec::new()),
-            ("alone streams", vec![taken(Taker::Streams, 0, 1)]),
-            ("alone matmul", vec![code(), taken(Taker::Blas, 0, 1)]),
-            ("alone linear", vec![code(), taken(Taker::Blas, 0, 1)]),
-            ("alone backward", vec![code(), local(), taken(Taker::Blas, 0, 2)]),
-            ("alone convolution", vec![code(), taken(Taker::Dnn, 0, 1)]),
-            ("alone convolution_backward", vec![code(), local(), taken(Taker::Dnn, 0, 2)]),
-            ("alone attention", vec![code(), local(), taken(Taker::Dnn, 0, 2)]),
+            ("alone streams", vec![taken(NonPytorchHolder::Streams, 0, 1)]),
+            ("alone matmul", vec![code(), taken(NonPytorchHolder::Blas, 0, 1)]),
+            ("alone linear", vec![code(), taken(NonPytorchHolder::Blas, 0, 1)]),
+            ("alone backward", vec![code(), local(), taken(NonPytorchHolder::Blas, 0, 2)]),
+            ("alone convolution", vec![code(), taken(NonPytorchHolder::Dnn, 0, 1)]),
+            ("alone convolution_backward", vec![code(), local(), taken(NonPytorchHolder::Dnn, 0, 2)]),
+            ("alone attention", vec![code(), local(), taken(NonPytorchHolder::Dnn, 0, 2)]),
         ];
         for (part, taken) in cases {
-            let found = report(taken).outside(&GpuProfile::H200);
+            let found = report(taken).non_pytorch(&GpuProfile::H200);
             assert_eq!(found[0].bytes().get(), recorded(part, ""), "{part}");
         }
     }
@@ -279,9 +290,10 @@ mod tests {
     #[test]
     fn programs_of_two_ranks_are_within_four_mib() {
         let mib = |bytes: u64| bytes >> 20;
-        let both = [Taker::Messages, Taker::Sent, Taker::Received].map(|taker| taken(taker, 2, 1));
-        let collectives = || taken(Taker::Collectives, 2, 1);
-        let dnn = || taken(Taker::Dnn, 0, 2);
+        let both = [NonPytorchHolder::Messages, NonPytorchHolder::Sent, NonPytorchHolder::Received]
+            .map(|holder| taken(holder, 2, 1));
+        let collectives = || taken(NonPytorchHolder::Collectives, 2, 1);
+        let dnn = || taken(NonPytorchHolder::Dnn, 0, 2);
         let cases = [
             ("program fsdp2.py", "rank 0", vec![collectives()]),
             ("program zero1.py", "rank 1", vec![collectives()]),
@@ -293,13 +305,13 @@ mod tests {
         ];
         for (part, rank, more) in cases {
             let first = vec![
-                taken(Taker::Code, 0, 1),
-                taken(Taker::LocalMemory, 0, 1),
-                taken(Taker::Blas, 0, 2),
-                taken(Taker::Streams, 0, 1),
-                taken(Taker::Communicators, 2, 1),
+                taken(NonPytorchHolder::Code, 0, 1),
+                taken(NonPytorchHolder::LocalMemory, 0, 1),
+                taken(NonPytorchHolder::Blas, 0, 2),
+                taken(NonPytorchHolder::Streams, 0, 1),
+                taken(NonPytorchHolder::Communicators, 2, 1),
             ];
-            let found = mib(report([first, more].concat()).outside(&GpuProfile::H200)[0].bytes().get());
+            let found = mib(report([first, more].concat()).non_pytorch(&GpuProfile::H200)[0].bytes().get());
             let file = part.trim_start_matches("program ");
             let was = mib(recorded(&format!("two: {part}"), &format!("{rank} {file} before")).max(1));
             assert!(found.abs_diff(was) <= 4, "{part}, {rank}: {found} MiB, recorded {was} MiB");

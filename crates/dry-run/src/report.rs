@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run_log::Records;
-use crate::{ChildPeak, Iteration, Note, OutsideAllocation, PrintedLine, ProgramLine, ReplayedOrders};
+use crate::{ChildPeak, HolderCount, Iteration, Note, PrintedLine, ProgramLine, ReplayedOrders};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct Report {
     /// Files of the program that Python loaded, if the run ends at the first request that runs out of memory.
     pub files: Vec<PathBuf>,
     /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has these bytes.
-    pub taken: Vec<OutsideAllocation>,
+    pub taken: Vec<HolderCount>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The memory of processes that the program started; no other number counts it, unless [`Report::is_of_children`].

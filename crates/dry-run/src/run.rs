@@ -55,7 +55,7 @@ pub struct Program {
     /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes it.
     pub fraction: Option<f64>,
     /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as recorded on an H100.
-    pub counts_outside: bool,
+    pub counts_non_pytorch: bool,
     /// Whether the process ends at the first request that runs out of memory, even if the program would catch the error. The run then writes no
     /// snapshot.
     pub ends_at_oom: bool,
@@ -81,7 +81,7 @@ impl Program {
             totals: Vec::new(),
             lists_lines: false,
             fraction: None,
-            counts_outside: false,
+            counts_non_pytorch: false,
             ends_at_oom: false,
             environment: Vec::new(),
             output: None,
@@ -387,8 +387,8 @@ pub(crate) fn environment(
     set("STANDIN_NAME", gpu.name.into());
     set("STANDIN_DEVICES", program.devices.to_string().into());
     set("STANDIN_MEMORY", gpu.total_memory.get().to_string().into());
-    if program.counts_outside {
-        set("STANDIN_OUTSIDE", "1".into());
+    if program.counts_non_pytorch {
+        set("STANDIN_NON_PYTORCH", "1".into());
     }
     set("STANDIN_MULTIPROCESSORS", gpu.multiprocessors.to_string().into());
     set("STANDIN_THREADS", gpu.threads_per_multiprocessor.to_string().into());

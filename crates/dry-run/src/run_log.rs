@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::{FailedRequest, Note, OutsideAllocation};
+use crate::{FailedRequest, HolderCount, Note};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,8 +74,8 @@ pub(crate) struct Records {
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.
     pub(crate) failed_in_child: Option<FailedRequest>,
-    /// The memory that the driver and CUDA's libraries took, each taker once, with its last count.
-    pub(crate) taken: Vec<OutsideAllocation>,
+    /// The memory that the driver and CUDA's libraries took, each holder once, with its last count.
+    pub(crate) taken: Vec<HolderCount>,
     /// Sentences that a person should read and that make no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
@@ -134,8 +134,8 @@ impl Records {
         Ok(())
     }
 
-    fn take(&mut self, taken: OutsideAllocation) {
-        let of = |taken: &OutsideAllocation| (taken.device, taken.what.clone(), taken.ranks);
+    fn take(&mut self, taken: HolderCount) {
+        let of = |taken: &HolderCount| (taken.device, taken.what.clone(), taken.ranks);
         match self.taken.iter_mut().find(|before| of(before) == of(&taken)) {
             Some(before) => before.count = before.count.max(taken.count),
             None => self.taken.push(taken),

@@ -8,7 +8,7 @@ mod common;
 use std::path::Path;
 
 use blockyard_dry_run::{Program, Ranks, RanksReport, run, run_ranks};
-use blockyard_gpus::{GpuProfile, Taker};
+use blockyard_gpus::{GpuProfile, NonPytorchHolder};
 
 /// Runs a program of `tests/fixtures/ranks` as these ranks of so many.
 fn ran(name: &str, world: u32, asked: &[u32], is_interrupted: bool) -> Option<RanksReport> {
@@ -75,7 +75,7 @@ fn communicators_of_one_process_are_on_the_devices_of_their_ranks() {
     let report = run(&program, &over.torch, &over.prepared).unwrap();
     let counted = |device: usize| {
         let of = report.taken.iter().filter(|taken| taken.device == device);
-        of.filter(|taken| taken.what == Taker::Communicators.name()).map(|taken| taken.count).max()
+        of.filter(|taken| taken.what == NonPytorchHolder::Communicators.name()).map(|taken| taken.count).max()
     };
     assert_eq!((report.status, counted(0), counted(1)), (0, Some(1), Some(1)));
 }

@@ -34,7 +34,7 @@ pub struct Stage {
     /// The memory of the process beside its segments; `None` if only the allocator is shown.
     context: Option<Bytes>,
     /// The parts of that, with their names.
-    outside: Vec<(String, Bytes)>,
+    non_pytorch: Vec<(String, Bytes)>,
     /// The most that the process may reserve.
     limit: Option<OomLimit>,
     segments: Vec<StageSegment>,
@@ -162,7 +162,7 @@ impl Stage {
             max_reserved: bytes_f64(numbers.max_reserved),
             numbers,
             context: None,
-            outside: Vec::new(),
+            non_pytorch: Vec::new(),
             limit: state.limit().map(|limit| OomLimit::known(limit, Bytes::ZERO)),
             segments: Vec::new(),
             blocks: Vec::new(),
@@ -221,23 +221,23 @@ impl Stage {
     #[must_use]
     pub fn of_process(self, context: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
-        let outside = vec![("context".to_owned(), context)];
+        let non_pytorch = vec![("context".to_owned(), context)];
         let has_failures = self.has_failures || may_fail;
-        Self { context: Some(context), outside, shown, has_failures, ..self }
+        Self { context: Some(context), non_pytorch, shown, has_failures, ..self }
     }
 
     /// The parts of what [`Stage::of_process`] draws as the context.
     #[must_use]
-    pub fn with_parts_outside(self, parts: &[(String, Bytes)]) -> Self {
-        Self { outside: parts.to_vec(), ..self }
+    pub fn with_non_pytorch_parts(self, parts: &[(String, Bytes)]) -> Self {
+        Self { non_pytorch: parts.to_vec(), ..self }
     }
 
     /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts beside its segments, which
     /// are not free.
     #[must_use]
-    pub fn of_whole_device(self, outside: &[(String, Bytes)], least_shown: Bytes) -> Self {
-        let all = outside.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
-        let mut made = self.of_process(all, least_shown, false).with_parts_outside(outside);
+    pub fn of_whole_device(self, non_pytorch: &[(String, Bytes)], least_shown: Bytes) -> Self {
+        let all = non_pytorch.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
+        let mut made = self.of_process(all, least_shown, false).with_non_pytorch_parts(non_pytorch);
         let [.., free] = &mut made.numbers.classes;
         *free = free.saturating_sub(all);
         let [.., drawn] = &mut made.classes;
@@ -249,10 +249,10 @@ impl Stage {
     }
 
     /// The blocks before the ruler; one for all parts where there is little room.
-    fn blocks_outside(&self, width_px: f32) -> Vec<(&str, Bytes)> {
+    fn non_pytorch_blocks(&self, width_px: f32) -> Vec<(&str, Bytes)> {
         match self.context {
-            Some(all) if self.outside.len() > 1 && width_px < NARROW_PX => vec![("outside", all)],
-            _ => self.outside.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
+            Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("outside", all)],
+            _ => self.non_pytorch.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
         }
     }
 

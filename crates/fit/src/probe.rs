@@ -31,12 +31,12 @@ pub struct Probe {
     /// The lines of the program that held the peak of allocated memory, the line that held most first.
     #[serde(default)]
     pub sites: Vec<HolderBytes>,
-    /// The memory that the driver and CUDA's libraries take beside the segments of the device with the most: an estimate that is in no other number.
+    /// The non-PyTorch memory of the device with the largest peak reserved: an estimate that is in no other number.
     #[serde(default)]
-    pub outside: Vec<HolderBytes>,
-    /// Sentences about memory that the driver and the libraries take and that was not recorded.
+    pub non_pytorch: Vec<HolderBytes>,
+    /// Sentences about non-PyTorch memory that was not recorded, or not on this GPU.
     #[serde(default)]
-    pub outside_unknown: Vec<String>,
+    pub non_pytorch_unknown: Vec<String>,
     /// The assumptions, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -11,7 +11,7 @@
 mod assumption;
 pub mod fft;
 pub mod layers;
-mod outside;
+mod non_pytorch;
 mod profile;
 pub mod recurrent;
 pub mod solver;
@@ -19,8 +19,8 @@ pub mod sparse;
 pub mod tables;
 
 pub use assumption::{Assumption, AssumptionError};
-pub use outside::{
-    LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, context_and_libraries, left_for_pytorch, outside_bytes,
-    outside_measured_words, parts_of_training,
+pub use non_pytorch::{
+    LIBRARIES, NCCL_CODE, NON_PYTORCH_RECORDED_ON, NonPytorchHolder, context_and_libraries, left_beside,
+    left_for_pytorch, non_pytorch_bytes, non_pytorch_measured_words, parts_of_training,
 };
 pub use profile::GpuProfile;

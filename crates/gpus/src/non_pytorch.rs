@@ -1,4 +1,9 @@
-//! What the driver and CUDA's libraries take of a GPU beside PyTorch's segments: `nvidia-smi` shows it, and no number of PyTorch has it.
+//! Non-PyTorch memory: what the driver and CUDA's libraries take of a GPU beside PyTorch's segments. `nvidia-smi` shows it, and no statistic of
+//! PyTorch counts it; `torch.OutOfMemoryError` names it ("Including non-PyTorch memory").
+//!
+//! One rule for the verdict, `fit` and dry runs: the memory that a GPU has for PyTorch is [all of it without the non-PyTorch memory](left_beside), on
+//! every GPU. On a GPU where none was recorded the bytes of the H100 count, and every text that has them says that they are
+//! [an estimate](non_pytorch_measured_words).
 //!
 //! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB HBM3 with driver 580.159.04 and NCCL
 //! 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the same at the five events that were recorded there
@@ -8,9 +13,9 @@ use blockyard_record::Bytes;
 
 use crate::GpuProfile;
 
-/// What takes memory of a GPU beside PyTorch's allocator.
+/// Who holds non-PyTorch memory of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Taker {
+pub enum NonPytorchHolder {
     /// The context of a process.
     Context,
     /// Code of kernels, at the first launch.
@@ -41,7 +46,7 @@ pub enum Taker {
     Received,
 }
 
-/// How the bytes of a taker follow from how often it took some.
+/// How the bytes of a holder follow from how often it took memory.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     /// At the first time, beside what each time takes.
@@ -49,7 +54,7 @@ struct Rule {
     each: u64,
 }
 
-impl Taker {
+impl NonPytorchHolder {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::Context,
@@ -68,7 +73,7 @@ impl Taker {
         Self::Received,
     ];
 
-    /// The name in the lines that a run writes.
+    /// The name in the lines that the stand-in writes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,10 +94,10 @@ impl Taker {
         }
     }
 
-    /// That of a name.
+    /// The holder of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|taker| taker.name() == name)
+        Self::ALL.into_iter().find(|holder| holder.name() == name)
     }
 
     /// The bytes at the first time and at each time. The numbers of `rule` are MiB.
@@ -121,7 +126,7 @@ impl Taker {
         }
     }
 
-    /// What it takes after so many times, in communicators of so many ranks where it is NCCL; none where that was not recorded.
+    /// What the holder has after it took memory so many times; for NCCL in communicators of so many ranks. `None` where that was not recorded.
     #[must_use]
     pub fn bytes(self, ranks: u64, times: u64) -> Option<Bytes> {
         let rule = self.rule(ranks)?;
@@ -137,20 +142,23 @@ pub const NCCL_CODE: Bytes = Bytes::mib(186);
 /// What the handles of cuDNN take at the first, where there are none of cuBLAS.
 pub const LIBRARIES: Bytes = Bytes::mib(2);
 /// The GPU that the bytes were recorded on.
-pub const OUTSIDE_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
+pub const NON_PYTORCH_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
 
-/// What all of these take together, the context of the process with them: each taker with the ranks of its communicators (0 where it is none) and
-/// how often it took some. What was not recorded counts as nothing.
+/// The non-PyTorch memory of a process: its context and these holders, each with the ranks of its communicators (0 for other holders) and how often it
+/// took memory. What was not recorded counts as nothing.
 #[must_use]
-pub fn outside_bytes(taken: impl IntoIterator<Item = (Taker, u64, u64)>) -> Bytes {
-    let mut sum = Taker::Context.bytes(0, 1).unwrap_or_default();
+pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64, u64)>) -> Bytes {
+    let mut sum = NonPytorchHolder::Context.bytes(0, 1).unwrap_or_default();
     let (mut has_blas, mut has_dnn, mut has_work) = (false, false, false);
-    for (taker, ranks, times) in taken {
-        sum = sum.saturating_add(taker.bytes(ranks, times).unwrap_or_default());
-        match taker {
-            Taker::Blas => has_blas = true,
-            Taker::Dnn => has_dnn = true,
-            Taker::Collectives | Taker::Messages | Taker::Sent | Taker::Received => has_work |= ranks > 1,
+    for (holder, ranks, times) in taken {
+        sum = sum.saturating_add(holder.bytes(ranks, times).unwrap_or_default());
+        match holder {
+            NonPytorchHolder::Blas => has_blas = true,
+            NonPytorchHolder::Dnn => has_dnn = true,
+            NonPytorchHolder::Collectives
+            | NonPytorchHolder::Messages
+            | NonPytorchHolder::Sent
+            | NonPytorchHolder::Received => has_work |= ranks > 1,
             _ => {}
         }
     }
@@ -160,39 +168,54 @@ pub fn outside_bytes(taken: impl IntoIterator<Item = (Taker, u64, u64)>) -> Byte
     if has_work { sum.saturating_add(NCCL_CODE) } else { sum }
 }
 
-/// What a training program without NCCL has taken after its first step: kernels, and a handle of cuBLAS in each of two threads.
+/// The non-PyTorch memory of a training program without NCCL after its first step, where it was not counted: the context, kernels, and a handle of
+/// cuBLAS in each of two threads.
 #[must_use]
 pub fn context_and_libraries() -> Bytes {
-    outside_bytes([(Taker::Code, 0, 1), (Taker::LocalMemory, 0, 1), (Taker::Blas, 0, 2)])
+    non_pytorch_bytes([
+        (NonPytorchHolder::Code, 0, 1),
+        (NonPytorchHolder::LocalMemory, 0, 1),
+        (NonPytorchHolder::Blas, 0, 2),
+    ])
 }
 
-/// What the CUDA context and the libraries of a training program leave for PyTorch, of all memory of a GPU.
+/// What a GPU of so many bytes has for PyTorch beside this much non-PyTorch memory.
+#[must_use]
+pub fn left_beside(non_pytorch: Bytes, total: Bytes) -> Bytes {
+    total.saturating_sub(non_pytorch)
+}
+
+/// What a GPU of so many bytes has for PyTorch where the non-PyTorch memory of the run was not counted: that of a
+/// [training program](context_and_libraries) counts in its place.
 #[must_use]
 pub fn left_for_pytorch(total: Bytes) -> Bytes {
-    total.saturating_sub(context_and_libraries())
+    left_beside(context_and_libraries(), total)
 }
 
 /// The parts of [`context_and_libraries`], under the names that the lesson about `nvidia-smi` gives them.
 #[must_use]
 pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
-    let context = outside_bytes([]);
-    let of = |taken: &[(Taker, u64, u64)]| outside_bytes(taken.iter().copied()).saturating_sub(context);
+    let context = non_pytorch_bytes([]);
+    let of = |taken: &[(NonPytorchHolder, u64, u64)]| {
+        non_pytorch_bytes(taken.iter().copied()).saturating_sub(context)
+    };
     [
         ("context", context),
-        ("kernels", of(&[(Taker::Code, 0, 1), (Taker::LocalMemory, 0, 1)])),
-        ("cuBLAS", of(&[(Taker::Blas, 0, 2)])),
+        ("kernels", of(&[(NonPytorchHolder::Code, 0, 1), (NonPytorchHolder::LocalMemory, 0, 1)])),
+        ("cuBLAS", of(&[(NonPytorchHolder::Blas, 0, 2)])),
     ]
 }
 
-/// On which GPU [`context_and_libraries`] was measured, beside its bytes; where `gpu`, a name, is another one, that this one was not measured.
+/// Where bytes of non-PyTorch memory come from, as words beside them: the GPU that they were measured on, and that they are an estimate where `gpu`, a
+/// name, is another one.
 #[must_use]
-pub fn outside_measured_words(gpu: &str) -> String {
-    let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_outside_recorded);
+pub fn non_pytorch_measured_words(gpu: &str) -> String {
+    let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_non_pytorch_recorded);
     if is_measured || gpu.is_empty() {
-        return format!("measured on an {OUTSIDE_RECORDED_ON}");
+        return format!("measured on an {NON_PYTORCH_RECORDED_ON}");
     }
     let article = if gpu.starts_with("NVIDIA") { "an" } else { "a" };
-    format!("measured on an {OUTSIDE_RECORDED_ON}; {article} {gpu} was not measured")
+    format!("an estimate: measured on an {NON_PYTORCH_RECORDED_ON}, and not on {article} {gpu}")
 }
 
 #[cfg(test)]
@@ -200,45 +223,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_another_gpu_are_said_to_be_measured_there() {
-        let words = outside_measured_words("Tesla T4");
-        assert_eq!(words, format!("measured on an {OUTSIDE_RECORDED_ON}; a Tesla T4 was not measured"));
+    fn bytes_of_another_gpu_are_an_estimate() {
+        let words = non_pytorch_measured_words("Tesla T4");
         assert_eq!(
-            outside_measured_words(OUTSIDE_RECORDED_ON),
-            format!("measured on an {OUTSIDE_RECORDED_ON}")
+            words,
+            format!("an estimate: measured on an {NON_PYTORCH_RECORDED_ON}, and not on a Tesla T4")
+        );
+        assert_eq!(
+            non_pytorch_measured_words(NON_PYTORCH_RECORDED_ON),
+            format!("measured on an {NON_PYTORCH_RECORDED_ON}")
         );
     }
 
     #[test]
     fn names_are_found_again() {
-        for taker in Taker::ALL {
-            assert_eq!(Taker::from_name(taker.name()), Some(taker));
+        for holder in NonPytorchHolder::ALL {
+            assert_eq!(NonPytorchHolder::from_name(holder.name()), Some(holder));
         }
     }
 
     #[test]
     fn all_together_are_the_sum_with_what_is_shared() {
         let context = Bytes::new(CONTEXT);
-        assert_eq!(outside_bytes([]), context);
+        assert_eq!(non_pytorch_bytes([]), context);
         assert_eq!(context_and_libraries(), context.saturating_add(Bytes::mib(222)));
         let parts = parts_of_training();
         assert_eq!(parts.map(|(_, bytes)| bytes), [context, Bytes::mib(92), Bytes::mib(130)]);
         assert_eq!(parts.iter().map(|(_, bytes)| *bytes).sum::<Bytes>(), context_and_libraries());
         // Of a convolution alone the libraries' 2 MiB are cuDNN's.
-        let dnn = [(Taker::Code, 0, 1), (Taker::Dnn, 0, 1)];
-        assert_eq!(outside_bytes(dnn), context.saturating_add(Bytes::mib(12)));
-        let both = [(Taker::Dnn, 0, 1), (Taker::Blas, 0, 1)];
-        assert_eq!(outside_bytes(both), context.saturating_add(Bytes::mib(8 + 66)));
-        let ranks = |ranks| [(Taker::Communicators, ranks, 1), (Taker::Collectives, ranks, 1)];
-        assert_eq!(outside_bytes(ranks(2)), context.saturating_add(Bytes::mib(300 + 288 + 186)));
-        assert_eq!(outside_bytes(ranks(8)), context.saturating_add(NCCL_CODE));
+        let dnn = [(NonPytorchHolder::Code, 0, 1), (NonPytorchHolder::Dnn, 0, 1)];
+        assert_eq!(non_pytorch_bytes(dnn), context.saturating_add(Bytes::mib(12)));
+        let both = [(NonPytorchHolder::Dnn, 0, 1), (NonPytorchHolder::Blas, 0, 1)];
+        assert_eq!(non_pytorch_bytes(both), context.saturating_add(Bytes::mib(8 + 66)));
+        let ranks =
+            |ranks| [(NonPytorchHolder::Communicators, ranks, 1), (NonPytorchHolder::Collectives, ranks, 1)];
+        assert_eq!(non_pytorch_bytes(ranks(2)), context.saturating_add(Bytes::mib(300 + 288 + 186)));
+        assert_eq!(non_pytorch_bytes(ranks(8)), context.saturating_add(NCCL_CODE));
     }
 
     #[test]
     fn what_was_not_recorded_has_no_bytes() {
-        assert_eq!(Taker::Blas.bytes(0, 2), Some(Bytes::mib(130)));
-        assert_eq!(Taker::Context.bytes(0, 1), Some(Bytes::new(552_402_944)));
-        assert_eq!(Taker::Communicators.bytes(2, 2), Some(Bytes::mib(498)));
-        assert_eq!(Taker::Communicators.bytes(8, 1), None);
+        assert_eq!(NonPytorchHolder::Blas.bytes(0, 2), Some(Bytes::mib(130)));
+        assert_eq!(NonPytorchHolder::Context.bytes(0, 1), Some(Bytes::new(552_402_944)));
+        assert_eq!(NonPytorchHolder::Communicators.bytes(2, 2), Some(Bytes::mib(498)));
+        assert_eq!(NonPytorchHolder::Communicators.bytes(8, 1), None);
     }
 }

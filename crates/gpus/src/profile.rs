@@ -19,9 +19,9 @@ pub struct GpuProfile {
     pub capability: (u32, u32),
     /// Whether recordings from this GPU are what the numbers were checked against; the others are derived.
     pub is_proved: bool,
-    /// Whether the memory beside PyTorch's segments ([`outside_bytes`](crate::outside_bytes)) was recorded on this GPU; of the
-    /// others, `fit` and dry runs without a `--limit` take nothing off, and the verdict takes off the recorded bytes and names the GPU that they are of.
-    pub has_outside_recorded: bool,
+    /// Whether non-PyTorch memory ([`non_pytorch_bytes`](crate::non_pytorch_bytes)) was recorded on this GPU. On the others the recorded bytes count
+    /// too, as an estimate that names the GPU that they are of.
+    pub has_non_pytorch_recorded: bool,
 }
 
 impl GpuProfile {
@@ -34,7 +34,7 @@ impl GpuProfile {
         threads_per_multiprocessor: 2048,
         capability: (9, 0),
         is_proved: true,
-        has_outside_recorded: true,
+        has_non_pytorch_recorded: true,
     };
 
     /// All profiles, those with more memory first; the first one is proved.
@@ -49,7 +49,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 2048,
             capability: (9, 0),
             is_proved: false,
-            has_outside_recorded: true,
+            has_non_pytorch_recorded: true,
         },
         Self {
             name: "NVIDIA A100-SXM4-80GB",
@@ -59,7 +59,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 2048,
             capability: (8, 0),
             is_proved: false,
-            has_outside_recorded: false,
+            has_non_pytorch_recorded: false,
         },
         Self {
             name: "NVIDIA A100-SXM4-40GB",
@@ -69,7 +69,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 2048,
             capability: (8, 0),
             is_proved: false,
-            has_outside_recorded: false,
+            has_non_pytorch_recorded: false,
         },
         Self {
             name: "NVIDIA GeForce RTX 4090",
@@ -79,7 +79,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 1536,
             capability: (8, 9),
             is_proved: false,
-            has_outside_recorded: false,
+            has_non_pytorch_recorded: false,
         },
         Self {
             name: "NVIDIA L4",
@@ -89,7 +89,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 1536,
             capability: (8, 9),
             is_proved: false,
-            has_outside_recorded: false,
+            has_non_pytorch_recorded: false,
         },
         Self {
             name: "Tesla T4",
@@ -99,7 +99,7 @@ impl GpuProfile {
             threads_per_multiprocessor: 1024,
             capability: (7, 5),
             is_proved: false,
-            has_outside_recorded: false,
+            has_non_pytorch_recorded: false,
         },
     ];
 

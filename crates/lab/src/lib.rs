@@ -67,7 +67,7 @@ mod source;
 mod verdict;
 mod what_if;
 
-pub use blockyard_gpus::{context_and_libraries, left_for_pytorch, outside_measured_words};
+pub use blockyard_gpus::{context_and_libraries, left_for_pytorch, non_pytorch_measured_words};
 
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{

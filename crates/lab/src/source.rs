@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use blockyard_gpus::outside_measured_words;
+use blockyard_gpus::non_pytorch_measured_words;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
 use blockyard_record::Bytes;
@@ -72,14 +72,14 @@ impl Simulation {
     /// What the device is, as a part of a sentence.
     pub(crate) fn device_words(&self) -> String {
         let (total, capacity, gpu) = (self.total, self.capacity, &self.gpu);
-        let outside = total.saturating_sub(capacity);
-        if outside == Bytes::ZERO {
+        let non_pytorch = total.saturating_sub(capacity);
+        if non_pytorch == Bytes::ZERO {
             return format!("the device is {} of {total}", with_article(gpu));
         }
-        let measured = outside_measured_words(gpu);
+        let measured = non_pytorch_measured_words(gpu);
         let gpu = with_article(gpu);
         format!(
-            "the device is {gpu} of {total}, of which {outside} are set aside for the CUDA context and libraries ({measured}): PyTorch has {capacity}"
+            "the device is {gpu} of {total}, of which {non_pytorch} are set aside for the CUDA context and libraries ({measured}): PyTorch has {capacity}"
         )
     }
 }

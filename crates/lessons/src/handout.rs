@@ -11,7 +11,7 @@ use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
 use crate::asked::asked_pages;
 use crate::exercise::Exercise;
-use crate::played::{OutsideMemory, PlayedCard, PlayedLesson};
+use crate::played::{MeasuredMemory, PlayedCard, PlayedLesson};
 use crate::question::{Answers, LessonQuestion};
 use crate::sheet::Sheets;
 use crate::text::{Inline, TextBlock, plain, with_code};
@@ -245,11 +245,11 @@ fn answer_key(lesson: &PlayedLesson) -> String {
 }
 
 /// What the process has beside its segments at this moment: before the steps of a card with a question, what it had on the card before.
-fn outside_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Option<OutsideMemory> {
+fn non_pytorch_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Option<MeasuredMemory> {
     let place = lesson.cards.iter().position(|other| std::ptr::eq(other, card));
     let is_before = card.question.is_some() && step == card.steps.start && !card.steps.is_empty();
     let before = place.filter(|_| is_before).and_then(|place| lesson.cards.get(place.checked_sub(1)?));
-    before.filter(|before| before.run == card.run).unwrap_or(card).outside.clone()
+    before.filter(|before| before.run == card.run).unwrap_or(card).non_pytorch.clone()
 }
 
 /// The moment after this many steps of the card's run.
@@ -265,8 +265,8 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
 /// Whether nothing is to be seen at the moment of a card's question: a run that has not begun, and no memory outside of PyTorch.
 pub(crate) fn is_empty_device(lesson: &PlayedLesson, card: &PlayedCard) -> Result<bool, RecordingError> {
     let Some((state, _)) = moment(lesson, card, card.steps.start)? else { return Ok(true) };
-    let is_outside_drawn = outside_at(lesson, card, card.steps.start).is_some();
-    Ok(state.breakdown().reserved().is_zero() && !is_outside_drawn)
+    let is_non_pytorch_drawn = non_pytorch_at(lesson, card, card.steps.start).is_some();
+    Ok(state.breakdown().reserved().is_zero() && !is_non_pytorch_drawn)
 }
 
 pub(crate) fn figure_at(
@@ -281,11 +281,11 @@ pub(crate) fn figure_at(
     let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
     let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).of_one_moment();
-    if let Some(outside) = outside_at(lesson, card, step) {
-        figure = figure.of_whole_device(&outside.parts, LEAST_SHOWN);
+    if let Some(non_pytorch) = non_pytorch_at(lesson, card, step) {
+        figure = figure.of_whole_device(&non_pytorch.parts, LEAST_SHOWN);
     }
     let breakdown = state.breakdown();
-    if breakdown.reserved().is_zero() && card.outside.is_none() {
+    if breakdown.reserved().is_zero() && card.non_pytorch.is_none() {
         // An empty device is shown whole: a small part of it would look too small for what is asked for next.
         figure = figure.up_to_peak(breakdown.capacity());
     }

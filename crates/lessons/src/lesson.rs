@@ -54,7 +54,7 @@ pub(crate) struct CardText {
     lines: Lines,
     pub(crate) steps: std::ops::Range<usize>,
     /// What the process has beside PyTorch's segments from this card on, and where the file says so.
-    pub(crate) outside: Option<(Measure, Position)>,
+    pub(crate) non_pytorch: Option<(Measure, Position)>,
     pub(crate) question: Option<QuestionText>,
     pub(crate) exercise: Option<Exercise>,
 }
@@ -315,7 +315,7 @@ impl Reader {
                 errors.push(fence.at.at(LessonErrorKind::SecondBlock { block }));
             }
         }
-        let [workload, predict, exercise, start, solution, outside] = fences;
+        let [workload, predict, exercise, start, solution, non_pytorch] = fences;
         let lines = self.workload(&plain(&title), workload, section.at);
         let Some(lines) = errors.keep(lines) else {
             self.is_playable = false;
@@ -338,7 +338,7 @@ impl Reader {
             }
         };
         let question = predict.map(|fence| QuestionText::parse(fence, errors));
-        let outside = outside.map(|fence| {
+        let non_pytorch = non_pytorch.map(|fence| {
             let measure = Measure::parse(&fence.lines.join(" "));
             let measure = measure.map_err(|error| fence.at.at(LessonErrorKind::Measure(error)));
             measure.map(|measure| (measure, fence.at))
@@ -350,7 +350,7 @@ impl Reader {
             run: self.runs.len() - 1,
             lines,
             steps: 0..0,
-            outside: outside.and_then(|outside| errors.keep(outside)),
+            non_pytorch: non_pytorch.and_then(|non_pytorch| errors.keep(non_pytorch)),
             question: question.and_then(|question| errors.keep(question)),
             exercise,
         });

@@ -114,7 +114,7 @@ pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_cs
 pub use handout::{Handout, card_figure, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
-pub use played::{OutsideMemory, PlayedCard, PlayedLesson, PlayedRun};
+pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::{ProgramEnd, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};

@@ -102,13 +102,13 @@ pub(crate) struct Stretch<'a> {
     /// The measurements of the lesson; none when an exercise is graded.
     pub(crate) measured: &'a [MeasuredSize],
     /// What the process has of the device beside its segments.
-    pub(crate) outside: Bytes,
+    pub(crate) non_pytorch: Bytes,
 }
 
 impl<'a> Stretch<'a> {
     /// The beginning of a run, of which nothing else is known.
     pub(crate) fn of(workload: &'a Workload, recording: &'a Recording) -> Self {
-        Self { workload, recording, from: 0, to: 0, cards: &[], measured: &[], outside: Bytes::ZERO }
+        Self { workload, recording, from: 0, to: 0, cards: &[], measured: &[], non_pytorch: Bytes::ZERO }
     }
 }
 
@@ -287,7 +287,9 @@ impl Measure {
             }
             (quantity, Some(name)) => of_tensor(quantity, name, stretch, step),
             (Quantity::Free, None) => match of_state(Quantity::Free, stretch.recording, step)? {
-                QuantityValue::Bytes(free) => Ok(QuantityValue::Bytes(free.saturating_sub(stretch.outside))),
+                QuantityValue::Bytes(free) => {
+                    Ok(QuantityValue::Bytes(free.saturating_sub(stretch.non_pytorch)))
+                }
                 other => Ok(other),
             },
             (quantity, None) => of_state(quantity, stretch.recording, step),

@@ -63,7 +63,7 @@ pub struct PlayedCard {
     /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if the card plays nothing.
     pub steps: Range<usize>,
     /// What the process has of the device beside PyTorch's segments, where the lesson says so.
-    pub outside: Option<OutsideMemory>,
+    pub non_pytorch: Option<MeasuredMemory>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
     pub question: Option<LessonQuestion>,
     /// An exercise, whose task is the card's text.
@@ -72,7 +72,7 @@ pub struct PlayedCard {
 
 /// What a process has of a device beside PyTorch's segments: no run of the allocator can say it, so it is a sum of measured sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutsideMemory {
+pub struct MeasuredMemory {
     /// All of it.
     pub size: Bytes,
     /// Its parts, with the names that the lesson has for them.
@@ -97,12 +97,12 @@ impl Lesson {
         let ends: Vec<CardEnd<'_>> = self.cards.iter().filter_map(|card| card_end(card, &runs)).collect();
         let mut cards = Vec::new();
         let mut notes = self.front_notes.clone();
-        let (mut outside, mut last_run) = (None, 0);
+        let (mut non_pytorch, mut last_run) = (None, 0);
         let mut earlier = EarlierQuestions::default();
         for card in &self.cards {
             let Some(run) = runs.get(card.run) else { continue };
             // Another run may be on another device.
-            outside = outside.filter(|_| card.run == last_run);
+            non_pytorch = non_pytorch.filter(|_| card.run == last_run);
             last_run = card.run;
             let stretch = Stretch {
                 from: card.steps.start,
@@ -111,11 +111,12 @@ impl Lesson {
                 measured: &self.measured,
                 ..Stretch::of(&run.workload, &run.recording)
             };
-            outside = outside_of(card, &stretch, errors).or(outside);
-            let size = outside.as_ref().map_or(Bytes::ZERO, |outside: &OutsideMemory| outside.size);
+            non_pytorch = non_pytorch_of(card, &stretch, errors).or(non_pytorch);
+            let size =
+                non_pytorch.as_ref().map_or(Bytes::ZERO, |non_pytorch: &MeasuredMemory| non_pytorch.size);
             let played =
-                play_card(card, &Stretch { outside: size, ..stretch }, &mut earlier, &mut notes, errors);
-            cards.extend(played.map(|played| PlayedCard { outside: outside.clone(), ..played }));
+                play_card(card, &Stretch { non_pytorch: size, ..stretch }, &mut earlier, &mut notes, errors);
+            cards.extend(played.map(|played| PlayedCard { non_pytorch: non_pytorch.clone(), ..played }));
         }
         notes.sort_by_key(|note| (note.line, note.column));
         Some(PlayedLesson {
@@ -131,11 +132,11 @@ impl Lesson {
 }
 
 /// What a card's block `outside` says about the device.
-fn outside_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<OutsideMemory> {
-    let (measure, at) = card.outside.as_ref()?;
+fn non_pytorch_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<MeasuredMemory> {
+    let (measure, at) = card.non_pytorch.as_ref()?;
     let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));
     match errors.keep(answer)? {
-        QuantityValue::Bytes(size) => Some(OutsideMemory { size, parts: measure.parts(stretch) }),
+        QuantityValue::Bytes(size) => Some(MeasuredMemory { size, parts: measure.parts(stretch) }),
         other => {
             let (expected, found) = ("measured sizes, such as \"measured context\"", other.to_string());
             errors.push(at.at(LessonErrorKind::Unexpected { expected, found }));
@@ -186,7 +187,7 @@ fn play_card<'a>(
         forgive(notes, first_note, &exercise.said_by_goals());
     }
     let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
-    Some(PlayedCard { title, body, run, steps, outside: None, question, exercise })
+    Some(PlayedCard { title, body, run, steps, non_pytorch: None, question, exercise })
 }
 
 fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {

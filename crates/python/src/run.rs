@@ -46,7 +46,7 @@ pub struct ProgramSettings {
     /// The folder of the program's own modules, files that end in `.py`; none if the program has no modules.
     pub folder: Option<PathBuf>,
     /// What the driver and CUDA's libraries take of each GPU: bytes that the program cannot have.
-    pub outside: Bytes,
+    pub non_pytorch: Bytes,
     /// Whether recordings are made.
     pub is_recorded: bool,
     /// How many operators a program may call before it is stopped.
@@ -74,7 +74,7 @@ impl Default for ProgramSettings {
             gpu: GpuProfile::H200,
             devices: 1,
             config: AllocatorConfig::of(Release::OF_RECORDED_OPERATORS),
-            outside: Bytes::ZERO,
+            non_pytorch: Bytes::ZERO,
             folder: None,
             is_recorded: false,
             most_operators: 5_000_000,
@@ -155,7 +155,7 @@ fn run_with(
         profile: settings.gpu.clone(),
         devices: settings.devices,
         config: settings.config.clone(),
-        outside: settings.outside,
+        non_pytorch: settings.non_pytorch,
         is_recorded: settings.is_recorded,
     }));
     let session_before = blockyard_torch::install(Rc::clone(&session));

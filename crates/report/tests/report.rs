@@ -184,7 +184,7 @@ fn a_simulation_is_no_recording_of_pytorch() {
         "--batch-size 8",
         "print(1 &lt; 2)",
         "<li>The numbers of this GPU are derived.</li>",
-        "The device is a Tesla T4 of 15 GiB, of which 1 GiB are set aside for the CUDA context and libraries (measured on an NVIDIA H100 80GB HBM3; a Tesla T4 was not measured)",
+        "The device is a Tesla T4 of 15 GiB, of which 1 GiB are set aside for the CUDA context and libraries (an estimate: measured on an NVIDIA H100 80GB HBM3, and not on a Tesla T4)",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }

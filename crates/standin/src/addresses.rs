@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use rangemap::RangeSet;
 
-use crate::overhead::Overhead;
+use crate::non_pytorch::NonPytorchAddresses;
 
 /// What a request of more than [`SMALL`] bytes starts at a multiple of.
 pub(crate) const ALIGNMENT: u64 = 2 << 20;
@@ -105,7 +105,7 @@ pub(crate) struct Addresses {
     taken: BTreeMap<u64, TakenRange>,
     /// Chunks that were made.
     made: u64,
-    pub(crate) overhead: Overhead,
+    pub(crate) non_pytorch: NonPytorchAddresses,
 }
 
 impl Addresses {
@@ -120,7 +120,7 @@ impl Addresses {
             chunks: BTreeMap::new(),
             taken: BTreeMap::new(),
             made: 0,
-            overhead: Overhead::default(),
+            non_pytorch: NonPytorchAddresses::default(),
         };
         if order == Order::Driver {
             new.start();
@@ -249,7 +249,7 @@ fn rounded(size: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{ALIGNMENT, Addresses, CHUNK, Order};
-    use crate::overhead::OutsideUse;
+    use crate::non_pytorch::NonPytorchUse;
 
     const MIB: u64 = 1 << 20;
     const FIRST: u64 = 1 << 40;
@@ -342,17 +342,17 @@ mod tests {
         // `x = torch.zeros(64, 64, device="cuda"); x + 1; x @ x` took these on an H200.
         let mut addresses = driver();
         assert_eq!(places(&mut addresses, [2]), [-66]);
-        addresses.follow(OutsideUse::Kernel { has_stack: true, has_assertion: false });
-        addresses.follow(OutsideUse::Blas);
+        addresses.follow(NonPytorchUse::Kernel { has_stack: true, has_assertion: false });
+        addresses.follow(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32, 2, 2, 2, 34]), [-416, -484, -482, -384, -382]);
         // An embedding of `torch.randint`, a linear layer, and its backward pass on another thread.
         let mut addresses = driver();
         assert_eq!(places(&mut addresses, [2]), [-66]);
-        addresses.follow(OutsideUse::Kernel { has_stack: false, has_assertion: false });
-        addresses.follow(OutsideUse::Kernel { has_stack: true, has_assertion: true });
-        addresses.follow(OutsideUse::Blas);
+        addresses.follow(NonPytorchUse::Kernel { has_stack: false, has_assertion: false });
+        addresses.follow(NonPytorchUse::Kernel { has_stack: true, has_assertion: true });
+        addresses.follow(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32]), [-406]);
-        addresses.follow(OutsideUse::Blas);
+        addresses.follow(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32, 2, 2, 2]), [-310, -484, -482, -278]);
     }
 
@@ -373,7 +373,7 @@ mod tests {
     fn a_device_with_few_addresses_has_no_context() {
         for length in [0, 1, CHUNK, 512 * MIB] {
             let mut addresses = Addresses::new(FIRST, length, Order::Driver);
-            addresses.follow(OutsideUse::Blas);
+            addresses.follow(NonPytorchUse::Blas);
             assert_eq!(addresses.take(u64::MAX), None);
             assert_eq!(addresses.reserve(CHUNK).is_some(), length >= CHUNK);
         }

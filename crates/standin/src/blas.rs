@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, text};
 use crate::libraries::{SUCCESS, computed, destroy};
-use crate::overhead;
+use crate::non_pytorch;
 use crate::settings::settings;
 use crate::state::state;
 
@@ -37,7 +37,7 @@ struct Heuristic {
 
 entries! {
     fn cublasCreate_v2(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::OutsideUse::Blas);
+        non_pytorch::follow(non_pytorch::NonPytorchUse::Blas);
         create(to, HANDLE)
     }
 

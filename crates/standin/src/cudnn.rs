@@ -12,7 +12,7 @@ mod workspaces;
 use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, put_text, text};
-use crate::overhead;
+use crate::non_pytorch;
 use crate::settings::settings;
 use crate::state::state;
 
@@ -51,7 +51,7 @@ entries! {
     }
 
     fn cudnnCreate(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::OutsideUse::Dnn);
+        non_pytorch::follow(non_pytorch::NonPytorchUse::Dnn);
         to.put(state().objects.add(HANDLE));
         SUCCESS
     }

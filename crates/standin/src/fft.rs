@@ -7,7 +7,7 @@ use blockyard_gpus::fft::{Precision, Transform, workspace};
 
 use crate::abi::{In, Out};
 use crate::libraries::{NOT_INITIALIZED, SUCCESS, create, destroy, is_of};
-use crate::{overhead, report};
+use crate::{non_pytorch, report};
 
 const PLAN: &str = "cuFFT plan";
 /// `CUFFT_INVALID_SIZE`.
@@ -39,7 +39,7 @@ fn transform(input: c_int, output: c_int) -> Option<(Transform, Precision)> {
 entries! {
     fn cufftCreate(to: Out<c_int>) -> c_int {
         let mut made = 0_usize;
-        overhead::follow(overhead::OutsideUse::Fft);
+        non_pytorch::follow(non_pytorch::NonPytorchUse::Fft);
         let status = create(Out::of(&mut made), PLAN);
         to.put(c_int::try_from(made).unwrap_or(0));
         status

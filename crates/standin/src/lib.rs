@@ -18,7 +18,7 @@
 //! | `STANDIN_CUDA` | the version of CUDA |
 //! | `STANDIN_REPORT` | the file of the report |
 //! | `STANDIN_ASSUME` | values that a person named, one `FILE:LINE=VALUE` a line |
-//! | `STANDIN_OUTSIDE` | `1`: bytes of the driver and the libraries count |
+//! | `STANDIN_NON_PYTORCH` | `1`: bytes of the driver and the libraries count |
 //! | `STANDIN_RANKS` | the ranks that run, with commas |
 //! | `STANDIN_STORE` | the address of the store |
 //! | `STANDIN_PROCESS` | the number of the program's own process |
@@ -44,9 +44,9 @@ mod known_ranges;
 mod libraries;
 mod memory;
 mod nccl;
+mod non_pytorch;
 mod nvml;
 mod nvrtc;
-mod overhead;
 mod python;
 mod report;
 mod runtime;

@@ -109,8 +109,8 @@ impl Device {
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
-        let outside = if settings().counts_outside { self.addresses.overhead.bytes() } else { 0 };
-        settings().memory.saturating_sub(self.used).saturating_sub(outside)
+        let non_pytorch = if settings().counts_non_pytorch { self.addresses.non_pytorch.bytes() } else { 0 };
+        settings().memory.saturating_sub(self.used).saturating_sub(non_pytorch)
     }
 
     /// Allocates memory: bytes of the device, and addresses for these bytes.

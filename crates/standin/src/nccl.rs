@@ -19,7 +19,7 @@ pub(crate) use self::watchdog::is_pending;
 use crate::abi::{In, Out, text};
 use crate::handles::Handles;
 use crate::memory::Sureness;
-use crate::overhead::{self, OutsideUse};
+use crate::non_pytorch::{self, NonPytorchUse};
 use crate::runtime::errors::{INVALID_HANDLE, SUCCESS};
 use crate::runtime::memory::{allocate, release};
 use crate::state::state;
@@ -79,7 +79,7 @@ fn unsigned(number: c_int) -> u64 {
 
 fn create(to: Out<usize>, ranks: c_int, id: UniqueId, rank: c_int) -> c_int {
     let group = Group::meet(&id, Some(unsigned(ranks)), unsigned(rank));
-    overhead::follow(OutsideUse::Communicator { ranks: unsigned(ranks) });
+    non_pytorch::follow(NonPytorchUse::Communicator { ranks: unsigned(ranks) });
     to.put(groups().add(group));
     SUCCESS
 }
@@ -99,7 +99,7 @@ fn with(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
 fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
     with(handle, |group| {
         if !std::mem::replace(&mut group.has_collectives, true) {
-            overhead::follow(OutsideUse::Collective { ranks: group.ranks.unwrap_or(0) });
+            non_pytorch::follow(NonPytorchUse::Collective { ranks: group.ranks.unwrap_or(0) });
         }
         act(group);
     })
@@ -109,15 +109,15 @@ fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
 fn has_message(group: &mut Group, is_sent: bool) {
     let ranks = group.ranks.unwrap_or(0);
     if !group.has_sent && !group.has_received {
-        overhead::follow(OutsideUse::Message { ranks });
+        non_pytorch::follow(NonPytorchUse::Message { ranks });
     }
     let (has, event) = if is_sent {
-        (&mut group.has_sent, OutsideUse::Sent { ranks })
+        (&mut group.has_sent, NonPytorchUse::Sent { ranks })
     } else {
-        (&mut group.has_received, OutsideUse::Received { ranks })
+        (&mut group.has_received, NonPytorchUse::Received { ranks })
     };
     if !std::mem::replace(has, true) {
-        overhead::follow(event);
+        non_pytorch::follow(event);
     }
 }
 
@@ -293,7 +293,7 @@ entries! {
         // One process holds all ranks of the group, and none waits for another. Without a list, each rank has the device of its number.
         for (rank, place) in (0..count.max(0)).zip(0_usize..) {
             let group = Group::alone(unsigned(count), unsigned(rank));
-            overhead::follow_on(devices.at(place).unwrap_or(rank), OutsideUse::Communicator { ranks: unsigned(count) });
+            non_pytorch::follow_on(devices.at(place).unwrap_or(rank), NonPytorchUse::Communicator { ranks: unsigned(count) });
             to.put_at(place, groups().add(group));
         }
         SUCCESS
@@ -304,7 +304,7 @@ entries! {
         let known = with(parent, |group| part = Some(group.split(color, key)));
         let part = part.filter(|_| color != NO_COLOR);
         if let Some(part) = &part {
-            overhead::follow(OutsideUse::Communicator { ranks: part.ranks.unwrap_or(0) });
+            non_pytorch::follow(NonPytorchUse::Communicator { ranks: part.ranks.unwrap_or(0) });
         }
         to.put(part.map_or(0, |part| groups().add(part)));
         known

@@ -2,14 +2,14 @@
 //!
 //! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are taken. What is taken when was
 //! found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No
-//! program can touch these ranges. Their bytes count as taken of the device's memory where `STANDIN_OUTSIDE` asks for that.
+//! program can touch these ranges. Their bytes count as taken of the device's memory where `STANDIN_NON_PYTORCH` asks for that.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blockyard_gpus::{Taker, outside_bytes};
+use blockyard_gpus::{NonPytorchHolder, non_pytorch_bytes};
 
 use crate::addresses::Addresses;
 use crate::report;
@@ -68,7 +68,7 @@ const WITH_ASSERTION: [&str; 6] = [
 
 /// What makes the driver or a library take addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutsideUse {
+pub(crate) enum NonPytorchUse {
     /// A kernel is launched.
     Kernel { has_stack: bool, has_assertion: bool },
     /// `cublasCreate`.
@@ -97,22 +97,22 @@ pub(crate) enum OutsideUse {
     Received { ranks: u64 },
 }
 
-impl OutsideUse {
+impl NonPytorchUse {
     /// What it counts as in the report, and of how many ranks that is; kernels are told apart by what the driver takes after them.
-    fn taker(self) -> Option<(Taker, u64)> {
+    fn holder(self) -> Option<(NonPytorchHolder, u64)> {
         match self {
             Self::Kernel { .. } | Self::Pinned => None,
-            Self::Blas => Some((Taker::Blas, 0)),
-            Self::Dnn => Some((Taker::Dnn, 0)),
-            Self::Stream => Some((Taker::Streams, 0)),
-            Self::Solver => Some((Taker::Solver, 0)),
-            Self::Sparse => Some((Taker::Sparse, 0)),
-            Self::Fft => Some((Taker::Fft, 0)),
-            Self::Communicator { ranks } => Some((Taker::Communicators, ranks)),
-            Self::Collective { ranks } => Some((Taker::Collectives, ranks)),
-            Self::Message { ranks } => Some((Taker::Messages, ranks)),
-            Self::Sent { ranks } => Some((Taker::Sent, ranks)),
-            Self::Received { ranks } => Some((Taker::Received, ranks)),
+            Self::Blas => Some((NonPytorchHolder::Blas, 0)),
+            Self::Dnn => Some((NonPytorchHolder::Dnn, 0)),
+            Self::Stream => Some((NonPytorchHolder::Streams, 0)),
+            Self::Solver => Some((NonPytorchHolder::Solver, 0)),
+            Self::Sparse => Some((NonPytorchHolder::Sparse, 0)),
+            Self::Fft => Some((NonPytorchHolder::Fft, 0)),
+            Self::Communicator { ranks } => Some((NonPytorchHolder::Communicators, ranks)),
+            Self::Collective { ranks } => Some((NonPytorchHolder::Collectives, ranks)),
+            Self::Message { ranks } => Some((NonPytorchHolder::Messages, ranks)),
+            Self::Sent { ranks } => Some((NonPytorchHolder::Sent, ranks)),
+            Self::Received { ranks } => Some((NonPytorchHolder::Received, ranks)),
         }
     }
 }
@@ -129,23 +129,23 @@ enum OneTimeCost {
 
 /// What a device's driver took so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Overhead {
+pub(crate) struct NonPytorchAddresses {
     /// The local memory that a context starts with, until more is needed.
     local: Option<u64>,
     once: BTreeSet<OneTimeCost>,
     /// How often each was taken, by the ranks of communicators.
-    counts: BTreeMap<(Taker, u64), u64>,
+    counts: BTreeMap<(NonPytorchHolder, u64), u64>,
 }
 
-impl Overhead {
+impl NonPytorchAddresses {
     /// What the driver and the libraries take of the device's memory by now, by what was recorded of an H100.
     pub(crate) fn bytes(&self) -> u64 {
-        outside_bytes(self.counts.iter().map(|((taker, ranks), times)| (*taker, *ranks, *times))).get()
+        non_pytorch_bytes(self.counts.iter().map(|((holder, ranks), times)| (*holder, *ranks, *times))).get()
     }
 }
 
-/// A taker, the number of ranks of its communicator, and how often the taker has taken memory so far.
-pub(crate) type TakerCount = (Taker, u64, u64);
+/// A holder, the number of ranks of its communicator, and how often the holder has taken memory so far.
+pub(crate) type CountedHolder = (NonPytorchHolder, u64, u64);
 
 impl Addresses {
     /// What a process has of a device when its context is new: below the highest 32 MiB a chunk of which little is left.
@@ -153,92 +153,92 @@ impl Addresses {
         let Some(start) = self.cut(LOCAL.0 + BETWEEN + CONTEXT.0) else { return };
         self.start_chunk(start + LOCAL.0 + BETWEEN, CONTEXT.0, CONTEXT.1);
         self.start_chunk(start, LOCAL.0, LOCAL.1);
-        self.overhead.local = Some(start);
+        self.non_pytorch.local = Some(start);
     }
 
     /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a segment will not find room either.
-    pub(crate) fn follow(&mut self, event: OutsideUse) -> Vec<TakerCount> {
+    pub(crate) fn follow(&mut self, event: NonPytorchUse) -> Vec<CountedHolder> {
         let mut counted = Vec::new();
-        if let Some((taker, ranks)) = event.taker() {
-            counted.push(self.count(taker, ranks));
+        if let Some((holder, ranks)) = event.holder() {
+            counted.push(self.count(holder, ranks));
         }
         if !self.is_driver() {
             return counted;
         }
         match event {
-            OutsideUse::Kernel { has_stack, has_assertion } => {
+            NonPytorchUse::Kernel { has_stack, has_assertion } => {
                 if self.once(OneTimeCost::Code, CODE) {
-                    counted.push(self.count(Taker::Code, 0));
+                    counted.push(self.count(NonPytorchHolder::Code, 0));
                 }
-                if has_stack && let Some(local) = self.overhead.local.take() {
+                if has_stack && let Some(local) = self.non_pytorch.local.take() {
                     self.take_own(LOCAL_OF_KERNELS);
                     self.give_own(local);
-                    counted.push(self.count(Taker::LocalMemory, 0));
+                    counted.push(self.count(NonPytorchHolder::LocalMemory, 0));
                 }
                 if has_assertion {
                     self.once(OneTimeCost::Heap, HEAP);
                 }
             }
-            OutsideUse::Blas => {
+            NonPytorchUse::Blas => {
                 self.once(OneTimeCost::Blas, CODE);
                 self.take_own(BLAS);
             }
-            OutsideUse::Dnn => _ = self.once(OneTimeCost::Dnn, DNN),
-            OutsideUse::Pinned => _ = self.once(OneTimeCost::Pinned, PINNED),
-            OutsideUse::Stream => {
+            NonPytorchUse::Dnn => _ = self.once(OneTimeCost::Dnn, DNN),
+            NonPytorchUse::Pinned => _ = self.once(OneTimeCost::Pinned, PINNED),
+            NonPytorchUse::Stream => {
                 self.take_own(STREAM);
             }
             // Where these lie was not looked at.
-            OutsideUse::Solver
-            | OutsideUse::Sparse
-            | OutsideUse::Fft
-            | OutsideUse::Communicator { .. }
-            | OutsideUse::Collective { .. }
-            | OutsideUse::Message { .. }
-            | OutsideUse::Sent { .. }
-            | OutsideUse::Received { .. } => {}
+            NonPytorchUse::Solver
+            | NonPytorchUse::Sparse
+            | NonPytorchUse::Fft
+            | NonPytorchUse::Communicator { .. }
+            | NonPytorchUse::Collective { .. }
+            | NonPytorchUse::Message { .. }
+            | NonPytorchUse::Sent { .. }
+            | NonPytorchUse::Received { .. } => {}
         }
         counted
     }
 
     /// Whether this was the first time.
     fn once(&mut self, what: OneTimeCost, size: u64) -> bool {
-        let is_first = self.overhead.once.insert(what);
+        let is_first = self.non_pytorch.once.insert(what);
         if is_first {
             self.take_own(size);
         }
         is_first
     }
 
-    fn count(&mut self, taker: Taker, ranks: u64) -> TakerCount {
-        let count = self.overhead.counts.entry((taker, ranks)).or_default();
+    fn count(&mut self, holder: NonPytorchHolder, ranks: u64) -> CountedHolder {
+        let count = self.non_pytorch.counts.entry((holder, ranks)).or_default();
         *count = count.saturating_add(1);
-        (taker, ranks, *count)
+        (holder, ranks, *count)
     }
 
     /// Whether no further kernel changes anything.
     pub(crate) fn knows_kernels(&self) -> bool {
         !self.is_driver()
-            || (self.overhead.local.is_none() && self.overhead.once.contains(&OneTimeCost::Heap))
+            || (self.non_pytorch.local.is_none() && self.non_pytorch.once.contains(&OneTimeCost::Heap))
     }
 }
 
 /// Follows what the driver takes of the calling thread's device.
-pub(crate) fn follow(event: OutsideUse) {
+pub(crate) fn follow(event: NonPytorchUse) {
     follow_on(current_device(), event);
 }
 
 /// Follows what the driver takes of a device.
-pub(crate) fn follow_on(number: i32, event: OutsideUse) {
+pub(crate) fn follow_on(number: i32, event: NonPytorchUse) {
     let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
     say(number, counted.unwrap_or_default());
 }
 
-fn say(device: i32, counted: Vec<TakerCount>) {
-    for (taker, ranks, count) in counted {
+fn say(device: i32, counted: Vec<CountedHolder>) {
+    for (holder, ranks, count) in counted {
         // A pool of streams counts once.
-        if taker != Taker::Streams || count == 1 {
-            report::taken(device, taker.name(), ranks, count);
+        if holder != NonPytorchHolder::Streams || count == 1 {
+            report::taken(device, holder.name(), ranks, count);
         }
     }
 }
@@ -247,9 +247,9 @@ fn say(device: i32, counted: Vec<TakerCount>) {
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 /// The launch of a kernel of this name, as the compiler writes it.
-fn kernel(name: &str) -> OutsideUse {
+fn kernel(name: &str) -> NonPytorchUse {
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    OutsideUse::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
+    NonPytorchUse::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
 }
 
 /// Kernels that a thread keeps to know them at once.
@@ -289,21 +289,21 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use super::{OutsideUse, Overhead, kernel};
+    use super::{NonPytorchAddresses, NonPytorchUse, kernel};
     use crate::addresses::{Addresses, Order};
 
     #[test]
     fn bytes_follow_the_events() {
-        let context = Overhead::default().bytes();
+        let context = NonPytorchAddresses::default().bytes();
         assert_eq!(context, 552_402_944);
         for order in [Order::Driver, Order::Rising] {
             let mut addresses = Addresses::new(1 << 40, 1 << 38, order);
-            addresses.follow(OutsideUse::Blas);
-            assert_eq!(addresses.overhead.bytes() - context, 66 << 20, "{order:?}");
-            addresses.follow(OutsideUse::Blas);
-            addresses.follow(OutsideUse::Stream);
-            addresses.follow(OutsideUse::Stream);
-            assert_eq!(addresses.overhead.bytes() - context, (130 + 70) << 20, "{order:?}");
+            addresses.follow(NonPytorchUse::Blas);
+            assert_eq!(addresses.non_pytorch.bytes() - context, 66 << 20, "{order:?}");
+            addresses.follow(NonPytorchUse::Blas);
+            addresses.follow(NonPytorchUse::Stream);
+            addresses.follow(NonPytorchUse::Stream);
+            assert_eq!(addresses.non_pytorch.bytes() - context, (130 + 70) << 20, "{order:?}");
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
             ("_ZN2at6native25multi_tensor_apply_kernelIfEEvT_", false, false),
             ("", false, false),
         ] {
-            assert_eq!(kernel(name), OutsideUse::Kernel { has_stack, has_assertion }, "{name}");
+            assert_eq!(kernel(name), NonPytorchUse::Kernel { has_stack, has_assertion }, "{name}");
         }
     }
 }

@@ -24,8 +24,8 @@ pub(crate) struct Settings {
     pub(crate) cuda: i32,
     /// cuDNN's version as `cudnnGetVersion` counts it.
     pub(crate) cudnn: usize,
-    /// Whether what the driver and CUDA's libraries take is taken off the memory of a device (`STANDIN_OUTSIDE=1`).
-    pub(crate) counts_outside: bool,
+    /// Whether what the driver and CUDA's libraries take is taken off the memory of a device (`STANDIN_NON_PYTORCH=1`).
+    pub(crate) counts_non_pytorch: bool,
     /// Where segments lie (`STANDIN_ADDRESSES`: `driver`, `rising` or `falling`).
     pub(crate) addresses: Order,
 }
@@ -63,7 +63,7 @@ impl Settings {
             minor,
             cuda: small("STANDIN_CUDA", 13_000),
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
-            counts_outside: variable("STANDIN_OUTSIDE").as_deref() == Some("1"),
+            counts_non_pytorch: variable("STANDIN_NON_PYTORCH").as_deref() == Some("1"),
             addresses: match variable("STANDIN_ADDRESSES").as_deref() {
                 Some("rising") => Order::Rising,
                 Some("falling") => Order::Falling,

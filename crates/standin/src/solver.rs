@@ -9,7 +9,7 @@ use blockyard_gpus::solver::{self, Element};
 
 use crate::abi::Out;
 use crate::libraries::{INVALID_VALUE, NOT_INITIALIZED, SUCCESS, create, destroy, is_of};
-use crate::{overhead, report};
+use crate::{non_pytorch, report};
 
 const HANDLE: &str = "cuSOLVER handle";
 const PARAMETERS: &str = "cuSOLVER parameters";
@@ -198,7 +198,7 @@ typed! {
 
 entries! {
     fn cusolverDnCreate(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::OutsideUse::Solver);
+        non_pytorch::follow(non_pytorch::NonPytorchUse::Solver);
         create(to, HANDLE)
     }
 

@@ -11,7 +11,7 @@ use blockyard_gpus::sparse::{Algorithm, Element, Matrix, product, product_at_pla
 use crate::abi::{Out, text};
 use crate::handles::Handles;
 use crate::libraries::{INVALID_VALUE, NOT_INITIALIZED, SUCCESS, create, destroy, is_of};
-use crate::{overhead, report};
+use crate::{non_pytorch, report};
 
 const HANDLE: &str = "cuSPARSE handle";
 /// `CUSPARSE_INDEX_64I`.
@@ -134,7 +134,7 @@ fn of_product(a: usize, c: usize, is_transposed: bool, number: c_int) -> Option<
 
 entries! {
     fn cusparseCreate(to: Out<usize>) -> c_int {
-        overhead::follow(overhead::OutsideUse::Sparse);
+        non_pytorch::follow(non_pytorch::NonPytorchUse::Sparse);
         create(to, HANDLE)
     }
 

@@ -45,7 +45,7 @@ type Allocator = BackendAllocator<VirtualDevice, Sink>;
 #[derive(Debug)]
 pub struct SimulatedGpu {
     index: u8,
-    outside: Bytes,
+    non_pytorch: Bytes,
     allocator: RefCell<Option<Allocator>>,
     others: RefCell<OtherAddresses>,
     stream: Cell<StreamId>,
@@ -64,7 +64,7 @@ const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
 fn new_allocator(
     index: u8,
     profile: &GpuProfile,
-    outside: Bytes,
+    non_pytorch: Bytes,
     config: &AllocatorConfig,
     is_recorded: bool,
 ) -> BackendAllocator<VirtualDevice, Sink> {
@@ -72,14 +72,14 @@ fn new_allocator(
         Recorder::new(RunInfo {
             title: format!("cuda:{index}"),
             config: config.text().to_owned(),
-            capacity: profile.total_memory.saturating_sub(outside),
+            capacity: profile.total_memory.saturating_sub(non_pytorch),
             is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
             backend: config.backend(),
             release: config.release(),
         })
     });
-    let mut device = VirtualDevice::new(profile.total_memory).with_others(outside);
+    let mut device = VirtualDevice::new(profile.total_memory).with_others(non_pytorch);
     device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
     BackendAllocator::new(device, config.clone(), Sink { recorder })
 }
@@ -88,15 +88,15 @@ impl SimulatedGpu {
     pub(crate) fn new(
         index: u8,
         profile: &GpuProfile,
-        outside: Bytes,
+        non_pytorch: Bytes,
         config: &AllocatorConfig,
         is_recorded: bool,
         notes: Rc<Notes>,
     ) -> Self {
         Self {
             index,
-            outside,
-            allocator: RefCell::new(Some(new_allocator(index, profile, outside, config, is_recorded))),
+            non_pytorch,
+            allocator: RefCell::new(Some(new_allocator(index, profile, non_pytorch, config, is_recorded))),
             others: RefCell::new(OtherAddresses::new(profile.total_memory, config)),
             stream: Cell::new(StreamId::DEFAULT),
             notes,
@@ -128,7 +128,7 @@ impl SimulatedGpu {
             return false;
         };
         let is_recorded = before.sink().recorder.is_some();
-        *allocator = Some(new_allocator(self.index, profile, self.outside, config, is_recorded));
+        *allocator = Some(new_allocator(self.index, profile, self.non_pytorch, config, is_recorded));
         self.others.replace(OtherAddresses::new(profile.total_memory, config));
         true
     }

@@ -27,8 +27,8 @@ pub struct SessionSettings {
     pub devices: u8,
     /// The allocator's settings.
     pub config: AllocatorConfig,
-    /// What the driver and CUDA's libraries take of each GPU: bytes that no segment can have.
-    pub outside: Bytes,
+    /// The non-PyTorch memory of each GPU: bytes that no segment can have.
+    pub non_pytorch: Bytes,
     /// Whether a recording is made.
     pub is_recorded: bool,
 }
@@ -39,7 +39,7 @@ impl Default for SessionSettings {
             profile: GpuProfile::H200,
             devices: 1,
             config: AllocatorConfig::of(Release::OF_RECORDED_OPERATORS),
-            outside: Bytes::ZERO,
+            non_pytorch: Bytes::ZERO,
             is_recorded: false,
         }
     }
@@ -130,7 +130,7 @@ impl AttentionKernels {
 #[derive(Debug)]
 pub struct Session {
     profile: GpuProfile,
-    outside: Bytes,
+    non_pytorch: Bytes,
     release: Cell<Release>,
     devices: Vec<Rc<SimulatedGpu>>,
     host: RefCell<HostAllocator<VirtualHostMemory>>,
@@ -191,16 +191,23 @@ impl Session {
             phase: Cell::default(),
             out: RefCell::default(),
         });
-        let SessionSettings { profile, devices, config, outside, is_recorded } = settings;
+        let SessionSettings { profile, devices, config, non_pytorch, is_recorded } = settings;
         let devices = (0..devices)
             .map(|index| {
-                Rc::new(SimulatedGpu::new(index, &profile, outside, &config, is_recorded, Rc::clone(&notes)))
+                Rc::new(SimulatedGpu::new(
+                    index,
+                    &profile,
+                    non_pytorch,
+                    &config,
+                    is_recorded,
+                    Rc::clone(&notes),
+                ))
             })
             .collect();
         Self {
             host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
             profile,
-            outside,
+            non_pytorch,
             release: Cell::new(config.release()),
             devices,
             notes,
@@ -411,10 +418,10 @@ impl Session {
         }
     }
 
-    /// What the driver and CUDA's libraries take of each GPU.
+    /// The non-PyTorch memory of each GPU.
     #[must_use]
-    pub const fn outside(&self) -> Bytes {
-        self.outside
+    pub const fn non_pytorch(&self) -> Bytes {
+        self.non_pytorch
     }
 
     /// The release of PyTorch whose rules hold.

@@ -66,7 +66,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     let settings = ProgramSettings {
         gpu,
         config,
-        outside: if job.is_shared { blockyard_gpus::context_and_libraries() } else { Bytes::ZERO },
+        non_pytorch: if job.is_shared { blockyard_gpus::context_and_libraries() } else { Bytes::ZERO },
         is_recorded: true,
         most_requests: MOST_REQUESTS,
         ..ProgramSettings::default()
@@ -74,11 +74,11 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     let program = Program { file: "program.py".to_owned(), source: job.source, arguments: job.arguments };
     if let Some(step) = job.referrers_at {
         let report = |referrers| reply(&ProgramReply::Referrers(report::referrers(referrers)));
-        return Ok(report::report(run_to_step(&program, &settings, step, report), settings.outside));
+        return Ok(report::report(run_to_step(&program, &settings, step, report), settings.non_pytorch));
     }
     let printer = Rc::clone(printer);
     let output = Box::new(move |text: &str| printer.borrow_mut().print(text));
-    Ok(report::report(run(&program, &settings, output), settings.outside))
+    Ok(report::report(run(&program, &settings, output), settings.non_pytorch))
 }
 
 /// However much a program prints, on average at most one message is sent in this time.

@@ -8,13 +8,13 @@ use blockyard_record::Bytes;
 use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
 /// `outside` is the memory that the driver and CUDA's libraries took of the GPU.
-pub(crate) fn report(finished: ProgramOutcome, outside: Bytes) -> ProgramRun {
+pub(crate) fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun {
     let note = |note: blockyard_python::ProgramNote| ProgramNote { line: note.line, text: note.text };
     let cause = finished.cause.map(note);
     let notes = finished.notes.into_iter().map(note);
     // Another part than that of a training is none.
     let parts = blockyard_gpus::parts_of_training().map(|(name, bytes)| (name.to_owned(), bytes));
-    let outside_parts = if outside.is_zero() { Vec::new() } else { parts.to_vec() };
+    let non_pytorch_parts = if non_pytorch.is_zero() { Vec::new() } else { parts.to_vec() };
     let estimates = finished.marks.into_iter().map(|mark| Estimate {
         line: mark.line,
         operator: mark.operator,
@@ -34,8 +34,8 @@ pub(crate) fn report(finished: ProgramOutcome, outside: Bytes) -> ProgramRun {
         notes: notes.collect(),
         estimates: estimates.collect(),
         recording,
-        outside,
-        outside_parts,
+        non_pytorch,
+        non_pytorch_parts,
         step_lines,
         origins,
         lines,

@@ -88,9 +88,9 @@ pub struct ProgramRun {
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
     /// What the driver and CUDA's libraries took of the GPU.
-    pub outside: Bytes,
+    pub non_pytorch: Bytes,
     /// The parts of `outside`, as the lessons name them.
-    pub outside_parts: Vec<(String, Bytes)>,
+    pub non_pytorch_parts: Vec<(String, Bytes)>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
     /// Where the allocations came from, in their order.

@@ -108,7 +108,7 @@ impl ProgramResult {
             program: input.text.clone(),
             arguments: input.arguments.clone(),
             gpu: gpu.to_owned(),
-            total: capacity.saturating_add(self.details.outside),
+            total: capacity.saturating_add(self.details.non_pytorch),
             capacity,
             release: input.release,
             caveats: derived.into_iter().chain(notes).chain(estimates).collect(),

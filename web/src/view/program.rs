@@ -226,9 +226,9 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
 /// Why `nvidia-smi` shows more from the start than in the lesson.
 fn set_aside(session: Session) -> AnyView {
     let content = move || {
-        let program = stage::outside_of_program(session)?;
-        let outside = program.details.outside;
-        let measured = blockyard_lab::outside_measured_words(&program.simulation().gpu);
+        let program = stage::non_pytorch_of_program(session)?;
+        let non_pytorch = program.details.non_pytorch;
+        let measured = blockyard_lab::non_pytorch_measured_words(&program.simulation().gpu);
         let go = click(move || {
             session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST });
         });
@@ -236,7 +236,7 @@ fn set_aside(session: Session) -> AnyView {
         Some(view! {
             <p class="quiet" data-testid="set-aside">
                 {format!(
-                    "{outside} are set aside from the start for what a training has taken beside PyTorch's memory after its first step ({measured}). With a tensor and no kernel, nvidia-smi shows {CONTEXT} beside the segments of an H200: "
+                    "{non_pytorch} are set aside from the start for what a training has taken beside PyTorch's memory after its first step ({measured}). With a tensor and no kernel, nvidia-smi shows {CONTEXT} beside the segments of an H200: "
                 )}
                 {lesson}
             </p>

@@ -47,31 +47,35 @@ fn stage_of(session: Session) -> Option<Stage> {
         let limit = session.player.with(|player| run.series.process_limit(player.steps));
         stage.with_limit(limit).up_to_peak(run.series.peaks().1)
     })?;
-    if let Some(outside) = session.lessons().outside() {
-        return Some(stage.of_whole_device(&outside.parts, LEAST_SHOWN));
+    if let Some(non_pytorch) = session.lessons().non_pytorch() {
+        return Some(stage.of_whole_device(&non_pytorch.parts, LEAST_SHOWN));
     }
     if session.shows_story() {
         let (least_shown, is_first) =
             session.story().state.with(|story| (story.situation().least_shown, story.is_first()));
         return Some(stage.of_process(CONTEXT, least_shown, !is_first));
     }
-    Some(match outside_of_program(session) {
+    Some(match non_pytorch_of_program(session) {
         Some(program) => {
             let details = &program.details;
-            stage.of_process(details.outside, Bytes::ZERO, false).with_parts_outside(&details.outside_parts)
+            stage
+                .of_process(details.non_pytorch, Bytes::ZERO, false)
+                .with_non_pytorch_parts(&details.non_pytorch_parts)
         }
         None => stage,
     })
 }
 
 /// The shown program, if its device leaves out what the driver and CUDA's libraries take beside its memory. Reads signals.
-pub(super) fn outside_of_program(session: Session) -> Option<PtrEq<ProgramResult>> {
-    session.shown_program().filter(|program| !program.details.outside.is_zero())
+pub(super) fn non_pytorch_of_program(session: Session) -> Option<PtrEq<ProgramResult>> {
+    session.shown_program().filter(|program| !program.details.non_pytorch.is_zero())
 }
 
 /// Whether the stage has what a process takes beside PyTorch's memory. Reads signals.
 fn is_of_process(session: Session) -> bool {
-    session.shows_story() || session.lessons().outside().is_some() || outside_of_program(session).is_some()
+    session.shows_story()
+        || session.lessons().non_pytorch().is_some()
+        || non_pytorch_of_program(session).is_some()
 }
 
 /// Whether the stage has all the height that a presentation leaves. Reads signals.
@@ -145,8 +149,8 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let label = text(move || {
         let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
         let memory = session.with_state(|_, state| state.breakdown());
-        let process = session.lessons().outside().zip(memory).map(|(outside, memory)| {
-            let size = outside.size;
+        let process = session.lessons().non_pytorch().zip(memory).map(|(non_pytorch, memory)| {
+            let size = non_pytorch.size;
             let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
             format!(
                 " nvidia-smi shows {shown}, with {size} outside of PyTorch's memory; {free} are free in fact."

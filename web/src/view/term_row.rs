@@ -60,9 +60,9 @@ fn entry(session: Session, term: Term) -> AnyView {
     let number = text(move || {
         let is_least = term == Term::Free && session.run.with(|run| is_capacity_open(run));
         let bytes = session.with_state(|_, state| value(term, state));
-        let outside = session.lessons().outside().filter(|_| term == Term::Free);
-        let outside = outside.map_or(Bytes::ZERO, |outside| outside.size);
-        let bytes = bytes.map(|bytes| bytes.saturating_sub(outside).to_string()).unwrap_or_default();
+        let non_pytorch = session.lessons().non_pytorch().filter(|_| term == Term::Free);
+        let non_pytorch = non_pytorch.map_or(Bytes::ZERO, |non_pytorch| non_pytorch.size);
+        let bytes = bytes.map(|bytes| bytes.saturating_sub(non_pytorch).to_string()).unwrap_or_default();
         // The allocator's report of the failure says what was free then.
         if is_least && !session.lab().fails_now() { format!("at least {bytes}") } else { bytes }
     });

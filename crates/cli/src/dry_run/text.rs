@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{Fit, OtherOrders, OutsideMemory, Report, Torch};
+use blockyard_dry_run::{Fit, NonPytorchMemory, OtherOrders, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
@@ -58,8 +58,8 @@ pub(super) fn details(
     has_orders: bool,
 ) -> fmt::Result {
     if let Some(gpu) = gpus.first() {
-        for (at, (outside, device)) in report.outside(gpu).iter().zip(&report.devices).enumerate() {
-            beside(text, &format!("cuda:{at}"), outside, device.peak_reserved)?;
+        for (at, (non_pytorch, device)) in report.non_pytorch(gpu).iter().zip(&report.devices).enumerate() {
+            beside(text, &format!("cuda:{at}"), non_pytorch, device.peak_reserved)?;
         }
     }
     steps(text, report)?;
@@ -133,19 +133,24 @@ pub(super) fn addresses(
 }
 
 /// What `nvidia-smi` will show of a device, with this number of bytes reserved.
-pub(crate) fn beside(text: &mut String, what: &str, outside: &OutsideMemory, reserved: Bytes) -> fmt::Result {
-    if !outside.parts.is_empty() {
+pub(crate) fn beside(
+    text: &mut String,
+    what: &str,
+    non_pytorch: &NonPytorchMemory,
+    reserved: Bytes,
+) -> fmt::Result {
+    if !non_pytorch.parts.is_empty() {
         let parts: Vec<String> =
-            outside.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();
-        let all = reserved.saturating_add(outside.bytes());
+            non_pytorch.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();
+        let all = reserved.saturating_add(non_pytorch.bytes());
         writeln!(
             text,
             "  {what}: nvidia-smi will show about {all}, an estimate: {reserved} reserved, and beside it {}",
             parts.join(", ")
         )?;
     }
-    for unknown in &outside.unknown {
-        writeln!(text, "  {what}: nvidia-smi will show more bytes, which are not known: {unknown}")?;
+    for unknown in &non_pytorch.unknown {
+        writeln!(text, "  {what}: {unknown}")?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::runs::{RunConditions, Runs};
 use crate::output;
 
 /// Counts changes of what is kept.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// Variables of the environment that may change what a program takes, by their beginnings.
 const VARIABLES: [&str; 9] =
     ["PYTORCH", "TORCH", "CUDA", "CUBLAS", "CUDNN", "NCCL", "HF_", "STANDIN", "PYTHON"];

@@ -128,8 +128,8 @@ pub(super) fn run(probe: &Probe) -> FitRun {
         steps: probe.steps,
         steady: probe.is_steady,
         sites: held(&probe.sites),
-        outside: held(&probe.outside),
-        outside_unknown: probe.outside_unknown.clone(),
+        outside: held(&probe.non_pytorch),
+        outside_unknown: probe.non_pytorch_unknown.clone(),
         notes: probe.notes.clone(),
         remarks: probe.remarks.clone(),
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use blockyard_dry_run::{FailedRequest, LibraryFolder, Program, ProgramLine, Report, Torch, run_until};
 use blockyard_fit::{HolderBytes, Probe, memory_fraction};
-use blockyard_gpus::{GpuProfile, left_for_pytorch};
+use blockyard_gpus::{GpuProfile, left_beside, left_for_pytorch};
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
@@ -56,23 +56,24 @@ impl RunConditions {
         self.limit.unwrap_or(self.gpu.total_memory)
     }
 
-    /// Whether what the driver and CUDA's libraries take is taken off the GPU's memory: a limit counts PyTorch's memory alone.
-    pub(super) fn counts_outside(&self) -> bool {
-        self.limit.is_none() && self.gpu.has_outside_recorded
+    /// Whether non-PyTorch memory is taken off the GPU's memory: a limit counts PyTorch's memory alone.
+    pub(super) fn counts_non_pytorch(&self) -> bool {
+        self.limit.is_none()
     }
 
-    /// What a run may reserve, after all that was taken beside its segments.
+    /// What a run may reserve beside its non-PyTorch memory.
     pub(super) fn left(&self, probe: &Probe) -> Bytes {
-        if !self.counts_outside() {
+        if !self.counts_non_pytorch() {
             return self.most();
         }
-        let outside = probe.outside.iter().fold(Bytes::ZERO, |sum, held| sum.saturating_add(held.bytes));
-        self.most().saturating_sub(outside)
+        let non_pytorch =
+            probe.non_pytorch.iter().fold(Bytes::ZERO, |sum, held| sum.saturating_add(held.bytes));
+        left_beside(non_pytorch, self.most())
     }
 
     /// The same before there is a run: where a search looks first.
     pub(super) fn expected(&self) -> Bytes {
-        if self.counts_outside() { left_for_pytorch(self.most()) } else { self.most() }
+        if self.counts_non_pytorch() { left_for_pytorch(self.most()) } else { self.most() }
     }
 
     /// The same with a value that all runs are given.
@@ -194,7 +195,7 @@ impl Runs<'_> {
             conf: terms.conf.clone(),
             steps: Some(self.options.steps),
             fraction: fraction.transpose()?,
-            counts_outside: terms.counts_outside(),
+            counts_non_pytorch: terms.counts_non_pytorch(),
             ends_at_oom: true,
             environment: [environment(&terms.sets), terms.environment.clone()].concat(),
             ..Program::new(self.options.file.clone(), self.python.clone(), terms.gpu.clone())
@@ -258,12 +259,12 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
     }
     let devices = || report.devices.iter();
     // Of the device that decides, the first of several.
-    let outside = report.outside(gpu).into_iter().zip(devices()).rev();
-    let outside = outside.max_by_key(|(_, device)| device.peak_reserved);
-    let outside = outside.map(|(outside, _)| outside).unwrap_or_default();
+    let non_pytorch = report.non_pytorch(gpu).into_iter().zip(devices()).rev();
+    let non_pytorch = non_pytorch.max_by_key(|(_, device)| device.peak_reserved);
+    let non_pytorch = non_pytorch.map(|(non_pytorch, _)| non_pytorch).unwrap_or_default();
     Ok(Probe {
-        outside: outside.parts.into_iter().map(|(what, bytes)| HolderBytes { what, bytes }).collect(),
-        outside_unknown: outside.unknown,
+        non_pytorch: non_pytorch.parts.into_iter().map(|(what, bytes)| HolderBytes { what, bytes }).collect(),
+        non_pytorch_unknown: non_pytorch.unknown,
         value: 0,
         is_fitting: !has_run_out,
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),

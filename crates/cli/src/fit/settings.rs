@@ -113,7 +113,7 @@ fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(
     answer.notes =
         notes.filter(|note| !note.starts_with("a snapshot does not say how much memory")).collect();
     // A limit is a part of the whole GPU; without one the device is smaller by what the recorded run had beside its segments.
-    let capacity = if terms.counts_outside() { terms.left(&recorded) } else { terms.gpu.total_memory };
+    let capacity = if terms.counts_non_pytorch() { terms.left(&recorded) } else { terms.gpu.total_memory };
     answer.notes.extend(recorded.notes);
     for conf in all {
         runs.bar.set_message(format!("replays {conf}"));

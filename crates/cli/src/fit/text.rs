@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::OutsideMemory;
+use blockyard_dry_run::NonPytorchMemory;
 use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Probe, memory_fraction};
+use blockyard_gpus::non_pytorch_measured_words;
 use blockyard_record::{Bytes, grouped};
 
 use super::answer::LargestOnGpu;
@@ -51,8 +52,8 @@ pub(super) fn limit(terms: &RunConditions) -> String {
     let most = terms.most();
     if terms.limit.is_some() {
         format!("{most} of {}", terms.gpu.name)
-    } else if terms.counts_outside() {
-        format!("{} ({most}, less what the driver and CUDA's libraries take)", terms.gpu.name)
+    } else if terms.counts_non_pytorch() {
+        format!("{} ({most}, less the non-PyTorch memory)", terms.gpu.name)
     } else {
         format!("{} ({most})", terms.gpu.name)
     }
@@ -280,21 +281,22 @@ pub(super) fn on_gpu(text: &mut String, terms: &RunConditions, best: Option<&Pro
         )?;
     }
     let Some(best) = best else { return Ok(()) };
-    let outside = OutsideMemory {
-        parts: best.outside.iter().map(|held| (held.what.clone(), held.bytes)).collect(),
-        unknown: best.outside_unknown.clone(),
+    let non_pytorch = NonPytorchMemory {
+        parts: best.non_pytorch.iter().map(|held| (held.what.clone(), held.bytes)).collect(),
+        unknown: best.non_pytorch_unknown.clone(),
     };
-    beside(text, "on the GPU", &outside, best.peak_reserved)?;
-    if terms.counts_outside() {
+    beside(text, "on the GPU", &non_pytorch, best.peak_reserved)?;
+    if terms.counts_non_pytorch() {
         writeln!(
             text,
-            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the bytes that the driver and CUDA's libraries were recorded to take",
-            terms.left(best)
+            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of the CUDA context and libraries ({})",
+            terms.left(best),
+            non_pytorch_measured_words(terms.gpu.name)
         )?;
     }
-    let all = best.peak_reserved.saturating_add(outside.bytes());
+    let all = best.peak_reserved.saturating_add(non_pytorch.bytes());
     if all > total {
-        let left = total.saturating_sub(outside.bytes());
+        let left = total.saturating_sub(non_pytorch.bytes());
         writeln!(
             text,
             "  the GPU has {} less: ask again with --limit {}",

@@ -136,7 +136,7 @@ impl Stage {
         let is_small = view.form == StageForm::Small;
         let metrics =
             Metrics::new(width_px, self.has_failures, has_peaks, view.form).grown_to(view.least_height_px);
-        let left_px = metrics.outside_px(self.blocks_outside(metrics.width_px).len());
+        let left_px = metrics.outside_px(self.non_pytorch_blocks(metrics.width_px).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
         let mut painter =
@@ -270,7 +270,7 @@ impl Painter<'_> {
         let stage = self.stage;
         let Metrics { text_px, bar_px, width_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
-        let blocks = stage.blocks_outside(width_px);
+        let blocks = stage.non_pytorch_blocks(width_px);
         let mut right = 0.0;
         for (index, (name, bytes)) in blocks.iter().enumerate() {
             let left = right;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, context_and_libraries, left_for_pytorch};
+use blockyard_gpus::{GpuProfile, NON_PYTORCH_RECORDED_ON, context_and_libraries, left_for_pytorch};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
@@ -68,10 +68,10 @@ fn least_device(
     outcome: &Outcome,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<u64, LabError> {
-    let outside = context_and_libraries();
+    let non_pytorch = context_and_libraries();
     let (mut low, mut high) = (
-        tenths(outcome.peak_allocated.saturating_add(outside)).saturating_sub(1),
-        tenths(outcome.peak_reserved.saturating_add(outside)),
+        tenths(outcome.peak_allocated.saturating_add(non_pytorch)).saturating_sub(1),
+        tenths(outcome.peak_reserved.saturating_add(non_pytorch)),
     );
     while high.saturating_sub(low) > 1 {
         let middle = low.midpoint(high);
@@ -102,7 +102,7 @@ pub(super) fn gpus_that_hold(
     let smallest = smallest_known(run, conditions, own, &mut tell)?;
     let mut findings = vec![
         Finding::about(About::Gpus, smallest_words(smallest, own.peak_reserved, least, goes_on), None),
-        Finding::about(About::Gpus, outside_words(), None),
+        Finding::about(About::Gpus, non_pytorch_words(), None),
     ];
     if let Some((row, outcome)) = best.and_then(|row| Some((row, row.answered()?))) {
         let changed = conditions.and_conf(&row.conditions.conf);
@@ -204,10 +204,10 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
 }
 
 /// What is taken off each GPU.
-fn outside_words() -> String {
+fn non_pytorch_words() -> String {
     format!(
         "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, which were measured on an \
-         {OUTSIDE_RECORDED_ON}, and on no other GPU",
+         {NON_PYTORCH_RECORDED_ON}: an estimate for every other GPU",
         context_and_libraries()
     )
 }

@@ -137,7 +137,7 @@ fn questions_alone_are_numbered_on_two_pages_and_have_no_figure_after_a_question
             let earlier = &questions[..place];
             let is_first_of_run = !earlier.iter().any(|other| other.run == card.run);
             // An empty device says nothing, and contradicts a question about what the program will have made.
-            let is_empty = card.steps.start == 0 && card.outside.is_none();
+            let is_empty = card.steps.start == 0 && card.non_pytorch.is_none();
             assert_eq!(section.contains("<svg"), is_first_of_run && !is_empty, "{name}");
             let because = plain(&card.question.as_ref().unwrap().because);
             assert!(!words(&asked).contains(&because), "{name}: {because}");

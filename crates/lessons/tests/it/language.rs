@@ -153,14 +153,17 @@ fn what_lies_outside_holds_until_a_card_says_otherwise_and_is_not_free() {
     let cards = "## One\n{free}\n```outside\nmeasured context\n```\n## Two\n{free}\n```workload\na = alloc 3 MiB\n```\n\
                  ## Three\n{free}\n```outside\nmeasured context + measured code\n```\n";
     let lesson = Lesson::parse(&text(cards)).unwrap().play().unwrap();
-    let outside: Vec<_> = lesson.cards.iter().map(|card| card.outside.clone().unwrap()).collect();
-    assert_eq!(outside.iter().map(|outside| outside.size.get() >> 20).collect::<Vec<_>>(), [10, 10, 12]);
+    let non_pytorch: Vec<_> = lesson.cards.iter().map(|card| card.non_pytorch.clone().unwrap()).collect();
+    assert_eq!(
+        non_pytorch.iter().map(|non_pytorch| non_pytorch.size.get() >> 20).collect::<Vec<_>>(),
+        [10, 10, 12]
+    );
     let context = ("context".to_owned(), Bytes::mib(10));
-    assert_eq!(outside[1].parts, std::slice::from_ref(&context));
-    assert_eq!(outside[2].parts, [context, ("code".to_owned(), Bytes::mib(2))]);
+    assert_eq!(non_pytorch[1].parts, std::slice::from_ref(&context));
+    assert_eq!(non_pytorch[2].parts, [context, ("code".to_owned(), Bytes::mib(2))]);
     let other_run = format!("{cards}## Four\n{{free}}\n```workload new\nb = alloc 3 MiB\n```\n");
     let lesson_of_two = Lesson::parse(&text(&other_run)).unwrap().play().unwrap();
-    assert_eq!(lesson_of_two.cards[3].outside, None, "another run has its own device");
+    assert_eq!(lesson_of_two.cards[3].non_pytorch, None, "another run has its own device");
     assert_eq!([0, 1, 2].map(|card| body(&lesson, card)), ["54 MiB", "34 MiB", "32 MiB"]);
     for (block, expected) in [
         ("measured nothing", "there is no line \"measured: nothing = SIZE, SOURCE\""),
@@ -171,7 +174,7 @@ fn what_lies_outside_holds_until_a_card_says_otherwise_and_is_not_free() {
         let error = Lesson::parse(&wrong).and_then(|lesson| lesson.play()).unwrap_err().to_string();
         assert!(error.starts_with("line 12, column 1: ") && error.contains(expected), "{error}");
     }
-    assert_eq!(play("## One\nText.\n").cards[0].outside, None);
+    assert_eq!(play("## One\nText.\n").cards[0].non_pytorch, None);
 }
 
 #[test]

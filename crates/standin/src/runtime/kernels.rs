@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::abi::{Dim3, In, Out, Text};
-use crate::overhead;
+use crate::non_pytorch;
 use crate::runtime::errors::{INVALID_CONFIGURATION, INVALID_VALUE, SUCCESS, fail};
 use crate::settings::settings;
 use crate::state::state;
@@ -59,7 +59,7 @@ fn launch(kernel: u64, grid: Dim3, block: Dim3) -> c_int {
     if grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > 1024 {
         return fail(INVALID_CONFIGURATION);
     }
-    overhead::follow_kernel(kernel, || {
+    non_pytorch::follow_kernel(kernel, || {
         REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).kernels.get(&kernel).copied()
     });
     computed();

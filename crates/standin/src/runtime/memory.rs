@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint};
 
 use crate::abi::Out;
 use crate::memory::{HostRead, MemoryError, device_of};
-use crate::overhead;
+use crate::non_pytorch;
 use crate::report;
 use crate::runtime::errors::{ASSERT, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, SUCCESS, code, fail};
 use crate::settings::settings;
@@ -118,7 +118,7 @@ entries! {
             return fail(MEMORY_ALLOCATION);
         }
         state().host.insert(address, size);
-        overhead::follow(overhead::OutsideUse::Pinned);
+        non_pytorch::follow(non_pytorch::NonPytorchUse::Pinned);
         SUCCESS
     }
 

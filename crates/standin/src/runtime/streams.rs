@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::time::Instant;
 
 use crate::abi::{HostFunction, Out, StreamCallback, call, call_for_stream};
-use crate::overhead;
+use crate::non_pytorch;
 use crate::runtime::errors::{INVALID_HANDLE, NOT_READY, SUCCESS, fail};
 use crate::runtime::work;
 use crate::state::{Event, State, Stream, current_device, state};
@@ -35,7 +35,7 @@ fn with(handle: usize, act: impl FnOnce(Stream)) -> c_int {
 
 fn create(to: Out<usize>, flags: c_uint, priority: c_int) -> c_int {
     to.put(state().streams.add(Stream { device: current_device(), flags, priority, capture: 0 }));
-    overhead::follow(overhead::OutsideUse::Stream);
+    non_pytorch::follow(non_pytorch::NonPytorchUse::Stream);
     SUCCESS
 }
 

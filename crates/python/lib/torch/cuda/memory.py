@@ -135,13 +135,13 @@ def mem_get_info(device=None):
     from _host import note
 
     total = _native.properties(device)[1]
-    if outside := _native.outside_bytes():
+    if non_pytorch := _native.non_pytorch_bytes():
         note(
-            f"mem_get_info counts {outside // 2**20} MiB for the CUDA context and libraries from the start, as recorded on an H100"
+            f"mem_get_info counts {non_pytorch // 2**20} MiB for the CUDA context and libraries from the start, as recorded on an H100"
         )
     else:
         note("mem_get_info counts the memory that this program reserved; a real GPU also holds the CUDA context")
-    return total - outside - memory_reserved(device), total
+    return total - non_pytorch - memory_reserved(device), total
 
 
 def memory_usage(device=None):

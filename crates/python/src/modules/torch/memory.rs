@@ -212,8 +212,8 @@ mod _torch_memory {
 
     /// What the driver and CUDA's libraries take of each GPU, in bytes.
     #[pyfunction]
-    fn outside_bytes() -> u64 {
-        session().outside().get()
+    fn non_pytorch_bytes() -> u64 {
+        session().non_pytorch().get()
     }
 
     #[pyfunction]
