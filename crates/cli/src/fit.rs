@@ -59,7 +59,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
             bail!("--limit {limit} is not between 1 byte and the {} of {}", gpu.total_memory, gpu.name);
         }
     }
-    let terms: Vec<RunConditions> = gpus
+    let conditions: Vec<RunConditions> = gpus
         .into_iter()
         .map(|gpu| RunConditions {
             gpu,
@@ -99,12 +99,14 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     };
     ctrlc::set_handler(dry_run::interrupt).context("cannot listen for Ctrl-C")?;
     let reply = match &question {
-        Question::Largest(vary) => largest(&runs, &terms, vary)?,
-        Question::ByOther(vary, other) => by_other::by_values(&runs, &terms, vary, other)?,
-        Question::BySettings(vary, settings) => by_other::by_settings(&runs, &terms, vary, settings)?,
-        Question::Settings(settings) => settings::settings(&runs, &terms, settings)?,
-        Question::Layouts(mesh, ranks) => layouts::layouts(&runs, &terms, mesh, *ranks)?,
-        Question::ByLayouts(vary, mesh, ranks) => by_other::by_layouts(&runs, &terms, vary, mesh, *ranks)?,
+        Question::Largest(vary) => largest(&runs, &conditions, vary)?,
+        Question::ByOther(vary, other) => by_other::by_values(&runs, &conditions, vary, other)?,
+        Question::BySettings(vary, settings) => by_other::by_settings(&runs, &conditions, vary, settings)?,
+        Question::Settings(settings) => settings::settings(&runs, &conditions, settings)?,
+        Question::Layouts(mesh, ranks) => layouts::layouts(&runs, &conditions, mesh, *ranks)?,
+        Question::ByLayouts(vary, mesh, ranks) => {
+            by_other::by_layouts(&runs, &conditions, vary, mesh, *ranks)?
+        }
     };
     runs.bar.finish_and_clear();
     print(&runs, &reply)?;
@@ -112,9 +114,9 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The largest value that fits.
-fn largest(runs: &Runs<'_>, terms: &[RunConditions], vary: &Vary) -> anyhow::Result<Reply> {
-    let ask = |terms: &RunConditions, _before: &Answers<LargestOnGpu>| answer(runs, terms, vary);
-    let answers = each(terms, runs.queue.most(), ask, LargestOnGpu::is_ended);
+fn largest(runs: &Runs<'_>, conditions: &[RunConditions], vary: &Vary) -> anyhow::Result<Reply> {
+    let ask = |conditions: &RunConditions, _before: &Answers<LargestOnGpu>| answer(runs, conditions, vary);
+    let answers = each(conditions, runs.queue.most(), ask, LargestOnGpu::is_ended);
     let mut text = String::new();
     for answer in &answers {
         if runs.options.quiet {

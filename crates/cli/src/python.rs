@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_answers::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
-use blockyard_python::{DeviceRun, HostMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{DeviceRun, ProcessMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
@@ -81,7 +81,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
         most_requests: options.max_requests,
-        host_memory: Some(HostMemory { used: heap::used, most: options.max_host_memory }),
+        process_memory: Some(ProcessMemory { used: heap::used, most: options.max_host_memory }),
         time_limit: Some(Duration::from_secs(options.time_limit)),
     })
 }

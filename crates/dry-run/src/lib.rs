@@ -30,7 +30,7 @@ pub use orders::{
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, Store, run_ranks};
-pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};
+pub use report::{Crossing, DeviceReport, Fit, PeakHolder, Report, RunOom};
 pub use run::{Program, run, run_until};
 pub use run_log::{ChildCounts, ChildPeak, Iteration, IterationPeak, PrintedLine};
 pub use symbols::{Imports, defined};

@@ -44,7 +44,7 @@ pub struct Crossing {
 
 /// The request that ran out of memory and ended the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct FailedRequest {
+pub struct RunOom {
     /// The device.
     pub device: u32,
     /// The bytes that the allocator wanted for the request.
@@ -90,7 +90,7 @@ pub struct Report {
     /// Where segments exceeded the GPUs that the run was compared with.
     pub crossings: Vec<Crossing>,
     /// The request that ran out of memory, if the run ends at such a request.
-    pub failed: Option<FailedRequest>,
+    pub failed: Option<RunOom>,
     /// Files of the program that Python loaded, if the run ends at the first request that runs out of memory.
     pub files: Vec<PathBuf>,
     /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has these bytes.
@@ -122,7 +122,7 @@ struct RunnerReport {
     holders: Vec<PeakHolder>,
     #[serde(default)]
     crossings: Vec<Crossing>,
-    failed: Option<FailedRequest>,
+    failed: Option<RunOom>,
     #[serde(default)]
     files: Vec<PathBuf>,
     fault: Option<String>,

@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::{FailedRequest, HolderCount, Note};
+use crate::{HolderCount, Note, RunOom};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(crate) struct Records {
     /// The most of each process and device.
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.
-    pub(crate) failed_in_child: Option<FailedRequest>,
+    pub(crate) failed_in_child: Option<RunOom>,
     /// The memory that the driver and CUDA's libraries took, each holder once, with its last count.
     pub(crate) taken: Vec<HolderCount>,
     /// Sentences that a person should read and that make no number an estimate.

@@ -39,7 +39,7 @@ pub struct Stage {
     limit: Option<OomLimit>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
-    failed: Option<FailedRequest>,
+    failed: Option<OomOnStage>,
     has_failures: bool,
 }
 
@@ -94,7 +94,7 @@ enum Change {
 
 /// A request that found no memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct FailedRequest {
+struct OomOnStage {
     /// The segment that it needed.
     segment_size: Bytes,
     rounded: Bytes,
@@ -370,7 +370,7 @@ pub fn has_failures(recording: &Recording) -> bool {
 }
 
 /// The step's request that failed, with the largest cached block that its stream may use.
-fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Option<FailedRequest> {
+fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Option<OomOnStage> {
     if !matches!(recording.outcome(step), StepOutcome::OutOfMemory(_)) {
         return None;
     }
@@ -385,5 +385,5 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
     let (request, device_free) = failed?;
     let OomRequest { segment_size, rounded, .. } = request;
     let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_here;
-    Some(FailedRequest { segment_size, rounded, device_free, largest_cached })
+    Some(OomOnStage { segment_size, rounded, device_free, largest_cached })
 }

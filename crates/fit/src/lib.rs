@@ -34,5 +34,5 @@ pub use growth::{Growth, GrowthKind, grows};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use map::{Column, guess, search_guessed};
 pub use mesh::{Layout, Mesh, MeshError};
-pub use probe::{FailedRequest, HolderBytes, Probe};
+pub use probe::{HolderBytes, Probe, ProbeOom};
 pub use values::{Values, ValuesError};

@@ -18,7 +18,7 @@ pub struct Probe {
     pub is_exact: bool,
     /// The request that ran out of memory, if it is known.
     #[serde(default)]
-    pub failed: Option<FailedRequest>,
+    pub failed: Option<ProbeOom>,
     /// How many steps of the first optimizer the run made.
     #[serde(default)]
     pub steps: u32,
@@ -56,7 +56,7 @@ pub struct HolderBytes {
 
 /// A request that ran out of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedRequest {
+pub struct ProbeOom {
     /// The bytes that the allocator wanted for the request.
     pub bytes: Bytes,
     /// The line of the program, as `train.py:26`, if the line is known.

@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 
 use crate::lines::pairs;
-use crate::{Baseline, MeasuredRun, ProgramEntry, ProgramLine, RunFailure};
+use crate::{Baseline, EntryLine, MeasuredRun, ProgramEntry, RunFailure};
 
 /// Why a run fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct PeakGrowth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRow {
     /// The line; none for everything else.
-    pub line: Option<ProgramLine>,
+    pub line: Option<EntryLine>,
     /// The bytes of the baseline. If the baseline does not list the line, its bytes count as everything else.
     pub before: i128,
     /// The bytes of the run.

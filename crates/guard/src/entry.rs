@@ -1,4 +1,4 @@
-//! The terms of an entry, and the memory that a run of its program takes.
+//! What an entry demands of its program, and the memory that a run of its program takes.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::Tolerance;
 
 /// A line of the program, or a sentence if the stack has no line of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProgramLine {
+pub struct EntryLine {
     /// The path of the file, from the folder of the baseline's file if the file is below the folder; or the sentence.
     pub file: String,
     /// The number of the line, counted from 1; 0 if the line is not known.
@@ -19,7 +19,7 @@ pub struct ProgramLine {
     pub code: String,
 }
 
-impl ProgramLine {
+impl EntryLine {
     /// The file and the number of the line.
     #[must_use]
     pub fn place(&self) -> String {
@@ -27,7 +27,7 @@ impl ProgramLine {
     }
 }
 
-impl fmt::Display for ProgramLine {
+impl fmt::Display for EntryLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.place())?;
         if !self.function.is_empty() && self.function != "<module>" {
@@ -44,7 +44,7 @@ impl fmt::Display for ProgramLine {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineHolder {
     /// The line.
-    pub line: ProgramLine,
+    pub line: EntryLine,
     /// The bytes of whole blocks.
     pub bytes: Bytes,
 }
@@ -68,7 +68,7 @@ pub struct Baseline {
     pub further: u64,
 }
 
-/// The terms of a program: what the guard compares a run with.
+/// What is demanded of a program: what the guard compares a run with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramEntry {
     /// The program, from the folder of the file.

@@ -5,7 +5,7 @@ use blockyard_workload::parse_size;
 use thiserror::Error;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
 
-use crate::{Baseline, LineHolder, ProgramEntry, ProgramLine, Tolerance};
+use crate::{Baseline, EntryLine, LineHolder, ProgramEntry, Tolerance};
 
 /// The version of the file that is read and written.
 pub(crate) const VERSION: i64 = 1;
@@ -245,7 +245,7 @@ fn holder(fields: &Fields<'_>) -> Result<LineHolder, GuardFileError> {
     let numbered = at.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
     let (file, line) = numbered.unwrap_or((at, 0));
     Ok(LineHolder {
-        line: ProgramLine {
+        line: EntryLine {
             file: file.to_owned(),
             line,
             function: fields.text("function")?.unwrap_or_default().to_owned(),

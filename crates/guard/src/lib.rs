@@ -27,7 +27,7 @@ mod tolerance;
 mod write;
 
 pub use compare::{ChangeRow, Failure, GuardComparison, PeakGrowth, StepChange, compare};
-pub use entry::{Baseline, LineHolder, MeasuredRun, ProgramEntry, ProgramLine, RunFailure};
+pub use entry::{Baseline, EntryLine, LineHolder, MeasuredRun, ProgramEntry, RunFailure};
 pub use file::{GuardFile, GuardFileError};
 pub use text::{report, signed};
 pub use tolerance::{Tolerance, ToleranceError};

@@ -1,6 +1,6 @@
 //! Which line of a changed program is which line of the program before.
 
-use crate::{LineHolder, ProgramLine};
+use crate::{EntryLine, LineHolder};
 
 /// A line of the run, and its place in the baseline's list where it has one.
 pub(crate) type Pairs = Vec<Option<usize>>;
@@ -12,7 +12,7 @@ pub(crate) type Pairs = Vec<Option<usize>>;
 pub(crate) fn pairs(before: &[LineHolder], after: &[LineHolder]) -> Pairs {
     let mut pairs: Pairs = vec![None; after.len()];
     let mut is_taken = vec![false; before.len()];
-    let orders: [fn(&ProgramLine, &ProgramLine) -> bool; 4] = [
+    let orders: [fn(&EntryLine, &EntryLine) -> bool; 4] = [
         // A line that stayed where it was stays itself, even where its text stands elsewhere too.
         |one, other| one == other,
         |one, other| !one.code.is_empty() && one.code == other.code && is_near(one, other),
@@ -40,7 +40,7 @@ pub(crate) fn pairs(before: &[LineHolder], after: &[LineHolder]) -> Pairs {
 }
 
 /// Whether both lines are of one function.
-fn is_near(one: &ProgramLine, other: &ProgramLine) -> bool {
+fn is_near(one: &EntryLine, other: &EntryLine) -> bool {
     one.file == other.file && one.function == other.function
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn holder(line: u32, code: &str) -> LineHolder {
-        let line = ProgramLine { file: "train.py".into(), line, function: "f".into(), code: code.into() };
+        let line = EntryLine { file: "train.py".into(), line, function: "f".into(), code: code.into() };
         LineHolder { line, bytes: Bytes::new(1) }
     }
 
@@ -93,7 +93,7 @@ mod tests {
         );
         assert_eq!(pairs(&[holder(4, "")], &[holder(5, "a()"), holder(4, "b()")]), [None, Some(0)]);
         assert_eq!(pairs(&[holder(4, "aaaa")], &[holder(4, "aa")]), [None], "no letter counts twice");
-        let elsewhere = ProgramLine { file: "other.py".into(), ..holder(3, "a(1)").line };
+        let elsewhere = EntryLine { file: "other.py".into(), ..holder(3, "a(1)").line };
         assert_eq!(pairs(&before, &[LineHolder { line: elsewhere, bytes: Bytes::new(1) }]), [None]);
     }
 }

@@ -186,7 +186,7 @@ fn sure(text: &mut String, entry: &ProgramEntry, run: &MeasuredRun, found: &Guar
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LineHolder, ProgramLine, compare};
+    use crate::{EntryLine, LineHolder, compare};
 
     fn run(notes: &[&str]) -> MeasuredRun {
         MeasuredRun {
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn many_rows_are_one_sum() {
         let holder = |line: u32| LineHolder {
-            line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
+            line: EntryLine { file: "train.py".into(), line, ..EntryLine::default() },
             bytes: Bytes::new(u64::from(line)),
         };
         let after = MeasuredRun {

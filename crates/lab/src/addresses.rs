@@ -48,14 +48,14 @@ pub fn address_dependence(
     run: &Run,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<AddressDependence, LabError> {
-    let terms = run.terms(&run.conditions());
+    let fixed = run.fixed_conditions(&run.conditions());
     // There is a lower bound always.
-    let terms = terms.first().ok_or(LabError::NoTrace)?;
-    let config = terms.config()?;
-    let mut recorded = terms.replayer(run, &config, NullSink)?;
+    let fixed = fixed.first().ok_or(LabError::NoTrace)?;
+    let config = fixed.config()?;
+    let mut recorded = fixed.replayer(run, &config, NullSink)?;
     let mut others = Vec::with_capacity(AddressOrder::OTHERS);
     for order in AddressOrder::others(None) {
-        let device = VirtualDevice::new(terms.capacity).with_order(order);
+        let device = VirtualDevice::new(fixed.capacity).with_order(order);
         others.push(Replayer::new(run.plan(), &config, device, NullSink).map_err(LabError::Run)?);
     }
     let mut allocations = 0_u64;

@@ -7,7 +7,7 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, LimitSource};
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
 use crate::{Conditions, HoldingLine, LabError, LimitedRun, Run};
 
@@ -104,13 +104,15 @@ pub fn autopsy(
 ) -> Result<Option<Autopsy>, LabError> {
     let mut tell =
         |_: usize| on_progress(Progress { phase: "looking for the cause".to_owned(), done: 0, total: 0 });
-    let replay = LimitedRun::of(run, conditions, &mut tell)?;
-    let run = replay.run();
-    let Some((met, terms, request)) = first_failure(&replay, conditions, &mut tell)? else { return Ok(None) };
+    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let run = limited.run();
+    let Some((met, fixed, request)) = first_failure(&limited, conditions, &mut tell)? else {
+        return Ok(None);
+    };
     let config = conditions.config(run)?;
-    let failure = Failure::replayed(run, &terms, &config, request, &mut tell)?;
-    let limit = replay.limit().unwrap_or(met);
-    let examined = Examination { replay: &replay, run, conditions, limit: met, failure: &failure };
+    let failure = Failure::replayed(run, &fixed, &config, request, &mut tell)?;
+    let limit = limited.limit().unwrap_or(met);
+    let examined = Examination { limited: &limited, run, conditions, limit: met, failure: &failure };
     let (cause, others) = cause::cause(&examined, &mut tell)?;
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
@@ -144,7 +146,7 @@ pub fn autopsy(
 
 /// What all parts of an autopsy look at.
 struct Examination<'a> {
-    replay: &'a LimitedRun<'a>,
+    limited: &'a LimitedRun<'a>,
     run: &'a Run,
     conditions: &'a Conditions,
     /// The limit that the failure met.
@@ -172,18 +174,18 @@ impl Passes {
 impl Examination<'_> {
     /// Whether the failing request passes in a run under other settings.
     fn passes_under(&self, conf: &str, tell: ProgressCallback<'_>) -> Result<Passes, LabError> {
-        Self::passes_at_ends(self.run, &self.replay.ends(conf), self.failure.index, tell)
+        Self::passes_at_ends(self.run, &self.limited.ends(conf), self.failure.index, tell)
     }
 
     fn passes_at_ends(
         run: &Run,
-        ends: &[ReplayTerms],
+        ends: &[FixedConditions],
         request: usize,
         tell: ProgressCallback<'_>,
     ) -> Result<Passes, LabError> {
         let mut all = Vec::with_capacity(2);
-        for terms in ends {
-            all.push(passes(run, terms, request, tell)?);
+        for fixed in ends {
+            all.push(passes(run, fixed, request, tell)?);
         }
         let at_low = all.first().copied().unwrap_or(false);
         Ok(Passes { at_low, at_high: all.last().copied().unwrap_or(at_low) })
@@ -195,11 +197,11 @@ pub(crate) type ProgressCallback<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<(
 /// Whether a request of a run passes, and every one before it.
 fn passes(
     run: &Run,
-    terms: &ReplayTerms,
+    fixed: &FixedConditions,
     request: usize,
     tell: ProgressCallback<'_>,
 ) -> Result<bool, LabError> {
-    match outcome_before(run, terms, 0, request.saturating_add(1), tell) {
+    match outcome_before(run, fixed, 0, request.saturating_add(1), tell) {
         Ok(outcome) => Ok(outcome.first_oom.is_none()),
         // A setting that cannot be replayed helps nobody.
         Err(LabError::Config(_)) => Ok(false),
@@ -211,20 +213,20 @@ fn passes(
 ///
 /// At the upper bound of the limit, if a request fails there; else at the lower one.
 fn first_failure(
-    replay: &LimitedRun<'_>,
+    limited: &LimitedRun<'_>,
     conditions: &Conditions,
     tell: ProgressCallback<'_>,
-) -> Result<Option<(Limit, ReplayTerms, usize)>, LabError> {
-    let run = replay.run();
+) -> Result<Option<(Limit, FixedConditions, usize)>, LabError> {
+    let run = limited.run();
     let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Capacity);
-    let limit = replay.limit().unwrap_or_else(own);
-    for terms in replay.ends(&conditions.conf).into_iter().rev() {
-        let oom = outcome(run, &terms, 0, tell)?.first_oom;
+    let limit = limited.limit().unwrap_or_else(own);
+    for fixed in limited.ends(&conditions.conf).into_iter().rev() {
+        let oom = outcome(run, &fixed, 0, tell)?.first_oom;
         let Some(request) = oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()) else {
             continue;
         };
-        let met = if terms.most() < limit.highest { Limit { highest: terms.most(), ..limit } } else { limit };
-        return Ok(Some((met, terms, request)));
+        let met = if fixed.most() < limit.highest { Limit { highest: fixed.most(), ..limit } } else { limit };
+        return Ok(Some((met, fixed, request)));
     }
     Ok(None)
 }

@@ -7,7 +7,7 @@ use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::outcome::bytes;
 use crate::request_number;
 use crate::{Conditions, LabError, Limit, LimitedRun, Run};
@@ -69,10 +69,10 @@ pub fn compare_allocators(
     now: &mut dyn FnMut() -> u64,
     on_progress: OnProgress,
 ) -> Result<Vec<AllocatorRow>, LabError> {
-    let replay = LimitedRun::of(run, conditions, &mut |_| {
+    let limited = LimitedRun::of(run, conditions, &mut |_| {
         on_progress(Progress { phase: "comparing".to_owned(), done: 0, total: 0 })
     })?;
-    let run = replay.run();
+    let run = limited.run();
     let rivals: [(&str, Make); 6] = [
         ("TensorFlow's BFC", |capacity| Box::new(Bfc::new(capacity))),
         ("TLSF", |capacity| Box::new(Tlsf::new(capacity))),
@@ -99,13 +99,13 @@ pub fn compare_allocators(
     for (name, conf) in settings {
         let done = rows.len();
         let mut tell = || tell(done);
-        rows.push(at_ends(&replay.ends(&conf), |terms| pytorch(run, terms, &name, now, &mut tell))?);
+        rows.push(at_ends(&limited.ends(&conf), |fixed| pytorch(run, fixed, &name, now, &mut tell))?);
     }
     for (name, make) in rivals {
         let done = rows.len();
         let mut tell = || tell(done);
-        rows.push(at_ends(&replay.ends(&conditions.conf), |terms| {
-            rival(run, name, || make(terms.most()), now, &mut tell)
+        rows.push(at_ends(&limited.ends(&conditions.conf), |fixed| {
+            rival(run, name, || make(fixed.most()), now, &mut tell)
         })?);
     }
     Ok(rows)
@@ -113,8 +113,8 @@ pub fn compare_allocators(
 
 /// The row at the lower bound of the limit, with what failed at the upper one.
 fn at_ends(
-    ends: &[ReplayTerms],
-    mut row: impl FnMut(&ReplayTerms) -> Result<AllocatorRow, LabError>,
+    ends: &[FixedConditions],
+    mut row: impl FnMut(&FixedConditions) -> Result<AllocatorRow, LabError>,
 ) -> Result<AllocatorRow, LabError> {
     let low = row(ends.first().ok_or(LabError::NoTrace)?)?;
     let failed_at_high = match ends.get(1) {
@@ -199,14 +199,14 @@ impl EventSink for GrowthSink {
 
 fn pytorch(
     run: &Run,
-    terms: &ReplayTerms,
+    fixed: &FixedConditions,
     name: &str,
     now: &mut dyn FnMut() -> u64,
     tell: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<AllocatorRow, LabError> {
-    let config = terms.config()?;
+    let config = fixed.config()?;
     let total = run.requests().len();
-    let mut timed = terms.replayer(run, &config, NullSink)?;
+    let mut timed = fixed.replayer(run, &config, NullSink)?;
     let begin = now();
     let mut failed = None;
     while failed.is_none() {
@@ -224,7 +224,7 @@ fn pytorch(
     let nanos = now().saturating_sub(begin);
     let done = timed.next_request();
     let mut peak = Peak::default();
-    let mut sampled = terms.replayer(run, &config, GrowthSink::default())?;
+    let mut sampled = fixed.replayer(run, &config, GrowthSink::default())?;
     for request in 0..done {
         if Progress::is_due(request) && tell().is_break() {
             return Err(LabError::Cancelled);
@@ -239,7 +239,7 @@ fn pytorch(
             peak.saw(bytes(stats.reserved_bytes.all.current), allocated, requested);
         }
     }
-    let outcome = crate::outcome::outcome(run, terms, 0, &mut |_| tell())?;
-    let calls = (!terms.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
+    let outcome = crate::outcome::outcome(run, fixed, 0, &mut |_| tell())?;
+    let calls = (!fixed.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
     Ok(peak.row(name, outcome.peak_reserved, calls, failed, per_request(nanos, done)))
 }

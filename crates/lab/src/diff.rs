@@ -9,7 +9,7 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::step_ends;
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
 use crate::request_number;
 use crate::sites::Sites;
@@ -44,7 +44,7 @@ pub struct PeakDiff {
     /// The request at which the second run has its peak, counted from 1.
     pub request_after: u64,
     /// What the change consists of, the largest first; they add up to `after` - `before`, to the byte.
-    pub terms: Vec<PeakChange>,
+    pub changes: Vec<PeakChange>,
 }
 
 /// A part of the change of a peak.
@@ -76,33 +76,33 @@ pub struct LineChange {
 }
 
 impl PeakDiff {
-    /// The terms summed by lines of the program, the largest first; they add up as the terms do. Lines that sum to nothing are left out.
+    /// The changes summed by lines of the program, the largest first; they add up as the changes do. Lines that sum to nothing are left out.
     #[must_use]
     pub fn by_line(&self) -> Vec<LineChange> {
         let is_size = |site: &[String]| site.first().is_some_and(|line| line.starts_with("requests of "));
         let is_cache = |site: &[String]| matches!(site, [only] if only == "cached" || only == "pending");
         // Sizes are all that a file without stacks tells.
-        let has_stacks = self.terms.iter().any(|term| !is_size(&term.site) && !is_cache(&term.site));
+        let has_stacks = self.changes.iter().any(|part| !is_size(&part.site) && !is_cache(&part.site));
         let mut lines: Vec<LineChange> = Vec::new();
-        for term in &self.terms {
-            let of = match own_line(&term.site) {
-                Some(_) if has_stacks && is_size(&term.site) => "requests without a stack".to_owned(),
+        for part in &self.changes {
+            let of = match own_line(&part.site) {
+                Some(_) if has_stacks && is_size(&part.site) => "requests without a stack".to_owned(),
                 Some(line) => frame_words(line),
                 None => "no stack was recorded".to_owned(),
             };
             match lines.iter_mut().find(|known| known.line == of) {
                 Some(known) => {
-                    known.change = known.change.saturating_add(term.change);
-                    known.count_before = known.count_before.saturating_add(term.count_before);
-                    known.count_after = known.count_after.saturating_add(term.count_after);
-                    known.sites.push(term.site.clone());
+                    known.change = known.change.saturating_add(part.change);
+                    known.count_before = known.count_before.saturating_add(part.count_before);
+                    known.count_after = known.count_after.saturating_add(part.count_after);
+                    known.sites.push(part.site.clone());
                 }
                 None => lines.push(LineChange {
                     line: of,
-                    change: term.change,
-                    count_before: term.count_before,
-                    count_after: term.count_after,
-                    sites: vec![term.site.clone()],
+                    change: part.change,
+                    count_before: part.count_before,
+                    count_after: part.count_after,
+                    sites: vec![part.site.clone()],
                 }),
             }
         }
@@ -171,7 +171,7 @@ pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgres
 
 /// That the peaks of a run depend on its limit, in a sentence, where they do.
 fn dependence(run: &Run, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Option<String>, LabError> {
-    let [low, high] = &run.terms(&run.conditions())[..] else { return Ok(None) };
+    let [low, high] = &run.fixed_conditions(&run.conditions())[..] else { return Ok(None) };
     let (at_low, at_high) = (outcome(run, low, 0, tell)?, outcome(run, high, 0, tell)?);
     let peaks = |outcome: &Outcome| (outcome.peak_allocated, outcome.peak_reserved);
     let is_same = peaks(&at_low) == peaks(&at_high) && at_low.requests == at_high.requests;
@@ -236,11 +236,11 @@ impl EventSink for AllocationRequests {
 impl Peaks {
     fn of(part: &Part<'_>, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Self, LabError> {
         let (run, sites) = (part.run, part.sites);
-        let ends = run.terms(&run.conditions());
-        let terms = ends.first().ok_or(LabError::NoTrace)?;
-        let (allocated, reserved) = peak_requests(run, terms, &part.requests, tell)?;
-        let config = terms.config()?;
-        let mut replayer = terms.replayer(run, &config, AllocationRequests::default())?;
+        let ends = run.fixed_conditions(&run.conditions());
+        let fixed = ends.first().ok_or(LabError::NoTrace)?;
+        let (allocated, reserved) = peak_requests(run, fixed, &part.requests, tell)?;
+        let config = fixed.config()?;
+        let mut replayer = fixed.replayer(run, &config, AllocationRequests::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
         for request in 0..=allocated.max(reserved) {
             if Progress::is_due(request) && tell(request).is_break() {
@@ -266,12 +266,12 @@ impl Peaks {
 /// The requests after which most is allocated, and most reserved.
 fn peak_requests(
     run: &Run,
-    terms: &ReplayTerms,
+    fixed: &FixedConditions,
     part: &Range<usize>,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(usize, usize), LabError> {
-    let config = terms.config()?;
-    let mut replayer = terms.replayer(run, &config, blockyard_record::NullSink)?;
+    let config = fixed.config()?;
+    let mut replayer = fixed.replayer(run, &config, blockyard_record::NullSink)?;
     let (mut allocated, mut reserved) = ((0, part.start), (0, part.start));
     for (request, kind) in run.requests().iter().enumerate().take(part.end) {
         if Progress::is_due(request) && tell(request).is_break() {
@@ -333,14 +333,14 @@ impl Moment {
         for (site, bytes) in &after.sites {
             all.entry(site).or_insert([none, none])[1] = *bytes;
         }
-        let terms = all.into_iter().map(|(site, [before, after])| PeakChange {
+        let changes = all.into_iter().map(|(site, [before, after])| PeakChange {
             site: site.clone(),
             change: after.0.signed().saturating_sub(before.0.signed()),
             count_before: before.1,
             count_after: after.1,
         });
-        let mut terms: Vec<PeakChange> = terms.filter(|term| term.change != 0).collect();
-        terms.sort_by(|one, other| {
+        let mut changes: Vec<PeakChange> = changes.filter(|part| part.change != 0).collect();
+        changes.sort_by(|one, other| {
             other.change.abs().cmp(&one.change.abs()).then_with(|| one.site.cmp(&other.site))
         });
         PeakDiff {
@@ -348,7 +348,7 @@ impl Moment {
             after: after.bytes,
             request_before: request_number(self.request),
             request_after: request_number(after.request),
-            terms,
+            changes,
         }
     }
 }

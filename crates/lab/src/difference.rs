@@ -7,7 +7,7 @@ use blockyard_record::Event;
 use blockyard_replay::Progress;
 use serde::{Deserialize, Serialize};
 
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
@@ -34,7 +34,7 @@ pub fn first_difference(
     other: &Conditions,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<FirstDifference>, LabError> {
-    let (baseline, other) = (run.terms(baseline), run.terms(other));
+    let (baseline, other) = (run.fixed_conditions(baseline), run.fixed_conditions(other));
     match (baseline.first(), other.first()) {
         (Some(baseline), Some(other)) => first_difference_at(run, baseline, other, on_progress),
         _ => Ok(None),
@@ -43,8 +43,8 @@ pub fn first_difference(
 
 fn first_difference_at(
     run: &Run,
-    baseline: &ReplayTerms,
-    other: &ReplayTerms,
+    baseline: &FixedConditions,
+    other: &FixedConditions,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<FirstDifference>, LabError> {
     let (config, other_config) = (baseline.config()?, other.config()?);

@@ -11,7 +11,7 @@ use blockyard_trace::InferredRun;
 use blockyard_workload::Request;
 
 use crate::limit::{Limit, LimitSource};
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
 use crate::{Conditions, LabError, Outcome, Run};
 
@@ -75,8 +75,8 @@ impl Run {
         self.read_releases(&mut tell)?;
         let own = self.conditions();
         let mut failed = Vec::with_capacity(2);
-        for terms in self.terms(&own) {
-            let oom = outcome(self, &terms, 0, &mut tell)?.first_oom;
+        for fixed in self.fixed_conditions(&own) {
+            let oom = outcome(self, &fixed, 0, &mut tell)?.first_oom;
             failed.push(oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()));
         }
         if let [low, high] = failed[..] {
@@ -115,8 +115,8 @@ impl Run {
     /// Reads releases of the whole cache as what the implied limit forces, where that explains them at both bounds.
     fn read_releases(&mut self, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<(), LabError> {
         let Some(forced) = self.with_forced_releases() else { return Ok(()) };
-        for terms in self.terms(&self.conditions()) {
-            if !self.is_same_when_forced(&forced, &terms, tell)? {
+        for fixed in self.fixed_conditions(&self.conditions()) {
+            if !self.is_same_when_forced(&forced, &fixed, tell)? {
                 return Ok(());
             }
         }
@@ -144,8 +144,8 @@ impl Run {
             return Ok(Cow::Borrowed(self));
         };
         let Some(forced) = self.with_forced_releases() else { return Ok(Cow::Borrowed(self)) };
-        for terms in self.terms(&self.conditions().and_limit(limit)) {
-            if !self.is_same_when_forced(&forced, &terms, on_progress)? {
+        for fixed in self.fixed_conditions(&self.conditions().and_limit(limit)) {
+            if !self.is_same_when_forced(&forced, &fixed, on_progress)? {
                 return Ok(Cow::Borrowed(self));
             }
         }
@@ -180,11 +180,11 @@ impl Run {
     fn is_same_when_forced(
         &self,
         forced: &ForcedReleases,
-        terms: &ReplayTerms,
+        fixed: &FixedConditions,
         tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<bool, LabError> {
-        let called = outcome(self, terms, 0, tell)?;
-        let refused = outcome(&forced.run, terms, 0, tell)?;
+        let called = outcome(self, fixed, 0, tell)?;
+        let refused = outcome(&forced.run, fixed, 0, tell)?;
         let calls = |outcome: &Outcome| {
             (outcome.device_allocs, outcome.device_frees, outcome.peak_reserved, outcome.requests)
         };

@@ -55,8 +55,8 @@ impl<'a> LimitedRun<'a> {
     }
 
     /// Under what the run is replayed with a setting: at the lower bound of the limit, and at the upper one where that is another.
-    pub(crate) fn ends(&self, conf: &str) -> Vec<ReplayTerms> {
-        self.run.terms(&self.conditions.and_conf(conf))
+    pub(crate) fn ends(&self, conf: &str) -> Vec<FixedConditions> {
+        self.run.fixed_conditions(&self.conditions.and_conf(conf))
     }
 
     /// The run under a setting, at both bounds of the limit; a wrong setting is a row with its error.
@@ -84,8 +84,8 @@ pub(crate) fn row(
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Row, LabError> {
     let mut at_ends = Vec::with_capacity(2);
-    for terms in run.terms(conditions) {
-        at_ends.push(match outcome(run, &terms, samples, on_progress) {
+    for fixed in run.fixed_conditions(conditions) {
+        at_ends.push(match outcome(run, &fixed, samples, on_progress) {
             Ok(outcome) => Ok(outcome),
             Err(LabError::Cancelled) => return Err(LabError::Cancelled),
             Err(LabError::Config(error)) => Err(RowError::Config(error.to_string())),
@@ -107,7 +107,7 @@ pub(crate) fn row(
 
 /// Under what one replay runs, with nothing left open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReplayTerms {
+pub(crate) struct FixedConditions {
     pub(crate) conf: String,
     /// The release of PyTorch whose rules hold.
     pub(crate) release: Release,
@@ -117,7 +117,7 @@ pub(crate) struct ReplayTerms {
     pub(crate) fraction: Option<Bytes>,
 }
 
-impl ReplayTerms {
+impl FixedConditions {
     /// The most that may be reserved.
     pub(crate) fn most(&self) -> Bytes {
         self.fraction.map_or(self.capacity, |limit| limit.min(self.capacity))
@@ -166,18 +166,22 @@ impl Run {
     }
 
     /// Under what the run is replayed: at the lower bound of the limit, and at the upper one where that is another.
-    pub(crate) fn terms(&self, conditions: &Conditions) -> Vec<ReplayTerms> {
+    pub(crate) fn fixed_conditions(&self, conditions: &Conditions) -> Vec<FixedConditions> {
         let capacity = conditions.capacity_of(self);
         let release = conditions.release_of(self);
-        let terms =
-            |capacity, fraction| ReplayTerms { conf: conditions.conf.clone(), release, capacity, fraction };
+        let fixed = |capacity, fraction| FixedConditions {
+            conf: conditions.conf.clone(),
+            release,
+            capacity,
+            fraction,
+        };
         match self.limit_under(conditions) {
-            None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![terms(capacity, None)],
+            None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![fixed(capacity, None)],
             // A full device is a smaller device: a memory fraction would switch garbage collection on.
             Some(limit @ Limit { source: LimitSource::Device, .. }) => {
-                limit.ends().into_iter().map(|end| terms(end, None)).collect()
+                limit.ends().into_iter().map(|end| fixed(end, None)).collect()
             }
-            Some(limit) => limit.ends().into_iter().map(|end| terms(capacity, Some(end))).collect(),
+            Some(limit) => limit.ends().into_iter().map(|end| fixed(capacity, Some(end))).collect(),
         }
     }
 }

@@ -11,7 +11,7 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::autopsy::ProgressCallback;
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
 use crate::sites::{called_at, caller};
 use crate::verdict::VerdictMoment;
@@ -71,12 +71,12 @@ impl LiveMemory {
     /// Replays the first `end` requests of a run.
     pub(crate) fn after(
         run: &Run,
-        terms: &ReplayTerms,
+        fixed: &FixedConditions,
         config: &AllocatorConfig,
         end: usize,
         tell: ProgressCallback<'_>,
     ) -> Result<Self, LabError> {
-        let mut replayer = terms.replayer(run, config, AllocationRequests::default())?;
+        let mut replayer = fixed.replayer(run, config, AllocationRequests::default())?;
         for request in 0..end {
             if Progress::is_due(request) && tell(request).is_break() {
                 return Err(LabError::Cancelled);
@@ -188,14 +188,14 @@ fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
 /// After how many requests a run has the most allocated bytes for the first time.
 pub(crate) fn peak(
     run: &Run,
-    terms: &ReplayTerms,
+    fixed: &FixedConditions,
     peak: Bytes,
     tell: ProgressCallback<'_>,
 ) -> Result<usize, LabError> {
     let (mut low, mut high) = (0, run.requests().len());
     while low < high {
         let middle = low.midpoint(high);
-        if outcome_before(run, terms, 0, middle, tell)?.peak_allocated >= peak {
+        if outcome_before(run, fixed, 0, middle, tell)?.peak_allocated >= peak {
             high = middle;
         } else {
             low = middle.saturating_add(1);

@@ -8,7 +8,7 @@ use blockyard_replay::{Progress, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::request_number;
 use crate::{Conditions, LabError, Limit, LimitedRun, Run};
 
@@ -181,26 +181,26 @@ pub fn replay_under(
 
 pub(crate) fn outcome(
     run: &Run,
-    terms: &ReplayTerms,
+    fixed: &FixedConditions,
     samples: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Outcome, LabError> {
-    outcome_before(run, terms, samples, run.requests().len(), on_progress)
+    outcome_before(run, fixed, samples, run.requests().len(), on_progress)
 }
 
 /// The same for the requests before one of them alone.
 pub(crate) fn outcome_before(
     run: &Run,
-    terms: &ReplayTerms,
+    fixed: &FixedConditions,
     samples: usize,
     end: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Outcome, LabError> {
-    let config = terms.config()?;
+    let config = fixed.config()?;
     let mut replay = Replay {
         run,
-        terms,
-        replayer: terms.replayer(run, &config, NullSink)?,
+        fixed,
+        replayer: fixed.replayer(run, &config, NullSink)?,
         outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
         has_ended: false,
     };
@@ -232,7 +232,7 @@ pub(crate) fn outcome_before(
 
 struct Replay<'a> {
     run: &'a Run,
-    terms: &'a ReplayTerms,
+    fixed: &'a FixedConditions,
     replayer: Replayer<'a, RecordedDevice, NullSink>,
     outcome: Outcome,
     has_ended: bool,
@@ -294,7 +294,7 @@ impl Replay<'_> {
 impl Replay<'_> {
     /// Whether the replayed device is the run's, or one that was asked for, and not an assumption.
     fn is_device_known(&self) -> bool {
-        !self.run.is_capacity_assumed || self.terms.capacity != self.run.capacity
+        !self.run.is_capacity_assumed || self.fixed.capacity != self.run.capacity
     }
 
     /// A failure without PyTorch's voice, whose message would have the assumed device's numbers.
@@ -302,7 +302,7 @@ impl Replay<'_> {
         let stats = self.replayer.stats();
         format!(
             "out of memory in a replay where at most {} may be reserved: {size} were asked for, {} were reserved, {} of them allocated",
-            self.terms.most(),
+            self.fixed.most(),
             bytes(stats.reserved_bytes.all.current),
             bytes(stats.allocated_bytes.all.current)
         )

@@ -299,8 +299,8 @@ impl Run {
             return Ok(Cow::Borrowed(self));
         }
         let mut done = 0;
-        for terms in self.terms(&self.conditions()) {
-            done = outcome(self, &terms, 0, on_progress)?.requests.max(done);
+        for fixed in self.fixed_conditions(&self.conditions()) {
+            done = outcome(self, &fixed, 0, on_progress)?.requests.max(done);
         }
         // On 32 bits, a count for the progress alone.
         let done = usize::try_from(done).unwrap_or(usize::MAX);

@@ -154,12 +154,12 @@ pub fn search(
 ) -> Result<SearchResult, LabError> {
     let total = settings.len() + 1;
     let mut alive = |_: usize| on_step(SearchStep { row: None, done: 0, total });
-    let replay = LimitedRun::of(run, conditions, &mut alive)?;
+    let limited = LimitedRun::of(run, conditions, &mut alive)?;
     let settings: Vec<&str> =
         std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
-    let mut rows = replay_all(&replay, &settings, on_step)?.into_iter();
+    let mut rows = replay_all(&limited, &settings, on_step)?.into_iter();
     let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
-    Ok(judge(replay.run(), baseline, rows.collect()))
+    Ok(judge(limited.run(), baseline, rows.collect()))
 }
 
 /// Says which of the rows is best.
@@ -321,14 +321,14 @@ fn calls(outcome: &Outcome, own: &Outcome) -> String {
 
 #[cfg(target_family = "wasm")]
 pub(crate) fn replay_all(
-    replay: &LimitedRun<'_>,
+    limited: &LimitedRun<'_>,
     settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Row>, LabError> {
     let total = settings.len();
     let mut rows = Vec::with_capacity(total);
     for (done, conf) in settings.iter().enumerate() {
-        let row = replay.row(conf, 0, &mut |_| on_step(SearchStep { row: None, done, total }))?;
+        let row = limited.row(conf, 0, &mut |_| on_step(SearchStep { row: None, done, total }))?;
         if on_step(SearchStep { row: Some(&row), done: done + 1, total }).is_break() {
             return Err(LabError::Cancelled);
         }
@@ -339,7 +339,7 @@ pub(crate) fn replay_all(
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn replay_all(
-    replay: &LimitedRun<'_>,
+    limited: &LimitedRun<'_>,
     settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Row>, LabError> {
@@ -363,7 +363,7 @@ pub(crate) fn replay_all(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     settings.get(index).map(|conf| (index, conf))
                 } {
-                    let row = replay.row(conf, 0, &mut |_| keep_on());
+                    let row = limited.row(conf, 0, &mut |_| keep_on());
                     // Nobody listens any more: cancelled.
                     if sender.send((index, row)).is_err() {
                         break;

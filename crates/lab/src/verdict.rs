@@ -159,14 +159,14 @@ fn failed(
 ) -> Result<Verdict, LabError> {
     let total = run.requests().len();
     let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-    let replay = LimitedRun::of(run, conditions, &mut tell)?;
+    let limited = LimitedRun::of(run, conditions, &mut tell)?;
     // The run under these conditions, as far as it gets.
-    let under = replay.run().under(conditions);
+    let under = limited.run().under(conditions);
     let cut = under.until_oom(&mut tell)?;
     let grows = leaks(&cut, on_progress)?;
     let lines = by_line(&grows.growing);
     let moments = Moments::of(run);
-    let freed = without_earlier_steps(replay.run(), conditions, &found, &grows, on_progress)?;
+    let freed = without_earlier_steps(limited.run(), conditions, &found, &grows, on_progress)?;
     let is_leak = freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
@@ -189,7 +189,7 @@ fn failed(
     if is_leak {
         findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
     }
-    let setting = fitting(&replay, &found, on_progress)?;
+    let setting = fitting(&limited, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
@@ -336,11 +336,11 @@ fn held_at_peak(
     on_progress: OnProgress,
 ) -> Result<(Vec<HoldingLine>, u64), LabError> {
     let mut tell = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
-    let replay = LimitedRun::of(run, conditions, &mut tell)?;
-    let run = replay.run();
-    let Some(terms) = replay.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
-    let end = peak(run, &terms, allocated, &mut tell)?;
-    let live = LiveMemory::after(run, &terms, &conditions.config(run)?, end, &mut tell)?;
+    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let run = limited.run();
+    let Some(fixed) = limited.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
+    let end = peak(run, &fixed, allocated, &mut tell)?;
+    let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut tell)?;
     Ok((live.holders(run), end as u64))
 }
 

@@ -48,14 +48,14 @@ pub fn what_if(
     let mut differences = Vec::with_capacity(conditions.len());
     for other in conditions {
         tell.next();
-        let replay = LimitedRun::of(run, other, &mut |done| tell.at(done))?;
-        let mut row = replay.row(&other.conf, samples, &mut |done| tell.at(done))?;
+        let limited = LimitedRun::of(run, other, &mut |done| tell.at(done))?;
+        let mut row = limited.row(&other.conf, samples, &mut |done| tell.at(done))?;
         if let Ok(outcome) = &mut row.outcome {
             outcome.warnings.extend(limit_left_out(run, other));
         }
         tell.next();
         differences.push(match &row.outcome {
-            Ok(_) => match first_difference(replay.run(), &own, other, &mut |done| tell.at(done)) {
+            Ok(_) => match first_difference(limited.run(), &own, other, &mut |done| tell.at(done)) {
                 Err(LabError::Cancelled) => return Err(LabError::Cancelled),
                 found => found.unwrap_or_default(),
             },

@@ -125,11 +125,11 @@ pub(crate) struct StatedWord {
     /// The place in the text, in bytes.
     pub(crate) offset: usize,
     pub(crate) word: String,
-    what: Term,
+    what: Statement,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Term {
+enum Statement {
     Number(String),
     Compares(WordMeaning, bool),
 }
@@ -159,7 +159,7 @@ pub(crate) fn stated(text: &str) -> Vec<StatedWord> {
 }
 
 /// How many of these words belong together, at least one, and what they state.
-fn statement(words: &[String], is_negated: bool) -> (usize, Option<Term>) {
+fn statement(words: &[String], is_negated: bool) -> (usize, Option<Statement>) {
     let begins = |phrase: &&[&str]| {
         words.len() >= phrase.len() && phrase.iter().zip(words).all(|(wanted, word)| wanted == word)
     };
@@ -167,12 +167,12 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<Term>) {
         return (phrase.len(), None);
     }
     if let Some((phrase, says)) = COMPARING_PHRASES.iter().find(|row| begins(&row.0)) {
-        return (phrase.len(), Some(Term::Compares(*says, is_negated)));
+        return (phrase.len(), Some(Statement::Compares(*says, is_negated)));
     }
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let (this, next) = (at(0), at(1));
     if this.starts_with(|first: char| first.is_ascii_digit()) {
-        return (1, Some(Term::Number(number(this, next))));
+        return (1, Some(Statement::Number(number(this, next))));
     }
     let value = |word: &str| NUMBER_WORDS.iter().find(|row| row.0 == word).map(|row| row.1);
     if let Some(mut number) = value(this) {
@@ -182,13 +182,13 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<Term>) {
             number = number.saturating_mul(scale);
             length += 1;
         }
-        return (length, Some(Term::Number(number.to_string())));
+        return (length, Some(Statement::Number(number.to_string())));
     }
     if this == "one" && AFTER_ONE.contains(&next) {
-        return (1, Some(Term::Number("1".to_owned())));
+        return (1, Some(Statement::Number("1".to_owned())));
     }
     let says = COMPARING.iter().find(|row| row.1.contains(&this));
-    (1, says.map(|row| Term::Compares(row.0, is_negated)))
+    (1, says.map(|row| Statement::Compares(row.0, is_negated)))
 }
 
 /// Words with their places, without the marks around them.
@@ -290,8 +290,8 @@ pub(crate) fn disagreeing(
     let Ok(facts) = condition.facts(stretch) else { return };
     for StatedWord { word, what, .. } in stated(&text_of(words)) {
         let agrees = match &what {
-            Term::Number(number) => facts.numbers.contains(number),
-            Term::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
+            Statement::Number(number) => facts.numbers.contains(number),
+            Statement::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
         };
         if !agrees {
             notes.push(note(
@@ -315,7 +315,7 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
 pub(crate) fn unproved_field(field: &Field) -> Vec<UnprovedWord> {
     let is_amount = |stated: &StatedWord| {
         let after = field.value.get(stated.offset + stated.word.len()..).unwrap_or_default();
-        matches!(stated.what, Term::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
+        matches!(stated.what, Statement::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
     };
     let words = stated(&field.value).into_iter().filter(is_amount);
     words

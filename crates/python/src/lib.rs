@@ -59,4 +59,4 @@ pub use host::{Output, ProgramNote};
 pub use referrers::{Reason, Referrers};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
-pub use run::{DeviceRun, HostMemory, Program, ProgramOutcome, ProgramSettings, run, run_to_step};
+pub use run::{DeviceRun, ProcessMemory, Program, ProgramOutcome, ProgramSettings, run, run_to_step};

@@ -56,12 +56,12 @@ pub struct ProgramSettings {
     /// How long a program may run before it is stopped; counts only with a clock and a second thread that reads the clock.
     pub time_limit: Option<Duration>,
     /// How much of the host's memory a program may use before it is stopped; counts only with a second thread that reads the memory.
-    pub host_memory: Option<HostMemory>,
+    pub process_memory: Option<ProcessMemory>,
 }
 
 /// A limit of the host's memory.
 #[derive(Clone, Copy, Debug)]
-pub struct HostMemory {
+pub struct ProcessMemory {
     /// The bytes that the process uses now.
     pub used: fn() -> u64,
     /// The most bytes.
@@ -80,7 +80,7 @@ impl Default for ProgramSettings {
             most_operators: 5_000_000,
             most_requests: 10_000_000,
             time_limit: None,
-            host_memory: None,
+            process_memory: None,
         }
     }
 }
@@ -308,7 +308,7 @@ struct Watch {
 impl Watch {
     /// `None` without a limit or without a second thread.
     fn start(settings: &ProgramSettings, stop: UserSignalSender) -> Option<Self> {
-        let (time, memory) = (settings.time_limit, settings.host_memory);
+        let (time, memory) = (settings.time_limit, settings.process_memory);
         if time.is_none() && memory.is_none() {
             return None;
         }
@@ -337,7 +337,7 @@ impl Watch {
 }
 
 /// Why a program has to stop: the limit of its time, if that is over, or its memory.
-fn over(time: Option<Duration>, memory: Option<HostMemory>) -> Option<String> {
+fn over(time: Option<Duration>, memory: Option<ProcessMemory>) -> Option<String> {
     if let Some(limit) = time {
         return Some(format!("after {} s, as long as one run may take", limit.as_secs()));
     }

@@ -5,7 +5,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use blockyard_python::{HostMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{ProcessMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use blockyard_record::Bytes;
 
 fn run(source: &str, settings: ProgramSettings) -> ProgramOutcome {
@@ -46,7 +46,7 @@ fn a_program_may_call_so_many_operators() {
 fn a_program_that_takes_ever_more_memory_of_the_computer_is_stopped() {
     let used = || 5 << 30;
     let settings = ProgramSettings {
-        host_memory: Some(HostMemory { used, most: Bytes::gib(4) }),
+        process_memory: Some(ProcessMemory { used, most: Bytes::gib(4) }),
         ..ProgramSettings::default()
     };
     let text = stopped("xs = []\nwhile True:\n    xs = [len(xs)]\n", settings);

@@ -84,7 +84,7 @@ pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{ReplayableRun, device_of, open};
-pub use replayer::{FailedRequest, Replayer};
+pub use replayer::{Replayer, RequestFailure};
 pub use rival::{RivalRun, replay_rival};
 pub use runner::{Runner, StepResult, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};

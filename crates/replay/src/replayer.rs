@@ -20,7 +20,7 @@ pub struct Replayer<'a, D: DeviceMemory, S: EventSink> {
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailedRequest {
+pub struct RequestFailure {
     /// The index of the request, counted from 0.
     pub request: usize,
     /// The result: [`StepResult::OutOfMemory`] or [`StepResult::Refused`].
@@ -60,7 +60,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     /// # Errors
     ///
     /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
-    pub fn run_to(&mut self, end: usize) -> Result<Option<FailedRequest>, RunError> {
+    pub fn run_to(&mut self, end: usize) -> Result<Option<RequestFailure>, RunError> {
         let workload = self.workload;
         let requests = workload.requests.get(self.next..end.min(workload.requests.len())).unwrap_or_default();
         for (index, request) in requests.iter().enumerate() {
@@ -123,6 +123,6 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
 }
 
 #[cold]
-fn failed(request: usize, error: DispatchError) -> Result<FailedRequest, RunError> {
-    Ok(FailedRequest { request, result: failure(error)? })
+fn failed(request: usize, error: DispatchError) -> Result<RequestFailure, RunError> {
+    Ok(RequestFailure { request, result: failure(error)? })
 }

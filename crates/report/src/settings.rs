@@ -51,10 +51,10 @@ pub(crate) fn tried(
     let settings: Vec<String> = std::iter::once(own.conf.clone()).chain(others).collect();
     let total = settings.len();
     let step = |done: usize| Progress::new("trying settings", done, total);
-    let replay = LimitedRun::of(run, own, &mut |_| on_progress(step(0)))?;
+    let limited = LimitedRun::of(run, own, &mut |_| on_progress(step(0)))?;
     let mut rows = Vec::with_capacity(total);
     for (place, conf) in settings.into_iter().enumerate() {
-        let row = replay.row(&conf, 0, &mut |_| on_progress(step(place)))?;
+        let row = limited.row(&conf, 0, &mut |_| on_progress(step(place)))?;
         let name = match (place, conf.is_empty()) {
             (0, true) => "own settings (default settings)".to_owned(),
             (0, false) => format!("own settings ({conf})"),
@@ -68,12 +68,12 @@ pub(crate) fn tried(
         if rows.iter().any(is_known) {
             continue;
         }
-        let replay = LimitedRun::of(run, conditions, &mut |_| on_progress(step(total)))?;
-        let row = replay.row(&conditions.conf, 0, &mut |_| on_progress(step(total)))?;
+        let limited = LimitedRun::of(run, conditions, &mut |_| on_progress(step(total)))?;
+        let row = limited.row(&conditions.conf, 0, &mut |_| on_progress(step(total)))?;
         rows.push(TriedSetting { conf: conditions.conf.clone(), name: tried_words(conditions), row });
     }
     let capacity = own.capacity_of(run);
-    let limit = replay.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
+    let limit = limited.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
     Ok(Settings { limit, rows })
 }
 

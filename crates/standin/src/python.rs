@@ -11,7 +11,7 @@ use libloading::os::unix::Library;
 
 /// A line of a file; empty and 0 where it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProgramLine {
+pub(crate) struct PythonLine {
     pub(crate) file: String,
     pub(crate) line: i32,
 }
@@ -349,16 +349,16 @@ fn is_library(file: &str) -> bool {
 }
 
 /// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock of this library may be held.
-pub(crate) fn place() -> ProgramLine {
-    let Some(python) = interpreter() else { return ProgramLine::default() };
+pub(crate) fn place() -> PythonLine {
+    let Some(python) = interpreter() else { return PythonLine::default() };
     // SAFETY: the function may be called from any thread. A thread that Python does not know has no frames.
     if unsafe { (python.0.thread)() }.is_null() {
-        return ProgramLine::default();
+        return PythonLine::default();
     }
     python.locked(|| innermost(python.0)).unwrap_or_default()
 }
 
-fn innermost(api: &Api) -> ProgramLine {
+fn innermost(api: &Api) -> PythonLine {
     let mut first = None;
     // SAFETY: the calling thread has Python's lock; the frame is borrowed and gets a reference.
     let mut frame = unsafe {
@@ -386,7 +386,7 @@ fn innermost(api: &Api) -> ProgramLine {
     first.unwrap_or_default()
 }
 
-fn place_of(api: &Api, frame: Object) -> ProgramLine {
+fn place_of(api: &Api, frame: Object) -> PythonLine {
     // SAFETY: the frame is alive and the lock is held; each new reference is dropped once.
     unsafe {
         let line = (api.line)(frame);
@@ -407,6 +407,6 @@ fn place_of(api: &Api, frame: Object) -> ProgramLine {
             file
         };
         (api.drop_reference)(code);
-        ProgramLine { file, line }
+        PythonLine { file, line }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::python::{self, ProgramLine};
+use crate::python::{self, PythonLine};
 
 /// Lists a call, where `STANDIN_TRACE` names a file.
 pub(crate) fn called(name: &str) {
@@ -69,7 +69,7 @@ pub(crate) fn unknown_function(name: &str) {
 }
 
 /// The host read bytes that are not sure: what it got. Said once for each line of a program and each reason.
-pub(crate) fn read(place: &ProgramLine, bytes: u64, text: &str) {
+pub(crate) fn read(place: &PythonLine, bytes: u64, text: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
     // A number that changes from read to read is said once.
     let reason = text.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');

@@ -67,7 +67,7 @@ pub fn record(
     let mut recorder = Recorder::new(info);
     recorder.set_stacks(Arc::clone(&file.stacks));
     beginning.give_to(&mut recorder)?;
-    let replay = TraceReader {
+    let reader = TraceReader {
         file,
         device,
         layout: Layout::new(recorder, &beginning.snapshot),
@@ -84,7 +84,7 @@ pub fn record(
         markers: Markers::default(),
         open: 0,
     };
-    replay.run(&beginning, on_progress)
+    reader.run(&beginning, on_progress)
 }
 
 /// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the trace begins with the program.

@@ -16,7 +16,7 @@ const MOST_SITES: usize = 12;
 
 /// What is known of one GPU.
 pub(super) struct LargestOnGpu {
-    pub(super) terms: RunConditions,
+    pub(super) conditions: RunConditions,
     /// What the largest value may reserve; where none fits, the lowest.
     pub(super) limit: Bytes,
     pub(super) found: SearchOutcome<RunEnd>,
@@ -75,9 +75,9 @@ impl LargestOnGpu {
     }
 }
 
-pub(super) fn answer(runs: &Runs<'_>, terms: &RunConditions, vary: &Vary) -> LargestOnGpu {
+pub(super) fn answer(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> LargestOnGpu {
     let values = &vary.values;
-    let found = search(values, terms.expected(), |value| runs.probe(terms, vary, value));
+    let found = search(values, conditions.expected(), |value| runs.probe(conditions, vary, value));
     let largest = found.largest(values);
     let next = match largest {
         Some(largest) => values.above(largest),
@@ -86,8 +86,8 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &RunConditions, vary: &Vary) -> Lar
     let next =
         next.and_then(|next| found.probes.iter().find(|probe| probe.value == next && !probe.is_fitting));
     let mut answer = LargestOnGpu {
-        terms: terms.clone(),
-        limit: found.probes.last().map_or_else(|| terms.expected(), |probe| terms.left(probe)),
+        conditions: conditions.clone(),
+        limit: found.probes.last().map_or_else(|| conditions.expected(), |probe| conditions.left(probe)),
         contradictions: Vec::new(),
         largest,
         next: next.cloned(),
@@ -98,7 +98,7 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &RunConditions, vary: &Vary) -> Lar
         found,
     };
     if let Some(probe) = answer.best().or(answer.next.as_ref()) {
-        answer.limit = terms.left(probe);
+        answer.limit = conditions.left(probe);
     }
     // The answer stands; a run that fails from here on only leaves out what it was for.
     if !answer.is_ended() {
@@ -110,13 +110,13 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &RunConditions, vary: &Vary) -> Lar
 
 fn explain(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), RunEnd> {
     let values = &vary.values;
-    let terms = answer.terms.clone();
+    let conditions = answer.conditions.clone();
     if let Some(next) = &answer.next {
         answer.needs =
-            Some(runs.probe(&terms.without_end(), vary, next.value)?).filter(|probe| probe.is_fitting);
+            Some(runs.probe(&conditions.without_end(), vary, next.value)?).filter(|probe| probe.is_fitting);
     }
     for value in more(values, answer) {
-        answer.found.probes.push(runs.probe(&terms, vary, value)?);
+        answer.found.probes.push(runs.probe(&conditions, vary, value)?);
     }
     answer.found.probes.sort_by_key(|probe| probe.value);
     grow(answer);
@@ -162,15 +162,15 @@ fn grow(answer: &mut LargestOnGpu) {
 /// also smaller workspaces of cuBLAS.
 fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), RunEnd> {
     let Some(value) = answer.next.as_ref().map(|next| next.value) else { return Ok(()) };
-    let own = answer.terms.conf.clone().or_else(environment).unwrap_or_default();
-    let mut terms = answer.terms.clone();
+    let own = answer.conditions.conf.clone().or_else(environment).unwrap_or_default();
+    let mut conditions = answer.conditions.clone();
     if !own.contains("expandable_segments:True") {
         let conf = with_setting(&own, "expandable_segments", Some("True"));
-        terms = terms.under(&conf);
-        let is_fitting = runs.probe(&terms, vary, value)?.is_fitting;
+        conditions = conditions.under(&conf);
+        let is_fitting = runs.probe(&conditions, vary, value)?.is_fitting;
         let mut setting = Setting { variable: ALLOCATOR, conf, value, is_fitting, largest: None };
         if runs.options.try_settings {
-            let found = search(&vary.values, answer.limit, |value| runs.probe(&terms, vary, value));
+            let found = search(&vary.values, answer.limit, |value| runs.probe(&conditions, vary, value));
             setting.largest = found.largest(&vary.values);
         }
         answer.settings.push(setting);
@@ -179,8 +179,8 @@ fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Resu
     if answer.settings.iter().any(|setting| setting.is_fitting) || std::env::var_os(variable).is_some() {
         return Ok(());
     }
-    terms.environment.push((variable.to_owned(), small.to_owned()));
-    let is_fitting = runs.probe(&terms, vary, value)?.is_fitting;
+    conditions.environment.push((variable.to_owned(), small.to_owned()));
+    let is_fitting = runs.probe(&conditions, vary, value)?.is_fitting;
     let conf = match answer.settings.last() {
         Some(before) => format!("{small} and {}={}", before.variable, before.conf),
         None => small.to_owned(),

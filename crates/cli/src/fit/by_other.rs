@@ -8,7 +8,7 @@ use blockyard_report::{FitCurve, FitPage};
 
 use super::answer::environment;
 use super::curves::curve;
-use super::json::{contradiction, ended, first_and_others, probe, sizes, terms, values, varied, whole};
+use super::json::{conditions, contradiction, ended, first_and_others, probe, sizes, values, varied, whole};
 use super::layouts::{LayoutRunner, all_layouts, nodes, ran};
 use super::options::FitOptions;
 use super::run_queue::{Answers, each};
@@ -19,7 +19,7 @@ use super::{Reply, status, text};
 /// The longest bar of the map.
 const WIDTH: u64 = 32;
 
-/// The terms of a search.
+/// The conditions of a search.
 #[derive(Clone, Debug)]
 enum ColumnTerms {
     Value(Set),
@@ -28,12 +28,12 @@ enum ColumnTerms {
 }
 
 impl ColumnTerms {
-    fn terms(&self, terms: &RunConditions) -> RunConditions {
+    fn conditions(&self, conditions: &RunConditions) -> RunConditions {
         match self {
-            Self::Value(set) => terms.with(set.clone()),
-            Self::Settings(conf) => terms.under(conf),
+            Self::Value(set) => conditions.with(set.clone()),
+            Self::Settings(conf) => conditions.under(conf),
             // Its sizes are given to the runs of its ranks.
-            Self::Layout(_) => terms.clone(),
+            Self::Layout(_) => conditions.clone(),
         }
     }
 
@@ -63,14 +63,14 @@ impl ColumnTerms {
 
 /// The columns of one GPU.
 struct GpuColumns {
-    terms: RunConditions,
+    conditions: RunConditions,
     columns: Vec<Column<ColumnTerms, RunEnd>>,
 }
 
 /// The largest value for each of another option.
 pub(super) fn by_values(
     runs: &Runs<'_>,
-    terms: &[RunConditions],
+    conditions: &[RunConditions],
     vary: &Vary,
     other: &Vary,
 ) -> anyhow::Result<Reply> {
@@ -78,13 +78,13 @@ pub(super) fn by_values(
         other.values.iter().map(|value| ColumnTerms::Value(other.set(value))).collect();
     let json = if other.is_variable { FitBy::Variable(values(other)) } else { FitBy::Option(values(other)) };
     let question = MapQuestion { name: &other.name, json, ranks: None };
-    ask(runs, terms, vary, &others, &question)
+    ask(runs, conditions, vary, &others, &question)
 }
 
 /// The largest value under the own settings and under each of these.
 pub(super) fn by_settings(
     runs: &Runs<'_>,
-    terms: &[RunConditions],
+    conditions: &[RunConditions],
     vary: &Vary,
     settings: &[String],
 ) -> anyhow::Result<Reply> {
@@ -97,13 +97,13 @@ pub(super) fn by_settings(
     }
     let others: Vec<ColumnTerms> = all.iter().cloned().map(ColumnTerms::Settings).collect();
     let json = FitBy::Settings { name: "conf".to_owned(), list: all };
-    ask(runs, terms, vary, &others, &MapQuestion { name: "settings", json, ranks: None })
+    ask(runs, conditions, vary, &others, &MapQuestion { name: "settings", json, ranks: None })
 }
 
 /// The largest value for each layout of `world` ranks.
 pub(super) fn by_layouts(
     runs: &Runs<'_>,
-    terms: &[RunConditions],
+    conditions: &[RunConditions],
     vary: &Vary,
     mesh: &Mesh,
     world: u32,
@@ -114,7 +114,7 @@ pub(super) fn by_layouts(
     let others: Vec<ColumnTerms> = all.into_iter().map(ColumnTerms::Layout).collect();
     let json = FitBy::Layouts { name: "mesh".to_owned(), list, ranks: world };
     let question = MapQuestion { name: "layout", json, ranks: Some((world, per_node)) };
-    ask(runs, terms, vary, &others, &question)
+    ask(runs, conditions, vary, &others, &question)
 }
 
 /// The question: by which option, settings or layouts.
@@ -127,18 +127,18 @@ struct MapQuestion<'a> {
 
 fn ask(
     runs: &Runs<'_>,
-    all_terms: &[RunConditions],
+    all_conditions: &[RunConditions],
     vary: &Vary,
     others: &[ColumnTerms],
     question: &MapQuestion<'_>,
 ) -> anyhow::Result<Reply> {
-    let of_gpu = |terms: &RunConditions, _before: &Answers<GpuColumns>| {
+    let of_gpu = |conditions: &RunConditions, _before: &Answers<GpuColumns>| {
         let runner = question.ranks.map(|(world, per_node)| LayoutRunner::new(runs, world, per_node));
         let probe = |other: &ColumnTerms, value: u64| match (other, &runner) {
-            (ColumnTerms::Layout(layout), Some(runner)) => runner.probe(terms, layout, vary, value),
-            _ => runs.probe(&other.terms(terms), vary, value),
+            (ColumnTerms::Layout(layout), Some(runner)) => runner.probe(conditions, layout, vary, value),
+            _ => runs.probe(&other.conditions(conditions), vary, value),
         };
-        let (values, limit) = (&vary.values, terms.expected());
+        let (values, limit) = (&vary.values, conditions.expected());
         let search = |other: &ColumnTerms, before: &Answers<Column<ColumnTerms, RunEnd>>| {
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns
@@ -151,16 +151,19 @@ fn ask(
             let found = search_guessed(values, limit, guess, |value| probe(other, value));
             Column { other: other.clone(), found }
         };
-        GpuColumns { terms: terms.clone(), columns: each(others, runs.queue.most(), search, is_last) }
+        GpuColumns {
+            conditions: conditions.clone(),
+            columns: each(others, runs.queue.most(), search, is_last),
+        }
     };
     let is_ended = |answer: &GpuColumns| answer.columns.iter().any(is_last);
-    let answers = each(all_terms, runs.queue.most(), of_gpu, is_ended);
+    let answers = each(all_conditions, runs.queue.most(), of_gpu, is_ended);
     let mut text = String::new();
     for answer in &answers {
         answer.write(&mut text, vary, question.name, runs.options)?;
     }
     let rows = |answer: &GpuColumns| FitMapOnGpu {
-        terms: terms(&answer.terms),
+        conditions: conditions(&answer.conditions),
         rows: answer.columns.iter().map(|column| row(vary, column)).collect(),
     };
     let (first, others) = first_and_others(&answers, rows)?;
@@ -235,7 +238,7 @@ impl GpuColumns {
     }
 
     fn write(&self, text: &mut String, vary: &Vary, name: &str, options: &FitOptions) -> std::fmt::Result {
-        let limit = text::limit(&self.terms);
+        let limit = text::limit(&self.conditions);
         writeln!(text, "the largest {} of {} that fits {limit}, by {name}:", vary.name, vary.values)?;
         let best = self.best_layout(vary);
         let names: Vec<String> = self.columns.iter().map(|column| column.other.name()).collect();
@@ -270,7 +273,7 @@ impl GpuColumns {
         }
         self.contradictions(text, vary)?;
         let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
-        text::on_gpu(text, &self.terms, best.max_by_key(|best| best.peak_reserved))?;
+        text::on_gpu(text, &self.conditions, best.max_by_key(|best| best.peak_reserved))?;
         let all = || self.columns.iter().map(|column| proofs(vary, column));
         let proofs: Vec<&Probe> = all().flat_map(|(best, next)| best.into_iter().chain(next)).collect();
         let is_exact = self.ended(false).is_none() && proofs.iter().all(|probe| probe.is_exact);
@@ -284,8 +287,8 @@ impl GpuColumns {
                 ColumnTerms::Value(set) => format!("{} {}", question.name, set.value),
                 other => other.name(),
             };
-            let name = if has_gpus { format!("{name}, {}", self.terms.gpu.name) } else { name };
-            curve(&name, &self.terms, column.found.largest(&vary.values), &column.found.probes)
+            let name = if has_gpus { format!("{name}, {}", self.conditions.gpu.name) } else { name };
+            curve(&name, &self.conditions, column.found.largest(&vary.values), &column.found.probes)
         };
         self.columns.iter().map(of).collect()
     }

@@ -110,16 +110,16 @@ impl RunCache {
 
 /// The number of a question: everything that may change its answer, but for the bytes of the program's files. `asked` names the searched
 /// option, or the ranks that run.
-pub(super) fn key(runs: &Runs<'_>, terms: &RunConditions, asked: &impl Hash) -> u64 {
+pub(super) fn key(runs: &Runs<'_>, conditions: &RunConditions, asked: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     let options = runs.options;
     let absolute = std::path::absolute(&options.file).unwrap_or_else(|_error| options.file.clone());
-    (FORMAT, absolute, &options.arguments, &terms.sets, &terms.environment).hash(&mut hasher);
+    (FORMAT, absolute, &options.arguments, &conditions.sets, &conditions.environment).hash(&mut hasher);
     asked.hash(&mut hasher);
     (options.steps, options.devices, &runs.python, &runs.torch.version).hash(&mut hasher);
     // Its name changes with PyTorch's libraries and with ours.
     runs.prepared.folder.hash(&mut hasher);
-    (terms.gpu.id, terms.gpu.total_memory, terms.limit, &terms.conf).hash(&mut hasher);
+    (conditions.gpu.id, conditions.gpu.total_memory, conditions.limit, &conditions.conf).hash(&mut hasher);
     std::env::current_dir().ok().hash(&mut hasher);
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))

@@ -12,7 +12,8 @@ use super::vary::Vary;
 /// What the largest value of each GPU is, without what all pages have.
 pub(super) fn of_gpus(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
     let curves = answers.iter().map(|answer| {
-        let mut curve = curve(answer.terms.gpu.name, &answer.terms, answer.largest, &answer.found.probes);
+        let mut curve =
+            curve(answer.conditions.gpu.name, &answer.conditions, answer.largest, &answer.found.probes);
         curve.points.extend(answer.needs.iter().map(|needs| point(needs, FitOutcome::WithoutLimit)));
         curve
     });
@@ -21,7 +22,7 @@ pub(super) fn of_gpus(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
     } else {
         let largest = answers.iter().map(|answer| {
             let most = answer.largest.map_or_else(|| "none".to_owned(), |largest| largest.to_string());
-            format!("{most} on {}", answer.terms.gpu.name)
+            format!("{most} on {}", answer.conditions.gpu.name)
         });
         format!("the largest {} of {}: {}", vary.name, vary.values, largest.collect::<Vec<_>>().join(", "))
     };
@@ -29,12 +30,17 @@ pub(super) fn of_gpus(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
 }
 
 /// The runs of one search.
-pub(super) fn curve(name: &str, terms: &RunConditions, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
+pub(super) fn curve(
+    name: &str,
+    conditions: &RunConditions,
+    largest: Option<u64>,
+    probes: &[Probe],
+) -> FitCurve {
     let outcome = |probe: &Probe| if probe.is_fitting { FitOutcome::Fits } else { FitOutcome::RunsOut };
     FitCurve {
         name: name.to_owned(),
-        limit: largest_of(probes, largest).map_or_else(|| terms.most(), |probe| terms.left(probe)),
-        gpu: terms.gpu.name.to_owned(),
+        limit: largest_of(probes, largest).map_or_else(|| conditions.most(), |probe| conditions.left(probe)),
+        gpu: conditions.gpu.name.to_owned(),
         largest,
         points: probes.iter().map(|probe| point(probe, outcome(probe))).collect(),
     }

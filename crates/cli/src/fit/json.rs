@@ -64,13 +64,13 @@ pub(super) fn values(vary: &Vary) -> FitValues {
 }
 
 /// The GPU and the limit.
-pub(super) fn terms(terms: &RunConditions) -> FitTerms {
-    let gpu = &terms.gpu;
+pub(super) fn conditions(conditions: &RunConditions) -> FitTerms {
+    let gpu = &conditions.gpu;
     FitTerms {
         gpu: FitGpu { name: gpu.name.to_owned(), id: gpu.id.to_owned(), total: gpu.total_memory.get() },
-        limit: terms.most().get(),
-        fraction: terms.limit.and_then(|limit| memory_fraction(limit, gpu.total_memory)),
-        conf: terms.conf.clone(),
+        limit: conditions.most().get(),
+        fraction: conditions.limit.and_then(|limit| memory_fraction(limit, gpu.total_memory)),
+        conf: conditions.conf.clone(),
     }
 }
 
@@ -90,7 +90,7 @@ fn one(answer: &LargestOnGpu) -> FitLargestOnGpu {
         rows.map(|row| FitHolder { what: row.what.to_owned(), bytes: row.bytes.get() }).collect()
     };
     FitLargestOnGpu {
-        terms: terms(&answer.terms),
+        conditions: conditions(&answer.conditions),
         largest: answer.largest,
         next: answer.next.as_ref().map(probe),
         exact: answer.is_exact(),

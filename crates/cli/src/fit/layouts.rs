@@ -9,7 +9,7 @@ use blockyard_record::Bytes;
 
 pub(super) use self::runner::{LayoutRunner, all_layouts, nodes};
 pub(super) use self::text::ran;
-use super::json::{ended, first_and_others, held, run, sizes, terms, whole};
+use super::json::{conditions, ended, first_and_others, held, run, sizes, whole};
 use super::run_queue::{Answers, each};
 use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status};
@@ -17,7 +17,7 @@ use crate::dry_run::is_interrupted;
 
 /// What is known of one GPU.
 struct LayoutsOnGpu {
-    terms: RunConditions,
+    conditions: RunConditions,
     world: u32,
     names: Vec<String>,
     layouts: Vec<Layout>,
@@ -57,16 +57,16 @@ impl LayoutRuns {
 
 pub(super) fn layouts(
     runs: &Runs<'_>,
-    all_terms: &[RunConditions],
+    all_conditions: &[RunConditions],
     mesh: &Mesh,
     world: u32,
 ) -> anyhow::Result<Reply> {
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
-    let of_gpu = |terms: &RunConditions, _before: &Answers<LayoutsOnGpu>| {
+    let of_gpu = |conditions: &RunConditions, _before: &Answers<LayoutsOnGpu>| {
         let runner = LayoutRunner::new(runs, world, per_node);
         let ask = |layout: &Layout, _before: &Answers<Option<Result<LayoutRuns, String>>>| match runner
-            .ask(terms, layout)
+            .ask(conditions, layout)
         {
             Ok(found) => Some(Ok(found)),
             Err(RunEnd::Failed(error)) => Some(Err(error)),
@@ -75,7 +75,7 @@ pub(super) fn layouts(
         // After Ctrl-C each of the others ends at once.
         let found = each(&all, runs.queue.most(), ask, |_found| false);
         LayoutsOnGpu {
-            terms: terms.clone(),
+            conditions: conditions.clone(),
             world,
             names: mesh.names().map(str::to_owned).collect(),
             found,
@@ -83,7 +83,7 @@ pub(super) fn layouts(
             is_stopped: is_interrupted(),
         }
     };
-    let answers = each(all_terms, runs.queue.most(), of_gpu, |answer| answer.is_stopped);
+    let answers = each(all_conditions, runs.queue.most(), of_gpu, |answer| answer.is_stopped);
     let mut out = String::new();
     for answer in &answers {
         text::write(&mut out, answer, runs.options)?;
@@ -117,7 +117,7 @@ impl LayoutsOnGpu {
     fn json(&self) -> FitLayoutsOnGpu {
         let (_, error) = ended(self.is_stopped.then_some(&(0, RunEnd::Stopped)));
         FitLayoutsOnGpu {
-            terms: terms(&self.terms),
+            conditions: conditions(&self.conditions),
             ranks: self.world,
             mesh: self.names.clone(),
             best: self.best().map(|(layout, _)| sizes(layout)),

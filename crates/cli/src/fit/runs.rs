@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use blockyard_dry_run::{FailedRequest, LibraryFolder, Program, ProgramLine, Report, Torch, run_until};
+use blockyard_dry_run::{LibraryFolder, Program, ProgramLine, Report, RunOom, Torch, run_until};
 use blockyard_fit::{HolderBytes, Probe, memory_fraction};
 use blockyard_gpus::{GpuProfile, left_beside, left_for_pytorch};
 use blockyard_record::Bytes;
@@ -31,7 +31,7 @@ pub(super) enum RunEnd {
     Failed(String),
 }
 
-/// Under which terms the program runs.
+/// Under which conditions the program runs.
 #[derive(Clone, Debug)]
 pub(super) struct RunConditions {
     pub(super) gpu: GpuProfile,
@@ -78,9 +78,9 @@ impl RunConditions {
 
     /// The same with a value that all runs are given.
     pub(super) fn with(&self, set: Set) -> Self {
-        let mut terms = self.clone();
-        terms.sets.push(set);
-        terms
+        let mut conditions = self.clone();
+        conditions.sets.push(set);
+        conditions
     }
 
     /// The same under other settings.
@@ -107,42 +107,43 @@ pub(super) struct Runs<'a> {
 
 impl Runs<'_> {
     /// What a run with this value says, from before where it is known.
-    pub(super) fn probe(&self, terms: &RunConditions, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
-        let key = key(self, terms, &(&vary.name, vary.is_variable));
+    pub(super) fn probe(&self, conditions: &RunConditions, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
+        let key = key(self, conditions, &(&vary.name, vary.is_variable));
         if let Some(probe) = self.find(key, value) {
             return Ok(probe);
         }
-        self.say(&format!("{} {value}", vary.name), terms);
-        let (mut probe, files) = self.run(&terms.with(vary.set(value)), &self.file("snapshot.pickle"))?;
+        self.say(&format!("{} {value}", vary.name), conditions);
+        let (mut probe, files) =
+            self.run(&conditions.with(vary.set(value)), &self.file("snapshot.pickle"))?;
         probe.value = value;
         self.keep(key, &probe, &files)?;
         Ok(probe)
     }
 
     /// What a run without a searched value says, from before where it is known.
-    pub(super) fn plain(&self, terms: &RunConditions) -> Result<Probe, RunEnd> {
-        let key = key(self, terms, &"the program");
+    pub(super) fn plain(&self, conditions: &RunConditions) -> Result<Probe, RunEnd> {
+        let key = key(self, conditions, &"the program");
         if let Some(probe) = self.find(key, 0) {
             return Ok(probe);
         }
-        self.say("the program", terms);
-        let (probe, files) = self.run(terms, &self.file("snapshot.pickle"))?;
+        self.say("the program", conditions);
+        let (probe, files) = self.run(conditions, &self.file("snapshot.pickle"))?;
         self.keep(key, &probe, &files)?;
         Ok(probe)
     }
 
     /// A run with the file of its requests, from before where it is known.
-    pub(super) fn record(&self, terms: &RunConditions) -> Result<(Probe, PathBuf), RunEnd> {
-        let key = key(self, terms, &"its requests");
+    pub(super) fn record(&self, conditions: &RunConditions) -> Result<(Probe, PathBuf), RunEnd> {
+        let key = key(self, conditions, &"its requests");
         let path = self.kept.recording(key);
         if path.is_file()
             && let Some(probe) = self.find(key, 0)
         {
             return Ok((probe, path));
         }
-        self.say("the program", terms);
+        self.say("the program", conditions);
         let snapshot = self.file("requests.pickle");
-        let (probe, files) = self.run_to(terms, &snapshot)?;
+        let (probe, files) = self.run_to(conditions, &snapshot)?;
         if probe.is_fitting {
             let kept = self.kept.add_recording(key, &snapshot);
             let path = kept.map_err(|error| RunEnd::Failed(format!("{error:#}")))?;
@@ -172,50 +173,50 @@ impl Runs<'_> {
     }
 
     /// What runs now, for the line on standard error.
-    pub(super) fn say(&self, what: &str, terms: &RunConditions) {
-        let conf = terms.conf.as_deref().map(|conf| format!(" under {conf}")).unwrap_or_default();
+    pub(super) fn say(&self, what: &str, conditions: &RunConditions) {
+        let conf = conditions.conf.as_deref().map(|conf| format!(" under {conf}")).unwrap_or_default();
         let sets: Vec<String> =
-            terms.sets.iter().map(|set| format!(", {} {}", set.name, set.value)).collect();
-        self.bar.set_message(format!("{what}{} on {}{conf}", sets.concat(), terms.gpu.name));
+            conditions.sets.iter().map(|set| format!(", {} {}", set.name, set.value)).collect();
+        self.bar.set_message(format!("{what}{} on {}{conf}", sets.concat(), conditions.gpu.name));
     }
 
-    /// The program under these terms.
-    pub(super) fn program(&self, terms: &RunConditions) -> anyhow::Result<Program> {
-        let fraction = terms.limit.map(|limit| {
-            memory_fraction(limit, terms.gpu.total_memory).with_context(|| {
+    /// The program under these conditions.
+    pub(super) fn program(&self, conditions: &RunConditions) -> anyhow::Result<Program> {
+        let fraction = conditions.limit.map(|limit| {
+            memory_fraction(limit, conditions.gpu.total_memory).with_context(|| {
                 format!(
                     "{limit} is not between 1 byte and the {} of {}",
-                    terms.gpu.total_memory, terms.gpu.name
+                    conditions.gpu.total_memory, conditions.gpu.name
                 )
             })
         });
         Ok(Program {
-            arguments: arguments(&self.options.arguments, &terms.sets),
+            arguments: arguments(&self.options.arguments, &conditions.sets),
             devices: u32::from(self.options.devices),
-            conf: terms.conf.clone(),
+            conf: conditions.conf.clone(),
             steps: Some(self.options.steps),
             fraction: fraction.transpose()?,
-            counts_non_pytorch: terms.counts_non_pytorch(),
+            counts_non_pytorch: conditions.counts_non_pytorch(),
             ends_at_oom: true,
-            environment: [environment(&terms.sets), terms.environment.clone()].concat(),
-            ..Program::new(self.options.file.clone(), self.python.clone(), terms.gpu.clone())
+            environment: [environment(&conditions.sets), conditions.environment.clone()].concat(),
+            ..Program::new(self.options.file.clone(), self.python.clone(), conditions.gpu.clone())
         })
     }
 
-    fn run(&self, terms: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
-        let found = self.run_to(terms, snapshot);
+    fn run(&self, conditions: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
+        let found = self.run_to(conditions, snapshot);
         // Many runs would fill the disk.
         let _ = std::fs::remove_file(snapshot);
         found
     }
 
-    fn run_to(&self, terms: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
+    fn run_to(&self, conditions: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
         let permit = self.queue.wait();
         if is_interrupted() {
             return Err(RunEnd::Stopped);
         }
         let output = self.file("output");
-        let program = self.program(terms).map_err(|error| RunEnd::Failed(format!("{error:#}")))?;
+        let program = self.program(conditions).map_err(|error| RunEnd::Failed(format!("{error:#}")))?;
         let program =
             Program { snapshot: Some(snapshot.to_owned()), output: Some(output.clone()), ..program };
         let report = run_until(&program, &self.torch, &self.prepared, is_interrupted)
@@ -224,7 +225,7 @@ impl Runs<'_> {
             return Err(RunEnd::Stopped);
         }
         permit.took(report.host_peak.get());
-        let probe = probe(&report, &terms.gpu, &output);
+        let probe = probe(&report, &conditions.gpu, &output);
         let _ = std::fs::remove_file(&output);
         let mut probe = probe.map_err(RunEnd::Failed)?;
         if probe.is_fitting {
@@ -271,7 +272,7 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
         is_exact: report.is_exact(),
         failed: report.failed.as_ref().map(request).or_else(|| {
-            has_run_out.then(|| blockyard_fit::FailedRequest {
+            has_run_out.then(|| blockyard_fit::ProbeOom {
                 at: report.error_at.as_ref().map(line),
                 ..Default::default()
             })
@@ -289,8 +290,8 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
     })
 }
 
-fn request(failed: &FailedRequest) -> blockyard_fit::FailedRequest {
-    blockyard_fit::FailedRequest {
+fn request(failed: &RunOom) -> blockyard_fit::ProbeOom {
+    blockyard_fit::ProbeOom {
         bytes: failed.bytes,
         at: failed.at.as_ref().map(line),
         is_below: failed.is_below,

@@ -13,7 +13,7 @@ use blockyard_record::{Bytes, grouped};
 use blockyard_rules::Release;
 
 use super::answer::environment;
-use super::json::{first_and_others, probe, terms, whole};
+use super::json::{conditions, first_and_others, probe, whole};
 use super::run_queue::{Answers, each};
 use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status, text};
@@ -25,7 +25,7 @@ const ESTIMATE: &str = "a replay has the requests of one run without a limit: th
 
 /// What is known of one GPU.
 struct SettingsOnGpu {
-    terms: RunConditions,
+    conditions: RunConditions,
     /// How many requests were replayed.
     requests: usize,
     /// The own settings first.
@@ -57,11 +57,12 @@ struct ReplayResult {
 
 pub(super) fn settings(
     runs: &Runs<'_>,
-    all_terms: &[RunConditions],
+    all_conditions: &[RunConditions],
     settings: &[String],
 ) -> anyhow::Result<Reply> {
-    let ask = |terms: &RunConditions, _before: &Answers<SettingsOnGpu>| answer(runs, terms, settings);
-    let answers = each(all_terms, runs.queue.most(), ask, |answer| answer.ended.is_some());
+    let ask =
+        |conditions: &RunConditions, _before: &Answers<SettingsOnGpu>| answer(runs, conditions, settings);
+    let answers = each(all_conditions, runs.queue.most(), ask, |answer| answer.ended.is_some());
     let mut text = String::new();
     for answer in &answers {
         answer.write(&mut text, runs.options.quiet)?;
@@ -73,8 +74,8 @@ pub(super) fn settings(
     Ok(Reply { text, json: whole(runs, result), status: status(ended, is_found), page: None })
 }
 
-fn answer(runs: &Runs<'_>, terms: &RunConditions, settings: &[String]) -> SettingsOnGpu {
-    let own = terms.conf.clone().or_else(environment).unwrap_or_default();
+fn answer(runs: &Runs<'_>, conditions: &RunConditions, settings: &[String]) -> SettingsOnGpu {
+    let own = conditions.conf.clone().or_else(environment).unwrap_or_default();
     let mut all = vec![own];
     for conf in settings {
         if !all.contains(conf) {
@@ -82,7 +83,7 @@ fn answer(runs: &Runs<'_>, terms: &RunConditions, settings: &[String]) -> Settin
         }
     }
     let mut answer = SettingsOnGpu {
-        terms: terms.clone(),
+        conditions: conditions.clone(),
         requests: 0,
         rows: Vec::new(),
         best: None,
@@ -96,12 +97,12 @@ fn answer(runs: &Runs<'_>, terms: &RunConditions, settings: &[String]) -> Settin
 }
 
 fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(), RunEnd> {
-    let terms = answer.terms.clone();
-    let (recorded, requests) = runs.record(&terms.without_end())?;
+    let conditions = answer.conditions.clone();
+    let (recorded, requests) = runs.record(&conditions.without_end())?;
     if !recorded.is_fitting {
         return Err(RunEnd::Failed(format!(
             "the program runs out of memory on a GPU with {} too{}",
-            terms.without_end().gpu.total_memory,
+            conditions.without_end().gpu.total_memory,
             text::failed(&recorded)
         )));
     }
@@ -113,11 +114,15 @@ fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(
     answer.notes =
         notes.filter(|note| !note.starts_with("a snapshot does not say how much memory")).collect();
     // A limit is a part of the whole GPU; without one the device is smaller by what the recorded run had beside its segments.
-    let capacity = if terms.counts_non_pytorch() { terms.left(&recorded) } else { terms.gpu.total_memory };
+    let capacity = if conditions.counts_non_pytorch() {
+        conditions.left(&recorded)
+    } else {
+        conditions.gpu.total_memory
+    };
     answer.notes.extend(recorded.notes);
     for conf in all {
         runs.bar.set_message(format!("replays {conf}"));
-        let replayed = replay(runs, &devices, &terms, capacity, conf)?;
+        let replayed = replay(runs, &devices, &conditions, capacity, conf)?;
         answer.rows.push(Setting { conf: conf.clone(), replayed, run: None });
     }
     let passing = answer.rows.iter().enumerate().filter_map(|(at, row)| {
@@ -127,7 +132,7 @@ fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(
     answer.best = passing.min().map(|(_, at)| at);
     for at in [Some(0), answer.best].into_iter().flatten() {
         if let Some(row) = answer.rows.get_mut(at).filter(|row| row.run.is_none()) {
-            row.run = Some(runs.plain(&terms.under(&row.conf))?);
+            row.run = Some(runs.plain(&conditions.under(&row.conf))?);
         }
     }
     Ok(())
@@ -143,14 +148,14 @@ fn read(runs: &Runs<'_>, requests: &std::path::Path) -> anyhow::Result<Vec<Run>>
 fn replay(
     runs: &Runs<'_>,
     devices: &[Run],
-    terms: &RunConditions,
+    conditions: &RunConditions,
     capacity: Bytes,
     conf: &str,
 ) -> Result<Result<ReplayResult, String>, RunEnd> {
     let conditions = Conditions {
         conf: conf.to_owned(),
         capacity: Some(capacity),
-        limit: terms.limit,
+        limit: conditions.limit,
         release: Some(Release::nearest(&runs.torch.version)),
     };
     let mut whole = ReplayResult { is_fitting: true, ..ReplayResult::default() };
@@ -158,7 +163,7 @@ fn replay(
         let mut go_on =
             |_done: usize| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let row = LimitedRun::of(run, &conditions, &mut go_on)
-            .and_then(|replay| replay.row(conf, 0, &mut go_on))
+            .and_then(|limited| limited.row(conf, 0, &mut go_on))
             .map_err(|_cancelled| RunEnd::Stopped)?;
         match add(&mut whole, &row) {
             Ok(()) => {}
@@ -202,7 +207,7 @@ fn proof(run: &Probe, replayed: &ReplayResult) -> String {
 
 impl SettingsOnGpu {
     fn write(&self, text: &mut String, is_quiet: bool) -> std::fmt::Result {
-        let limit = text::limit(&self.terms);
+        let limit = text::limit(&self.conditions);
         if self.rows.is_empty() {
             let why = self.ended.as_ref().map_or_else(String::new, said);
             return writeln!(text, "no answer for {limit}: the run {why}");
@@ -247,7 +252,7 @@ impl SettingsOnGpu {
             writeln!(text, "  the run that proves the replay {}", said(ended))?;
         }
         let best = self.best.and_then(|best| self.rows.get(best)?.run.as_ref());
-        text::on_gpu(text, &self.terms, best)?;
+        text::on_gpu(text, &self.conditions, best)?;
         writeln!(text, "  replays are estimates: {ESTIMATE}")?;
         for note in &self.notes {
             writeln!(text, "    {note}")?;
@@ -257,7 +262,7 @@ impl SettingsOnGpu {
 
     fn json(&self) -> FitSettingsOnGpu {
         FitSettingsOnGpu {
-            terms: terms(&self.terms),
+            conditions: conditions(&self.conditions),
             requests: self.requests as u64,
             best: self.best.and_then(|best| Some(self.rows.get(best)?.conf.clone())),
             settings: self.rows.iter().map(Setting::json).collect(),

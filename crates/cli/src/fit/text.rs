@@ -19,7 +19,7 @@ const SHOWN: usize = 6;
 /// The answer in a sentence.
 pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
     let (name, values) = (&vary.name, &vary.values);
-    let limit = limit(&answer.terms);
+    let limit = limit(&answer.conditions);
     if let Some((value, ended)) = &answer.found.ended {
         let why = match ended {
             RunEnd::Stopped => "was stopped".to_owned(),
@@ -48,14 +48,14 @@ pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
 }
 
 /// The limit on its GPU, or the GPU.
-pub(super) fn limit(terms: &RunConditions) -> String {
-    let most = terms.most();
-    if terms.limit.is_some() {
-        format!("{most} of {}", terms.gpu.name)
-    } else if terms.counts_non_pytorch() {
-        format!("{} ({most}, less the non-PyTorch memory)", terms.gpu.name)
+pub(super) fn limit(conditions: &RunConditions) -> String {
+    let most = conditions.most();
+    if conditions.limit.is_some() {
+        format!("{most} of {}", conditions.gpu.name)
+    } else if conditions.counts_non_pytorch() {
+        format!("{} ({most}, less the non-PyTorch memory)", conditions.gpu.name)
     } else {
-        format!("{} ({most})", terms.gpu.name)
+        format!("{} ({most})", conditions.gpu.name)
     }
 }
 
@@ -260,7 +260,7 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
 }
 
 fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
-    on_gpu(text, &answer.terms, answer.best())?;
+    on_gpu(text, &answer.conditions, answer.best())?;
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
         writeln!(
             text,
@@ -272,9 +272,9 @@ fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
 }
 
 /// How the limit is set on a GPU, and what is on the GPU beside the memory of the best run.
-pub(super) fn on_gpu(text: &mut String, terms: &RunConditions, best: Option<&Probe>) -> fmt::Result {
-    let total = terms.gpu.total_memory;
-    if let Some(fraction) = terms.limit.and_then(|limit| memory_fraction(limit, total)) {
+pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option<&Probe>) -> fmt::Result {
+    let total = conditions.gpu.total_memory;
+    if let Some(fraction) = conditions.limit.and_then(|limit| memory_fraction(limit, total)) {
         writeln!(
             text,
             "  the limit on the GPU itself: torch.cuda.set_per_process_memory_fraction({fraction:?})"
@@ -286,12 +286,12 @@ pub(super) fn on_gpu(text: &mut String, terms: &RunConditions, best: Option<&Pro
         unknown: best.non_pytorch_unknown.clone(),
     };
     beside(text, "on the GPU", &non_pytorch, best.peak_reserved)?;
-    if terms.counts_non_pytorch() {
+    if conditions.counts_non_pytorch() {
         writeln!(
             text,
             "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of the CUDA context and libraries ({})",
-            terms.left(best),
-            non_pytorch_measured_words(terms.gpu.name)
+            conditions.left(best),
+            non_pytorch_measured_words(conditions.gpu.name)
         )?;
     }
     let all = best.peak_reserved.saturating_add(non_pytorch.bytes());
@@ -341,11 +341,11 @@ pub(super) fn gpus(vary: &Vary, answers: &[LargestOnGpu]) -> Result<String, fmt:
             (Some(largest), false) => largest.to_string(),
             (None, false) => "none".to_owned(),
         };
-        writeln!(text, "  {:>8}  {} ({})", largest, answer.terms.gpu.name, answer.limit)?;
+        writeln!(text, "  {:>8}  {} ({})", largest, answer.conditions.gpu.name, answer.limit)?;
     }
     for value in [vary.values.low(), vary.values.high()] {
         if let Some(answer) = sorted.iter().find(|answer| answer.largest.is_some_and(|most| most >= value)) {
-            writeln!(text, "  the smallest GPU that fits {value}: {}", answer.terms.gpu.name)?;
+            writeln!(text, "  the smallest GPU that fits {value}: {}", answer.conditions.gpu.name)?;
         }
     }
     Ok(text)

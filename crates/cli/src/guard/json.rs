@@ -7,8 +7,7 @@ use blockyard_answers::{
 };
 use blockyard_dry_run::Torch;
 use blockyard_guard::{
-    Baseline, ChangeRow, Failure, LineHolder, ProgramEntry, ProgramLine, RunFailure, StepChange,
-    report as text,
+    Baseline, ChangeRow, EntryLine, Failure, LineHolder, ProgramEntry, RunFailure, StepChange, report as text,
 };
 use blockyard_record::Bytes;
 
@@ -103,7 +102,7 @@ fn holder(holder: &LineHolder) -> GuardHolder {
 fn row(row: &ChangeRow) -> GuardRow {
     let line = row.line.as_ref();
     GuardRow {
-        at: line.map(ProgramLine::place),
+        at: line.map(EntryLine::place),
         function: line.map(|line| line.function.clone()),
         code: line.map(|line| line.code.clone()),
         before: number(row.before),

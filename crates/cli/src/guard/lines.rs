@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use blockyard_guard::{LineHolder, ProgramLine};
+use blockyard_guard::{EntryLine, LineHolder};
 use blockyard_record::{Frame, short_path};
 
 use crate::progress::Bar;
@@ -18,7 +18,7 @@ pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<LineHold
     let mut sources = Sources { folder, files: BTreeMap::new() };
     let lines = lines_at_peak(&file, 0..file.devices.len(), |frame| match frame {
         Some(frame) => sources.line(frame),
-        None => ProgramLine { file: WITHOUT_LINE.to_owned(), ..ProgramLine::default() },
+        None => EntryLine { file: WITHOUT_LINE.to_owned(), ..EntryLine::default() },
     })?;
     Ok(lines.into_iter().map(|(line, bytes)| LineHolder { line, bytes }).collect())
 }
@@ -30,13 +30,13 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    fn line(&mut self, frame: Frame<'_>) -> ProgramLine {
+    fn line(&mut self, frame: Frame<'_>) -> EntryLine {
         // Python names a program as it was started, from the folder on.
         let path = self.folder.join(frame.filename);
         let inside = path.strip_prefix(self.folder).ok().filter(|_| !frame.is_of_library());
         let name = inside.and_then(Path::to_str).unwrap_or_else(|| short_path(frame.filename));
         let code = if inside.is_some() { self.code(&path, frame.line) } else { String::new() };
-        ProgramLine { file: name.to_owned(), line: frame.line, function: frame.name.to_owned(), code }
+        EntryLine { file: name.to_owned(), line: frame.line, function: frame.name.to_owned(), code }
     }
 
     fn code(&mut self, path: &Path, line: u32) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use blockyard_lessons::{Exercise, Grade, ProgramEnd};
-use blockyard_python::{HostMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{ProcessMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use blockyard_record::Bytes;
 use blockyard_torch::GpuProfile;
 
@@ -14,7 +14,7 @@ use crate::{heap, output};
 /// How long an answer may run.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 /// How much of the host's memory an answer may use.
-const HOST_MEMORY: Bytes = Bytes::gib(4);
+const PROCESS_MEMORY: Bytes = Bytes::gib(4);
 
 /// Whether the output of an answer is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(Program
         bail!("the lesson names a GPU {:?}, which does not exist in Blockyard", exercise.profile);
     };
     gpu.total_memory = exercise.capacity;
-    heap::limit(HOST_MEMORY);
+    heap::limit(PROCESS_MEMORY);
     let settings = ProgramSettings {
         gpu,
         config: exercise.config().clone(),
         is_recorded: true,
-        host_memory: Some(HostMemory { used: heap::used, most: HOST_MEMORY }),
+        process_memory: Some(ProcessMemory { used: heap::used, most: PROCESS_MEMORY }),
         time_limit: Some(TIME_LIMIT),
         ..ProgramSettings::default()
     };

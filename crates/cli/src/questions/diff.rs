@@ -12,7 +12,7 @@ use super::{QuestionReply, Status, each, limit_json, read};
 use crate::options::DiffOptions;
 use crate::progress::Bar;
 
-/// How many terms people see; JSON has all.
+/// How many changes people see; JSON has all.
 const SHOWN: usize = 12;
 
 pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
@@ -63,8 +63,8 @@ fn written(
 ) -> QuestionReply {
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0
-        && found.allocated.terms.is_empty()
-        && found.reserved.terms.is_empty();
+        && found.allocated.changes.is_empty()
+        && found.reserved.changes.is_empty();
     let text = text(compared, &found);
     let json = DiffAnswer {
         before: before.name.clone(),
@@ -87,11 +87,11 @@ fn written(
 }
 
 fn peak_json(peak: PeakDiff) -> PeakComparison {
-    let terms = peak.terms.into_iter().map(|term| DiffTerm {
-        site: term.site,
-        change: term.change,
-        count_before: term.count_before,
-        count_after: term.count_after,
+    let parts = peak.changes.into_iter().map(|part| DiffTerm {
+        site: part.site,
+        change: part.change,
+        count_before: part.count_before,
+        count_after: part.count_after,
     });
     PeakComparison {
         before: peak.before.get(),
@@ -99,7 +99,7 @@ fn peak_json(peak: PeakDiff) -> PeakComparison {
         change: peak.after.signed() - peak.before.signed(),
         request_before: peak.request_before,
         request_after: peak.request_after,
-        terms: terms.collect(),
+        terms: parts.collect(),
     }
 }
 

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{LineHolder, Tolerance};
 
-fn line(number: u32, code: &str) -> ProgramLine {
-    ProgramLine { file: "train.py".into(), line: number, function: "f".into(), code: code.into() }
+fn line(number: u32, code: &str) -> EntryLine {
+    EntryLine { file: "train.py".into(), line: number, function: "f".into(), code: code.into() }
 }
 
 fn holder(number: u32, code: &str, bytes: u64) -> LineHolder {
@@ -150,7 +150,7 @@ fn holders() -> impl Strategy<Value = Vec<LineHolder>> {
     let holder =
         (1..9_u32, 0..3_usize, 0..4_usize, 1..1_000_000_u64).prop_map(|(number, function, code, bytes)| {
             let code = ["", "x = self.block(x)", "return self.block(x)", "loss.backward()"][code];
-            let line = ProgramLine { function: format!("f{function}"), ..line(number, code) };
+            let line = EntryLine { function: format!("f{function}"), ..line(number, code) };
             LineHolder { line, bytes: Bytes::new(bytes) }
         });
     prop::collection::vec(holder, 0..12)
@@ -166,9 +166,9 @@ proptest! {
         let found = compare(&entry, &after);
         prop_assert_eq!(sum(&found), i128::from(new) - i128::from(old));
         prop_assert!(found.rows.last().is_some_and(|row| row.line.is_none()));
-        let listed: Vec<&ProgramLine> = found.rows.iter().filter_map(|row| row.line.as_ref()).collect();
-        let of_run = |line: &ProgramLine| after.holders.iter().filter(|holder| holder.line == *line).count();
-        let of_baseline = |line: &ProgramLine| before.holders.iter().filter(|holder| holder.line == *line).count();
+        let listed: Vec<&EntryLine> = found.rows.iter().filter_map(|row| row.line.as_ref()).collect();
+        let of_run = |line: &EntryLine| after.holders.iter().filter(|holder| holder.line == *line).count();
+        let of_baseline = |line: &EntryLine| before.holders.iter().filter(|holder| holder.line == *line).count();
         for line in &listed {
             let count = listed.iter().filter(|other| other == &line).count();
             prop_assert!(count <= of_run(line) + of_baseline(line), "{} counts too often", line);

@@ -20,8 +20,8 @@ tolerance = 1024
 
 fn measured() -> MeasuredRun {
     let line =
-        ProgramLine { file: "train.py".into(), line: 7, function: "f".into(), code: "x = \"a\\b\"".into() };
-    let without = ProgramLine { file: "threads without a line".into(), ..ProgramLine::default() };
+        EntryLine { file: "train.py".into(), line: 7, function: "f".into(), code: "x = \"a\\b\"".into() };
+    let without = EntryLine { file: "threads without a line".into(), ..EntryLine::default() };
     MeasuredRun {
         torch: "2.11.0+cu130".into(),
         is_exact: true,

@@ -117,9 +117,9 @@ pub fn try_change(
 ) -> Result<WhatIf, LabError> {
     let total = run.requests().len();
     let mut tell = |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
-    let replay = LimitedRun::of(run, conditions, &mut tell)?;
-    let run = replay.run();
-    let baseline = replay.row(&conditions.conf, samples, &mut tell)?;
+    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let run = limited.run();
+    let baseline = limited.row(&conditions.conf, samples, &mut tell)?;
     // A number after the last request means the end of the run.
     let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
     let changed = ChangedRun::of(run, conditions, change, index);

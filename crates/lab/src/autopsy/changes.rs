@@ -58,7 +58,7 @@ impl Change {
 impl Examination<'_> {
     /// The end of a sentence about a change.
     fn verdict(&self, found: Passes) -> String {
-        found.sentence_end(self.replay.limit().unwrap_or(self.limit))
+        found.sentence_end(self.limited.limit().unwrap_or(self.limit))
     }
 }
 
@@ -193,7 +193,12 @@ pub(crate) fn passes_changed(
     tell: ProgressCallback<'_>,
 ) -> Result<Passes, LabError> {
     let changed = ChangedRun::of(run, conditions, kind, request);
-    Examination::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
+    Examination::passes_at_ends(
+        &changed.run,
+        &changed.run.fixed_conditions(&changed.conditions),
+        changed.request,
+        tell,
+    )
 }
 
 /// The run without its memory pools, if it enters any.
@@ -244,10 +249,10 @@ fn limit(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Chang
     let capacity = conditions.capacity_of(run);
     let mut try_limit = |wanted: Bytes| {
         let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
-        let terms = run.terms(&conditions);
+        let fixed = run.fixed_conditions(&conditions);
         // A limit that is given is one, not two bounds.
-        let Some(terms) = terms.first() else { return Ok(false) };
-        passes(run, terms, failure.index, tell)
+        let Some(fixed) = fixed.first() else { return Ok(false) };
+        passes(run, fixed, failure.index, tell)
     };
     let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let (mut low, mut high) = (limit.highest, enough.max(Bytes::new(limit.highest.get().saturating_add(1))));

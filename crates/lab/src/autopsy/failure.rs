@@ -5,7 +5,7 @@ use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use super::{FailedAllocation, ProgressCallback};
-use crate::limited_run::ReplayTerms;
+use crate::limited_run::FixedConditions;
 use crate::live::LiveMemory;
 use crate::request_number;
 use crate::{LabError, Run};
@@ -21,15 +21,15 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Replays the run up to and including the request at `index`, which fails under these terms.
+    /// Replays the run up to and including the request at `index`, which fails under these conditions.
     pub(super) fn replayed(
         run: &Run,
-        terms: &ReplayTerms,
+        fixed: &FixedConditions,
         config: &AllocatorConfig,
         index: usize,
         tell: ProgressCallback<'_>,
     ) -> Result<Self, LabError> {
-        let live = LiveMemory::after(run, terms, config, index.saturating_add(1), tell)?;
+        let live = LiveMemory::after(run, fixed, config, index.saturating_add(1), tell)?;
         let request = failed_allocation(run, config, index);
         let memory = MemoryAtFailure::of(&live.snapshot, &request.for_cause());
         Ok(Self { index, request, memory, live })

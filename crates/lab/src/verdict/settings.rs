@@ -19,22 +19,22 @@ pub(super) fn under_plain_settings(
     let settings = plain_candidates(run, conditions);
     let confs: Vec<&str> = settings.iter().map(String::as_str).collect();
     let mut tell = |done, total| on_progress(Progress::new("trying settings", done, total));
-    let replay = LimitedRun::of(run, conditions, &mut |_| tell(0, confs.len()))?;
-    replay_all(&replay, &confs, &mut |step| tell(step.done, step.total))
+    let limited = LimitedRun::of(run, conditions, &mut |_| tell(0, confs.len()))?;
+    replay_all(&limited, &confs, &mut |step| tell(step.done, step.total))
 }
 
 /// The first setting under which the failing request passes and so does all that follows: [`recommended`](crate::recommended) for a run
 /// that goes out of memory, with no more replays than that takes.
 pub(super) fn fitting(
-    replay: &LimitedRun<'_>,
+    limited: &LimitedRun<'_>,
     found: &Autopsy,
     on_progress: OnProgress,
 ) -> Result<Option<String>, LabError> {
-    let total = replay.run().requests().len();
+    let total = limited.run().requests().len();
     let mut tell = |done| on_progress(Progress::new("replaying", done, total));
     for change in &found.changes {
         if let ChangeKind::Setting(conf) = &change.kind
-            && replay.row(conf, 0, &mut tell)?.fits()
+            && limited.row(conf, 0, &mut tell)?.fits()
         {
             return Ok(Some(conf.clone()));
         }

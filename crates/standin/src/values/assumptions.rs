@@ -8,7 +8,7 @@ use blockyard_gpus::Assumption;
 
 use crate::abi::Out;
 use crate::memory::{HostRead, Sureness};
-use crate::python::{self, ProgramLine};
+use crate::python::{self, PythonLine};
 use crate::report;
 use crate::values::frames;
 
@@ -25,12 +25,12 @@ fn given() -> &'static [Assumption] {
 }
 
 /// The value that a person gave for this line.
-fn given_at(place: &ProgramLine) -> Option<f64> {
+fn given_at(place: &PythonLine) -> Option<f64> {
     given().iter().find(|assumption| assumption.is_for(&place.file, place.line)).map(|found| found.value)
 }
 
 /// How often a line read an unknown value.
-fn reads_at(place: &ProgramLine) -> u64 {
+fn reads_at(place: &PythonLine) -> u64 {
     static READS: Mutex<BTreeMap<(String, i32), u64>> = Mutex::new(BTreeMap::new());
     let mut reads = READS.lock().unwrap_or_else(PoisonError::into_inner);
     let count = reads.entry((place.file.clone(), place.line)).or_default();

@@ -129,13 +129,13 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
                 line_cell(&line),
             ]
         }));
-        sheet.rows.extend(found.terms.iter().map(|term| {
+        sheet.rows.extend(found.changes.iter().map(|part| {
             vec![
-                Cell::Change(term.change),
+                Cell::Change(part.change),
                 Cell::text(peak),
-                Cell::Count(term.count_before),
-                Cell::Count(term.count_after),
-                Cell::Site(term.site.clone()),
+                Cell::Count(part.count_before),
+                Cell::Count(part.count_after),
+                Cell::Site(part.site.clone()),
             ]
         }));
     }

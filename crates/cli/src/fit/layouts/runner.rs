@@ -61,18 +61,18 @@ impl<'a> LayoutRunner<'a> {
     }
 
     /// Whether a layout fits.
-    pub(super) fn ask(&self, terms: &RunConditions, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
-        let terms = of_layout(terms, layout);
-        let ranks = self.of_terms(&terms.without_end(), layout)?;
+    pub(super) fn ask(&self, conditions: &RunConditions, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
+        let conditions = of_layout(conditions, layout);
+        let ranks = self.of_terms(&conditions.without_end(), layout)?;
         let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
-        if all(&|probe| probe.is_fitting && probe.peak_reserved <= terms.left(probe)) {
+        if all(&|probe| probe.is_fitting && probe.peak_reserved <= conditions.left(probe)) {
             return Ok(LayoutRuns { is_fitting: true, ranks, under_limit: None });
         }
-        if !all(&|probe| probe.is_fitting && probe.peak_allocated <= terms.left(probe)) {
+        if !all(&|probe| probe.is_fitting && probe.peak_allocated <= conditions.left(probe)) {
             return Ok(LayoutRuns { is_fitting: false, ranks, under_limit: None });
         }
         // What is allocated would fit: the allocator may release cached segments.
-        let under_limit = self.of_terms(&terms, layout)?;
+        let under_limit = self.of_terms(&conditions, layout)?;
         let is_fitting = under_limit.iter().all(|probe| probe.is_fitting);
         Ok(LayoutRuns { is_fitting, ranks, under_limit: Some(under_limit) })
     }
@@ -80,22 +80,23 @@ impl<'a> LayoutRunner<'a> {
     /// Runs a layout with a value under the limit. The probe has the peaks of the rank that takes most.
     pub(in super::super) fn probe(
         &self,
-        terms: &RunConditions,
+        conditions: &RunConditions,
         layout: &Layout,
         vary: &Vary,
         value: u64,
     ) -> Result<Probe, RunEnd> {
-        let terms = of_layout(terms, layout).with(vary.set(value));
-        Ok(together(value, self.of_terms(&terms, layout)?))
+        let conditions = of_layout(conditions, layout).with(vary.set(value));
+        Ok(together(value, self.of_terms(&conditions, layout)?))
     }
 
     /// What the ranks of a layout say, from before where that is known.
-    fn of_terms(&self, terms: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
+    fn of_terms(&self, conditions: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
         let asked = match &self.runs.options.run_ranks {
             Some(ranks) => ranks.of(self.world),
             None => layout.distinct_ranks(self.world),
         };
-        let key = key(self.runs, terms, &(self.world, self.per_node, &asked, &self.runs.options.preload));
+        let key =
+            key(self.runs, conditions, &(self.world, self.per_node, &asked, &self.runs.options.preload));
         let known: Vec<Probe> =
             asked.iter().filter_map(|rank| self.runs.kept.find(key, u64::from(*rank))).collect();
         // A rank that the failure of another one ended has no probe: the one that ran out of memory decides.
@@ -107,11 +108,11 @@ impl<'a> LayoutRunner<'a> {
         if is_interrupted() {
             return Err(RunEnd::Stopped);
         }
-        self.runs.say(&format!("rank {}", numbers(&asked)), terms);
+        self.runs.say(&format!("rank {}", numbers(&asked)), conditions);
         let failed = |error: String| RunEnd::Failed(error);
         let ranks = Ranks::new(self.world / self.per_node, self.per_node, &asked)
             .map_err(|error| failed(error.to_string()))?;
-        let program = self.runs.program(terms).map_err(|error| failed(format!("{error:#}")))?;
+        let program = self.runs.program(conditions).map_err(|error| failed(format!("{error:#}")))?;
         let output = self.runs.file("output");
         let output = |rank: u32| output.with_extension(rank.to_string());
         let devices = program.devices.max(self.per_node);
@@ -132,7 +133,7 @@ impl<'a> LayoutRunner<'a> {
         let mut error = None;
         let mut files = Vec::new();
         for rank in &report.ranks {
-            match probe_of(&rank.report, &terms.gpu, &output(rank.rank)) {
+            match probe_of(&rank.report, &conditions.gpu, &output(rank.rank)) {
                 Ok(found) => probes.push(Probe { value: u64::from(rank.rank), ..found }),
                 // That one rank was ended says nothing where another one failed.
                 Err(what) if report.failed.is_none_or(|failed| failed == rank.rank) => {
@@ -173,12 +174,12 @@ impl<'a> LayoutRunner<'a> {
     }
 }
 
-/// The terms with the sizes of a layout.
-fn of_layout(terms: &RunConditions, layout: &Layout) -> RunConditions {
-    let mut terms = terms.clone();
+/// The conditions with the sizes of a layout.
+fn of_layout(conditions: &RunConditions, layout: &Layout) -> RunConditions {
+    let mut conditions = conditions.clone();
     let set = |(name, value): (&str, u64)| Set { name: name.to_owned(), is_variable: false, value };
-    terms.sets.extend(layout.sizes().map(set));
-    terms
+    conditions.sets.extend(layout.sizes().map(set));
+    conditions
 }
 
 /// The ranks of one run as one: the rank that takes most, and the first that ran out. A rank that another one's failure ended has smaller peaks.
@@ -205,7 +206,7 @@ fn together(value: u64, ranks: Vec<Probe>) -> Probe {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_fit::FailedRequest;
+    use blockyard_fit::ProbeOom;
     use blockyard_record::Bytes;
 
     use super::*;
@@ -218,8 +219,7 @@ mod tests {
         assert_eq!((found.value, found.is_fitting, found.failed), (8, true, None));
         assert_eq!((found.peak_allocated, found.peak_reserved), (Bytes::new(30), Bytes::new(60)));
         let mut last = rank(63, false, 5);
-        last.failed =
-            Some(FailedRequest { bytes: Bytes::new(7), at: Some("a.py:3".to_owned()), is_below: false });
+        last.failed = Some(ProbeOom { bytes: Bytes::new(7), at: Some("a.py:3".to_owned()), is_below: false });
         last.notes = vec!["one".to_owned()];
         let found = together(9, vec![rank(0, true, 10), last]);
         assert_eq!((found.is_fitting, found.notes), (false, vec!["one".to_owned()]));

@@ -27,7 +27,7 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
     ran(text, options.run_ranks.as_ref(), answer.layouts.iter())?;
     let best =
         answer.best().and_then(|(_, found)| found.deciding().iter().max_by_key(|probe| probe.peak_reserved));
-    on_gpu(text, &answer.terms, best)?;
+    on_gpu(text, &answer.conditions, best)?;
     let proofs: Vec<&Probe> = answer.answered().flat_map(|(_, found)| &found.ranks).collect();
     proved(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
 }
@@ -67,7 +67,7 @@ fn sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
         "{} layouts of {} ranks in {} each: {fitting} fit, {} do not",
         answer.layouts.len(),
         answer.world,
-        limit(&answer.terms),
+        limit(&answer.conditions),
         answered - fitting
     )?;
     if errors > 0 {
