@@ -17,6 +17,7 @@ use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
 pub(crate) use self::text::{EXACT, beside};
+use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
 
@@ -25,9 +26,6 @@ static IS_PROGRAM_DONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether there was a Ctrl-C.
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// The exit status of a process that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let gpus = gpus(options);
@@ -92,7 +90,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     if options.opens_page {
         opened.open(options)?;
     }
-    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+    Ok(ExitStatus::of_program(status))
 }
 
 /// What one rank runs.
@@ -126,7 +124,7 @@ pub(crate) fn is_interrupted() -> bool {
 fn interrupted() {
     interrupt();
     if IS_PROGRAM_DONE.load(Ordering::Relaxed) {
-        std::process::exit(INTERRUPTED);
+        std::process::exit(ExitStatus::Interrupted.code().into());
     }
 }
 

@@ -31,17 +31,15 @@ use self::options::Question;
 use self::run_queue::{Answers, RunQueue, each};
 use self::runs::{RunConditions, RunEnd, Runs};
 use self::vary::Vary;
+use crate::exit_status::ExitStatus;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
-
-/// The exit status of a process that Ctrl-C ends.
-const INTERRUPTED: u8 = 130;
 
 /// The answer to a question as text and as JSON, with the exit status.
 struct Reply {
     text: String,
     json: FitAnswer,
-    status: u8,
+    status: ExitStatus,
     /// The curves of searches; none for settings and layouts.
     page: Option<FitPage>,
 }
@@ -110,7 +108,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     };
     runs.bar.finish_and_clear();
     print(&runs, &reply)?;
-    Ok(ExitCode::from(reply.status))
+    Ok(reply.status.into())
 }
 
 /// The largest value that fits.
@@ -164,11 +162,11 @@ fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// 0 where all was found, 1 where something does not fit, 2 where a run failed.
-fn status(ended: Option<&RunEnd>, is_found: bool) -> u8 {
+fn status(ended: Option<&RunEnd>, is_found: bool) -> ExitStatus {
     match ended {
-        Some(RunEnd::Stopped) => INTERRUPTED,
-        Some(RunEnd::Failed(_)) => 2,
-        None => u8::from(!is_found),
+        Some(RunEnd::Stopped) => ExitStatus::Interrupted,
+        Some(RunEnd::Failed(_)) => ExitStatus::Failed,
+        None if is_found => ExitStatus::Fine,
+        None => ExitStatus::Found,
     }
 }

@@ -17,11 +17,9 @@ use blockyard_guard::{
 
 pub(crate) use self::options::GuardOptions;
 use self::runs::Runs;
+use crate::exit_status::ExitStatus;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
-
-/// The exit status of a process that Ctrl-C ends.
-const INTERRUPTED: u8 = 130;
 
 /// The run of a program, compared with the guard's file.
 struct GuardedRun {
@@ -51,7 +49,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
         let Some((run, report)) = runs.run(&entry)? else {
             bar.finish_and_clear();
             eprintln!("interrupted: nothing is written");
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(ExitStatus::Interrupted.into());
         };
         let found = compare(&entry, &run);
         held.push(GuardedRun { entry, run, report, found });
@@ -210,15 +208,14 @@ fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
     }
 }
 
-/// 0 if all pass, 1 if one fails, 2 if one does not run to its end for another reason than memory.
-fn status(is_update: bool, held: &[GuardedRun]) -> ExitCode {
+fn status(is_update: bool, held: &[GuardedRun]) -> ExitStatus {
     let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(RunFailure::Failed(_)));
     if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
-        ExitCode::from(2)
+        ExitStatus::Failed
     } else if held.iter().any(|held| is_failed(is_update, &held.found.failures)) {
-        ExitCode::from(1)
+        ExitStatus::Found
     } else {
-        ExitCode::SUCCESS
+        ExitStatus::Fine
     }
 }
 

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockyard_record::Bytes;
 
+use crate::exit_status::ExitStatus;
+
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// A request beyond these bytes ends the process.
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -41,7 +43,7 @@ fn end() -> ! {
     let text = b"blockyard: the program was stopped because one of its calls needs more of the computer's \
 memory than a run may take (see --max-host-memory)\n";
     let _nobody_reads = std::io::stderr().write_all(text);
-    std::process::exit(1)
+    std::process::exit(ExitStatus::Found.code().into())
 }
 
 // SAFETY: everything is passed on to the system's allocator.

@@ -19,6 +19,7 @@ use blockyard_lessons::{
 use blockyard_record::MemoryState;
 use clap::Args;
 
+use crate::exit_status::ExitStatus;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -173,7 +174,7 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     }
     output::line(&mut out, if grade.is_passed { "Passed." } else { "Not yet." })?;
     out.flush()?;
-    Ok(if grade.is_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if grade.is_passed { ExitStatus::Fine } else { ExitStatus::Found }.into())
 }
 
 fn print(lesson: &PlayedLesson) -> anyhow::Result<()> {

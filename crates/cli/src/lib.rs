@@ -26,6 +26,7 @@
 mod bench;
 mod device;
 mod dry_run;
+mod exit_status;
 mod export;
 mod fit;
 mod guard;
@@ -65,6 +66,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::exit_status::ExitStatus;
 use crate::options::{Command, Options};
 
 /// Runs the command with these arguments, of which the first is the program's name.
@@ -74,7 +76,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         // The help and the version come this way too.
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { ExitStatus::Failed } else { ExitStatus::Fine }.into();
         }
     };
     let result = match &options.into_command() {
@@ -105,10 +107,10 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(code) => code,
         // A reader that stops early (`| head`) causes no error.
-        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => ExitStatus::Fine.into(),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(2)
+            ExitStatus::Failed.into()
         }
     }
 }

@@ -18,6 +18,7 @@ use blockyard_torch::GpuProfile;
 use clap::Parser as _;
 use serde_json::json;
 
+use crate::exit_status::ExitStatus;
 use crate::heap;
 use crate::options::{Command, Options, PythonOptions};
 use crate::output;
@@ -50,7 +51,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     } else {
         report(&finished)?;
     }
-    Ok(ExitCode::from(u8::try_from(finished.status).unwrap_or(1)))
+    Ok(ExitStatus::of_program(finished.status))
 }
 
 fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {

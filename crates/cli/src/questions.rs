@@ -34,21 +34,13 @@ pub(crate) mod search;
 pub(crate) mod verdict;
 pub(crate) mod what_if;
 
-/// What a script learns from the exit status: 0 is "nothing found", 1 "found", 2 "could not say".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Status {
-    Fine = 0,
-    Found = 1,
-    Failed = 2,
-}
-
 /// The answer about one file.
 pub(crate) struct QuestionReply {
     /// As JSON, without version and file.
     pub(crate) json: Answer,
     /// For people, line by line.
     pub(crate) text: String,
-    pub(crate) status: Status,
+    pub(crate) status: ExitStatus,
 }
 
 /// Answers a question about a run, as the command with `--json` does for a file.
@@ -117,7 +109,7 @@ pub(crate) fn each(
     as_json: bool,
     mut ask: impl FnMut(&Run, &Bar) -> anyhow::Result<QuestionReply>,
 ) -> anyhow::Result<ExitCode> {
-    let mut worst = Status::Fine;
+    let mut worst = ExitStatus::Fine;
     let mut out = output::stdout();
     for path in files {
         let name = path.display().to_string();
@@ -135,13 +127,13 @@ pub(crate) fn each(
                 }
             }
             Err(error) => {
-                worst = Status::Failed;
+                worst = ExitStatus::Failed;
                 write_error(&mut out, as_json, &name, &error)?;
             }
         }
         out.flush()?;
     }
-    Ok(ExitCode::from(worst as u8))
+    Ok(worst.into())
 }
 
 fn write(

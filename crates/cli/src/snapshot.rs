@@ -20,6 +20,7 @@ use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress, certify};
 
 pub(crate) use self::report::{DeviceReport, ReportOptions, difference_json};
+use crate::exit_status::ExitStatus;
 use crate::options::SnapshotOptions;
 use crate::output;
 use crate::progress::Bar;
@@ -73,7 +74,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
         }
         out.flush()?;
     }
-    Ok(if has_failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
+    Ok(if has_failed { ExitStatus::Failed } else { ExitStatus::Fine }.into())
 }
 
 /// One device of a snapshot, or host memory, as JSON: an element of `devices` with `--json`, or `host`.

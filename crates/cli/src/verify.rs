@@ -13,21 +13,19 @@ use blockyard_replay::{Comparison, Count, verify as replay, verify_on};
 use blockyard_rules::{Release, known_config, left_out_note};
 
 use crate::device::{DeviceName, open_cuda};
+use crate::exit_status::ExitStatus;
 use crate::options::VerifyOptions;
 use crate::output;
 use crate::progress::Bar;
 use crate::questions::json_line;
 use crate::snapshot::{difference_json, open_bytes};
 
-const DIFFERS: u8 = 1;
-const NOT_REPLAYED: u8 = 2;
-
 pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     if let DeviceName::Cuda(index) = options.device {
         // No file can be replayed without it: one error, not one a file.
         open_cuda(index)?;
     }
-    let mut worst = 0;
+    let mut worst = ExitStatus::Fine;
     let mut out = output::stdout();
     for path in &options.files {
         let name = path.display().to_string();
@@ -35,15 +33,15 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
             Ok(comparisons) => {
                 for found in comparisons {
                     worst = worst.max(match agreement(&found.comparison) {
-                        Agreement::Identical => 0,
-                        Agreement::Differs => DIFFERS,
-                        Agreement::Nothing => NOT_REPLAYED,
+                        Agreement::Identical => ExitStatus::Fine,
+                        Agreement::Differs => ExitStatus::Found,
+                        Agreement::Nothing => ExitStatus::Failed,
                     });
                     write_comparison(&mut out, &found, options.json)?;
                 }
             }
             Err(error) => {
-                worst = worst.max(NOT_REPLAYED);
+                worst = worst.max(ExitStatus::Failed);
                 if options.json {
                     let line = VerifyError { file: name, error: format!("{error:#}") };
                     output::line(&mut out, &json_line(&line)?)?;
@@ -55,7 +53,7 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
         // A line a file, as soon as it is known.
         out.flush()?;
     }
-    Ok(ExitCode::from(worst))
+    Ok(worst.into())
 }
 
 enum Agreement {

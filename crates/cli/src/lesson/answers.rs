@@ -9,10 +9,8 @@ use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeResult, GradeRow
 
 #[cfg(feature = "python")]
 use super::program;
+use crate::exit_status::ExitStatus;
 use crate::output;
-
-/// The exit status where an answer could not be graded.
-const NOT_GRADED: u8 = 2;
 
 /// Grades each file. One that cannot be graded says why, and the others are graded. A table on standard output takes the place of the lines.
 pub(super) fn check_all(
@@ -48,10 +46,11 @@ pub(super) fn check_all(
         std::fs::write(path, grades_csv(&rows)).with_context(|| path.display().to_string())?;
     }
     Ok(match (count(GradeResult::NotGraded), passed == paths.len()) {
-        (0, true) => ExitCode::SUCCESS,
-        (0, false) => ExitCode::FAILURE,
-        _ => ExitCode::from(NOT_GRADED),
-    })
+        (0, true) => ExitStatus::Fine,
+        (0, false) => ExitStatus::Found,
+        _ => ExitStatus::Failed,
+    }
+    .into())
 }
 
 fn grade(exercise: &Exercise, path: &Path) -> anyhow::Result<Grade> {

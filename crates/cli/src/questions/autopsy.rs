@@ -11,7 +11,8 @@ use blockyard_answers::{
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
 use blockyard_record::{OomCause, PoolId, StreamId, frame_words, grouped, own_line};
 
-use super::{AutopsyQuestion, FileOptions, QuestionReply, Status, each, limit_json};
+use super::{AutopsyQuestion, FileOptions, QuestionReply, each, limit_json};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many pinned segments and changes people see; JSON has all.
@@ -33,12 +34,12 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow:
             failure: None,
         };
         let text = "does not go out of memory\n".to_owned();
-        return Ok(QuestionReply { json: json.into(), text, status: Status::Fine });
+        return Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Fine });
     };
     Ok(QuestionReply {
         text: text(&found),
         json: to_json(found, conditions.conf)?.into(),
-        status: Status::Found,
+        status: ExitStatus::Found,
     })
 }
 

@@ -8,7 +8,8 @@ use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
 
-use super::{BoundQuestion, FileOptions, QuestionReply, Status, counted, each, limit_json};
+use super::{BoundQuestion, FileOptions, QuestionReply, counted, each, limit_json};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 pub(crate) fn bound(options: &FileOptions<BoundQuestion>) -> anyhow::Result<ExitCode> {
@@ -38,7 +39,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
         notes: found.notes.clone(),
         layout: options.layout.then(|| layout().collect()),
     };
-    Ok(QuestionReply { json: json.into(), text: text(run, &found, &baseline), status: Status::Fine })
+    Ok(QuestionReply { json: json.into(), text: text(run, &found, &baseline), status: ExitStatus::Fine })
 }
 
 fn text(run: &Run, found: &Bound, baseline: &Row) -> String {

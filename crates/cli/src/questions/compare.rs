@@ -8,7 +8,8 @@ use blockyard_answers::{AllocatorOutcome, AllocatorsAnswer};
 use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
 use blockyard_record::grouped;
 
-use super::{AllocatorsQuestion, FileOptions, QuestionReply, Status, counted, each, limit_json, table};
+use super::{AllocatorsQuestion, FileOptions, QuestionReply, counted, each, limit_json, table};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 pub(crate) fn compare(options: &FileOptions<AllocatorsQuestion>) -> anyhow::Result<ExitCode> {
@@ -61,7 +62,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
-    Ok(QuestionReply { json: json.into(), text, status: Status::Fine })
+    Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Fine })
 }
 
 /// The column of host times.

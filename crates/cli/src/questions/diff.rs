@@ -8,7 +8,8 @@ use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison
 use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_steps as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
-use super::{QuestionReply, Status, each, limit_json, read};
+use super::{QuestionReply, each, limit_json, read};
+use crate::exit_status::ExitStatus;
 use crate::options::DiffOptions;
 use crate::progress::Bar;
 
@@ -82,7 +83,7 @@ fn written(
         notes: found.notes,
         steps,
     };
-    let status = if is_same { Status::Fine } else { Status::Found };
+    let status = if is_same { ExitStatus::Fine } else { ExitStatus::Found };
     QuestionReply { json: json.into(), text, status }
 }
 

@@ -8,7 +8,8 @@ use blockyard_lab::{Leaks, Run, Steps, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
-use super::{FileOptions, LeaksQuestion, QuestionReply, Status, byte_counts, each};
+use super::{FileOptions, LeaksQuestion, QuestionReply, byte_counts, each};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 const SHOWN: usize = 12;
@@ -26,7 +27,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::R
     let cut = asked.as_ref().map(|run| run.until_oom(&mut tell)).transpose()?;
     let run = cut.as_deref().unwrap_or(run);
     let found = ask(run, &mut |progress| bar.report(&progress))?;
-    let status = if found.growing.is_empty() { Status::Fine } else { Status::Found };
+    let status = if found.growing.is_empty() { ExitStatus::Fine } else { ExitStatus::Found };
     Ok(QuestionReply { text: text(&found), json: to_json(found).into(), status })
 }
 

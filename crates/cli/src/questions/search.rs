@@ -9,7 +9,8 @@ use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
 use super::what_if::{cells, heading, row_json};
-use super::{FileOptions, QuestionReply, SearchQuestion, Status, counted, each, limit_json, setting, table};
+use super::{FileOptions, QuestionReply, SearchQuestion, counted, each, limit_json, setting, table};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 pub(crate) fn search(options: &FileOptions<SearchQuestion>) -> anyhow::Result<ExitCode> {
@@ -26,11 +27,11 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
         bar.report(&progress)
     })?;
     let status = if found.rows.iter().any(|row| row.outcome.is_err()) {
-        Status::Failed
+        ExitStatus::Failed
     } else if found.best.is_some() || found.front.is_empty() {
-        Status::Found
+        ExitStatus::Found
     } else {
-        Status::Fine
+        ExitStatus::Fine
     };
     let text = text(run, &found, options.all);
     let json = SearchAnswer {

@@ -13,7 +13,8 @@ use blockyard_lab::{
 use blockyard_record::{Bytes, counted, grouped};
 
 use super::autopsy::cause_json;
-use super::{FileOptions, QuestionReply, Status, VerdictQuestion, each};
+use super::{FileOptions, QuestionReply, VerdictQuestion, each};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many lines that hold memory people see; JSON has all.
@@ -35,8 +36,8 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow:
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let status = match found.kind {
-        VerdictKind::Fits | VerdictKind::Grows => Status::Fine,
-        VerdictKind::Leak | VerdictKind::OutOfMemory => Status::Found,
+        VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Fine,
+        VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Found,
     };
     Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
 }

@@ -11,7 +11,8 @@ use blockyard_answers::{
 use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
 
-use super::{FileOptions, QuestionReply, Status, WhatIfQuestion, counted, each, limit_json, setting, table};
+use super::{FileOptions, QuestionReply, WhatIfQuestion, counted, each, limit_json, setting, table};
+use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 const SAMPLES: usize = 256;
@@ -33,7 +34,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
     };
     let samples = if options.timeline { SAMPLES } else { 0 };
     let found = ask(run, &conditions, samples, &mut |progress| bar.report(&progress))?;
-    let status = found.rows.iter().map(status).max().unwrap_or(Status::Fine);
+    let status = found.rows.iter().map(status).max().unwrap_or(ExitStatus::Fine);
     let rows = found.rows.iter().zip(&found.differences);
     let limit = run.limit_under(&own);
     let settings = rows.clone().map(|(row, difference)| ComparedOutcome {
@@ -60,11 +61,11 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
     Ok(QuestionReply { json: json.into(), text, status })
 }
 
-fn status(row: &Row) -> Status {
+fn status(row: &Row) -> ExitStatus {
     match &row.outcome {
-        Err(_) => Status::Failed,
-        Ok(_) if !row.fits() => Status::Found,
-        Ok(_) => Status::Fine,
+        Err(_) => ExitStatus::Failed,
+        Ok(_) if !row.fits() => ExitStatus::Found,
+        Ok(_) => ExitStatus::Fine,
     }
 }
 
