@@ -30,7 +30,7 @@ use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
-use crate::view::numbers::percent;
+use crate::view::memory_stats::percent;
 use crate::workbench::Tab;
 use crate::workload::FILE_ENDING;
 

@@ -159,7 +159,7 @@ impl Allocations {
     /// allocated bytes.
     #[must_use]
     pub fn allocated_at(&self, moment: usize) -> Vec<usize> {
-        let moment = crate::numbers::step_u32(moment);
+        let moment = crate::conversions::step_u32(moment);
         let mut rows = Vec::new();
         self.active_at(moment, 0, &mut rows);
         rows.retain(|row| self.frees.get(*row as usize).is_some_and(|freed| *freed > moment));

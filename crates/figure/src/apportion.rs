@@ -2,7 +2,7 @@
 
 use blockyard_record::Bytes;
 
-use crate::numbers::{bytes_f64, floor_count};
+use crate::conversions::{bytes_f64, floor_count};
 
 /// Divides `width` pixels among `parts` in proportion. The widths add up to `width`. Every part that is not empty gets at
 /// least one pixel, if there are enough pixels; the widest part gets fewer then.
@@ -18,7 +18,7 @@ pub(crate) fn apportion(parts: &[Bytes], width: usize) -> Vec<usize> {
     let (mut sum, mut edge) = (0.0, 0);
     for (part, slot) in parts.iter().zip(&mut widths) {
         sum += bytes_f64(*part);
-        let next = floor_count(sum / total * crate::numbers::count_f64(width) + 0.5).clamp(edge, width);
+        let next = floor_count(sum / total * crate::conversions::count_f64(width) + 0.5).clamp(edge, width);
         *slot = next - edge;
         edge = next;
     }

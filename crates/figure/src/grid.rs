@@ -18,8 +18,8 @@ use std::sync::Arc;
 use blockyard_record::Bytes;
 
 use crate::allocations::{Allocations, NEVER, size_class};
-use crate::groups::Groups;
-use crate::numbers::{bytes_f64, count_f64, floor_count, round_bytes, step_u32};
+use crate::coloring::Groups;
+use crate::conversions::{bytes_f64, count_f64, floor_count, round_bytes, step_u32};
 use crate::rects::RECT_UNIT;
 use crate::timeline::TimelineView;
 

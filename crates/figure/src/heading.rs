@@ -2,9 +2,9 @@
 
 use blockyard_record::Recording;
 
+use crate::conversions::{floor_count, grouped_count};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
-use crate::numbers::{floor_count, grouped_count};
 use crate::role::Role;
 use crate::scene::{Mark, Scene, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};

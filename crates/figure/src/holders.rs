@@ -15,7 +15,7 @@ use blockyard_record::{
 };
 
 use crate::allocations::{Allocations, NEVER};
-use crate::numbers::step_u32;
+use crate::conversions::step_u32;
 
 /// Which allocations are meant. Moments count complete steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

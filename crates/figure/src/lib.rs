@@ -58,17 +58,17 @@ mod allocations;
 mod answers;
 mod apportion;
 mod changes;
+mod coloring;
+mod conversions;
 mod fill;
 mod geometry;
 mod grid;
-mod groups;
 mod heading;
 mod holders;
 mod labels;
 mod map;
 mod markup;
 mod moments;
-mod numbers;
 mod player;
 mod rects;
 mod role;
@@ -91,13 +91,14 @@ pub use answers::{
     compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
 };
 pub use changes::{Changes, Ghost};
+pub use coloring::{ColorBy, Groups, LegendEntry};
+pub use conversions::ByteUnit;
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{
     AddressMap, Cell, DIMMED_PERCENT, Grid, GridCursor, GridKind, GridPaint, GridView, HiddenAllocations,
     RESERVED_PERCENT, blended, grid_cursor, grid_plot, grid_scene,
 };
-pub use groups::{ColorBy, Groups, LegendEntry};
 pub use heading::{ShownPart, figure_facts};
 pub use holders::{
     AllocationFilter, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Search, StackCategory, bytes_of,
@@ -109,7 +110,6 @@ pub use map::{
 };
 pub use markup::escaped;
 pub use moments::steps_at_allocation;
-pub use numbers::ByteUnit;
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};

@@ -4,7 +4,7 @@ mod jumps;
 
 use blockyard_record::{BlockId, Recording};
 
-use crate::numbers::{count_f64, floor_count};
+use crate::conversions::{count_f64, floor_count};
 use crate::player::jumps::{
     SearchDirection, is_device_call, names, next_failed_step, next_label, previous_failed_step,
     previous_label, search,

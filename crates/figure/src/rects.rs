@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use crate::allocations::{Allocations, NEVER, size_class};
+use crate::coloring::Groups;
+use crate::conversions::{bytes_f64, floor_count, step_u32};
 use crate::grid::AddressMap;
-use crate::groups::Groups;
-use crate::numbers::{bytes_f64, floor_count, step_u32};
 use blockyard_record::Bytes;
 use blockyard_rules::size::MIN_BLOCK_SIZE;
 

@@ -12,7 +12,7 @@ use blockyard_record::{
 use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
 
 use crate::changes::Changes;
-use crate::numbers::bytes_f64;
+use crate::conversions::bytes_f64;
 use crate::role::BreakdownClass;
 use crate::term::Term;
 

@@ -14,7 +14,7 @@ const UNKNOWN: u16 = 1000;
 pub fn text_width_px(text: &str, size_px: f32, weight: Weight) -> f32 {
     let thousandths: u32 =
         text.chars().map(|character| u32::from(advance(character, weight).unwrap_or(UNKNOWN))).sum();
-    crate::numbers::px(f64::from(thousandths)) / 1000.0 * size_px
+    crate::conversions::px(f64::from(thousandths)) / 1000.0 * size_px
 }
 
 /// Whether the typeface has all characters of the text, so that its width is exact.

@@ -54,7 +54,7 @@ impl Cell {
         match self {
             Self::Site(stack) => Some(stack.join("\n")),
             Self::Bytes(bytes) => Some(format!("{} bytes", grouped(bytes.get()))),
-            Self::Change(change) => Some(format!("{} bytes", crate::view::numbers::grouped(*change))),
+            Self::Change(change) => Some(format!("{} bytes", crate::view::memory_stats::grouped(*change))),
             _ => None,
         }
     }

@@ -31,7 +31,7 @@ use crate::surface::{self, pixels};
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::holders::picked_card;
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.

@@ -59,7 +59,7 @@ fn index_of(number: u32) -> usize {
 }
 
 fn steps(count: usize, failed: usize) -> String {
-    let grouped = crate::view::numbers::grouped_count;
+    let grouped = crate::view::memory_stats::grouped_count;
     let steps = if count == 1 { "1 step".to_owned() } else { format!("{} steps", grouped(count)) };
     match failed {
         0 => steps,

@@ -14,7 +14,7 @@ use crate::surface::{self, DrawnScene};
 use crate::view::allocations::swatch;
 use crate::view::holders::{HolderList, percent};
 use crate::view::kit::{effect, on, text};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 use crate::view::tip::Tip;
 
 /// What the handlers of a flame graph share.

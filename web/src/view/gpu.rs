@@ -9,7 +9,7 @@ use crate::messages::sentence;
 use crate::run::Attempt;
 use crate::session::Session;
 use crate::view::kit::{Handler, click, flag, text};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 
 pub(crate) fn switch(session: Session) -> AnyView {
     let is_absent =

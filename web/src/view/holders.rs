@@ -15,7 +15,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::flame;
 use crate::view::kit::{Options, button, choice, choices, click, effect, flag, on, select, text};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 
 /// The most rows of the table; one more row says how many groups are left out.
 const MOST_ROWS: usize = 200;

@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
-use crate::view::numbers::percent;
+use crate::view::memory_stats::percent;
 use crate::view::step::spoken;
 
 pub(crate) fn messages(session: Session) -> AnyView {

@@ -8,8 +8,8 @@ use leptos::prelude::*;
 use crate::files::{ComparisonState, OpenedFile};
 use crate::session::Session;
 use crate::view::kit::{button, click, facts, select};
+use crate::view::memory_stats::{grouped, grouped_count};
 use crate::view::messages;
-use crate::view::numbers::{grouped, grouped_count};
 
 pub(crate) fn card(session: Session) -> AnyView {
     let content = move || {

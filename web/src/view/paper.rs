@@ -14,7 +14,7 @@ use crate::browser;
 use crate::files::ComparisonState;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 use crate::view::stage_scene;
 
 /// Figures are laid out for a sheet of paper, and scaled to it.

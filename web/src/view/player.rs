@@ -11,7 +11,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
-use crate::view::numbers::{grouped, grouped_count};
+use crate::view::memory_stats::{grouped, grouped_count};
 
 /// The list has at most this many labels. Nobody reads a longer list.
 const MOST_LABELS: usize = 2000;

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{effect, text};
-use crate::view::numbers::grouped;
+use crate::view::memory_stats::grouped;
 
 /// The table is made again when the cursor has rested for this long.
 const REST_MILLIS: i32 = 180;

@@ -9,7 +9,7 @@ use web_sys::HtmlElement;
 use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{choice, choices, click, flag, on, text};
-use crate::view::{editor, hand, holders, lab, numbers, opened, table};
+use crate::view::{editor, hand, holders, lab, memory_stats, opened, table};
 use crate::workbench::Tab;
 
 pub(crate) fn tabs(session: Session) -> AnyView {
@@ -29,7 +29,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
                 {tab_panel(session, Tab::Source, source(session))}
                 {when_current(Tab::Holders, holders::holders)}
                 {when_current(Tab::Lab, lab::lab)}
-                {when_current(Tab::Numbers, numbers::numbers)}
+                {when_current(Tab::Numbers, memory_stats::memory_stats)}
                 {when_current(Tab::Table, table::table)}
             </div>
         </section>

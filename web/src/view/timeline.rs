@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::surface::{self, offset_px};
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 use crate::view::pinch::{Pinch, PinchMove};
 use crate::view::tip::Tip;
 

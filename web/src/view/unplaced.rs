@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use crate::files::OpenedFile;
 use crate::session::Session;
 use crate::view::kit::{button, click};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 
 /// The innermost frames of a stack that are shown.
 const FRAMES: usize = 3;

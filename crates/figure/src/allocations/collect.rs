@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::index::IntervalIndex;
 use super::{Allocations, GROUP, NEVER, ReservedRange, SizeClass, size_class};
-use crate::numbers::step_u32;
+use crate::conversions::step_u32;
 use crate::rects::RECT_UNIT;
 
 /// Makes the [`Allocations`] of a recording in slices.

@@ -2,9 +2,9 @@
 
 use blockyard_record::{Bytes, grouped};
 
+use crate::conversions::{bytes_f64, px};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, px};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
@@ -51,7 +51,7 @@ impl Axes {
     /// Lines with sizes on the left, and the number of requests below.
     pub(super) fn draw(&self, scene: &mut Scene) {
         let most = if self.plot.height_px < 90.0 { 2 } else { 4 };
-        let whole = crate::numbers::round_bytes(self.high.max(-self.low));
+        let whole = crate::conversions::round_bytes(self.high.max(-self.low));
         let step = tick_step(whole, most);
         let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
         let mut tick = Bytes::ZERO;

@@ -3,9 +3,9 @@
 use blockyard_record::Bytes;
 
 use super::axes::{Axes, draw_legend};
+use crate::conversions::bytes_f64;
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::numbers::bytes_f64;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::fitted;

@@ -3,9 +3,9 @@
 use blockyard_record::Bytes;
 
 use super::axes::Axes;
+use crate::conversions::{bytes_f64, count_px, floor_count};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
-use crate::numbers::{bytes_f64, count_px, floor_count};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
 

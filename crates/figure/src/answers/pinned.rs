@@ -2,10 +2,10 @@
 
 use blockyard_record::Bytes;
 
+use crate::conversions::{bytes_f64, count_px, px};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, count_px, px};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;

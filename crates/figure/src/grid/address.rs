@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, DeviceAddr};
 
 use super::RESERVED;
 use crate::allocations::Allocations;
-use crate::numbers::{bytes_f64, floor_count, round_bytes};
+use crate::conversions::{bytes_f64, floor_count, round_bytes};
 
 /// All addresses that were ever reserved, one after the other: where an address is on the axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub(super) fn fill(
         };
         let Some(offset) = map.offset(*addr) else { continue };
         let (from, to) = (place(offset), place(offset.saturating_add(*size)));
-        if to <= 0.0 || from >= crate::numbers::count_f64(cells.len()) {
+        if to <= 0.0 || from >= crate::conversions::count_f64(cells.len()) {
             continue;
         }
         let first = floor_count(from.round().max(0.0));

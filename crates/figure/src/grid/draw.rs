@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use blockyard_record::Bytes;
 
 use super::{AddressMap, Cell, Grid, GridKind, GridView};
+use crate::coloring::{Groups, LegendEntry};
+use crate::conversions::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::groups::{Groups, LegendEntry};
-use crate::numbers::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step};

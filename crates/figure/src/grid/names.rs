@@ -1,10 +1,10 @@
 //! Names of groups on their areas: where they fit, and how they are shortened.
 
 use super::{Cell, Grid};
+use crate::coloring::Groups;
+use crate::conversions::count_px;
 use crate::geometry::Rect;
-use crate::groups::Groups;
 use crate::labels::{PLATE_PX, Strip, plated_text, roomiest};
-use crate::numbers::count_px;
 use crate::scene::{Mark, Scene, Weight};
 use crate::text_width::text_width_px;
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{Cell, Grid};
+use crate::conversions::count_px;
 use crate::fill::Pattern;
-use crate::numbers::count_px;
 
 /// The colors of a grid's cells, as red, green, blue and opacity.
 pub struct GridPaint<'a> {

@@ -3,11 +3,11 @@
 use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;
+use crate::conversions::{count_px, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
 use crate::holders::frame_text;
 use crate::labels::baseline;
-use crate::numbers::{count_px, px, share};
 use crate::role::Role;
 use crate::scene::{Scene, TargetId, TextStyle, Weight};
 use crate::text_width::first_fitting;

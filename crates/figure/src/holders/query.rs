@@ -128,8 +128,8 @@ fn bytes(text: &str) -> Option<u64> {
     let at = text.find(|letter: char| letter.is_ascii_alphabetic())?;
     let (number, name) = text.split_at(at);
     let number: f64 = number.parse().ok()?;
-    let whole = number * crate::numbers::bytes_f64(blockyard_record::Bytes::new(unit(name)?));
-    whole.is_finite().then(|| crate::numbers::round_bytes(whole).get())
+    let whole = number * crate::conversions::bytes_f64(blockyard_record::Bytes::new(unit(name)?));
+    whole.is_finite().then(|| crate::conversions::round_bytes(whole).get())
 }
 
 fn unit(text: &str) -> Option<u64> {

@@ -3,12 +3,12 @@
 use blockyard_record::{BlockSnapshot, BlockState, Bytes, Recording, SegmentId};
 
 use crate::apportion::apportion;
+use crate::conversions::{count_px, floor_count, px, share, step_u32};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
 use crate::map::gutter::TEXT_PX;
 use crate::map::pieces::{BarScale, Piece, pieces, sums};
-use crate::numbers::{count_px, floor_count, px, share, step_u32};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};

@@ -5,9 +5,9 @@
 
 use blockyard_record::{BlockSnapshot, BlockState, Bytes};
 
+use crate::conversions::{bytes_f64, count_f64, count_px, floor_count};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
-use crate::numbers::{bytes_f64, count_f64, count_px, floor_count};
 use crate::role::BreakdownClass;
 use crate::scene::Scene;
 

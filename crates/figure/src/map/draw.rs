@@ -3,6 +3,7 @@
 use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo};
 
 use crate::changes::{Changes, Ghost};
+use crate::conversions::{ByteUnit, bytes_f64, floor_count, grouped_count, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -13,7 +14,6 @@ use crate::map::gutter::{TEXT_PX, draw_pool_heading, draw_row_head};
 use crate::map::pieces::BarScale;
 use crate::map::rows::{OVERVIEW_PX, Row, Rows, bars_px};
 use crate::map::view::{MapScale, MapView};
-use crate::numbers::{ByteUnit, bytes_f64, floor_count, grouped_count, px, share};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};

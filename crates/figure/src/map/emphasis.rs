@@ -3,10 +3,10 @@
 use blockyard_record::{AllocationId, BlockId, BlockSnapshot};
 
 use crate::changes::Changes;
+use crate::conversions::px;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::map::pieces::BarScale;
-use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
 

@@ -2,12 +2,12 @@
 
 use blockyard_record::{PoolId, PoolKind, Recording, StreamId, counted};
 
+use crate::conversions::px;
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
 use crate::map::rows::{PoolHeading, Row};
 use crate::map::view::MapView;
-use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::{first_fitting, fitted, text_width_px};

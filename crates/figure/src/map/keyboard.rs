@@ -3,9 +3,9 @@
 use blockyard_record::{BlockId, BlockSnapshot, MemoryState, SegmentInfo, SegmentSnapshot};
 
 use crate::changes::Changes;
+use crate::conversions::bytes_f64;
 use crate::map::rows::{Row, Rows};
 use crate::map::view::{Direction, MapScale, MapView};
-use crate::numbers::bytes_f64;
 
 /// Where the keyboard goes from a block, in the order of the rows.
 ///

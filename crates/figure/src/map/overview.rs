@@ -3,6 +3,7 @@
 use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId};
 
 use crate::changes::Changes;
+use crate::conversions::{bytes_f64, floor_count, grouped_count, px, round_bytes};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -10,7 +11,6 @@ use crate::map::coverage::Coverage;
 use crate::map::gutter::TEXT_PX;
 use crate::map::rows::{Row, Rows, bars_px};
 use crate::map::view::MapView;
-use crate::numbers::{bytes_f64, floor_count, grouped_count, px, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::first_fitting;

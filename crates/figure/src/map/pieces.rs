@@ -2,7 +2,7 @@
 
 use blockyard_record::{BlockSnapshot, BlockState, Bytes, DeviceAddr};
 
-use crate::numbers::{bytes_f64, px};
+use crate::conversions::{bytes_f64, px};
 
 /// Blocks narrower than this are not drawn one by one.
 const NARROW_PX: f64 = 1.5;

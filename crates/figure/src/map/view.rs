@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use blockyard_record::{AllocationId, BlockId, Bytes, MemoryState, PoolId, SegmentId};
 
+use crate::conversions::{bytes_f64, count_px, round_bytes};
 use crate::geometry::Size;
 use crate::map::rows::bars_px;
-use crate::numbers::{bytes_f64, count_px, round_bytes};
 use crate::scene::TargetId;
 
 /// How the segment map is shown.

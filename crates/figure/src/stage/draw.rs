@@ -8,10 +8,10 @@ use blockyard_record::{Bytes, SegmentId};
 
 use super::ruler::Ruler;
 use super::{NARROW_PX, Stage, StageForm, StageView};
+use crate::conversions::{bytes_f64, count_px};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, count_px};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;

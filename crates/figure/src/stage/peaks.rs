@@ -2,9 +2,9 @@
 
 use super::NARROW_PX;
 use super::draw::Painter;
+use crate::conversions::{bytes_f64, count_px};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
-use crate::numbers::{bytes_f64, count_px};
 use crate::role::Role;
 use crate::scene::{Mark, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;

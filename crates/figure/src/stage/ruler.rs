@@ -2,7 +2,7 @@
 
 use blockyard_record::Bytes;
 
-use crate::numbers::{ByteUnit, bytes_f64, px};
+use crate::conversions::{ByteUnit, bytes_f64, px};
 
 /// The one scale of the stage: the bar, the ticks and the segments share it.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,10 @@ use blockyard_record::{BlockState, PoolKind};
 
 use super::draw::Painter;
 use super::{Change, StageBlock, StageSegment};
+use crate::conversions::{bytes_f64, px};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, px};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;

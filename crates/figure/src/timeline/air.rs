@@ -2,8 +2,8 @@
 
 use blockyard_record::Bytes;
 
+use crate::conversions::{count_px, floor_count};
 use crate::geometry::{Point, Rect};
-use crate::numbers::{count_px, floor_count};
 use crate::timeline::axis::YScale;
 use crate::timeline::draw::Column;
 use crate::timeline::series::Series;

@@ -2,9 +2,9 @@
 
 use blockyard_record::{Bytes, Recording};
 
+use crate::conversions::{ByteUnit, bytes_f64, count_f64, floor_count, grouped_count, px};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
-use crate::numbers::{ByteUnit, bytes_f64, count_f64, floor_count, grouped_count, px};
 use crate::role::Role;
 use crate::scene::{Anchor, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;

@@ -2,10 +2,10 @@
 
 use blockyard_record::{Marker, Recording};
 
+use crate::conversions::step_u32;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
-use crate::numbers::step_u32;
 use crate::role::Role;
 use crate::scene::{Dash, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::fitted;
@@ -36,7 +36,7 @@ pub(super) fn lane_px(recording: &Recording, plot: &Rect) -> f32 {
         rows = rows.max(if is_inner { 2 } else { 1 });
         open_until = Some(open_until.map_or(end, |open| if is_inner { open.max(end) } else { end }));
     }
-    crate::numbers::count_px(rows.min(most_rows(plot))) * BAND_PX
+    crate::conversions::count_px(rows.min(most_rows(plot))) * BAND_PX
 }
 
 /// The time spans that the program named, as bands at the foot of the figure, below zero; one within another is drawn above it. Returns whether some are

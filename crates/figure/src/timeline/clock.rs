@@ -2,7 +2,7 @@
 
 use blockyard_record::Recording;
 
-use crate::numbers::{count_f64, floor_count};
+use crate::conversions::{count_f64, floor_count};
 use crate::timeline::view::TimelineView;
 
 /// When each step of a recording happened, for a time axis that is linear in time.

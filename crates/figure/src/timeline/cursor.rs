@@ -2,10 +2,10 @@
 
 use blockyard_record::Recording;
 
+use crate::conversions::grouped_count;
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::numbers::grouped_count;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;

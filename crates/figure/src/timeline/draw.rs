@@ -2,10 +2,10 @@
 
 use blockyard_record::{Bytes, OomLimit, Recording};
 
+use crate::conversions::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::fill::{BEYOND_LIMIT, Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{PLATE_PX, baseline};
-use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;

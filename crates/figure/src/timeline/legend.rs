@@ -1,8 +1,8 @@
 //! The legend of the timeline.
 
+use crate::conversions::count_px;
 use crate::fill::{BEYOND_LIMIT, Fill};
 use crate::geometry::{Point, Rect};
-use crate::numbers::count_px;
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};

@@ -2,9 +2,9 @@
 
 use blockyard_record::{Label, Marker, Recording, StepOutcome};
 
+use crate::conversions::count_f64;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
-use crate::numbers::count_f64;
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};

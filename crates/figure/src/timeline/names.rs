@@ -2,10 +2,10 @@
 
 use blockyard_record::{Bytes, Event, Recording};
 
+use crate::conversions::grouped_count;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::labels::{PLATE_PX, Strip, baseline, roomiest};
-use crate::numbers::grouped_count;
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Mark, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;

@@ -2,7 +2,7 @@
 
 use blockyard_record::{Breakdown, Bytes, Event, OomLimit, Recording, StepOutcome};
 
-use crate::numbers::step_u32;
+use crate::conversions::step_u32;
 
 /// How many entries of one resolution make one of the next.
 pub(super) const FAN: usize = 16;

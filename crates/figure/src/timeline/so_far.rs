@@ -2,9 +2,9 @@
 
 use blockyard_record::Bytes;
 
+use crate::conversions::{bytes_f64, count_px, px, round_bytes};
 use crate::fill::Fill;
 use crate::geometry::{Point, Size};
-use crate::numbers::{bytes_f64, count_px, px, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TextStyle};
 use crate::timeline::axis::{TEXT_PX, YScale, draw_y_axis};

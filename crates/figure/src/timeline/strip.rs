@@ -2,10 +2,10 @@
 
 use blockyard_record::{Bytes, Recording, StepOutcome};
 
+use crate::conversions::{bytes_f64, count_f64, floor_count, px, round_bytes};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{LabelRows, PLATE_PX, Strip, baseline, roomiest};
-use crate::numbers::{bytes_f64, count_f64, floor_count, px, round_bytes};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};

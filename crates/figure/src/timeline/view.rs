@@ -1,7 +1,7 @@
 //! The range of a recording that a timeline shows.
 
+use crate::conversions::{count_f64, count_px, floor_count, px};
 use crate::geometry::{Rect, Size};
-use crate::numbers::{count_f64, count_px, floor_count, px};
 use crate::timeline::clock::Clock;
 use crate::timeline::series::{Series, SeriesFacts};
 

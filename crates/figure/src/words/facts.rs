@@ -2,7 +2,7 @@
 
 use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
 
-use crate::numbers::grouped_count;
+use crate::conversions::grouped_count;
 use crate::words::names::{block_name, exact, numbered, state_word};
 
 /// All facts about a block, as labels and values in the order to show them; `None` if the block does not exist.

@@ -45,7 +45,9 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
     }
     let count = range.end - range.start;
     if count > MOST_EVENTS {
-        words.events.push(format!("and {} more events", crate::numbers::grouped_count(count - MOST_EVENTS)));
+        words
+            .events
+            .push(format!("and {} more events", crate::conversions::grouped_count(count - MOST_EVENTS)));
     }
     let note = recording.note(step);
     if words.title.is_empty() {
@@ -92,7 +94,7 @@ fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<S
             format!("record_stream {} {}", name_of(recording, before, block), recording.stream_name(stream))
         }
         Event::FractionSet { limit: Some(limit) } => {
-            let fraction = crate::numbers::share(limit, before.capacity());
+            let fraction = crate::conversions::share(limit, before.capacity());
             let text = format!("{fraction:.3}");
             format!("set_fraction {}", text.trim_end_matches('0').trim_end_matches('.'))
         }

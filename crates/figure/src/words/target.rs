@@ -2,7 +2,7 @@
 
 use blockyard_record::{Breakdown, Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
-use crate::numbers::{grouped_count, percent};
+use crate::conversions::{grouped_count, percent};
 use crate::role::BreakdownClass;
 use crate::scene::TargetId;
 use crate::timeline::duration;

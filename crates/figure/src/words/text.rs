@@ -8,7 +8,7 @@ use blockyard_record::{
 };
 
 use crate::apportion::apportion;
-use crate::numbers::{grouped_count, percent};
+use crate::conversions::{grouped_count, percent};
 use crate::role::BreakdownClass;
 use crate::timeline::Series;
 use crate::words::names::{block_name, counted, pool_heading, state_word};

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use super::save::whole_scene;
 use crate::session::Session;
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 use crate::view::paper::WIDTH_PX;
 
 const ALLOCATIONS_PX: f32 = 340.0;

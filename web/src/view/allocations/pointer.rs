@@ -11,7 +11,7 @@ use super::{AllocationsFigure, cells};
 use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::surface::{self, pixels};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 
 /// A press during which the pointer moved less than this is a click.
 const CLICK_PX: f32 = 4.0;

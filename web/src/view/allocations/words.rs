@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::AllocationsFigure;
 use crate::browser;
 use crate::figures::Columns;
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 
 impl AllocationsFigure {
     /// How many allocations are too small to be drawn, and how the figure is used.

@@ -13,7 +13,7 @@ use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
-use crate::view::numbers;
+use crate::view::memory_stats;
 use crate::view::program::memory_need;
 
 const HEIGHT_PX: f32 = 190.0;
@@ -77,7 +77,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
             i64::try_from(new).unwrap_or(i64::MAX).saturating_sub(i64::try_from(old).unwrap_or(i64::MAX));
         let words = (change != 0 && is_same_end).then(|| {
             let sign = if change > 0 { "+" } else { "" };
-            format!("{sign}{}", numbers::grouped(change))
+            format!("{sign}{}", memory_stats::grouped(change))
         });
         (name.to_owned(), grouped(old), grouped(new), words)
     };

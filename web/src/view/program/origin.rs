@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use crate::program::WhyAlive;
 use crate::session::Session;
 use crate::view::kit::{click, effect, flag, text};
-use crate::view::numbers::grouped_count;
+use crate::view::memory_stats::grouped_count;
 use crate::view::step::step_words;
 
 /// A line of a loop shows the requests around the cursor.

@@ -3,9 +3,9 @@
 use blockyard_record::Bytes;
 
 use super::{CUTS_PX, Metrics, Painter};
+use crate::conversions::bytes_f64;
 use crate::fill::{BEYOND_LIMIT, Fill};
 use crate::geometry::{Point, Rect};
-use crate::numbers::bytes_f64;
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;

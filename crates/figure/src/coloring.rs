@@ -7,9 +7,9 @@ use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
+use crate::conversions::{grouped_count, step_u32};
 use crate::fill::Fill;
 use crate::holders::{GroupBy, GroupKey, StackCategory, group_key, group_text};
-use crate::numbers::{grouped_count, step_u32};
 use crate::role::Role;
 
 /// What the color of an allocation says.

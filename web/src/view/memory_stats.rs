@@ -10,7 +10,7 @@ use web_sys::HtmlDetailsElement;
 use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
-use crate::view::statistics::{COUNTERS, CountedPools, STATISTICS, Statistic};
+use crate::view::statistic::{COUNTERS, CountedPools, STATISTICS, Statistic};
 
 /// How much of a job is done, in percent from 0 to 100; 0 while `total` is 0, which means unknown.
 pub(crate) fn percent(done: u64, total: u64) -> u64 {
@@ -36,7 +36,7 @@ struct ShownStats {
     is_exact: RwSignal<bool>,
 }
 
-pub(crate) fn numbers(session: Session) -> AnyView {
+pub(crate) fn memory_stats(session: Session) -> AnyView {
     let shown = ShownStats {
         stats: Memo::new(move |_| session.with_state(|_, state| state.reported_stats()).unwrap_or_default()),
         pools: RwSignal::new(CountedPools::All),
