@@ -29,7 +29,7 @@ fn recording(name: &str) -> Arc<Recording> {
     let bytes = std::fs::read(path).expect("the fixture");
     let file = snapshot::read(&*bytes, &mut |_| ControlFlow::Continue(())).expect("a snapshot");
     let found =
-        blockyard_trace::record(&file, 0, name, &mut |_, _| ControlFlow::Continue(())).expect("a recording");
+        blockyard_trace::record(&file, 0, name, &mut |_| ControlFlow::Continue(())).expect("a recording");
     Arc::new(found.recording)
 }
 

@@ -125,8 +125,9 @@ impl Source {
             None => Some(0),
         };
         let place = place.ok_or_else(|| anyhow!("the snapshot has nothing about that device"))?;
-        let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
-        Ok(blockyard_trace::record(file, place, name, on_progress)?.recording)
+        let total = file.trace_len(place);
+        let on_done = &mut |done| bar.report(&Progress::new("recording", done, total));
+        Ok(blockyard_trace::record(file, place, name, on_done)?.recording)
     }
 }
 

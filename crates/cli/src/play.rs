@@ -87,9 +87,9 @@ fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Res
     let file = open_bytes(bytes).with_context(|| name.to_owned())?;
     for (place, memory) in file.memories().enumerate() {
         let bar = Bar::new(name);
-        let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
-        let found =
-            blockyard_trace::record(&file, place, name, on_progress).with_context(|| name.to_owned())?;
+        let total = file.trace_len(place);
+        let on_done = &mut |done| bar.report(&Progress::new("recording", done, total));
+        let found = blockyard_trace::record(&file, place, name, on_done).with_context(|| name.to_owned())?;
         drop(bar);
         eprintln!("{name}: {}", memory.name());
         for note in &found.notes {

@@ -1,9 +1,7 @@
 //! Which peaks of a run depend on the addresses that a driver gives segments.
 
-use std::ops::ControlFlow;
-
 use blockyard_device::{AddressOrder, Advance, DeviceMemory, VirtualDevice};
-use blockyard_record::{Bytes, NullSink};
+use blockyard_record::{Bytes, NullSink, OnDone};
 use blockyard_replay::{Progress, Replayer};
 use blockyard_workload::Request;
 
@@ -44,10 +42,7 @@ pub struct AddressDependence {
 /// # Errors
 ///
 /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the requests cannot be replayed.
-pub fn address_dependence(
-    run: &Run,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-) -> Result<AddressDependence, LabError> {
+pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependence, LabError> {
     let fixed = run.fixed_conditions(&run.conditions());
     // There is a lower bound always.
     let fixed = fixed.first().ok_or(LabError::NoTrace)?;
@@ -61,7 +56,7 @@ pub fn address_dependence(
     let mut allocations = 0_u64;
     let mut first_difference = None;
     for (at, request) in run.requests().iter().enumerate() {
-        if Progress::is_due(at) && on_progress(at).is_break() {
+        if Progress::is_due(at) && on_done(at).is_break() {
             return Err(LabError::Cancelled);
         }
         allocations = allocations.saturating_add(u64::from(matches!(request, Request::Allocate { .. })));

@@ -1,8 +1,6 @@
 //! Why a run went out of memory, and what would have helped.
 
-use std::ops::ControlFlow;
-
-use blockyard_record::{Bytes, MemoryAtFailure, OomCause, OomRequest, PoolId, PoolKind, StreamId};
+use blockyard_record::{Bytes, MemoryAtFailure, OnDone, OomCause, OomRequest, PoolId, PoolKind, StreamId};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
@@ -102,18 +100,18 @@ pub fn autopsy(
     conditions: &Conditions,
     on_progress: OnProgress,
 ) -> Result<Option<Autopsy>, LabError> {
-    let mut tell =
+    let mut on_done =
         |_: usize| on_progress(Progress { phase: "looking for the cause".to_owned(), done: 0, total: 0 });
-    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
-    let Some((met, fixed, request)) = first_failure(&limited, conditions, &mut tell)? else {
+    let Some((met, fixed, request)) = first_failure(&limited, conditions, &mut on_done)? else {
         return Ok(None);
     };
     let config = conditions.config(run)?;
-    let failure = Failure::replayed(run, &fixed, &config, request, &mut tell)?;
+    let failure = Failure::replayed(run, &fixed, &config, request, &mut on_done)?;
     let limit = limited.limit().unwrap_or(met);
     let examined = Examination { limited: &limited, run, conditions, limit: met, failure: &failure };
-    let (cause, others) = cause::cause(&examined, &mut tell)?;
+    let (cause, others) = cause::cause(&examined, &mut on_done)?;
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
     // The run's own notes say which limit its file implies.
@@ -173,35 +171,28 @@ impl Passes {
 
 impl Examination<'_> {
     /// Whether the failing request passes in a run under other settings.
-    fn passes_under(&self, conf: &str, tell: ProgressCallback<'_>) -> Result<Passes, LabError> {
-        Self::passes_at_ends(self.run, &self.limited.ends(conf), self.failure.index, tell)
+    fn passes_under(&self, conf: &str, on_done: OnDone) -> Result<Passes, LabError> {
+        Self::passes_at_ends(self.run, &self.limited.ends(conf), self.failure.index, on_done)
     }
 
     fn passes_at_ends(
         run: &Run,
         ends: &[FixedConditions],
         request: usize,
-        tell: ProgressCallback<'_>,
+        on_done: OnDone,
     ) -> Result<Passes, LabError> {
         let mut all = Vec::with_capacity(2);
         for fixed in ends {
-            all.push(passes(run, fixed, request, tell)?);
+            all.push(passes(run, fixed, request, on_done)?);
         }
         let at_low = all.first().copied().unwrap_or(false);
         Ok(Passes { at_low, at_high: all.last().copied().unwrap_or(at_low) })
     }
 }
 
-pub(crate) type ProgressCallback<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
-
 /// Whether a request of a run passes, and every one before it.
-fn passes(
-    run: &Run,
-    fixed: &FixedConditions,
-    request: usize,
-    tell: ProgressCallback<'_>,
-) -> Result<bool, LabError> {
-    match outcome_before(run, fixed, 0, request.saturating_add(1), tell) {
+fn passes(run: &Run, fixed: &FixedConditions, request: usize, on_done: OnDone) -> Result<bool, LabError> {
+    match outcome_before(run, fixed, 0, request.saturating_add(1), on_done) {
         Ok(outcome) => Ok(outcome.first_oom.is_none()),
         // A setting that cannot be replayed helps nobody.
         Err(LabError::Config(_)) => Ok(false),
@@ -215,13 +206,13 @@ fn passes(
 fn first_failure(
     limited: &LimitedRun<'_>,
     conditions: &Conditions,
-    tell: ProgressCallback<'_>,
+    on_done: OnDone,
 ) -> Result<Option<(Limit, FixedConditions, usize)>, LabError> {
     let run = limited.run();
     let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Capacity);
     let limit = limited.limit().unwrap_or_else(own);
     for fixed in limited.ends(&conditions.conf).into_iter().rev() {
-        let oom = outcome(run, &fixed, 0, tell)?.first_oom;
+        let oom = outcome(run, &fixed, 0, on_done)?.first_oom;
         let Some(request) = oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()) else {
             continue;
         };

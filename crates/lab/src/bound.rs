@@ -1,7 +1,6 @@
 //! How good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
@@ -51,10 +50,7 @@ pub struct Placement {
 pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
     let lifetimes = lifetimes(run);
     let (lower_bound, request) = most_live(&lifetimes);
-    let mut tell = |done: usize, total: usize| {
-        on_progress(Progress { phase: "planning".to_owned(), done: done as u64, total: total as u64 })
-    };
-    let (layout_peak, offsets) = planned(&lifetimes, &mut tell)?;
+    let (layout_peak, offsets) = planned(&lifetimes, on_progress)?;
     let layout = lifetimes.iter().zip(&offsets).map(|(lifetime, offset)| Placement {
         request: request_number(lifetime.request),
         until: request_number(lifetime.done),
@@ -89,10 +85,7 @@ pub(crate) fn most_live(lifetimes: &[Lifetime]) -> (Bytes, usize) {
 }
 
 /// The best of several layouts.
-fn planned(
-    lifetimes: &[Lifetime],
-    tell: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-) -> Result<(Bytes, Vec<u64>), LabError> {
+fn planned(lifetimes: &[Lifetime], on_progress: OnProgress) -> Result<(Bytes, Vec<u64>), LabError> {
     let mut best: Option<(u64, Vec<u64>)> = None;
     let least = most_live_until_done(lifetimes).get();
     let mut orders = Orders::new(lifetimes);
@@ -100,7 +93,8 @@ fn planned(
     let mut done = 0;
     while let Some(order) = orders.next(best.as_ref().map(|(_, offsets)| offsets.as_slice())) {
         let (height, offsets) =
-            place(lifetimes, &order, &mut || tell(done, total)).ok_or(LabError::Cancelled)?;
+            place(lifetimes, &order, &mut |_| on_progress(Progress::new("planning", done, total)))
+                .ok_or(LabError::Cancelled)?;
         orders.placed(order, height);
         if best.as_ref().is_none_or(|(least, _)| height < *least) {
             best = Some((height, offsets));

@@ -1,8 +1,6 @@
 //! The same requests through other allocators.
 
-use std::ops::ControlFlow;
-
-use blockyard_record::{Bytes, Event, EventSink, NullSink, grouped};
+use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone, grouped};
 use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
@@ -94,18 +92,18 @@ pub fn compare_allocators(
     settings.push(("cudaMallocAsync, a model".to_owned(), "backend:cudaMallocAsync".to_owned()));
     let total = (settings.len() + rivals.len()) as u64;
     let mut rows = Vec::new();
-    let mut tell =
+    let mut compared =
         |done: usize| on_progress(Progress { phase: "comparing".to_owned(), done: done as u64, total });
     for (name, conf) in settings {
         let done = rows.len();
-        let mut tell = || tell(done);
-        rows.push(at_ends(&limited.ends(&conf), |fixed| pytorch(run, fixed, &name, now, &mut tell))?);
+        let mut on_done = |_: usize| compared(done);
+        rows.push(at_ends(&limited.ends(&conf), |fixed| pytorch(run, fixed, &name, now, &mut on_done))?);
     }
     for (name, make) in rivals {
         let done = rows.len();
-        let mut tell = || tell(done);
+        let mut on_done = |_: usize| compared(done);
         rows.push(at_ends(&limited.ends(&conditions.conf), |fixed| {
-            rival(run, name, || make(fixed.most()), now, &mut tell)
+            rival(run, name, || make(fixed.most()), now, &mut on_done)
         })?);
     }
     Ok(rows)
@@ -172,16 +170,16 @@ fn rival(
     name: &str,
     make: impl Fn() -> Box<dyn Allocator>,
     now: &mut dyn FnMut() -> u64,
-    tell: &mut dyn FnMut() -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<AllocatorRow, LabError> {
     let mut timed = make();
     let begin = now();
-    let outcome = replay_rival(run.plan(), &mut *timed, None, &mut |_| tell())?;
+    let outcome = replay_rival(run.plan(), &mut *timed, None, on_done)?;
     let nanos = now().saturating_sub(begin);
     let mut sampled = make();
     let mut peak = Peak::default();
     let mut saw = |usage: Usage| peak.saw(usage.reserved, usage.allocated, usage.requested);
-    replay_rival(run.plan(), &mut *sampled, Some(&mut saw), &mut |_| tell())?;
+    replay_rival(run.plan(), &mut *sampled, Some(&mut saw), on_done)?;
     let usage = sampled.usage();
     let calls = usage.device_allocs.saturating_add(usage.device_frees);
     Ok(peak.row(name, usage.peak_reserved, Some(calls), outcome.failed, per_request(nanos, outcome.requests)))
@@ -202,7 +200,7 @@ fn pytorch(
     fixed: &FixedConditions,
     name: &str,
     now: &mut dyn FnMut() -> u64,
-    tell: &mut dyn FnMut() -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<AllocatorRow, LabError> {
     let config = fixed.config()?;
     let total = run.requests().len();
@@ -210,7 +208,7 @@ fn pytorch(
     let begin = now();
     let mut failed = None;
     while failed.is_none() {
-        if tell().is_break() {
+        if on_done(timed.next_request()).is_break() {
             return Err(LabError::Cancelled);
         }
         match timed.run_to(total)? {
@@ -226,7 +224,7 @@ fn pytorch(
     let mut peak = Peak::default();
     let mut sampled = fixed.replayer(run, &config, GrowthSink::default())?;
     for request in 0..done {
-        if Progress::is_due(request) && tell().is_break() {
+        if Progress::is_due(request) && on_done(request).is_break() {
             return Err(LabError::Cancelled);
         }
         sampled.run_to(request + 1)?;
@@ -239,7 +237,7 @@ fn pytorch(
             peak.saw(bytes(stats.reserved_bytes.all.current), allocated, requested);
         }
     }
-    let outcome = crate::outcome::outcome(run, fixed, 0, &mut |_| tell())?;
+    let outcome = crate::outcome::outcome(run, fixed, 0, on_done)?;
     let calls = (!fixed.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
     Ok(peak.row(name, outcome.peak_reserved, calls, failed, per_request(nanos, done)))
 }

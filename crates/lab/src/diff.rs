@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, frame_words, own_line};
+use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -120,17 +120,17 @@ impl PeakDiff {
 /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when a run cannot be replayed.
 pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, LabError> {
     let total = before.requests().len() + after.requests().len();
-    let mut tell = |done: usize| {
+    let mut on_done = |done: usize| {
         on_progress(Progress { phase: "comparing runs".to_owned(), done: done as u64, total: total as u64 })
     };
     let (old, new) = (Sites::of(before), Sites::of(after));
     let (left, right) = (Part::whole(before, &old), Part::whole(after, &new));
-    let first = Peaks::of(&left, &mut tell)?;
-    let second = Peaks::of(&right, &mut |done| tell(before.requests().len() + done))?;
+    let first = Peaks::of(&left, &mut on_done)?;
+    let second = Peaks::of(&right, &mut |done| on_done(before.requests().len() + done))?;
     let mut notes = before.notes().to_vec();
     notes.extend(after.notes().iter().filter(|note| !before.notes().contains(note)).cloned());
     for run in [before, after] {
-        notes.extend(dependence(run, &mut tell)?);
+        notes.extend(dependence(run, &mut on_done)?);
     }
     Ok(Diff {
         alignment: align::aligned(&left, &right),
@@ -147,7 +147,7 @@ pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, 
 /// [`LabError::NoStep`] for a step that the run does not have; else as [`diff`].
 pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgress) -> Result<Diff, LabError> {
     let total = 2 * run.requests().len();
-    let mut tell = |done: usize| {
+    let mut on_done = |done: usize| {
         on_progress(Progress { phase: "comparing steps".to_owned(), done: done as u64, total: total as u64 })
     };
     let sites = Sites::of(run);
@@ -159,20 +159,20 @@ pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgres
         Ok::<_, LabError>(Part { run, sites: &sites, requests: begin..end })
     };
     let (left, right) = (part(first)?, part(second)?);
-    let before = Peaks::of(&left, &mut tell)?;
-    let after = Peaks::of(&right, &mut |done| tell(run.requests().len() + done))?;
+    let before = Peaks::of(&left, &mut on_done)?;
+    let after = Peaks::of(&right, &mut |done| on_done(run.requests().len() + done))?;
     Ok(Diff {
         alignment: align::aligned(&left, &right),
         allocated: before.allocated.change_to(&after.allocated),
         reserved: before.reserved.change_to(&after.reserved),
-        notes: run.notes().iter().cloned().chain(dependence(run, &mut tell)?).collect(),
+        notes: run.notes().iter().cloned().chain(dependence(run, &mut on_done)?).collect(),
     })
 }
 
 /// That the peaks of a run depend on its limit, in a sentence, where they do.
-fn dependence(run: &Run, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Option<String>, LabError> {
+fn dependence(run: &Run, on_done: OnDone) -> Result<Option<String>, LabError> {
     let [low, high] = &run.fixed_conditions(&run.conditions())[..] else { return Ok(None) };
-    let (at_low, at_high) = (outcome(run, low, 0, tell)?, outcome(run, high, 0, tell)?);
+    let (at_low, at_high) = (outcome(run, low, 0, on_done)?, outcome(run, high, 0, on_done)?);
     let peaks = |outcome: &Outcome| (outcome.peak_allocated, outcome.peak_reserved);
     let is_same = peaks(&at_low) == peaks(&at_high) && at_low.requests == at_high.requests;
     Ok((!is_same).then(|| {
@@ -234,16 +234,16 @@ impl EventSink for AllocationRequests {
 }
 
 impl Peaks {
-    fn of(part: &Part<'_>, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Self, LabError> {
+    fn of(part: &Part<'_>, on_done: OnDone) -> Result<Self, LabError> {
         let (run, sites) = (part.run, part.sites);
         let ends = run.fixed_conditions(&run.conditions());
         let fixed = ends.first().ok_or(LabError::NoTrace)?;
-        let (allocated, reserved) = peak_requests(run, fixed, &part.requests, tell)?;
+        let (allocated, reserved) = peak_requests(run, fixed, &part.requests, on_done)?;
         let config = fixed.config()?;
         let mut replayer = fixed.replayer(run, &config, AllocationRequests::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
         for request in 0..=allocated.max(reserved) {
-            if Progress::is_due(request) && tell(request).is_break() {
+            if Progress::is_due(request) && on_done(request).is_break() {
                 return Err(LabError::Cancelled);
             }
             replayer.sink_mut().request = request;
@@ -268,13 +268,13 @@ fn peak_requests(
     run: &Run,
     fixed: &FixedConditions,
     part: &Range<usize>,
-    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<(usize, usize), LabError> {
     let config = fixed.config()?;
     let mut replayer = fixed.replayer(run, &config, blockyard_record::NullSink)?;
     let (mut allocated, mut reserved) = ((0, part.start), (0, part.start));
     for (request, kind) in run.requests().iter().enumerate().take(part.end) {
-        if Progress::is_due(request) && tell(request).is_break() {
+        if Progress::is_due(request) && on_done(request).is_break() {
             return Err(LabError::Cancelled);
         }
         let failed = replayer.run_to(request + 1)?;

@@ -1,11 +1,9 @@
 //! The first request at which two replays part.
 
-use std::fmt::Write as _;
-use std::ops::ControlFlow;
-
-use blockyard_record::Event;
+use blockyard_record::{Event, OnDone};
 use blockyard_replay::Progress;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 
 use crate::limited_run::FixedConditions;
 use crate::request_number;
@@ -32,11 +30,11 @@ pub fn first_difference(
     run: &Run,
     baseline: &Conditions,
     other: &Conditions,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Option<FirstDifference>, LabError> {
     let (baseline, other) = (run.fixed_conditions(baseline), run.fixed_conditions(other));
     match (baseline.first(), other.first()) {
-        (Some(baseline), Some(other)) => first_difference_at(run, baseline, other, on_progress),
+        (Some(baseline), Some(other)) => first_difference_at(run, baseline, other, on_done),
         _ => Ok(None),
     }
 }
@@ -45,7 +43,7 @@ fn first_difference_at(
     run: &Run,
     baseline: &FixedConditions,
     other: &FixedConditions,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Option<FirstDifference>, LabError> {
     let (config, other_config) = (baseline.config()?, other.config()?);
     let mut left = baseline.replayer(run, &config, Vec::new())?;
@@ -53,7 +51,7 @@ fn first_difference_at(
     left.sink_mut().clear();
     right.sink_mut().clear();
     for request in 0..run.requests().len() {
-        if Progress::is_due(request) && on_progress(request).is_break() {
+        if Progress::is_due(request) && on_done(request).is_break() {
             return Err(LabError::Cancelled);
         }
         left.run_to(request + 1)?;

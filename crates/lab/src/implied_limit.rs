@@ -1,14 +1,12 @@
 //! The limit that a recording implies: requests that the allocator served lie below the limit, refused ones above it.
 
-use std::borrow::Cow;
-use std::ops::ControlFlow;
-
 use blockyard_pytorch::RecordedRun;
-use blockyard_record::{Bytes, SegmentSnapshot, StreamId, TraceAction};
+use blockyard_record::{Bytes, OnDone, SegmentSnapshot, StreamId, TraceAction};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_trace::InferredRun;
 use blockyard_workload::Request;
+use std::borrow::Cow;
 
 use crate::limit::{Limit, LimitSource};
 use crate::limited_run::FixedConditions;
@@ -71,12 +69,12 @@ impl Run {
             return Ok(());
         };
         let total = self.requests().len();
-        let mut tell = |done: usize| on_progress(Progress::new("looking for the limit", done, total));
-        self.read_releases(&mut tell)?;
+        let mut on_done = |done: usize| on_progress(Progress::new("looking for the limit", done, total));
+        self.read_releases(&mut on_done)?;
         let own = self.conditions();
         let mut failed = Vec::with_capacity(2);
         for fixed in self.fixed_conditions(&own) {
-            let oom = outcome(self, &fixed, 0, &mut tell)?.first_oom;
+            let oom = outcome(self, &fixed, 0, &mut on_done)?.first_oom;
             failed.push(oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()));
         }
         if let [low, high] = failed[..] {
@@ -113,10 +111,10 @@ impl Run {
     }
 
     /// Reads releases of the whole cache as what the implied limit forces, where that explains them at both bounds.
-    fn read_releases(&mut self, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<(), LabError> {
+    fn read_releases(&mut self, on_done: OnDone) -> Result<(), LabError> {
         let Some(forced) = self.with_forced_releases() else { return Ok(()) };
         for fixed in self.fixed_conditions(&self.conditions()) {
-            if !self.is_same_when_forced(&forced, &fixed, tell)? {
+            if !self.is_same_when_forced(&forced, &fixed, on_done)? {
                 return Ok(());
             }
         }
@@ -135,17 +133,13 @@ impl Run {
     /// # Errors
     ///
     /// [`LabError::Cancelled`], and [`LabError::Config`] for wrong settings.
-    pub fn under_limit(
-        &self,
-        conditions: &Conditions,
-        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Cow<'_, Self>, LabError> {
+    pub fn under_limit(&self, conditions: &Conditions, on_done: OnDone) -> Result<Cow<'_, Self>, LabError> {
         let (Some(limit), Some(_)) = (conditions.limit, self.recorded_oom()) else {
             return Ok(Cow::Borrowed(self));
         };
         let Some(forced) = self.with_forced_releases() else { return Ok(Cow::Borrowed(self)) };
         for fixed in self.fixed_conditions(&self.conditions().and_limit(limit)) {
-            if !self.is_same_when_forced(&forced, &fixed, on_progress)? {
+            if !self.is_same_when_forced(&forced, &fixed, on_done)? {
                 return Ok(Cow::Borrowed(self));
             }
         }
@@ -181,10 +175,10 @@ impl Run {
         &self,
         forced: &ForcedReleases,
         fixed: &FixedConditions,
-        tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+        on_done: OnDone,
     ) -> Result<bool, LabError> {
-        let called = outcome(self, fixed, 0, tell)?;
-        let refused = outcome(&forced.run, fixed, 0, tell)?;
+        let called = outcome(self, fixed, 0, on_done)?;
+        let refused = outcome(&forced.run, fixed, 0, on_done)?;
         let calls = |outcome: &Outcome| {
             (outcome.device_allocs, outcome.device_frees, outcome.peak_reserved, outcome.requests)
         };

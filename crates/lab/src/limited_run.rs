@@ -1,12 +1,10 @@
 //! A run under the limit that counts for it: what every answer is computed from.
 
-use std::borrow::Cow;
-use std::ops::ControlFlow;
-
 use blockyard_device::RecordedDevice;
-use blockyard_record::{Bytes, EventSink};
+use blockyard_record::{Bytes, EventSink, OnDone};
 use blockyard_replay::Replayer;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
+use std::borrow::Cow;
 
 use crate::limit::{Limit, LimitSource};
 use crate::outcome::outcome;
@@ -29,12 +27,8 @@ impl<'a> LimitedRun<'a> {
     /// # Errors
     ///
     /// [`LabError::Cancelled`]. What is wrong with the run or its settings is said by the rows.
-    pub fn of(
-        run: &'a Run,
-        conditions: &Conditions,
-        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Self, LabError> {
-        let read = match run.under_limit(conditions, on_progress) {
+    pub fn of(run: &'a Run, conditions: &Conditions, on_done: OnDone) -> Result<Self, LabError> {
+        let read = match run.under_limit(conditions, on_done) {
             Err(LabError::Cancelled) => return Err(LabError::Cancelled),
             read => read.unwrap_or(Cow::Borrowed(run)),
         };
@@ -61,18 +55,13 @@ impl<'a> LimitedRun<'a> {
 
     /// The run under a setting, at both bounds of the limit; a wrong setting is a row with its error.
     ///
-    /// `samples` is about how many parts each timeline has, 0 for none. `on_progress` gets how many requests are done.
+    /// `samples` is about how many parts each timeline has, 0 for none. `on_done` gets how many requests are done.
     ///
     /// # Errors
     ///
     /// [`LabError::Cancelled`].
-    pub fn row(
-        &self,
-        conf: &str,
-        samples: usize,
-        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Row, LabError> {
-        row(&self.run, &self.conditions.and_conf(conf), samples, on_progress)
+    pub fn row(&self, conf: &str, samples: usize, on_done: OnDone) -> Result<Row, LabError> {
+        row(&self.run, &self.conditions.and_conf(conf), samples, on_done)
     }
 }
 
@@ -81,11 +70,11 @@ pub(crate) fn row(
     run: &Run,
     conditions: &Conditions,
     samples: usize,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Row, LabError> {
     let mut at_ends = Vec::with_capacity(2);
     for fixed in run.fixed_conditions(conditions) {
-        at_ends.push(match outcome(run, &fixed, samples, on_progress) {
+        at_ends.push(match outcome(run, &fixed, samples, on_done) {
             Ok(outcome) => Ok(outcome),
             Err(LabError::Cancelled) => return Err(LabError::Cancelled),
             Err(LabError::Config(error)) => Err(RowError::Config(error.to_string())),

@@ -10,7 +10,7 @@ use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::autopsy::ProgressCallback;
+use crate::autopsy::OnDone;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
 use crate::sites::{called_at, caller};
@@ -74,11 +74,11 @@ impl LiveMemory {
         fixed: &FixedConditions,
         config: &AllocatorConfig,
         end: usize,
-        tell: ProgressCallback<'_>,
+        on_done: OnDone,
     ) -> Result<Self, LabError> {
         let mut replayer = fixed.replayer(run, config, AllocationRequests::default())?;
         for request in 0..end {
-            if Progress::is_due(request) && tell(request).is_break() {
+            if Progress::is_due(request) && on_done(request).is_break() {
                 return Err(LabError::Cancelled);
             }
             replayer.sink_mut().request = request;
@@ -190,12 +190,12 @@ pub(crate) fn peak(
     run: &Run,
     fixed: &FixedConditions,
     peak: Bytes,
-    tell: ProgressCallback<'_>,
+    on_done: OnDone,
 ) -> Result<usize, LabError> {
     let (mut low, mut high) = (0, run.requests().len());
     while low < high {
         let middle = low.midpoint(high);
-        if outcome_before(run, fixed, 0, middle, tell)?.peak_allocated >= peak {
+        if outcome_before(run, fixed, 0, middle, on_done)?.peak_allocated >= peak {
             high = middle;
         } else {
             low = middle.saturating_add(1);

@@ -1,9 +1,7 @@
 //! What a replay under some conditions gives: peaks, failures, counts, a timeline.
 
-use std::ops::ControlFlow;
-
 use blockyard_device::RecordedDevice;
-use blockyard_record::{Bytes, NullSink, Stats};
+use blockyard_record::{Bytes, NullSink, OnDone, Stats};
 use blockyard_replay::{Progress, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -165,7 +163,7 @@ impl Row {
 /// Replays a run under conditions; a wrong setting is a row with its error. To ask for several settings, [`LimitedRun`] is
 /// made once.
 ///
-/// `samples` is about how many parts the timeline has, 0 for none. `on_progress` gets how many requests are done.
+/// `samples` is about how many parts the timeline has, 0 for none. `on_done` gets how many requests are done.
 ///
 /// # Errors
 ///
@@ -174,18 +172,18 @@ pub fn replay_under(
     run: &Run,
     conditions: &Conditions,
     samples: usize,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Row, LabError> {
-    LimitedRun::of(run, conditions, on_progress)?.row(&conditions.conf, samples, on_progress)
+    LimitedRun::of(run, conditions, on_done)?.row(&conditions.conf, samples, on_done)
 }
 
 pub(crate) fn outcome(
     run: &Run,
     fixed: &FixedConditions,
     samples: usize,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Outcome, LabError> {
-    outcome_before(run, fixed, samples, run.requests().len(), on_progress)
+    outcome_before(run, fixed, samples, run.requests().len(), on_done)
 }
 
 /// The same for the requests before one of them alone.
@@ -194,7 +192,7 @@ pub(crate) fn outcome_before(
     fixed: &FixedConditions,
     samples: usize,
     end: usize,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Outcome, LabError> {
     let config = fixed.config()?;
     let mut replay = Replay {
@@ -211,7 +209,7 @@ pub(crate) fn outcome_before(
     let mut done = 0;
     while done < total && !replay.has_ended {
         if done >= next_report {
-            if on_progress(done).is_break() {
+            if on_done(done).is_break() {
                 return Err(LabError::Cancelled);
             }
             next_report = done + Progress::INTERVAL;

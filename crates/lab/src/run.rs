@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_device::RecordedDevice;
 use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
-use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, Snapshot, StackId, Stacks, TraceAction};
+use blockyard_record::{
+    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction,
+};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_trace::InferredRun;
@@ -291,16 +292,13 @@ impl Run {
     /// # Errors
     ///
     /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings.
-    pub fn until_oom(
-        &self,
-        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Cow<'_, Self>, LabError> {
+    pub fn until_oom(&self, on_done: OnDone) -> Result<Cow<'_, Self>, LabError> {
         if self.goes_on_after_oom {
             return Ok(Cow::Borrowed(self));
         }
         let mut done = 0;
         for fixed in self.fixed_conditions(&self.conditions()) {
-            done = outcome(self, &fixed, 0, on_progress)?.requests.max(done);
+            done = outcome(self, &fixed, 0, on_done)?.requests.max(done);
         }
         // On 32 bits, a count for the progress alone.
         let done = usize::try_from(done).unwrap_or(usize::MAX);

@@ -158,11 +158,11 @@ fn failed(
     on_progress: OnProgress,
 ) -> Result<Verdict, LabError> {
     let total = run.requests().len();
-    let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
+    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     // The run under these conditions, as far as it gets.
     let under = limited.run().under(conditions);
-    let cut = under.until_oom(&mut tell)?;
+    let cut = under.until_oom(&mut on_done)?;
     let grows = leaks(&cut, on_progress)?;
     let lines = by_line(&grows.growing);
     let moments = Moments::of(run);
@@ -227,8 +227,8 @@ const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: 
 
 fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let total = run.requests().len();
-    let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-    let own = replay_under(run, conditions, 0, &mut tell)?;
+    let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
+    let own = replay_under(run, conditions, 0, &mut on_done)?;
     let outcome = own.outcome.as_ref().map_err(ToString::to_string);
     let Ok(outcome) = outcome else {
         let why = outcome.err().unwrap_or_default();
@@ -335,12 +335,12 @@ fn held_at_peak(
     allocated: Bytes,
     on_progress: OnProgress,
 ) -> Result<(Vec<HoldingLine>, u64), LabError> {
-    let mut tell = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
-    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let mut on_done = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
+    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
     let Some(fixed) = limited.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
-    let end = peak(run, &fixed, allocated, &mut tell)?;
-    let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut tell)?;
+    let end = peak(run, &fixed, allocated, &mut on_done)?;
+    let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut on_done)?;
     Ok((live.holders(run), end as u64))
 }
 
@@ -491,8 +491,8 @@ fn without_earlier_steps(
     let requests = kept.iter().map(|lifetime| crate::request_number(lifetime.request)).collect();
     let kind = ChangeKind::FreeTensors { requests, bytes };
     let total = run.requests().len();
-    let mut tell = |done| on_progress(Progress::new("proving the leak", done, total));
-    let passes = passes_changed(run, conditions, &kind, failing, &mut tell)?;
+    let mut on_done = |done| on_progress(Progress::new("proving the leak", done, total));
+    let passes = passes_changed(run, conditions, &kind, failing, &mut on_done)?;
     let text = format!(
         "with all {} freed that the growing lines kept from earlier iterations, those of the first two too ({bytes}), {}",
         count_of(kept.len() as u64, "tensor"),

@@ -21,10 +21,9 @@ mod zip;
 pub(crate) mod heap;
 
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StackId, Stacks, StreamId, TextId};
+use blockyard_record::{BlockState, Bytes, OnDone, PoolId, PoolKind, StackId, Stacks, StreamId, TextId};
 use blockyard_rules::Release;
 
 use self::container::Content;
@@ -231,16 +230,13 @@ impl SnapshotSegment {
     }
 }
 
-/// Reads a snapshot; `on_progress` gets how many bytes of the reader have been read.
+/// Reads a snapshot; `on_done` gets how many bytes of the reader have been read.
 ///
 /// # Errors
 ///
 /// [`SnapshotError`] says what is wrong, at which byte of the unpacked content and where in the snapshot.
-pub fn read(
-    reader: impl Read,
-    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Result<SnapshotFile, SnapshotError> {
-    read_within(reader, Limits::default(), on_progress)
+pub fn read(reader: impl Read, on_done: OnDone<'_, u64>) -> Result<SnapshotFile, SnapshotError> {
+    read_within(reader, Limits::default(), on_done)
 }
 
 /// As [`read`], with limits of one's own.
@@ -251,9 +247,9 @@ pub fn read(
 pub fn read_within(
     reader: impl Read,
     limits: Limits,
-    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    on_done: OnDone<'_, u64>,
 ) -> Result<SnapshotFile, SnapshotError> {
-    read_with_figure(reader, limits, on_progress, &mut |_| ())
+    read_with_figure(reader, limits, on_done, &mut |_| ())
 }
 
 /// As [`read_within`]; `on_trace` gets what has been read of the longest trace, every 64 KiB of a pickle, so that a figure can grow
@@ -265,12 +261,12 @@ pub fn read_within(
 pub fn read_with_figure(
     reader: impl Read,
     limits: Limits,
-    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    on_done: OnDone<'_, u64>,
     on_trace: &mut dyn FnMut(&TraceSoFar),
 ) -> Result<SnapshotFile, SnapshotError> {
     let counted = container::CountingReader::new(reader);
     let packed = counted.count();
-    let mut report = |_: u64| on_progress(packed.get());
+    let mut report = |_: u64| on_done(packed.get());
     let mut heap = Heap::new();
     let root = match container::open(Box::new(counted))? {
         Content::Pickle(mut reader) => {

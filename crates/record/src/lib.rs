@@ -78,6 +78,7 @@ mod event;
 mod host_stats;
 mod id;
 mod intern;
+mod on_done;
 mod oom;
 mod own_code;
 mod packed_events;
@@ -99,6 +100,7 @@ pub use event::{Event, EventSink, FailureCause, NullSink};
 pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, FrameId, PoolId, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
+pub use on_done::OnDone;
 pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
 pub use own_code::{
     StackHolder, UNNAMED_SITE, WORKSPACE_FRAME, frame_words, own_caller, own_line, own_operator, short_path,

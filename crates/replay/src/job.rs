@@ -269,7 +269,8 @@ fn open_snapshot(
         |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: opening.length });
     let file = snapshot::read_with_figure(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
     let place = shown_device(&file, opening.device);
-    let found = blockyard_trace::record(&file, place, name, &mut |done, total| {
+    let total = file.trace_len(place);
+    let found = blockyard_trace::record(&file, place, name, &mut |done| {
         on_progress(Progress::new("making the recording", done, total))
     })
     .map_err(failed)?;

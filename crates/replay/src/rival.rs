@@ -36,17 +36,17 @@ struct PendingFree {
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` cancels the run.
+/// [`RunError::Cancelled`] when `on_done` cancels the run.
 pub fn replay_rival(
     workload: &PreparedWorkload,
     allocator: &mut dyn Allocator,
     mut on_request: Option<&mut dyn FnMut(Usage)>,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<RivalRun, RunError> {
     let mut dispatcher = RivalDispatcher { allocator, live: Vec::new(), pending: Vec::new() };
     dispatcher.live.resize_with(workload.slots, || None);
     for (index, request) in workload.requests.iter().enumerate() {
-        if Progress::is_due(index) && on_progress(index).is_break() {
+        if Progress::is_due(index) && on_done(index).is_break() {
             return Err(RunError::Cancelled);
         }
         if !dispatcher.perform(request) {

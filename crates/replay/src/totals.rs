@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats};
+use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, OnDone, Snapshot, Stats};
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Request, TensorId, TensorSlots, Workload};
 
@@ -142,7 +142,7 @@ pub fn sweep<D: DeviceMemory + Advance>(
     configs.iter().enumerate().map(run).collect()
 }
 
-/// Runs a prepared workload and sends its events to `sink`. `on_progress` gets the number of requests that are done.
+/// Runs a prepared workload and sends its events to `sink`. `on_done` gets the number of requests that are done.
 ///
 /// # Errors
 ///
@@ -152,12 +152,12 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
     config: &AllocatorConfig,
     device: D,
     sink: S,
-    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Totals, RunError> {
     let mut replayer = Replayer::new(workload, config, device, sink)?;
     let mut totals = Totals::default();
     for done in (0..workload.len()).step_by(Progress::INTERVAL) {
-        if on_progress(done).is_break() {
+        if on_done(done).is_break() {
             return Err(RunError::Cancelled);
         }
         while let Some(failed) = replayer.run_to(done + Progress::INTERVAL)? {

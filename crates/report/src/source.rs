@@ -146,8 +146,9 @@ fn of_device(
     is_named: bool,
     on_progress: OnProgress,
 ) -> Result<OpenedDevice, ReportError> {
-    let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
-    let found = blockyard_trace::record(file, 0, "", &mut tell).map_err(LabError::from)?;
+    let total = file.trace_len(0);
+    let mut on_done = |done| on_progress(Progress::new("recording", done, total));
+    let found = blockyard_trace::record(file, 0, "", &mut on_done).map_err(LabError::from)?;
     let run = match Run::from_snapshot("", file, on_progress) {
         Ok(mut runs) if !runs.is_empty() => Ok(runs.remove(0)),
         Ok(_) => Err(LabError::NoTrace.to_string()),
@@ -205,8 +206,9 @@ fn of_simulation(
     }
     let mut devices = Vec::new();
     for place in 0..file.devices.len() {
-        let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
-        let found = blockyard_trace::record(&file, place, "", &mut tell).map_err(LabError::from)?;
+        let total = file.trace_len(place);
+        let mut on_done = |done| on_progress(Progress::new("recording", done, total));
+        let found = blockyard_trace::record(&file, place, "", &mut on_done).map_err(LabError::from)?;
         // The lines of requests that failed have this file.
         let program = if options.redact { "" } else { name };
         let run = match Run::from_simulation(program, &file, &simulation, on_progress) {

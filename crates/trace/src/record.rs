@@ -1,12 +1,12 @@
 //! A recording of one device, without any allocator.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotError, SnapshotFile};
 use blockyard_record::{
-    Backend, Breakdown, Bytes, Event, EventSink, Marker, PoolId, PoolKind, Recorder, Recording, RunInfo,
-    SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
+    Backend, Breakdown, Bytes, Event, EventSink, Marker, OnDone, PoolId, PoolKind, Recorder, Recording,
+    RunInfo, SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted,
+    index_u32,
 };
 use blockyard_rules::size;
 use rangemap::RangeMap;
@@ -38,20 +38,20 @@ pub struct DeviceRecording {
     pub notes: Vec<String>,
 }
 
-/// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_progress` gets how many entries of how many
-/// are done.
+/// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_done` gets how many entries of its trace are
+/// done.
 ///
 /// Without a trace, the recording has no events and begins with the memory of the snapshot.
 ///
 /// # Errors
 ///
-/// [`SnapshotError::Cancelled`] when `on_progress` breaks off, [`SnapshotError::Recording`] when the run is too long to
+/// [`SnapshotError::Cancelled`] when `on_done` breaks off, [`SnapshotError::Recording`] when the run is too long to
 /// record, [`SnapshotError::Field`] where there is no such device.
 pub fn record(
     file: &SnapshotFile,
     place: usize,
     title: &str,
-    on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<DeviceRecording, SnapshotError> {
     let device = file.memory(place)?;
     let beginning = Beginning::of(file, device);
@@ -84,7 +84,7 @@ pub fn record(
         markers: Markers::default(),
         open: 0,
     };
-    reader.run(&beginning, on_progress)
+    reader.run(&beginning, on_done)
 }
 
 /// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the trace begins with the program.
@@ -168,15 +168,11 @@ struct TraceReader<'a> {
 }
 
 impl TraceReader<'_> {
-    fn run(
-        mut self,
-        beginning: &Beginning,
-        on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-    ) -> Result<DeviceRecording, SnapshotError> {
+    fn run(mut self, beginning: &Beginning, on_done: OnDone) -> Result<DeviceRecording, SnapshotError> {
         let total = self.device.trace.len();
         let mut index = 0;
         while let Some(entry) = self.device.trace.get(index) {
-            if index.is_multiple_of(BETWEEN_REPORTS) && on_progress(index, total).is_break() {
+            if index.is_multiple_of(BETWEEN_REPORTS) && on_done(index).is_break() {
                 return Err(SnapshotError::Cancelled);
             }
             self.names.pass(index, &self.layout);

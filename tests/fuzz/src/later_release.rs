@@ -102,9 +102,8 @@ fn check(found: &SnapshotFile, expected: &SnapshotFile, is_same: bool) {
         assert_eq!(core(found), core(expected));
     }
     for place in 0..found.memories().count() {
-        let recording = blockyard_trace::record(found, place, "", &mut |_, _| ControlFlow::Continue(()))
-            .unwrap()
-            .recording;
+        let recording =
+            blockyard_trace::record(found, place, "", &mut |_| ControlFlow::Continue(())).unwrap().recording;
         assert!(recording.state_at(recording.event_count()).is_ok());
     }
     if is_same {

@@ -70,7 +70,8 @@ impl DeviceReport {
         question: ReportOptions,
         on_progress: OnProgress,
     ) -> anyhow::Result<Self> {
-        let found = blockyard_trace::record(file, place, "", &mut |done, total| {
+        let total = file.trace_len(place);
+        let found = blockyard_trace::record(file, place, "", &mut |done| {
             on_progress(Progress::new("recording", done, total))
         })?;
         let certificate = if question.has_certificate {

@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, OomCause};
 use blockyard_rules::setting_values;
 
 use super::changes::{synchronized, without};
-use super::{Examination, ProgressCallback};
+use super::{Examination, OnDone};
 use crate::{LabError, Limit};
 
 /// How many limits within the bounds are tried.
@@ -45,7 +45,7 @@ impl CauseAtLimits {
 /// The cause and, where the limit is not known exactly and decides, the other causes with the limits for which they hold.
 pub(super) fn cause(
     examined: &Examination<'_>,
-    tell: ProgressCallback<'_>,
+    on_done: OnDone,
 ) -> Result<(OomCause, Vec<CauseAtLimits>), LabError> {
     let Examination { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
@@ -53,14 +53,14 @@ pub(super) fn cause(
         && request.least() <= limit.highest
     {
         let plain = without(&conditions.conf, "roundup_power2_divisions");
-        if examined.passes_under(&plain, tell)?.always() {
+        if examined.passes_under(&plain, on_done)?.always() {
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
     }
     // A block that a setting keeps from the request cannot serve it: only a replay in which the free completes earlier decides.
     let mut memory = failure.memory;
     if memory.has_block_for(&request)
-        && !synchronized(examined, tell)?.is_some_and(|change| change.proved || change.depends_on_limit)
+        && !synchronized(examined, on_done)?.is_some_and(|change| change.proved || change.depends_on_limit)
     {
         memory.largest_cached_here = Bytes::ZERO;
     }

@@ -116,13 +116,14 @@ pub fn try_change(
     on_progress: OnProgress,
 ) -> Result<WhatIf, LabError> {
     let total = run.requests().len();
-    let mut tell = |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
-    let limited = LimitedRun::of(run, conditions, &mut tell)?;
+    let mut on_done =
+        |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
+    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
-    let baseline = limited.row(&conditions.conf, samples, &mut tell)?;
+    let baseline = limited.row(&conditions.conf, samples, &mut on_done)?;
     // A number after the last request means the end of the run.
     let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
     let changed = ChangedRun::of(run, conditions, change, index);
-    let row = row(&changed.run, &changed.conditions, samples, &mut tell)?;
+    let row = row(&changed.run, &changed.conditions, samples, &mut on_done)?;
     Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })
 }

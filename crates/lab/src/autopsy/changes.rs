@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
-use super::{Examination, Passes, ProgressCallback, passes, pins};
+use super::{Examination, OnDone, Passes, passes, pins};
 use crate::setting_search::plain_candidates;
 use crate::{Conditions, LabError, Limit, Run, request_number};
 
@@ -126,11 +126,7 @@ pub(super) fn without(conf: &str, key: &str) -> String {
     with_setting(conf, key, None)
 }
 
-fn free_tensors(
-    examined: &Examination<'_>,
-    set: &[usize],
-    tell: ProgressCallback<'_>,
-) -> Result<Change, LabError> {
+fn free_tensors(examined: &Examination<'_>, set: &[usize], on_done: OnDone) -> Result<Change, LabError> {
     let sizes = set.iter().filter_map(|request| match examined.run.requests().get(*request) {
         Some(Request::Allocate { size, .. }) => Some(*size),
         _ => None,
@@ -138,7 +134,7 @@ fn free_tensors(
     let bytes: Bytes = sizes.sum();
     let requests = set.iter().map(|request| request_number(*request)).collect();
     let kind = ChangeKind::FreeTensors { requests, bytes };
-    let found = passes_with(examined, &kind, tell)?;
+    let found = passes_with(examined, &kind, on_done)?;
     let verdict = examined.verdict(found);
     let sentence = format!("with {} freed before ({bytes}), {verdict}", tensors_in_words(examined, set));
     Ok(Change::of(kind, found, sentence))
@@ -176,12 +172,8 @@ fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
 }
 
 /// Whether the request passes with a change, at either end of what the limit may be.
-fn passes_with(
-    examined: &Examination<'_>,
-    kind: &ChangeKind,
-    tell: ProgressCallback<'_>,
-) -> Result<Passes, LabError> {
-    passes_changed(examined.run, examined.conditions, kind, examined.failure.index, tell)
+fn passes_with(examined: &Examination<'_>, kind: &ChangeKind, on_done: OnDone) -> Result<Passes, LabError> {
+    passes_changed(examined.run, examined.conditions, kind, examined.failure.index, on_done)
 }
 
 /// The same for a run as its limit wants it read, and the index of the request.
@@ -190,23 +182,23 @@ pub(crate) fn passes_changed(
     conditions: &Conditions,
     kind: &ChangeKind,
     request: usize,
-    tell: ProgressCallback<'_>,
+    on_done: OnDone,
 ) -> Result<Passes, LabError> {
     let changed = ChangedRun::of(run, conditions, kind, request);
     Examination::passes_at_ends(
         &changed.run,
         &changed.run.fixed_conditions(&changed.conditions),
         changed.request,
-        tell,
+        on_done,
     )
 }
 
 /// The run without its memory pools, if it enters any.
-fn default_pool(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Option<Change>, LabError> {
+fn default_pool(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Change>, LabError> {
     if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
     }
-    let found = passes_with(examined, &ChangeKind::DefaultPool, tell)?;
+    let found = passes_with(examined, &ChangeKind::DefaultPool, on_done)?;
     let verdict = examined.verdict(found);
     let sentence =
         format!("with everything from the default pool in place of the program's memory pools {verdict}");
@@ -214,36 +206,33 @@ fn default_pool(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Resul
 }
 
 /// The run that waits for all streams right before the request that fails, if frees may wait for streams.
-pub(super) fn synchronized(
-    examined: &Examination<'_>,
-    tell: ProgressCallback<'_>,
-) -> Result<Option<Change>, LabError> {
+pub(super) fn synchronized(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Change>, LabError> {
     let is_use = |request: &Request| matches!(request, Request::RecordStream { .. });
     if !examined.run.requests().iter().take(examined.failure.index).any(is_use) {
         return Ok(None);
     }
-    let found = passes_with(examined, &ChangeKind::Synchronize, tell)?;
+    let found = passes_with(examined, &ChangeKind::Synchronize, on_done)?;
     let verdict = examined.verdict(found);
     let sentence = format!("with torch.cuda.synchronize() right before {verdict}");
     Ok(Some(Change::of(ChangeKind::Synchronize, found, sentence)))
 }
 
 /// The run with all memory on the stream of the request that fails, if there is any on others.
-fn one_stream(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Option<Change>, LabError> {
+fn one_stream(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Change>, LabError> {
     let own = examined.failure.request.stream;
     let is_elsewhere =
         |request: &Request| matches!(request, Request::Allocate { stream, .. } if *stream != own);
     if !examined.run.requests().iter().take(examined.failure.index).any(is_elsewhere) {
         return Ok(None);
     }
-    let found = passes_with(examined, &ChangeKind::OneStream, tell)?;
+    let found = passes_with(examined, &ChangeKind::OneStream, on_done)?;
     let verdict = examined.verdict(found);
     let sentence = format!("with all memory on stream {own} {verdict}");
     Ok(Some(Change::of(ChangeKind::OneStream, found, sentence)))
 }
 
 /// The smallest limit under which the request passes, counted in whole segments.
-fn limit(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Change, LabError> {
+fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError> {
     const STEP: u64 = LARGE_SEGMENT_ROUNDING.get();
     let Examination { failure, limit, run, conditions, .. } = examined;
     let capacity = conditions.capacity_of(run);
@@ -252,7 +241,7 @@ fn limit(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Chang
         let fixed = run.fixed_conditions(&conditions);
         // A limit that is given is one, not two bounds.
         let Some(fixed) = fixed.first() else { return Ok(false) };
-        passes(run, fixed, failure.index, tell)
+        passes(run, fixed, failure.index, on_done)
     };
     let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let (mut low, mut high) = (limit.highest, enough.max(Bytes::new(limit.highest.get().saturating_add(1))));

@@ -4,7 +4,7 @@ use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, PoolId, PoolKind, S
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
-use super::{FailedAllocation, ProgressCallback};
+use super::{FailedAllocation, OnDone};
 use crate::limited_run::FixedConditions;
 use crate::live::LiveMemory;
 use crate::request_number;
@@ -27,9 +27,9 @@ impl Failure {
         fixed: &FixedConditions,
         config: &AllocatorConfig,
         index: usize,
-        tell: ProgressCallback<'_>,
+        on_done: OnDone,
     ) -> Result<Self, LabError> {
-        let live = LiveMemory::after(run, fixed, config, index.saturating_add(1), tell)?;
+        let live = LiveMemory::after(run, fixed, config, index.saturating_add(1), on_done)?;
         let request = failed_allocation(run, config, index);
         let memory = MemoryAtFailure::of(&live.snapshot, &request.for_cause());
         Ok(Self { index, request, memory, live })

@@ -1,7 +1,8 @@
 //! Layouts: allocations are put one after the other at the lowest place that is free during their whole life.
 
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
+
+use blockyard_record::OnDone;
 
 use crate::lifetimes::Lifetime;
 
@@ -85,16 +86,12 @@ impl<'a> PlacedAllocations<'a> {
 }
 
 /// Puts allocations in this order; returns how high the layout is and where each is. `None` when broken off.
-pub(super) fn place(
-    lifetimes: &[Lifetime],
-    order: &[u32],
-    tell: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Option<(u64, Vec<u64>)> {
+pub(super) fn place(lifetimes: &[Lifetime], order: &[u32], on_done: OnDone) -> Option<(u64, Vec<u64>)> {
     let mut placed = PlacedAllocations::new(lifetimes);
     let mut in_the_way = Vec::new();
     let mut height = 0;
     for (done, index) in order.iter().enumerate() {
-        if done.is_multiple_of(ALLOCATIONS_BETWEEN_REPORTS) && tell().is_break() {
+        if done.is_multiple_of(ALLOCATIONS_BETWEEN_REPORTS) && on_done(done).is_break() {
             return None;
         }
         let index = *index as usize;

@@ -1,9 +1,7 @@
 //! Which GPUs hold a run, and what another release of PyTorch makes of it.
 
-use std::ops::ControlFlow;
-
 use blockyard_gpus::{GpuProfile, NON_PYTORCH_RECORDED_ON, context_and_libraries, left_for_pytorch};
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 
@@ -66,7 +64,7 @@ fn least_device(
     run: &Run,
     conditions: &Conditions,
     outcome: &Outcome,
-    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<u64, LabError> {
     let non_pytorch = context_and_libraries();
     let (mut low, mut high) = (
@@ -77,7 +75,7 @@ fn least_device(
         let middle = low.midpoint(high);
         let capacity = Some(left_for_pytorch(device_of(middle)));
         let smaller = Conditions { capacity, limit: None, ..conditions.clone() };
-        if replay_under(run, &smaller, 0, tell)?.fits() {
+        if replay_under(run, &smaller, 0, on_done)?.fits() {
             high = middle;
         } else {
             low = middle;
@@ -97,23 +95,23 @@ pub(super) fn gpus_that_hold(
     on_progress: OnProgress,
 ) -> Result<Vec<Finding>, LabError> {
     let total = run.requests().len();
-    let mut tell = |done| on_progress(Progress::new("looking for the smallest device", done, total));
-    let least = least_device(run, conditions, own, &mut tell)?;
-    let smallest = smallest_known(run, conditions, own, &mut tell)?;
+    let mut on_done = |done| on_progress(Progress::new("looking for the smallest device", done, total));
+    let least = least_device(run, conditions, own, &mut on_done)?;
+    let smallest = smallest_known(run, conditions, own, &mut on_done)?;
     let mut findings = vec![
         Finding::about(About::Gpus, smallest_words(smallest, own.peak_reserved, least, goes_on), None),
         Finding::about(About::Gpus, non_pytorch_words(), None),
     ];
     if let Some((row, outcome)) = best.and_then(|row| Some((row, row.answered()?))) {
         let changed = conditions.and_conf(&row.conditions.conf);
-        let with = least_device(run, &changed, outcome, &mut tell)?;
+        let with = least_device(run, &changed, outcome, &mut on_done)?;
         // A tenth of a GiB is as finely as devices are told apart.
         if with >= least {
             return Ok(findings);
         }
         let name = if row.conditions.conf.is_empty() { "the default settings" } else { &row.conditions.conf };
         let device = device_of(with);
-        let with_gpu = smallest_known(run, &changed, outcome, &mut tell)?.map(|(gpu, _)| gpu);
+        let with_gpu = smallest_known(run, &changed, outcome, &mut on_done)?.map(|(gpu, _)| gpu);
         let text = match with_gpu.filter(|gpu| smallest.is_none_or(|(other, _)| other.name != gpu.name)) {
             Some(gpu) => {
                 format!("with {name} it fits on {}, and a device of {device} in all is enough", named(gpu))
@@ -135,7 +133,7 @@ fn smallest_known(
     run: &Run,
     conditions: &Conditions,
     outcome: &Outcome,
-    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: OnDone,
 ) -> Result<Option<(&'static GpuProfile, bool)>, LabError> {
     for gpu in GpuProfile::ALL.iter().rev() {
         let left = left_for_pytorch(gpu.total_memory);
@@ -144,7 +142,7 @@ fn smallest_known(
         }
         // Between what is allocated and what is reserved at most, a replay tells.
         let on_it = Conditions { capacity: Some(left), limit: None, ..conditions.clone() };
-        if left >= outcome.peak_allocated && replay_under(run, &on_it, 0, tell)?.fits() {
+        if left >= outcome.peak_allocated && replay_under(run, &on_it, 0, on_done)?.fits() {
             return Ok(Some((gpu, true)));
         }
     }
@@ -224,8 +222,8 @@ pub(super) fn under_the_latest_release(
         return Ok(None);
     }
     let total = run.requests().len();
-    let mut tell = |done| on_progress(Progress::new("replaying under another release", done, total));
-    let row = replay_under(run, &conditions.and_release(to), 0, &mut tell)?;
+    let mut on_done = |done| on_progress(Progress::new("replaying under another release", done, total));
+    let row = replay_under(run, &conditions.and_release(to), 0, &mut on_done)?;
     let Some(other) = row.answered() else { return Ok(None) };
     let what = match own {
         _ if !row.fits() && own.is_some() => "the replay runs out of memory".to_owned(),

@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read};
 use std::ops::ControlFlow;
 
+use blockyard_record::OnDone;
+
 /// How much is read at once; no single piece that is asked for may be longer.
 const BUFFER: usize = 1 << 16;
 
@@ -29,13 +31,13 @@ pub(crate) struct Input<'a, R> {
     /// The bytes before the buffer's beginning.
     before: u64,
     most: u64,
-    on_progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    on_done: OnDone<'a, u64>,
 }
 
 impl<'a, R: Read> Input<'a, R> {
-    /// At most `most` bytes of the reader; `on_progress` gets how many there were after each piece.
-    pub(crate) fn new(reader: R, most: u64, on_progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
-        Self { reader, buffer: vec![0; BUFFER].into(), start: 0, end: 0, before: 0, most, on_progress }
+    /// At most `most` bytes of the reader; `on_done` gets how many there were after each piece.
+    pub(crate) fn new(reader: R, most: u64, on_done: OnDone<'a, u64>) -> Self {
+        Self { reader, buffer: vec![0; BUFFER].into(), start: 0, end: 0, before: 0, most, on_done }
     }
 
     /// How many bytes have been read.
@@ -111,7 +113,7 @@ impl<'a, R: Read> Input<'a, R> {
         if self.before > self.most {
             return Err(InputError::TooLarge);
         }
-        match (self.on_progress)(self.before.saturating_add(self.end as u64)) {
+        match (self.on_done)(self.before.saturating_add(self.end as u64)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(InputError::Cancelled),
         }

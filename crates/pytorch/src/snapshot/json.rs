@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 
 use super::heap::{Heap, Misfit, Value};
 use super::{Excess, FieldError, SnapshotError};
+use blockyard_record::OnDone;
 
 /// Items between two checks of memory and of cancelling.
 const BETWEEN_CHECKS: usize = 4096;
@@ -16,9 +17,9 @@ pub(super) fn read(
     reader: impl Read,
     heap: &mut Heap,
     most_memory: usize,
-    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    on_done: OnDone<'_, u64>,
 ) -> Result<Value, SnapshotError> {
-    let mut builder = Builder { heap, path: Vec::new(), failure: None, most_memory, on_progress, items: 0 };
+    let mut builder = Builder { heap, path: Vec::new(), failure: None, most_memory, on_done, items: 0 };
     let reader = std::io::BufReader::with_capacity(1 << 16, reader);
     let mut deserializer = serde_json::Deserializer::from_reader(reader);
     let result = Seed(&mut builder).deserialize(&mut deserializer);
@@ -47,7 +48,7 @@ struct Builder<'a> {
     path: Vec<Part>,
     failure: Option<SnapshotError>,
     most_memory: usize,
-    on_progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    on_done: OnDone<'a, u64>,
     items: usize,
 }
 
@@ -92,7 +93,7 @@ impl Builder<'_> {
         if self.heap.size() > self.most_memory {
             return Err(self.too_much());
         }
-        match (self.on_progress)(0) {
+        match (self.on_done)(0) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(self.fail(SnapshotError::Cancelled)),
         }

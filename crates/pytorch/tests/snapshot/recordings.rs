@@ -12,7 +12,7 @@ use crate::pickles::pickle;
 use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> DeviceRecording {
-    blockyard_trace::record(file, place, "test", &mut |_, _| ControlFlow::Continue(())).unwrap()
+    blockyard_trace::record(file, place, "test", &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 /// Segments and blocks: address, size, state, and what active blocks were asked for.

@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, PoolId, Recording, TraceAction, TraceEntry};
 use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> Recording {
-    blockyard_trace::record(file, place, "", &mut |_, _| ControlFlow::Continue(())).unwrap().recording
+    blockyard_trace::record(file, place, "", &mut |_| ControlFlow::Continue(())).unwrap().recording
 }
 
 fn host(file: &SnapshotFile) -> &DeviceSnapshot {
@@ -45,7 +45,7 @@ fn host_memory_is_drawn_block_by_block() {
     let place = file.host_place().unwrap();
     assert_eq!((place, file.memory(place).unwrap().name()), (1, "host (pinned memory)".to_owned()));
     assert_eq!((host(&file).trace.len(), host(&file).segments.len()), (6, 2));
-    let found = blockyard_trace::record(&file, place, "", &mut |_, _| ControlFlow::Continue(())).unwrap();
+    let found = blockyard_trace::record(&file, place, "", &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((found.is_host, found.notes), (true, Vec::new()));
     let recording = found.recording;
     let most = recording.breakdowns_from(0).map(|breakdown| breakdown.allocated()).max();
@@ -115,7 +115,7 @@ fn annotations_name_the_block_that_is_there_at_their_moment() {
     ]]});
     let file = read(value.to_string().as_bytes()).unwrap();
     assert_eq!(file.devices[0].trace.tensor_annotations().len(), 6);
-    let found = blockyard_trace::record(&file, 0, "", &mut |_, _| ControlFlow::Continue(())).unwrap();
+    let found = blockyard_trace::record(&file, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
     let names: Vec<Option<&str>> =
         (0..2).map(|number| found.recording.name(blockyard_record::AllocationId::new(number))).collect();
     assert_eq!(names, [Some("first, again"), Some("second")]);
