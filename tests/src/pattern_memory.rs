@@ -37,7 +37,8 @@ pub trait PatternMemory: DeviceMemory + Advance {
         pattern: u32,
     ) -> Result<(), DeviceError>;
 
-    /// Lets work that is given to the stream from now on wait for [`PatternMemory::resume`]; no more than a few calls come between.
+    /// Lets work that is given to the stream from now on wait for [`PatternMemory::resume`]; no more than a
+    /// few calls come between.
     ///
     /// # Errors
     ///

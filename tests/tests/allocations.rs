@@ -188,8 +188,8 @@ fn holders_with_one_line_are_told_apart_by_a_frame_that_differs() {
     }
 }
 
-/// Each area says at least what kind of data it is: no two entries of a legend are alike, and where there are several categories, none is the
-/// grey of the rest.
+/// Each area says at least what kind of data it is: no two entries of a legend are alike, and where there are
+/// several categories, none is the grey of the rest.
 #[test]
 fn a_legend_of_stacks_names_every_site_or_its_category_once() {
     for name in SNAPSHOTS {

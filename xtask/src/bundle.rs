@@ -1,7 +1,8 @@
 //! Builds the page into `dist/`: the program as WebAssembly, its bindings, and the files that go with them.
 //!
-//! This is ours because Trunk does not cut the page's program into parts, and because building Trunk takes 11 minutes of a processor
-//! before anybody sees the page. `index.html` is the one that Trunk reads, and [`build_with_trunk`] checks that Trunk makes the same files.
+//! This is ours because Trunk does not cut the page's program into parts, and because building Trunk takes 11
+//! minutes of a processor before anybody sees the page. `index.html` is the one that Trunk reads, and
+//! [`build_with_trunk`] checks that Trunk makes the same files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -171,7 +172,8 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
 
 /// Compiles the programs and returns where the results lie, in their order.
 ///
-/// Programs of one profile at once, so that what they share is compiled once: in two runs of cargo it would differ in its features.
+/// Programs of one profile at once, so that what they share is compiled once: in two runs of cargo it would
+/// differ in its features.
 fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> Result<Vec<PathBuf>> {
     let profiles: BTreeSet<&str> = programs.iter().map(|program| program.profile.as_str()).collect();
     for profile in profiles {
@@ -263,9 +265,10 @@ fn cut(wasm: &Path, bin: &str, place: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(main)
 }
 
-/// Names the parts after the page's program, and lets the script that fetches them do so as the page fetches its program: from
-/// beside the page, whatever type the server gives them. The script gets the program from the page's script, and not the other way
-/// round: an HTML file that holds all of the page can have no circle of modules.
+/// Names the parts after the page's program, and lets the script that fetches them do so as the page fetches
+/// its program: from beside the page, whatever type the server gives them. The script gets the program from
+/// the page's script, and not the other way round: an HTML file that holds all of the page can have no circle
+/// of modules.
 fn link_parts(folder: &Path, bin: &str) -> Result<()> {
     let path = folder.join(format!("{bin}-parts.js"));
     let mut script = fs::read_to_string(&path)?;
@@ -308,8 +311,8 @@ fn hand_over(folder: &Path, bin: &str) -> Result<()> {
     fs::write(&path, format!("{script}\n{link}")).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The same module without the names of its functions and what else only tools read: a quarter of what a part weighs. `None` where
-/// the bytes are not a module.
+/// The same module without the names of its functions and what else only tools read: a quarter of what a part
+/// weighs. `None` where the bytes are not a module.
 fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
     const CUSTOM: u8 = 0;
     let (header, mut rest) = module.split_at_checked(8)?;

@@ -17,9 +17,10 @@ use crate::{bundle, deps, fuzz, licenses, model, names, prose, setup, size, whee
 const WASM_PACKAGES: [&str; 4] =
     ["blockyard-web", "blockyard-gpu", "blockyard-interpreter", "blockyard-wasm-tests"];
 
-/// Packages that the stage of native tests leaves to other stages, because their dependencies have features that no other package
-/// asks for. Cargo compiles a dependency for the features that all packages of one command ask for together: with these among them,
-/// the Python package would compile every dependency a second time.
+/// Packages that the stage of native tests leaves to other stages, because their dependencies have features
+/// that no other package asks for. Cargo compiles a dependency for the features that all packages of one
+/// command ask for together: with these among them, the Python package would compile every dependency a
+/// second time.
 const TESTED_APART: [&str; 5] = [
     "xtask",
     ANSWERS_WRITER,
@@ -29,8 +30,9 @@ const TESTED_APART: [&str; 5] = [
     "blockyard-questions",
 ];
 
-/// Packages that are tested apart too, together: those that drive the page, and those over Vulkan. Their dependencies ask for features
-/// of crates that the Python interpreter is made of, which the Python package would otherwise compile a second time.
+/// Packages that are tested apart too, together: those that drive the page, and those over Vulkan. Their
+/// dependencies ask for features of crates that the Python interpreter is made of, which the Python package
+/// would otherwise compile a second time.
 const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKAGE, "blockyard-render"];
 
 /// What follows from the types of answers: it alone asks these types for their schemas.
@@ -220,8 +222,9 @@ pub(crate) fn dry_run_truth(
     )
 }
 
-/// Runs random operator calls on PyTorch's own code and on our operators, optimized, since that is for many calls: the library that stands for
-/// CUDA's is built first, beside the program that looks for it. Where nothing names a Python, PyTorch is fetched once.
+/// Runs random operator calls on PyTorch's own code and on our operators, optimized, since that is for many
+/// calls: the library that stands for CUDA's is built first, beside the program that looks for it. Where
+/// nothing names a Python, PyTorch is fetched once.
 pub(crate) fn torch_oracle(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
     let packages = ["--package", "blockyard-standin", "--package", "blockyard-torch-oracle"];
     workspace::run(workspace.cargo(["build", "--quiet", "--release"]).args(packages))?;
@@ -245,8 +248,9 @@ struct TestedPage {
     profile: Option<&'static str>,
 }
 
-/// A page that another process of this program builds. Cargo locks the folder of each profile by itself, so that tests of another profile
-/// compile and run at the same time: while either of them waits for one crate, the other has the second processor.
+/// A page that another process of this program builds. Cargo locks the folder of each profile by itself, so
+/// that tests of another profile compile and run at the same time: while either of them waits for one crate,
+/// the other has the second processor.
 struct PageBuild(JoinHandle<io::Result<Output>>);
 
 impl PageBuild {

@@ -23,8 +23,8 @@ const NEVER_SEEN: &[(&str, &[&str])] = &[
 /// A backend is a package, and a shared harness lives in `tests`; neither is a feature.
 const NO_FEATURE: &[&str] = &["cuda", "wgpu", "testing", "test-util"];
 
-/// What users run and what opens no connection to another machine: SECURITY.md promises it. The page has a policy for that, which a test of
-/// `tests` reads.
+/// What users run and what opens no connection to another machine: SECURITY.md promises it. The page has a
+/// policy for that, which a test of `tests` reads.
 const OFFLINE: &[&str] = &["blockyard-cli", "blockyard-wheel", "blockyard-torch-plugin"];
 
 /// Packages that open connections.

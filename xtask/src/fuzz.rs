@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: lets libFuzzer look for input that breaks a target of `tests/fuzz`.
 //!
-//! The stable toolchain is enough: without a sanitizer cargo-fuzz asks for nothing else. The code of the targets has no `unsafe` but
-//! in the lock, which Miri runs.
+//! The stable toolchain is enough: without a sanitizer cargo-fuzz asks for nothing else. The code of the
+//! targets has no `unsafe` but in the lock, which Miri runs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

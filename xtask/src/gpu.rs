@@ -1,7 +1,7 @@
 //! `cargo xtask gpu`: tests and measurements on a machine with a GPU, which often has no toolchain.
 //!
-//! The scripts are in `xtask/gpu`, so that such a machine needs nothing but a shell: `pack` builds the files that are carried there, into
-//! `target/gpu/KIND`, and `run` runs it.
+//! The scripts are in `xtask/gpu`, so that such a machine needs nothing but a shell: `pack` builds the files
+//! that are carried there, into `target/gpu/KIND`, and `run` runs it.
 
 use std::ffi::OsString;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask learn`: files of the repository that were learned from PyTorch or from a GPU, each with what it is learned from, and the program
-//! that writes it.
+//! `cargo xtask learn`: files of the repository that were learned from PyTorch or from a GPU, each with what
+//! it is learned from, and the program that writes it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The rules for dependencies: the licenses, banned packages and sources of `deny.toml`, checked on the output of `cargo metadata`.
+//! The rules for dependencies: the licenses, banned packages and sources of `deny.toml`, checked on the
+//! output of `cargo metadata`.
 //!
 //! cargo-deny reads the same file and checks more, but to build it takes minutes of a CI run that this takes a second of.
 

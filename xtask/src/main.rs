@@ -72,7 +72,8 @@ enum Command {
     Test,
     /// Test, and format, lints, docs, dependency rules, licenses, the size of the page.
     ///
-    /// Oracle, fuzz, advisories, Firefox and Trunk's build of the page run where these have been set up, and are `skipped` where not.
+    /// Oracle, fuzz, advisories, Firefox and Trunk's build of the page run where these have been set up, and
+    /// are `skipped` where not.
     Ci {
         /// Only the stages named here may be skipped.
         #[arg(long, value_name = "STAGE", value_delimiter = ',')]
@@ -100,7 +101,8 @@ enum Command {
         #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
         python: Vec<String>,
     },
-    /// Learn a file of the repository from PyTorch or from a GPU's answers; without a name, list the files and what each is learned from.
+    /// Learn a file of the repository from PyTorch or from a GPU's answers; without a name, list the files
+    /// and what each is learned from.
     Learn {
         what: Option<LearnedFile>,
         /// What the file is learned from.
@@ -152,8 +154,9 @@ enum Command {
     /// Measure speed and memory; `cargo xtask bench --help` tells more.
     #[command(disable_help_flag = true)]
     Bench(PassedArguments),
-    /// `pack KIND`: pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench. `run KIND FOLDER [STAGE...]`: run
-    /// what was packed, here; the results go to FOLDER. Without a toolchain: xtask/gpu/run-KIND.sh FOLDER [STAGE...].
+    /// `pack KIND`: pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or
+    /// bench. `run KIND FOLDER [STAGE...]`: run what was packed, here; the results go to FOLDER. Without a
+    /// toolchain: xtask/gpu/run-KIND.sh FOLDER [STAGE...].
     #[command(disable_help_flag = true)]
     Gpu(PassedArguments),
 }

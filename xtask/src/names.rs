@@ -1,5 +1,5 @@
-//! Types are nouns: a participle, an adjective or an adverb as the name of a type leaves open what the type is. `cargo xtask style` finds
-//! such names by their last word.
+//! Types are nouns: a participle, an adjective or an adverb as the name of a type leaves open what the type
+//! is. `cargo xtask style` finds such names by their last word.
 //!
 //! This check is ours, because no linter knows the form of an English word: the endings and the irregular forms are listed here.
 
@@ -155,7 +155,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     if !wrong.is_empty() {
         bail!(
-            "types whose names are not nouns (a noun that looks like a participle is a row of NOUNS in xtask/src/names.rs):\n  {}",
+            "types whose names are not nouns (a noun that looks like a participle is a row of NOUNS in \
+             xtask/src/names.rs):\n  {}",
             wrong.join("\n  ")
         );
     }

@@ -1,7 +1,8 @@
-//! Sentences that a reader would have to read twice: the worst of them are patterns, and `cargo xtask prose` finds these in documents,
-//! comments, texts of errors and help.
+//! Sentences that a reader would have to read twice: the worst of them are patterns, and `cargo xtask prose`
+//! finds these in documents, comments, texts of errors and help.
 //!
-//! This check is ours, because `vale`, which does the same, comes from no package registry as a program: its packages download it.
+//! This check is ours, because `vale`, which does the same, comes from no package registry as a program: its
+//! packages download it.
 
 use std::fs;
 use std::path::Path;

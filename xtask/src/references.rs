@@ -1,8 +1,9 @@
 //! Room for more references to one object in the page's Python interpreter.
 //!
-//! The published interpreter counts references in 15 bits where a word has 32, and ends the program at the next one; each number of a
-//! list refers to its class, so 32,767 numbers were all that a page had room for. The other bits of the word are for a count of weak
-//! references that nothing reads. Release 0.6 of the interpreter counts in 28 bits, but its parser needs Rust 1.96.
+//! The published interpreter counts references in 15 bits where a word has 32, and ends the program at the
+//! next one; each number of a list refers to its class, so 32,767 numbers were all that a page had room for.
+//! The other bits of the word are for a count of weak references that nothing reads. Release 0.6 of the
+//! interpreter counts in 28 bits, but its parser needs Rust 1.96.
 //!
 //! So the page is built with a copy of the one package that counts, made in `target/` from what cargo fetched, with one constant
 //! changed. The copy goes once the interpreter is 0.6.

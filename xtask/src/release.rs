@@ -1,5 +1,5 @@
-//! `cargo xtask release`: everything that a release consists of, in a folder. Nothing is published, and nothing is fetched but tools that
-//! this machine lacks.
+//! `cargo xtask release`: everything that a release consists of, in a folder. Nothing is published, and
+//! nothing is fetched but tools that this machine lacks.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +16,8 @@ use crate::{bundle, wheel};
 /// The two steps of a release, with a person's edit between them.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ReleaseStep {
-    /// Write the version into Cargo.toml and Cargo.lock, and a draft into CHANGELOG.md: the subjects of all commits since the last tag.
+    /// Write the version into Cargo.toml and Cargo.lock, and a draft into CHANGELOG.md: the subjects of all
+    /// commits since the last tag.
     Prepare {
         /// The version, as `0.2.0`.
         version: String,

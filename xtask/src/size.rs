@@ -23,10 +23,13 @@ const LATER: [Budget; 10] = [
     Budget {
         what: "parts of the page, once the page rests",
         prefixes: &["blockyard-web-"],
-        // With the texts of the twenty lessons and the glossary (49 kB), their reader, their views, sheets to print, the editor of lessons, which finds
-        // all errors at once, the help, and the grid of allocations, which is drawn on paper, too (48 kB). With the time chart, which was in the first load (20 kB), programs that run
-        // again with a change, solutions to hand in, sheets of questions alone, and grades of a class with its table, answer keys and pages that are filled
-        // by measure (20 kB). With the sheet of the workbench for a printer and its figure as SVG, which were in the first load with the time chart (31 kB).
+        // With the texts of the twenty lessons and the glossary (49 kB), their reader, their views, sheets to
+        // print, the editor of lessons, which finds all errors at once, the help, and the grid of
+        // allocations, which is drawn on paper, too (48 kB). With the time chart, which was in the first load
+        // (20 kB), programs that run again with a change, solutions to hand in, sheets of questions alone,
+        // and grades of a class with its table, answer keys and pages that are filled by measure (20 kB).
+        // With the sheet of the workbench for a printer and its figure as SVG, which were in the first load
+        // with the time chart (31 kB).
         most: 680_000,
     },
     Budget {
@@ -38,8 +41,8 @@ const LATER: [Budget; 10] = [
     Budget {
         what: "questions of the lab, after the worker",
         prefixes: &["blockyard-questions"],
-        // Replays each setting at both bounds of the limit and at the recorded addresses, and gives the verdict, with GPUs, the latest release, the
-        // least device by replays and loops by their period.
+        // Replays each setting at both bounds of the limit and at the recorded addresses, and gives the
+        // verdict, with GPUs, the latest release, the least device by replays and loops by their period.
         most: 660_000,
     },
     // All questions of the lab, too, and figures with the limit of the process and a heading.

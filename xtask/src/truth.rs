@@ -20,8 +20,8 @@ pub(crate) enum Truth {
         /// Write the requests of the named program there, each with number, bytes, line and operator of its allocation.
         #[arg(long, value_name = "FILE", requires = "names")]
         requests: Option<PathBuf>,
-        /// Take what cuDNN allocated in the named program into the tables, where they have nothing for a shape yet; the folder has the
-        /// recording with its addresses, `dqn.json.gz`.
+        /// Take what cuDNN allocated in the named program into the tables, where they have nothing for a
+        /// shape yet; the folder has the recording with its addresses, `dqn.json.gz`.
         #[arg(long, value_name = "FOLDER", requires = "names")]
         learn: Option<PathBuf>,
     },

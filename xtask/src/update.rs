@@ -20,7 +20,8 @@ pub(crate) enum UpdateTarget {
     Workload,
     /// Pictures of segments, in tests/tests/behavior.
     Behavior,
-    /// How far recorded programs are equal (`floors.txt`), their lines without a mark (`marked.txt`), and the second derivatives that count as recorded.
+    /// How far recorded programs are equal (`floors.txt`), their lines without a mark (`marked.txt`), and the
+    /// second derivatives that count as recorded.
     Programs,
     /// Which nodes of PyTorch's list of derivatives no operator of ours makes (`missing_nodes.txt`).
     Nodes,

@@ -259,8 +259,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// Waits for all streams and releases every cached segment to the device (`emptyCache`). Private pools in use keep their cached
-    /// segments; during a graph capture, nothing is waited for, and the default pool keeps its cache too.
+    /// Waits for all streams and releases every cached segment to the device (`emptyCache`). Private pools in
+    /// use keep their cached segments; during a graph capture, nothing is waited for, and the default pool
+    /// keeps its cache too.
     ///
     /// # Errors
     ///

@@ -74,7 +74,8 @@ macro_rules! either {
     };
 }
 
-// The name is the one in PyTorch's message. All calls about memory pools fail where PyTorch makes the pool, in `createOrIncrefPool`.
+// The name is the one in PyTorch's message. All calls about memory pools fail where PyTorch makes the pool,
+// in `createOrIncrefPool`.
 macro_rules! native_only {
     ($self:expr, $what:literal, $allocator:ident => $value:expr) => {
         match $self {

@@ -142,8 +142,8 @@ impl Block {
         self.previous.is_some() | self.next.is_some()
     }
 
-    /// Whether the block is a whole segment of the driver, which can be released. Where `max_split_size` was set after larger blocks existed, some of
-    /// these are parts of segments.
+    /// Whether the block is a whole segment of the driver, which can be released. Where `max_split_size` was
+    /// set after larger blocks existed, some of these are parts of segments.
     pub(crate) fn is_releasable(&self) -> bool {
         !self.is_expandable && !self.is_split()
     }

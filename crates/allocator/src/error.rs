@@ -96,7 +96,8 @@ pub struct OutOfMemory {
     pub reserved: Bytes,
     /// Cached bytes in pools other than the default one, which PyTorch's text counts as allocated.
     pub private_cached: Bytes,
-    /// Whether the request was rejected before the device was asked (`throw_on_cudamalloc_oom`), about which PyTorch's text is short.
+    /// Whether the request was rejected before the device was asked (`throw_on_cudamalloc_oom`), about which
+    /// PyTorch's text is short.
     pub is_rejected: bool,
     /// The advice at the end of the text.
     pub advice: OomAdvice,
@@ -251,7 +252,8 @@ impl fmt::Display for PyTorchSize {
     }
 }
 
-/// An invariant is broken: of the allocator, which is a defect of this crate, or of a snapshot that an allocator should begin with.
+/// An invariant is broken: of the allocator, which is a defect of this crate, or of a snapshot that an
+/// allocator should begin with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Corruption {

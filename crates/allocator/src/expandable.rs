@@ -56,8 +56,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.choose_by_reach(params, list.fitting(params.rounded, &self.blocks))
     }
 
-    /// Blocks of one list and of ascending size, of equal size the oldest first. One size is looked at after the other, since the first block is
-    /// nearly always the chosen one.
+    /// Blocks of one list and of ascending size, of equal size the oldest first. One size is looked at after
+    /// the other, since the first block is nearly always the chosen one.
     fn oldest_first(&self, blocks: impl Iterator<Item = BlockIndex>) -> impl Iterator<Item = BlockIndex> {
         let mut blocks = blocks.peekable();
         // Of one size, the oldest last.

@@ -1,10 +1,11 @@
 //! Pinned host memory (`at::CachingHostAllocator`, releases 2.11 to 2.15): blocks of powers of two, cached and never split.
 //!
-//! A request takes the block of its size that was freed last, or pins new memory. Two settings, which PyTorch has from 2.13 on, change the
-//! sizes: a request above `pinned_max_round_threshold_mb` or `pinned_max_cached_size_mb` gets a block of just its size, and a block above
-//! the second goes back to the host when its free completes. A block that streams have used can be
-//! reused once their work is done; the allocator checks that on each request. Pinning is slow and locks the whole driver, so
-//! pinned blocks are cached.
+//! A request takes the block of its size that was freed last, or pins new memory. Two settings, which PyTorch
+//! has from 2.13 on, change the sizes: a request above `pinned_max_round_threshold_mb` or
+//! `pinned_max_cached_size_mb` gets a block of just its size, and a block above the second goes back to the
+//! host when its free completes. A block that streams have used can be reused once their work is done; the
+//! allocator checks that on each request. Pinning is slow and locks the whole driver, so pinned blocks are
+//! cached.
 //!
 //! Not modeled: the private pools of captures.
 
@@ -179,9 +180,10 @@ impl<H: HostMemory> HostAllocator<H> {
     ///
     /// # Errors
     ///
-    /// [`HostError::InvalidPointer`] when the allocation is not a live one of this allocator, [`HostError::Memory`] when an
-    /// event cannot be recorded: in both cases nothing changes. [`HostError::Memory`] too when a block that is too large for the cache
-    /// cannot be released: the block is free and stays cached then.
+    /// [`HostError::InvalidPointer`] when the allocation is not a live one of this allocator,
+    /// [`HostError::Memory`] when an event cannot be recorded: in both cases nothing changes.
+    /// [`HostError::Memory`] too when a block that is too large for the cache cannot be released: the block
+    /// is free and stays cached then.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     pub fn free(&mut self, allocation: HostAllocation) -> Result<(), HostError> {
         let Some(addr) = self.live_block(&allocation)? else {
@@ -328,8 +330,9 @@ impl<H: HostMemory> HostAllocator<H> {
         &mut self.memory
     }
 
-    /// The cached block that was freed last of those in the list of a size that are large enough. In 2.13 a block may be too small for
-    /// the request, which PyTorch mends in 2.14: here every release looks for one that is large enough.
+    /// The cached block that was freed last of those in the list of a size that are large enough. In 2.13 a
+    /// block may be too small for the request, which PyTorch mends in 2.14: here every release looks for one
+    /// that is large enough.
     fn take_cached(&mut self, size: Bytes) -> Option<HostAddr> {
         let blocks = &self.blocks;
         let list = self.cached.get_mut(list_of(size))?;

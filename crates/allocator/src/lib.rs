@@ -33,25 +33,28 @@
 //!
 //! # Reading order
 //!
-//! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins` and `pool` (free blocks
-//! ordered by stream, size, address), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` and `request`
-//! (allocate and free as lists of their steps), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage collection,
-//! a new segment, releases of oversize blocks and of the whole cache), `expandable` (expandable segments), `shared` with `addr_table`
-//! (several threads, and frees by address), `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`,
-//! `invariants`. Three modules are apart from these: `malloc_async` (the driver's memory pool), `backend` (the choice between
-//! the two allocators) and `host` (pinned host memory).
+//! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins`
+//! and `pool` (free blocks ordered by stream, size, address), `counters` (statistics), `private_pool` (memory
+//! pools and scopes), `allocator` and `request` (allocate and free as lists of their steps), `segment`
+//! (splits and merges), `stream` (pending frees), `reclaim` (garbage collection, a new segment, releases of
+//! oversize blocks and of the whole cache), `expandable` (expandable segments), `shared` with `addr_table`
+//! (several threads, and frees by address), `beginning` (an allocator that begins with a snapshot),
+//! `snapshot`, `queries`, `invariants`. Three modules are apart from these: `malloc_async` (the driver's
+//! memory pool), `backend` (the choice between the two allocators) and `host` (pinned host memory).
 //!
 //! # Decisions
 //!
-//! - **Ids follow PyTorch's block objects.** A split makes a new object for the front and keeps the old object for the remainder; a
-//!   merge keeps the object of the block that is being freed. So stale `requested_size` values equal PyTorch's, and a figure has keys
-//!   that survive a split.
-//! - **Expandable segments are one more way to find space** (`reclaim::find_new_block`). They need the optional part of the device trait
-//!   ([`VirtualMemory`](blockyard_device::VirtualMemory)).
+//! - **Ids follow PyTorch's block objects.** A split makes a new object for the front and keeps the old
+//!   object for the remainder; a merge keeps the object of the block that is being freed. So stale
+//!   `requested_size` values equal PyTorch's, and a figure has keys that survive a split.
+//! - **Expandable segments are one more way to find space** (`reclaim::find_new_block`). They need the
+//!   optional part of the device trait ([`VirtualMemory`](blockyard_device::VirtualMemory)).
 //! - **Memory pools are pairs of block pools** beside the default pair; `AllocParams` names the memory pool of its request.
-//! - **`malloc_async` is another allocator**: PyTorch's thin layer over a model of the driver's pool, which was derived from a recording. Its
-//!   events are those of a segment that grows, so that figures need no special case. What PyTorch reports under it is a projection of the
-//!   statistics ([`Stats::reported_by`](blockyard_record::Stats::reported_by)). `replay` uses `backend`, which selects one of the two.
+//! - **`malloc_async` is another allocator**: PyTorch's thin layer over a model of the driver's pool, which
+//!   was derived from a recording. Its events are those of a segment that grows, so that figures need no
+//!   special case. What PyTorch reports under it is a projection of the statistics
+//!   ([`Stats::reported_by`](blockyard_record::Stats::reported_by)). `replay` uses `backend`, which selects
+//!   one of the two.
 //! - **`host` caches pinned memory** over [`HostMemory`](blockyard_device::HostMemory).
 //!
 //! # Invariants
@@ -65,18 +68,20 @@
 //!    go by the setting at the time of each request.)
 //! 6. Blocks never move between streams: a block serves the stream that its segment was allocated for.
 //!
-//! [`CachingAllocator::check`] tests the first five, and that the blocks of a segment belong to one stream. That no block changes its
-//! stream between two requests is tested on random runs (`tests/tests/properties/follow.rs`).
+//! [`CachingAllocator::check`] tests the first five, and that the blocks of a segment belong to one stream.
+//! That no block changes its stream between two requests is tested on random runs
+//! (`tests/tests/properties/follow.rs`).
 //!
 //! # What is modeled
 //!
 //! One device of the native backend with every setting that decides a device address: `max_split_size_mb`,
-//! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb`,
-//! `per_process_memory_fraction`, `throw_on_cudamalloc_oom`, `expandable_segments` and `expandable_segments_reserve`; memory pools of
-//! programs and captures. The settings name the release whose rules hold ([`blockyard_rules::Release`]). `backend:cudaMallocAsync` is
-//! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`] caches pinned
-//! host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take (`getCheckpointState`), and pools with
-//! their own allocator.
+//! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`,
+//! `large_segment_size_mb`, `per_process_memory_fraction`, `throw_on_cudamalloc_oom`, `expandable_segments`
+//! and `expandable_segments_reserve`; memory pools of programs and captures. The settings name the release
+//! whose rules hold ([`blockyard_rules::Release`]). `backend:cudaMallocAsync` is another allocator,
+//! [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`]
+//! caches pinned host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take
+//! (`getCheckpointState`), and pools with their own allocator.
 //!
 //! # Deviations
 //!
@@ -100,12 +105,14 @@
 //!   `expandable_segments` was switched on too, and damages its own state.
 //! * A capture that was announced counts for every stream; PyTorch also asks whether the current stream is captured.
 //! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with classes.
-//! * `allocateWithAddress` (2.13), a request for a given address inside of a free block (`UntypedStorage._resize_with_addr_` in Python), is
-//!   missing. It exists for tensors that CUDA graphs read at fixed addresses; no operator asks for it, and PyTorch's interface for plug-ins
-//!   refuses it, so that no request of a workload, of a program or of the plug-in has an address. A trace that contains one is replayed by best
-//!   fit: where that chooses another address, the certificate has it as the first difference.
-//! * In 2.13 a pinned request above `pinned_max_round_threshold_mb` may get a cached block that is too small for it; here it gets one that
-//!   is large enough, as in PyTorch from 2.14 on.
+//! * `allocateWithAddress` (2.13), a request for a given address inside of a free block
+//!   (`UntypedStorage._resize_with_addr_` in Python), is missing. It exists for tensors that CUDA graphs read
+//!   at fixed addresses; no operator asks for it, and PyTorch's interface for plug-ins refuses it, so that no
+//!   request of a workload, of a program or of the plug-in has an address. A trace that contains one is
+//!   replayed by best fit: where that chooses another address, the certificate has it as the first
+//!   difference.
+//! * In 2.13 a pinned request above `pinned_max_round_threshold_mb` may get a cached block that is too small
+//!   for it; here it gets one that is large enough, as in PyTorch from 2.14 on.
 //! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.
 //! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when expandable segments
 //!   are mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.

@@ -9,9 +9,9 @@
 //! * A request takes the smallest free region that is large enough, mapped or not. Regions that its own stream has freed and
 //!   that no stream has used since come first; ties go to the oldest. If none of them is large enough, all free regions are
 //!   joined, and ties go to the lowest address. So new addresses are used last.
-//! * Reserved bytes are mapped granules. Granules without live blocks are mapped at new addresses before the device allocates
-//!   more; `empty_cache` releases all of them. The pool itself releases nothing. From 2.14 on PyTorch releases them too when a request
-//!   fails, and asks once more.
+//! * Reserved bytes are mapped granules. Granules without live blocks are mapped at new addresses before the
+//!   device allocates more; `empty_cache` releases all of them. The pool itself releases nothing. From 2.14
+//!   on PyTorch releases them too when a request fails, and asks once more.
 //!
 //! The statistics equal the recorded ones after every operation, with the recorded addresses and with the addresses of the
 //! model. Addresses cannot be predicted exactly, because the driver's choice also depends on when the driver notices that
@@ -125,8 +125,9 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`AllocError::MallocAsyncOutOfMemory`] above the memory fraction or when the device has not enough memory,
-    /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::MallocAsyncNeedsVirtualMemory`] when the device has no virtual memory,
+    /// [`AllocError::MallocAsyncOutOfMemory`] above the memory fraction or when the device has not enough
+    /// memory, [`AllocError::TooLarge`] for 2^60 bytes and more,
+    /// [`AllocError::MallocAsyncNeedsVirtualMemory`] when the device has no virtual memory,
     /// [`AllocError::Device`] when the device fails for another reason.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<AsyncAllocation, AllocError> {
         let request = self.requests;

@@ -203,8 +203,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if self.config.release().scopes_are_captures() { !self.scopes.is_empty() } else { self.captures > 0 }
     }
 
-    /// The bytes of the segments of each private pool that ever had a segment, by the pool's identity; `memory_stats()` has them from release 2.13 on.
-    /// Where a pool was released, current values are zero.
+    /// The bytes of the segments of each private pool that ever had a segment, by the pool's identity;
+    /// `memory_stats()` has them from release 2.13 on. Where a pool was released, current values are zero.
     #[must_use]
     pub fn reserved_by_private_pools(&self) -> &BTreeMap<PoolId, StatArray> {
         &self.private_reserved

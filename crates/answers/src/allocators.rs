@@ -18,7 +18,8 @@ pub struct AllocatorsAnswer {
     pub notes: Vec<String>,
 }
 
-/// The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are those at the lower bound.
+/// The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are
+/// those at the lower bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AllocatorOutcome {
@@ -36,6 +37,7 @@ pub struct AllocatorOutcome {
     pub failed: Option<u64>,
     /// The request that found no memory at the upper bound of the limit, counted from 1, or null.
     pub failed_at_high: Option<u64>,
-    /// Host time of a request in nanoseconds, of one run; null where no time was asked for, or where the run is too short for a clock.
+    /// Host time of a request in nanoseconds, of one run; null where no time was asked for, or where the run
+    /// is too short for a clock.
     pub nanos_per_request: Option<f64>,
 }

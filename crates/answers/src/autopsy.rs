@@ -57,7 +57,8 @@ pub enum Cause {
     CachedInPrivatePool,
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
-    /// A large enough block came free only while the allocator released its cache, after which PyTorch does not search the pool again.
+    /// A large enough block came free only while the allocator released its cache, after which PyTorch does
+    /// not search the pool again.
     PoolNotSearchedAgain,
     /// A setting rounds requests up so far that they do not fit.
     RoundingBySetting,

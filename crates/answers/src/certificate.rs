@@ -1,4 +1,5 @@
-//! The certificate of a snapshot and the answer of `blockyard verify`: whether our allocator decides each placement as PyTorch did.
+//! The certificate of a snapshot and the answer of `blockyard verify`: whether our allocator decides each
+//! placement as PyTorch did.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,8 @@ pub struct CertificateAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DifferingFact {
-    /// The step in which the fact differs; null where the fact belongs to no step. Documents written before this field was added lack it.
+    /// The step in which the fact differs; null where the fact belongs to no step. Documents written before
+    /// this field was added lack it.
     #[serde(default)]
     pub step: Option<u64>,
     /// The name of the fact.

@@ -11,8 +11,8 @@ pub const DRY_RUN_VERSION: u32 = 1;
 pub struct DryRunAnswer {
     /// 1; the version grows when a field changes its meaning or goes.
     pub version: u32,
-    /// The run. With `--nproc-per-node` that of the rank with the largest peak reserved, but for `exact`, which is about all ranks, and `status`,
-    /// which is that of the rank that failed first, or 0.
+    /// The run. With `--nproc-per-node` that of the rank with the largest peak reserved, but for `exact`,
+    /// which is about all ranks, and `status`, which is that of the rank that failed first, or 0.
     #[serde(flatten)]
     pub run: DryRunFields,
     /// The ranks; absent without `--nproc-per-node`.
@@ -24,8 +24,8 @@ pub struct DryRunAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunFields {
-    /// Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as far as other orders were tried: see
-    /// `addresses`.
+    /// Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as
+    /// far as other orders were tried: see `addresses`.
     pub exact: bool,
     /// The exit status.
     pub status: i32,
@@ -53,8 +53,8 @@ pub struct DryRunFields {
     pub notes: Vec<DryRunNote>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
-    /// The processes that the program started, by device. Their bytes are in no other field, unless the program itself uses no GPU and each device
-    /// has one such process.
+    /// The processes that the program started, by device. Their bytes are in no other field, unless the
+    /// program itself uses no GPU and each device has one such process.
     pub children: Vec<DryRunChild>,
     /// What the allocator's requests of this run give under other orders of addresses; null beside `address_orders`.
     pub addresses: Option<DryRunAddresses>,
@@ -187,7 +187,8 @@ pub struct DryRunGpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunNote {
-    /// `read` for a value that a kernel would have computed, `function` for a function of which only the name is known, or `estimate`.
+    /// `read` for a value that a kernel would have computed, `function` for a function of which only the name
+    /// is known, or `estimate`.
     pub kind: String,
     /// The sentence.
     pub text: String,

@@ -1,5 +1,5 @@
-//! The report of `blockyard fit`: the call, and the largest value of an option. The answers to its other questions are in modules beside
-//! this one.
+//! The report of `blockyard fit`: the call, and the largest value of an option. The answers to its other
+//! questions are in modules beside this one.
 
 use serde::{Deserialize, Serialize};
 

@@ -36,7 +36,8 @@ pub struct FitLayoutsOnGpu {
     pub error: Option<String>,
 }
 
-/// A layout of ranks. The fields but `layout` are null where the program failed or was not run; where it was not run, `error` is null too.
+/// A layout of ranks. The fields but `layout` are null where the program failed or was not run; where it was
+/// not run, `error` is null too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitLayout {

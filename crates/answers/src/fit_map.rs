@@ -12,8 +12,8 @@ use crate::{FitContradiction, FitProbe, FitTerms, FitValues, FitVary};
 pub struct FitMapAnswer {
     /// The option or variable whose largest value is searched.
     pub vary: FitVary,
-    /// What the rows differ in. `kind` is `option` or `variable`, with the fields of `vary`, or `settings` with a `list` of texts, or `layouts` with a
-    /// `list` of layouts and the number of `ranks`.
+    /// What the rows differ in. `kind` is `option` or `variable`, with the fields of `vary`, or `settings`
+    /// with a `list` of texts, or `layouts` with a `list` of layouts and the number of `ranks`.
     pub by: FitBy,
     /// The first GPU.
     #[serde(flatten)]

@@ -42,7 +42,8 @@ pub struct GrowingSite {
     pub live: Vec<u64>,
     /// More bytes at the last boundary than after the first step.
     pub growth: u64,
-    /// The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where no request is known.
+    /// The first request of the site after the first step whose bytes are live at the end, counted from 1; 0
+    /// where no request is known.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,

@@ -1,12 +1,15 @@
-//! The JSON that Blockyard answers with, as types: each JSON that the command prints with `--json` and that the Python package gets is
-//! written through a type of this crate, and reads back into it.
+//! The JSON that Blockyard answers with, as types: each JSON that the command prints with `--json` and that
+//! the Python package gets is written through a type of this crate, and reads back into it.
 //!
-//! The crate holds the contract and nothing else: no question is answered here, and no other crate of Blockyard is used. A program
-//! that reads Blockyard's answers needs this crate and a reader of JSON.
+//! The crate holds the contract and nothing else: no question is answered here, and no other crate of
+//! Blockyard is used. A program that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
-//! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
-//! that, and readers pass over fields that they do not know. [`read`] reads each version that Blockyard has written. Sizes are bytes, addresses are those of a replay, requests and steps are
-//! counted from 1, and `notes` are sentences about what is not known.
+//! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`],
+//! [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a
+//! field changes its meaning or goes; a field may be added without that, and readers pass over fields that
+//! they do not know. [`read`] reads each version that Blockyard has written. Sizes are bytes, addresses are
+//! those of a replay, requests and steps are counted from 1, and `notes` are sentences about what is not
+//! known.
 //!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in `docs/schema`.
 //!

@@ -32,10 +32,12 @@ pub struct SearchAnswer {
     pub baseline: SettingOutcome,
     /// Every setting that was tried.
     pub settings: Vec<SettingOutcome>,
-    /// Indices in `settings`: those that fit at both bounds of the limit, and that no other setting beats in both peak reserved and device calls, by
-    /// ascending peak reserved.
+    /// Indices in `settings`: those that fit at both bounds of the limit, and that no other setting beats in
+    /// both peak reserved and device calls, by ascending peak reserved.
     pub front: Vec<u64>,
-    /// The setting to take, as the verdict says: of single ones the first with which a run that goes out of memory fits, or the one that reserves least; where none of them helps, the setting of the front that reserves least; null where no setting is better than the run's own.
+    /// The setting to take, as the verdict says: of single ones the first with which a run that goes out of
+    /// memory fits, or the one that reserves least; where none of them helps, the setting of the front that
+    /// reserves least; null where no setting is better than the run's own.
     pub best: Option<String>,
     /// The line to copy for `best`, or null.
     pub line: Option<String>,
@@ -55,7 +57,8 @@ pub struct SettingOutcome {
     pub release: String,
     /// The bytes of the device.
     pub capacity: u64,
-    /// The most bytes that may be reserved, the lower bound where only bounds are known; null where only the device limits the run.
+    /// The most bytes that may be reserved, the lower bound where only bounds are known; null where only the
+    /// device limits the run.
     pub limit: Option<u64>,
     /// The numbers of the replay, or why no replay was made.
     #[serde(flatten)]

@@ -36,7 +36,8 @@ pub enum ReadError {
     },
     /// A newer Blockyard wrote the document.
     #[error(
-        "the text has version {found} of {document}, and this Blockyard reads versions 1 to {newest}: a newer Blockyard reads the text"
+        "the text has version {found} of {document}, and this Blockyard reads versions 1 to {newest}: a \
+         newer Blockyard reads the text"
     )]
     UnknownVersion {
         /// The name of the document.

@@ -18,7 +18,8 @@ pub struct VerdictAnswer {
     pub cause: Option<Cause>,
     /// The sentences, in the order in which a reader asks.
     pub findings: Vec<VerdictSentence>,
-    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most.
+    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits,
+    /// those first that held most.
     pub held: Vec<HoldingLineAnswer>,
     /// How many requests were served by then.
     pub moment: u64,

@@ -126,7 +126,8 @@ fn a_version_that_is_not_known_is_an_error_in_words() {
     let error = |text: &str| read::<QuestionLine>(text).unwrap_err().to_string();
     assert_eq!(
         error(r#"{"version": 3, "question": "leaks"}"#),
-        "the text has version 3 of an answer to a question about a run, and this Blockyard reads versions 1 to 2: a newer Blockyard reads the text"
+        "the text has version 3 of an answer to a question about a run, and this Blockyard reads versions 1 \
+         to 2: a newer Blockyard reads the text"
     );
     for text in ["{}", r#"{"version": 0}"#, r#"{"version": "2"}"#, "[]"] {
         assert_eq!(

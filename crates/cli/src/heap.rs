@@ -22,8 +22,8 @@ pub(crate) fn used() -> u64 {
     USED.load(Ordering::Relaxed) as u64
 }
 
-/// Ends the process when it asks for half as much again as `most`. A program is stopped at `most` between two of its steps; one call
-/// that takes everything at once has no such place.
+/// Ends the process when it asks for half as much again as `most`. A program is stopped at `most` between two
+/// of its steps; one call that takes everything at once has no such place.
 pub(crate) fn limit(most: Bytes) {
     let beyond = most.get().saturating_add(most.get() / 2);
     MOST.store(usize::try_from(beyond).unwrap_or(usize::MAX), Ordering::Relaxed);

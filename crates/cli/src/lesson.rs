@@ -27,8 +27,9 @@ pub(crate) struct LessonOptions {
     /// The id of a lesson (`reserved`) or a lesson's file; several for a common handout.
     #[arg(value_name = "LESSON")]
     pub(crate) lessons: Vec<String>,
-    /// Grade answers to the lesson's exercise: each the whole workload or program, `-` for standard input. Several files, such as those of a
-    /// class, have a line each. The exit status is 0 if all pass, 1 if one does not, 2 if one cannot be graded.
+    /// Grade answers to the lesson's exercise: each the whole workload or program, `-` for standard input.
+    /// Several files, such as those of a class, have a line each. The exit status is 0 if all pass, 1 if one
+    /// does not, 2 if one cannot be graded.
     #[arg(long, value_name = "SOLUTION", requires = "lessons", num_args = 1..)]
     pub(crate) check: Vec<PathBuf>,
     /// Write the grades as a table, a row for each file: the table of the page for teachers. `-` for standard output.
@@ -85,7 +86,8 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the sheets of all lessons, and then their answers, into one file or into two; questions alone and the answer key into separate files.
+/// Writes the sheets of all lessons, and then their answers, into one file or into two; questions alone and
+/// the answer key into separate files.
 fn write_handout(lessons: &[PlayedLesson], path: &Path, options: &LessonOptions) -> anyhow::Result<()> {
     let papers = lessons.iter().map(blockyard_lessons::handout).collect::<Result<Vec<_>, _>>()?;
     let titles: Vec<&str> = lessons.iter().map(|lesson| lesson.title.as_str()).collect();

@@ -1,12 +1,14 @@
 //! The `blockyard` command. Its subcommands:
 //!
 //! - show what happened in a file: `verdict` (or the file alone), `snapshot`, `play`, `report`, `export`, `open`;
-//! - replay it: `run`, `verify`, and the questions (`what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `diff`, `leaks`);
+//! - replay it: `run`, `verify`, and the questions (`what-if`, `search`, `autopsy`, `bound`,
+//!   `compare-allocators`, `diff`, `leaks`);
 //! - run PyTorch programs without a GPU: `python`, `dry-run`, `fit`, `guard`;
 //! - teach: `lesson`, `site`; measure: `bench`.
 //!
-//! The crate is a library, so that `python -m blockyard` is the same command as the program. `options` has the arguments of all subcommands,
-//! and each subcommand is a module. An answer is text for people, or JSON through a type of `blockyard_answers`.
+//! The crate is a library, so that `python -m blockyard` is the same command as the program. `options` has
+//! the arguments of all subcommands, and each subcommand is a module. An answer is text for people, or JSON
+//! through a type of `blockyard_answers`.
 //!
 //! # Example
 //!
@@ -17,11 +19,12 @@
 //!
 //! # Decisions
 //!
-//! **A page can be one file** (`page.rs`; `export OUT.html` and a notebook's cell are such pages). The page's program, its style and one
-//! opened file lie packed inside of the file, a short script answers the page's `fetch` from them, and `data-address` on its root holds the
-//! part of the address that names the view. Such a page has no origin, so its workers load scripts from `data:` addresses. `blockyard open`
-//! serves the built page and puts the file beside it, where `#open=NAME` finds it; the address has `?once`, so that the browser keeps
-//! nothing of a page for one file.
+//! **A page can be one file** (`page.rs`; `export OUT.html` and a notebook's cell are such pages). The page's
+//! program, its style and one opened file lie packed inside of the file, a short script answers the page's
+//! `fetch` from them, and `data-address` on its root holds the part of the address that names the view. Such
+//! a page has no origin, so its workers load scripts from `data:` addresses. `blockyard open` serves the
+//! built page and puts the file beside it, where `#open=NAME` finds it; the address has `?once`, so that the
+//! browser keeps nothing of a page for one file.
 
 mod bench;
 mod device;

@@ -58,12 +58,13 @@ pub(crate) enum Command {
     /// Open PyTorch's memory snapshots (`torch.cuda.memory._dump_snapshot`): devices, peaks, who holds what, and whether our
     /// allocator decides each placement the same way.
     ///
-    /// Files are pickles, also packed with gzip, zstd or zip, or what `_memory_viz.py` writes as JSON or HTML; folders stand for the
-    /// files in them, one a rank. No code in a file is ever run. The exit status is 0 if all files could be opened, else 2.
+    /// Files are pickles, also packed with gzip, zstd or zip, or what `_memory_viz.py` writes as JSON or
+    /// HTML; folders stand for the files in them, one a rank. No code in a file is ever run. The exit status
+    /// is 0 if all files could be opened, else 2.
     Snapshot(SnapshotOptions),
-    /// Write a run in another format, by the end of the file's name: `pickle` for `pytorch.org/memory_viz` and `_memory_viz.py`,
-    /// `jsonl` as a recording, `svg` and `png` as a figure of memory over time, `csv` as a table, `html` as one page that opens without a
-    /// network.
+    /// Write a run in another format, by the end of the file's name: `pickle` for `pytorch.org/memory_viz`
+    /// and `_memory_viz.py`, `jsonl` as a recording, `svg` and `png` as a figure of memory over time, `csv`
+    /// as a table, `html` as one page that opens without a network.
     Export(ExportOptions),
     /// Write a report about a run: one HTML page to read, to send and to print, without a script and without a network.
     ///
@@ -73,8 +74,8 @@ pub(crate) enum Command {
     Open(OpenOptions),
     /// Write a course for any web server: the page with its lessons, your own files beside it, and an index of both.
     ///
-    /// After one visit the site opens without a network, its Python included. The server needs no settings. A browser keeps a site
-    /// only if the site comes over HTTPS, or from the same machine.
+    /// After one visit the site opens without a network, its Python included. The server needs no settings. A
+    /// browser keeps a site only if the site comes over HTTPS, or from the same machine.
     Site(SiteOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
     ///
@@ -83,8 +84,8 @@ pub(crate) enum Command {
     Bench(BenchOptions),
     /// Replay the requests of runs under other settings, another capacity or another limit.
     ///
-    /// Files are snapshots, recordings or workloads' texts. The exit status is 0 if every setting fits every file, 1 if one runs out of
-    /// memory, 2 if a file or a setting is wrong.
+    /// Files are snapshots, recordings or workloads' texts. The exit status is 0 if every setting fits every
+    /// file, 1 if one runs out of memory, 2 if a file or a setting is wrong.
     WhatIf(FileOptions<WhatIfQuestion>),
     /// Try all sensible settings and pairs of them, and say which is best.
     ///
@@ -122,22 +123,25 @@ pub(crate) enum Command {
     Python(PythonOptions),
     /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's memory it takes.
     ///
-    /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels do not run, everything else is PyTorch's
-    /// own. The program's output comes first, then a report on standard error. Values that a kernel would have computed read as 0,
-    /// and the report names each line that reads one. The exit status is the program's.
+    /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels do not run,
+    /// everything else is PyTorch's own. The program's output comes first, then a report on standard error.
+    /// Values that a kernel would have computed read as 0, and the report names each line that reads one. The
+    /// exit status is the program's.
     DryRun(DryRunOptions),
     /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the program.
     ///
-    /// `blockyard fit train.py --vary batch-size=1..512 --gpu h100 -- OTHER ARGUMENTS`. The answer says which value fits, where the next value
-    /// runs out of memory, how memory grows with the value, and what helps. The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if
-    /// a run fails for another reason.
+    /// `blockyard fit train.py --vary batch-size=1..512 --gpu h100 -- OTHER ARGUMENTS`. The answer says which
+    /// value fits, where the next value runs out of memory, how memory grows with the value, and what helps.
+    /// The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if a run fails for another
+    /// reason.
     Fit(FitOptions),
     /// Compare the GPU memory of programs with their limits in `memory.toml`, by dry runs of the programs.
     ///
-    /// `blockyard guard --update train.py --gpu h100 --steps 3 --budget "60 GiB" -- ARGUMENTS` adds a program with the memory that it takes now, the
-    /// baseline; `blockyard guard` runs all programs of the file, fails where a budget is exceeded or a peak grew by more than the
-    /// tolerance, and says which lines the change comes from, to the byte; `blockyard guard --update` stores the new peaks. The exit status
-    /// is 0 if all pass, 1 if one fails, 2 if one does not run or the file cannot be read.
+    /// `blockyard guard --update train.py --gpu h100 --steps 3 --budget "60 GiB" -- ARGUMENTS` adds a program
+    /// with the memory that it takes now, the baseline; `blockyard guard` runs all programs of the file,
+    /// fails where a budget is exceeded or a peak grew by more than the tolerance, and says which lines the
+    /// change comes from, to the byte; `blockyard guard --update` stores the new peaks. The exit status is 0
+    /// if all pass, 1 if one fails, 2 if one does not run or the file cannot be read.
     Guard(GuardOptions),
 }
 
@@ -187,9 +191,9 @@ pub(crate) struct PythonOptions {
 pub(crate) struct RunOptions {
     /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are ignored.
     pub(crate) operations: PathBuf,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without the option, those of the environment, where the first variable that is set counts, as for
-    /// PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF` (for settings that all devices have), `PYTORCH_ALLOC_CONF`; without
-    /// any, those that the file names.
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without the option, those of the environment, where the
+    /// first variable that is set counts, as for PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF`
+    /// (for settings that all devices have), `PYTORCH_ALLOC_CONF`; without any, those that the file names.
     ///
     /// `PYTORCH_NO_CUDA_MEMORY_CACHING=1` switches caching off.
     #[arg(long, value_name = "SETTINGS")]
@@ -257,8 +261,8 @@ pub(crate) struct SnapshotOptions {
     /// Only this device, by its number, or `host` for pinned host memory.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<MemoryName>,
-    /// The moment that is shown: after this many events of the trace, at the peak of allocated memory, or at the first request that
-    /// ran out of memory.
+    /// The moment that is shown: after this many events of the trace, at the peak of allocated memory, or at
+    /// the first request that ran out of memory.
     #[arg(long, value_name = "EVENT|peak|oom")]
     pub(crate) at: Option<MomentChoice>,
     /// How many of the stacks that hold most are shown.

@@ -22,8 +22,8 @@ use crate::options::OpenOptions;
 use crate::output;
 use crate::snapshot::open_bytes;
 
-/// What a page that is one file consists of, beside the parts of its program ([`LATER`]). The module for WebGPU and the samples stay
-/// out: such a page shows one file.
+/// What a page that is one file consists of, beside the parts of its program ([`LATER`]). The module for
+/// WebGPU and the samples stay out: such a page shows one file.
 const PARTS: [&str; 6] = [
     "boot.js",
     "blockyard-web.js",
@@ -76,8 +76,8 @@ pub struct PageFile {
 }
 
 impl BuiltPage {
-    /// The page in `folder`; without one, in the folder that `BLOCKYARD_PAGE` names, or beside the program, or in the repository in
-    /// which the program was built.
+    /// The page in `folder`; without one, in the folder that `BLOCKYARD_PAGE` names, or beside the program,
+    /// or in the repository in which the program was built.
     ///
     /// # Errors
     ///
@@ -231,8 +231,8 @@ pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow:
     Ok(html)
 }
 
-/// [`one_page`] in a frame for another page, such as a notebook: the figure with its timeline. The frame may run scripts and nothing
-/// else: it sees nothing of the page around.
+/// [`one_page`] in a frame for another page, such as a notebook: the figure with its timeline. The frame may
+/// run scripts and nothing else: it sees nothing of the page around.
 ///
 /// # Errors
 ///

@@ -153,7 +153,8 @@ fn make_operations(run: &mut RecordedRun, inferred: &mut InferredRun) -> anyhow:
         let is_written = !matches!(request, Request::RecordStream { .. });
         let Some(kind) = OperationKind::of(request).filter(|_| is_written) else {
             bail!(
-                "the recording has waits for other streams or private pools, which cannot be written as operations; `verify` replays it"
+                "the recording has waits for other streams or private pools, which cannot be written as \
+                 operations; `verify` replays it"
             );
         };
         inferred.operations.push(run.operations.len());

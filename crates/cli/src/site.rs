@@ -82,7 +82,8 @@ pub(crate) fn site(options: &SiteOptions) -> anyhow::Result<ExitCode> {
     output::line(
         &mut printed,
         &format!(
-            "{}: {} files, {} MB. {INDEX} is the index. Put the folder on a web server; to look at it here:\n  python3 -m http.server -d {}",
+            "{}: {} files, {} MB. {INDEX} is the index. Put the folder on a web server; to look at it \
+             here:\n  python3 -m http.server -d {}",
             out.display(),
             files.len(),
             total.div_ceil(1_000_000),

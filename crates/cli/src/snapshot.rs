@@ -158,8 +158,9 @@ fn answer(
 /// The name of what threads without a line of Python ask for.
 pub(crate) const WITHOUT_LINE: &str = "threads without a line of Python, as those of backward";
 
-/// The bytes that each line of the program holds at the peak of allocated memory, those first that hold most. `places` are those of the
-/// file's memories that count, and `line_of` gets the frame of the program's own code, where a stack has one.
+/// The bytes that each line of the program holds at the peak of allocated memory, those first that hold most.
+/// `places` are those of the file's memories that count, and `line_of` gets the frame of the program's own
+/// code, where a stack has one.
 pub(crate) fn lines_at_peak<L: Ord>(
     file: &SnapshotFile,
     places: Range<usize>,

@@ -42,7 +42,8 @@ mod tests {
         assert_eq!(inside.matches("url(").count(), FACES.len());
         for Face { family, weights: [lowest, highest], file, .. } in FACES {
             let rule = format!(
-                "@font-face {{\n  font-family: \"{family}\";\n  font-weight: {lowest} {highest};\n  src: url(\"./typeface/{file}\")"
+                "@font-face {{\n  font-family: \"{family}\";\n  font-weight: {lowest} {highest};\n  src: \
+                 url(\"./typeface/{file}\")"
             );
             assert!(style.contains(&rule), "{rule}");
         }

@@ -137,7 +137,8 @@ fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> 
     let runs: Vec<(String, RecordedRun)> = runs.collect::<anyhow::Result<_>>()?;
     if runs.is_empty() {
         bail!(
-            "the snapshot has no trace, so there is nothing to verify: call `torch.cuda.memory._record_memory_history()` before the program allocates"
+            "the snapshot has no trace, so there is nothing to verify: call \
+             `torch.cuda.memory._record_memory_history()` before the program allocates"
         );
     }
     Ok(runs)

@@ -1,8 +1,8 @@
 //! The driver's calls, one function each. The other modules explain and combine them.
 //!
-//! Handles of the driver live in types that only this module makes and that a destroying call consumes, so that no other
-//! module can hand the driver one that does not exist any more. Device addresses are plain numbers: the driver knows those that it gave
-//! out, and answers others with an error.
+//! Handles of the driver live in types that only this module makes and that a destroying call consumes, so
+//! that no other module can hand the driver one that does not exist any more. Device addresses are plain
+//! numbers: the driver knows those that it gave out, and answers others with an error.
 #![expect(unsafe_code, reason = "the driver is a C library, and this is where it is called")]
 
 mod code;

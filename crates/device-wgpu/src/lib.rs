@@ -7,10 +7,10 @@
 //! - **Addresses.** Buffers have none. They follow the rule of
 //!   [`VirtualDevice`](blockyard_device::VirtualDevice), which assigns them here too, so that a workload runs the same way on
 //!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never reused.
-//! - **Out of memory.** WebGPU reports a failed buffer late and never reports how much memory there is, so a budget of bytes
-//!   decides at once. A segment beyond the adapter's largest buffer is
-//!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is not a limit of segments: what is
-//!   larger is filled and checked in several passes.
+//! - **Out of memory.** WebGPU reports a failed buffer late and never reports how much memory there is, so a
+//!   budget of bytes decides at once. A segment beyond the adapter's largest buffer is
+//!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is not a
+//!   limit of segments: what is larger is filled and checked in several passes.
 //! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes each later call
 //!   [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.
 //! - **Streams.** There is one queue, and it is in order: whatever is submitted later finds the earlier work done. See
@@ -40,9 +40,9 @@
 //!
 //! # Decisions
 //!
-//! WebGPU has one queue, in order. [`StreamedWgpu`] keeps the work of each stream in a list, and submits the list when the workload advances
-//! the stream. So a workload runs there as on the virtual device, event by event, and a block that is allocated again too early loses its
-//! data for certain.
+//! WebGPU has one queue, in order. [`StreamedWgpu`] keeps the work of each stream in a list, and submits the
+//! list when the workload advances the stream. So a workload runs there as on the virtual device, event by
+//! event, and a block that is allocated again too early loses its data for certain.
 
 mod device;
 mod gpu;

@@ -9,10 +9,11 @@ use crate::{PatternRange, WgpuDevice, WgpuMismatch};
 
 /// A [`WgpuDevice`] with streams that its user advances.
 ///
-/// WebGPU has one queue and no streams. Here a stream is a list of work that goes to the queue when the stream is advanced
-/// or waited for, and no sooner; its events are complete from then on, since whatever follows on the queue finds the work done. So
-/// the same requests have the same outcome as on a [`VirtualDevice`](blockyard_device::VirtualDevice), and a block that is
-/// handed out before its streams are done loses its data for certain.
+/// WebGPU has one queue and no streams. Here a stream is a list of work that goes to the queue when the
+/// stream is advanced or waited for, and no sooner; its events are complete from then on, since whatever
+/// follows on the queue finds the work done. So the same requests have the same outcome as on a
+/// [`VirtualDevice`](blockyard_device::VirtualDevice), and a block that is handed out before its streams are
+/// done loses its data for certain.
 #[derive(Debug)]
 pub struct StreamedWgpu {
     device: WgpuDevice,

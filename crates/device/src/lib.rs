@@ -29,11 +29,13 @@
 //!
 //! # Decisions
 //!
-//! - **Addresses come from the device.** Best fit breaks ties by address, so a replay uses the recorded segment addresses in order
-//!   ([`RecordedDevice`]). Without a recording, addresses grow by the rule at [`VirtualDevice`].
-//! - **Recorded addresses on a real device.** A driver chooses addresses by its own rules. So an exact replay on a real device shows the
-//!   recorded addresses to the allocator, and takes a real segment, page and event for each ([`MirroredDevice`]). If the driver's
-//!   addresses are used instead, the same addresses without hardware must lead to the same run.
+//! - **Addresses come from the device.** Best fit breaks ties by address, so a replay uses the recorded
+//!   segment addresses in order ([`RecordedDevice`]). Without a recording, addresses grow by the rule at
+//!   [`VirtualDevice`].
+//! - **Recorded addresses on a real device.** A driver chooses addresses by its own rules. So an exact replay
+//!   on a real device shows the recorded addresses to the allocator, and takes a real segment, page and event
+//!   for each ([`MirroredDevice`]). If the driver's addresses are used instead, the same addresses without
+//!   hardware must lead to the same run.
 //! - **The page has one type of device**, [`AnyDevice`], so that the allocator over a device is compiled once.
 
 #![forbid(unsafe_code)]

@@ -232,8 +232,8 @@ impl DeviceMemory for RecordedDevice {
 
 impl VirtualMemory for RecordedDevice {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        // A trace has no entry for addresses without memory. If the request fails, its addresses never get memory, so they are not
-        // among the recorded ones.
+        // A trace has no entry for addresses without memory. If the request fails, its addresses never get
+        // memory, so they are not among the recorded ones.
         if self.device_failure().is_some_and(|device_failure| device_failure.until_released.is_none()) {
             return self.device.reserve(size);
         }

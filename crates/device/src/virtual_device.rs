@@ -12,8 +12,9 @@ use crate::{
 
 /// The order of the addresses that a [`VirtualDevice`] gives to segments.
 ///
-/// The addresses of a driver depend on everything else that the process has mapped, so nobody can know them beforehand. Best fit breaks
-/// ties by address. A result that differs between two orders therefore depends on the driver's addresses.
+/// The addresses of a driver depend on everything else that the process has mapped, so nobody can know them
+/// beforehand. Best fit breaks ties by address. A result that differs between two orders therefore depends on
+/// the driver's addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressOrder {
     /// Each segment is above all earlier ones.
@@ -29,8 +30,9 @@ impl AddressOrder {
     /// How many orders [`AddressOrder::others`] gives.
     pub const OTHERS: usize = 8;
 
-    /// The orders to try beside that of a run: growing and falling addresses decide each tie of two segments in both ways, and the scattered
-    /// ones tell more than two segments apart. `own` is the order of the run, which is left out; `None` for recorded addresses.
+    /// The orders to try beside that of a run: growing and falling addresses decide each tie of two segments
+    /// in both ways, and the scattered ones tell more than two segments apart. `own` is the order of the run,
+    /// which is left out; `None` for recorded addresses.
     #[must_use]
     pub fn others(own: Option<Self>) -> [Self; Self::OTHERS] {
         let scattered = |seed: usize| Self::Scattered(seed as u64);
@@ -100,8 +102,8 @@ impl VirtualDevice {
         }
     }
 
-    /// The same device with so many of its bytes in the hands of others, such as the CUDA context of the process: they are neither free nor
-    /// in segments.
+    /// The same device with so many of its bytes in the hands of others, such as the CUDA context of the
+    /// process: they are neither free nor in segments.
     #[must_use]
     pub const fn with_others(mut self, others: Bytes) -> Self {
         self.others = others;
@@ -124,7 +126,8 @@ impl VirtualDevice {
         self
     }
 
-    /// Makes the next segment start at `next`, a multiple of [`VirtualDevice::ALIGNMENT`]. If addresses grow, later segments follow.
+    /// Makes the next segment start at `next`, a multiple of [`VirtualDevice::ALIGNMENT`]. If addresses grow,
+    /// later segments follow.
     ///
     /// No segment may have had addresses from `next` on, because addresses are never reused.
     pub fn continue_at(&mut self, next: DeviceAddr) {
@@ -191,8 +194,8 @@ impl VirtualDevice {
         }
     }
 
-    /// Takes the addresses of a segment in a slot that no segment uses. Slots are equal parts of all addresses, and the largest possible
-    /// segment of the device fits in one.
+    /// Takes the addresses of a segment in a slot that no segment uses. Slots are equal parts of all
+    /// addresses, and the largest possible segment of the device fits in one.
     fn take_slot(&mut self, seed: u64, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         /// A search ends after this many tries, so that it is not endless when nearly all slots are taken.
         const MOST_TRIES: u64 = 1 << 16;

@@ -130,8 +130,8 @@ pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Er
     writer.write(pod::bytes_of(&0_u64));
     Ok(bytes)
 }
-/// The file's header, and the headers of its parts: what is read and run up to `end_of_code`, what the loader writes in `data`, and the
-/// dynamic section in `dynamic`; places in bytes from the file's beginning.
+/// The file's header, and the headers of its parts: what is read and run up to `end_of_code`, what the loader
+/// writes in `data`, and the dynamic section in `dynamic`; places in bytes from the file's beginning.
 fn write_headers(
     writer: &mut Writer<'_>,
     end_of_code: usize,

@@ -43,7 +43,8 @@ pub enum DryRunError {
     },
     /// The PyTorch was built for processors only.
     #[error(
-        "{}: this PyTorch ({version}) was built without CUDA; install the build for CUDA, which `pip install torch` gives on Linux",
+        "{}: this PyTorch ({version}) was built without CUDA; install the build for CUDA, which `pip \
+         install torch` gives on Linux",
         path.display()
     )]
     NoCuda {

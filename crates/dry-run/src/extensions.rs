@@ -7,8 +7,8 @@ use crate::symbols::Imports;
 
 /// Folders of a package that are searched: `package/lib/x.so`, `package/backends/cuda/x.so`.
 const DEPTH: u32 = 3;
-/// Packages that are not searched: PyTorch's own libraries are read by their names, NVIDIA's are the ones that the stand-in replaces, Triton compiles
-/// for a GPU, and those of `numpy` need nothing of CUDA.
+/// Packages that are not searched: PyTorch's own libraries are read by their names, NVIDIA's are the ones
+/// that the stand-in replaces, Triton compiles for a GPU, and those of `numpy` need nothing of CUDA.
 const SKIPPED_PACKAGES: [&str; 4] = ["torch", "nvidia", "triton", "numpy"];
 
 /// The shared libraries of the packages in this folder, by name; what cannot be read is left out.
@@ -44,8 +44,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for another release of CUDA are
-/// not loaded. What is not a shared library of this system is left out.
+/// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for
+/// another release of CUDA are not loaded. What is not a shared library of this system is left out.
 pub(crate) fn add_imports(imports: &mut Imports, libraries: &[PathBuf]) {
     let all = libraries.iter().filter_map(|path| Imports::of(std::slice::from_ref(path)).ok());
     for found in all {

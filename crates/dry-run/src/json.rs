@@ -23,11 +23,11 @@ impl Report {
             reserved: device.peak_reserved.get(),
             allocated_at_end: device.allocated.get(),
         });
-        let outside = gpus.first().map(|gpu| self.outside(gpu)).unwrap_or_default();
-        let outside = outside.into_iter().zip(0..).map(|(outside, device)| DryRunOutside {
+        let non_pytorch = gpus.first().map(|gpu| self.non_pytorch(gpu)).unwrap_or_default();
+        let outside = non_pytorch.into_iter().zip(0..).map(|(memory, device)| DryRunOutside {
             device,
-            parts: outside.parts.iter().map(|(what, bytes)| holder(what, *bytes)).collect(),
-            unknown: outside.unknown,
+            parts: memory.parts.iter().map(|(what, bytes)| holder(what, *bytes)).collect(),
+            unknown: memory.unknown,
         });
         let notes = self.notes.iter().map(|note| DryRunNote {
             kind: note.kind.name().to_owned(),

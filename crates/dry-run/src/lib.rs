@@ -1,8 +1,8 @@
 //! Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU: `blockyard dry-run`.
 //!
-//! [`Torch`] finds the installed package. [`prepare`] makes a folder of libraries that replace CUDA's, once for each installed package, and
-//! keeps the folder in the cache directory. [`run`] starts the program over these libraries and returns a [`Report`] of the memory that the
-//! program took.
+//! [`Torch`] finds the installed package. [`prepare`] makes a folder of libraries that replace CUDA's, once
+//! for each installed package, and keeps the folder in the cache directory. [`run`] starts the program over
+//! these libraries and returns a [`Report`] of the memory that the program took.
 
 mod elf;
 mod error;

@@ -122,7 +122,8 @@ impl ReplayedOrders {
 }
 
 impl Report {
-    /// Adds what replays under other orders of addresses gave: lines that were printed after numbers differed for the first time are not exact.
+    /// Adds what replays under other orders of addresses gave: lines that were printed after numbers differed
+    /// for the first time are not exact.
     pub fn add_replayed_orders(&mut self, replayed: ReplayedOrders) {
         if replayed.differ() {
             let why = replayed.sentences().join("; ");
@@ -240,9 +241,10 @@ fn is_like(report: &Report, own: &Report) -> bool {
     report.status == own.status && report.is_cut == own.is_cut && report.devices.len() == own.devices.len()
 }
 
-/// Runs the program under the orders that are not the driver's, without output and snapshot. The runs go side by side if the host has twice the
-/// memory that the program took under the driver's order, else one after the other. Once `is_stopped` is true no further run begins, and the
-/// result leaves out the runs that have begun.
+/// Runs the program under the orders that are not the driver's, without output and snapshot. The runs go side
+/// by side if the host has twice the memory that the program took under the driver's order, else one after
+/// the other. Once `is_stopped` is true no further run begins, and the result leaves out the runs that have
+/// begun.
 ///
 /// # Errors
 ///

@@ -55,7 +55,8 @@ struct ProcessReport {
 }
 
 impl PreloadedProcess {
-    /// Starts a process that loads these modules with the Python, the settings and the GPU of a program, and does not wait for the modules.
+    /// Starts a process that loads these modules with the Python, the settings and the GPU of a program, and
+    /// does not wait for the modules.
     ///
     /// # Errors
     ///

@@ -60,8 +60,8 @@ impl LibraryFolder {
     }
 }
 
-/// The path of our library: the value of `BLOCKYARD_STANDIN`, or beside this program, in `lib/blockyard` beside the program's folder, or above the
-/// folder (tests of cargo).
+/// The path of our library: the value of `BLOCKYARD_STANDIN`, or beside this program, in `lib/blockyard`
+/// beside the program's folder, or above the folder (tests of cargo).
 ///
 /// # Errors
 ///
@@ -77,8 +77,8 @@ pub fn find_standin() -> Result<PathBuf, DryRunError> {
     places.into_iter().find(|path| path.is_file()).ok_or(DryRunError::NoStandin)
 }
 
-/// The file that stands for a library of this name. The file has another name: PyTorch looks through the names of loaded files for
-/// NVIDIA's libraries, and loads further libraries if it finds one.
+/// The file that stands for a library of this name. The file has another name: PyTorch looks through the
+/// names of loaded files for NVIDIA's libraries, and loads further libraries if it finds one.
 fn file_name(library: &str) -> String {
     format!("standin-{}", library.trim_start_matches("lib").replace(".so", "")) + ".so"
 }

@@ -52,8 +52,8 @@ impl fmt::Display for RankError {
 impl std::error::Error for RankError {}
 
 impl Ranks {
-    /// The ranks of this many nodes with this many processes each, of which those that are asked for run; where none is, all of one node, or
-    /// rank 0 of several.
+    /// The ranks of this many nodes with this many processes each, of which those that are asked for run;
+    /// where none is, all of one node, or rank 0 of several.
     ///
     /// # Errors
     ///

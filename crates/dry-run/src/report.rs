@@ -51,7 +51,8 @@ pub struct RunOom {
     pub bytes: Bytes,
     /// The line of the program, where it is known.
     pub at: Option<ProgramLine>,
-    /// Whether a thread without a line of the program asked, as the threads of backward do; `at` is then the line of the main thread.
+    /// Whether a thread without a line of the program asked, as the threads of backward do; `at` is then the
+    /// line of the main thread.
     pub is_below: bool,
 }
 
@@ -75,7 +76,8 @@ pub struct Report {
     pub error: Option<String>,
     /// The line of the program that raised the exception.
     pub error_at: Option<ProgramLine>,
-    /// The bytes by device; empty if the program used no device. If the process ended before its memory was counted, the bytes are those of its steps.
+    /// The bytes by device; empty if the program used no device. If the process ended before its memory was
+    /// counted, the bytes are those of its steps.
     pub devices: Vec<DeviceReport>,
     /// Whether the process ended before the statistics were written.
     pub is_cut: bool,
@@ -99,7 +101,8 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The memory of processes that the program started; no other number counts it, unless [`Report::is_of_children`].
     pub children: Vec<ChildPeak>,
-    /// Whether `devices` are those of the processes in `children`: the program's own process used no device, and no two processes used the same.
+    /// Whether `devices` are those of the processes in `children`: the program's own process used no device,
+    /// and no two processes used the same.
     pub is_of_children: bool,
     /// A snapshot of PyTorch's with the requests from the beginning, where they were asked for and kept.
     pub requests: Option<Vec<u8>>,

@@ -40,7 +40,8 @@ pub struct Program {
     pub conf: Option<String>,
     /// The file for a snapshot with stacks.
     pub snapshot: Option<PathBuf>,
-    /// Whether the report has the allocator's requests, from which other addresses can be tried. PyTorch keeps a history without stacks then.
+    /// Whether the report has the allocator's requests, from which other addresses can be tried. PyTorch
+    /// keeps a history without stacks then.
     pub keeps_requests: bool,
     /// After how many steps of the first optimizer the program ends; the report then has the peaks of each step.
     pub steps: Option<u32>,
@@ -56,8 +57,8 @@ pub struct Program {
     pub fraction: Option<f64>,
     /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as recorded on an H100.
     pub counts_non_pytorch: bool,
-    /// Whether the process ends at the first request that runs out of memory, even if the program would catch the error. The run then writes no
-    /// snapshot.
+    /// Whether the process ends at the first request that runs out of memory, even if the program would catch
+    /// the error. The run then writes no snapshot.
     pub ends_at_oom: bool,
     /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
     pub preloaded: Option<PreloadedProcess>,

@@ -46,7 +46,8 @@ pub struct ChildPeak {
     /// The bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// The counts of PyTorch's allocator at the process's end; none if the process ended before they were written, or has no PyTorch.
+    /// The counts of PyTorch's allocator at the process's end; none if the process ended before they were
+    /// written, or has no PyTorch.
     #[serde(skip)]
     pub counted: Option<ChildCounts>,
 }

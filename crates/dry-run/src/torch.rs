@@ -16,8 +16,8 @@ pub struct Torch {
     pub version: String,
     /// CUDA's version as `cudaRuntimeGetVersion` counts: 13000 for 13.0.
     pub cuda: u32,
-    /// The version of cuDNN for which PyTorch was built, as `cudnnGetVersion` counts: 91900 for 9.19.0; `None` if the package does not say.
-    /// PyTorch refuses an older cuDNN.
+    /// The version of cuDNN for which PyTorch was built, as `cudnnGetVersion` counts: 91900 for 9.19.0;
+    /// `None` if the package does not say. PyTorch refuses an older cuDNN.
     pub cudnn: Option<u32>,
     /// The version of the Python that found the package: "3.12.3"; empty if it is not known.
     pub python: String,

@@ -1,5 +1,6 @@
-//! Processes that a program starts, over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test children`, with a Python that has
-//! PyTorch for CUDA. Without `TORCH` the tests are skipped.
+//! Processes that a program starts, over a real PyTorch:
+//! `TORCH=PYTHON cargo test -p blockyard-dry-run --test children`, with a Python that has PyTorch for CUDA.
+//! Without `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -66,7 +67,8 @@ fn what_processes_take_that_the_program_starts_is_said() {
     assert_eq!(report.peak_of_all_processes().get(), 76 << 20);
 }
 
-/// Processes that read what they computed, one device each; the first way to start them starts Python again, the second copies the process.
+/// Processes that read what they computed, one device each; the first way to start them starts Python again,
+/// the second copies the process.
 const READERS: &str = "\
 import sys, torch
 import torch.multiprocessing as processes

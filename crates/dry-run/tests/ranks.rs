@@ -1,5 +1,5 @@
-//! Ranks over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test ranks`, with a Python that has PyTorch for CUDA. Without
-//! `TORCH` the tests are skipped.
+//! Ranks over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test ranks`, with a Python that
+//! has PyTorch for CUDA. Without `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -45,8 +45,9 @@ fn an_interrupted_run_blames_no_rank() {
     assert_eq!((report.status(), report.failed, report.is_interrupted), (130, None, true));
 }
 
-/// What one rank sends to another (here gradients) is used by NCCL's stream: when its block is free again, the GPU's work decides. With
-/// `layouts.py --pp 2` of `tests/fixtures/fit` two H100s allocated 1 MiB more for this reason.
+/// What one rank sends to another (here gradients) is used by NCCL's stream: when its block is free again,
+/// the GPU's work decides. With `layouts.py --pp 2` of `tests/fixtures/fit` two H100s allocated 1 MiB more
+/// for this reason.
 #[test]
 fn blocks_of_messages_are_marked() {
     let Some(report) = ran("pipeline.py", 2, &[], false) else { return };

@@ -1,4 +1,5 @@
-//! Programs run over a package that stands for PyTorch: how a run ends, and what its report says. No PyTorch and no GPU is needed.
+//! Programs run over a package that stands for PyTorch: how a run ends, and what its report says. No PyTorch
+//! and no GPU is needed.
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 

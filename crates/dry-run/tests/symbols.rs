@@ -1,7 +1,7 @@
 //! What releases of PyTorch want of CUDA's libraries, in `symbols.txt`, and which functions of it the stand-in has by hand.
 //!
-//! `cargo xtask update symbols` writes the file again for the stand-in as it is; with `--python PYTHON` the releases that these Pythons have
-//! are added first. The difference is what is to be read.
+//! `cargo xtask update symbols` writes the file again for the stand-in as it is; with `--python PYTHON` the
+//! releases that these Pythons have are added first. The difference is what is to be read.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 

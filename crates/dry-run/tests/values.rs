@@ -1,5 +1,6 @@
-//! Values that a program computes on the device, followed over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test values`,
-//! with a Python that has PyTorch for CUDA. Without `TORCH` the tests are skipped.
+//! Values that a program computes on the device, followed over a real PyTorch:
+//! `TORCH=PYTHON cargo test -p blockyard-dry-run --test values`, with a Python that has PyTorch for CUDA.
+//! Without `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 

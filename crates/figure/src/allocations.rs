@@ -39,7 +39,8 @@ pub struct Allocations {
     moments: usize,
     // Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their order counts.
     pub(crate) active: Vec<u32>,
-    // For each group of moments the moment with the most active bytes; each further level is for `GROUP` groups of the one before.
+    // For each group of moments the moment with the most active bytes; each further level is for `GROUP`
+    // groups of the one before.
     busiest: Vec<Vec<u32>>,
     // One for each power of two of sizes.
     classes: Vec<SizeClass>,

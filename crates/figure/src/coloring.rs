@@ -129,8 +129,9 @@ impl Groups {
         }
     }
 
-    /// Groups the allocations by categories that somebody else knows: `place_of` is the place of an allocation's category among `names`,
-    /// which are in the order of [`Role::CATEGORIES`]. Allocations without a place share the last color.
+    /// Groups the allocations by categories that somebody else knows: `place_of` is the place of an
+    /// allocation's category among `names`, which are in the order of [`Role::CATEGORIES`]. Allocations
+    /// without a place share the last color.
     #[must_use]
     pub fn named(
         allocations: &Allocations,
@@ -312,7 +313,8 @@ impl Sites<'_> {
         }
     }
 
-    /// How much a site counts: its share of the bytes at the peak, which readers ask for, three times, and its share of the figure.
+    /// How much a site counts: its share of the bytes at the peak, which readers ask for, three times, and
+    /// its share of the figure.
     fn weight(&self) -> impl Fn(&Site) -> u128 + use<> {
         let sum = |of: fn(&Site) -> u128| self.all.iter().map(of).fold(0, u128::saturating_add).max(1);
         let (area, at_peak) = (sum(|site| site.area), sum(|site| site.at_peak));
@@ -366,8 +368,9 @@ impl Sites<'_> {
         (entries, places_of(&order, |place| place.min(shown)))
     }
 
-    /// The entries ordered by categories, the heaviest first in each, with the shades of the category's hue. All that have no separate
-    /// entry share their category's next shade, so that every area says what kind of data it is.
+    /// The entries ordered by categories, the heaviest first in each, with the shades of the category's hue.
+    /// All that have no separate entry share their category's next shade, so that every area says what kind
+    /// of data it is.
     fn shaded(&self, heaviest_first: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
         let of = |category: StackCategory| {
             let is_of =

@@ -93,7 +93,8 @@ impl ByteUnit {
         Self { place: highest.get().max(1).ilog2() / 10 }
     }
 
-    /// The unit of an axis up to `highest` with ticks in this distance, which is a power of two: each number has at most two decimals.
+    /// The unit of an axis up to `highest` with ticks in this distance, which is a power of two: each number
+    /// has at most two decimals.
     pub(crate) fn of_ticks(step: Bytes, highest: Bytes) -> Self {
         // From two of a unit on, so that an axis up to 1 GiB is in MiB, as are the numbers beside its figure.
         let largest = Self::of(Bytes::new(highest.get() / 2)).place;

@@ -29,8 +29,8 @@ pub enum GridKind {
     /// Each allocation at its true address; addresses that are never reserved are left out.
     #[default]
     Address,
-    /// Allocations on top of each other, the oldest at the bottom, so that the top is the active bytes. A grid [`Grid::by_groups`] has
-    /// the groups on top of each other.
+    /// Allocations on top of each other, the oldest at the bottom, so that the top is the active bytes. A
+    /// grid [`Grid::by_groups`] has the groups on top of each other.
     Stacked,
 }
 

@@ -247,8 +247,8 @@ pub fn holder_text(recording: &Recording, holder: &Holder) -> String {
     }
 }
 
-/// The groups in words, as [`holder_text`]. Of stacks that would have the same words each has also the innermost frame in which they
-/// differ: `linear model.py:12, from forward head.py:40`.
+/// The groups in words, as [`holder_text`]. Of stacks that would have the same words each has also the
+/// innermost frame in which they differ: `linear model.py:12, from forward head.py:40`.
 #[must_use]
 pub fn holder_texts(recording: &Recording, holders: &[Holder]) -> Vec<String> {
     let mut texts: Vec<String> = holders.iter().map(|holder| holder_text(recording, holder)).collect();

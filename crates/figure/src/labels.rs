@@ -65,8 +65,8 @@ pub(crate) struct Strip {
     pub(crate) foot_px: f32,
 }
 
-/// The place for a text of this size in an area, where the area is the highest, clear of what is `taken`; `None` where it is nowhere as
-/// large. The strips are in order from the left and touch each other.
+/// The place for a text of this size in an area, where the area is the highest, clear of what is `taken`;
+/// `None` where it is nowhere as large. The strips are in order from the left and touch each other.
 pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &[Rect]) -> Option<Rect> {
     let mut best: Option<(f32, Rect)> = None;
     let mut from = 0;
@@ -95,7 +95,8 @@ pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &
     best.map(|(_, place)| place)
 }
 
-/// A text on a rectangle in which the background color covers most of what lies below, so that the text can be read on every color.
+/// A text on a rectangle in which the background color covers most of what lies below, so that the text can
+/// be read on every color.
 pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px: f32, weight: Weight) {
     let width = text_width_px(text, size_px, weight).ceil();
     let plate = Rect::new(

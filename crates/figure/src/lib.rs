@@ -3,8 +3,8 @@
 //! A [`Scene`] is a list of marks in CSS pixels, with the targets that a pointer or the keyboard can reach. A renderer (SVG,
 //! canvas, GPU) needs no knowledge of memory, and the layout needs no knowledge of a screen.
 //!
-//! * [`timeline`]: how many bytes are in each class over all steps of a recording, from a [`Series`], so that the cost depends on pixels and not on
-//!   steps.
+//! * [`timeline`]: how many bytes are in each class over all steps of a recording, from a [`Series`], so that
+//!   the cost depends on pixels and not on steps.
 //! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between
 //!   two.
 //! * [`Allocations`]: all allocations of a recording as columns, from which [`holders`] and a [`FlameGraph`] say who holds the
@@ -35,15 +35,19 @@
 //!
 //! # Decisions
 //!
-//! - **Lifetimes are a grid of cells, not rectangles** ([`Grid`]). Each column of pixels shows one true moment, the one with the most active
-//!   bytes among those that the column covers. An index finds the allocations of that moment that are large enough to be seen, and the
-//!   others are counted. So a figure costs pixels and not allocations, and one look into the grid finds what the pointer is on.
-//! - **Rectangles for a GPU are ordered by size** ([`Rects`]), so that those which are high enough to be seen are a prefix. Lower ones are drawn
-//!   below it, a line of pixels each. Stacked allocations stay a grid everywhere, since each free moves all allocations above.
-//! - **Figures are laid out for letters of 13 pixels**, by the widths of one typeface (`typeface`, 27 kB), which are data. So a text has one
-//!   width in every browser, on paper and in a PNG of the command. A saved SVG holds no font, and each of its texts states its width.
-//! - **One moment dissolves into the next.** No mark slides to another place, since most marks of two pictures have nothing to do with each
-//!   other; between the two is one picture that shows the change ([`Scene::halfway_to`]), which can be tested as any other.
+//! - **Lifetimes are a grid of cells, not rectangles** ([`Grid`]). Each column of pixels shows one true
+//!   moment, the one with the most active bytes among those that the column covers. An index finds the
+//!   allocations of that moment that are large enough to be seen, and the others are counted. So a figure
+//!   costs pixels and not allocations, and one look into the grid finds what the pointer is on.
+//! - **Rectangles for a GPU are ordered by size** ([`Rects`]), so that those which are high enough to be seen
+//!   are a prefix. Lower ones are drawn below it, a line of pixels each. Stacked allocations stay a grid
+//!   everywhere, since each free moves all allocations above.
+//! - **Figures are laid out for letters of 13 pixels**, by the widths of one typeface (`typeface`, 27 kB),
+//!   which are data. So a text has one width in every browser, on paper and in a PNG of the command. A saved
+//!   SVG holds no font, and each of its texts states its width.
+//! - **One moment dissolves into the next.** No mark slides to another place, since most marks of two
+//!   pictures have nothing to do with each other; between the two is one picture that shows the change
+//!   ([`Scene::halfway_to`]), which can be tested as any other.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -1,7 +1,7 @@
 //! Texts inside HTML and SVG.
 
-/// A text as HTML and XML hold it, also in the value of an attribute. Letters that reorder the text around them, and control characters, are
-/// shown as a box: a name of a file must not change what a page says.
+/// A text as HTML and XML hold it, also in the value of an attribute. Letters that reorder the text around
+/// them, and control characters, are shown as a box: a name of a file must not change what a page says.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -111,8 +111,9 @@ impl Rects {
         reserved.chain(self.rows.iter().map(of_row)).collect()
     }
 
-    /// The rectangles that are drawn where a pixel is this many bytes, one range over the other: reserved memory, allocations lower
-    /// than half a pixel while all together are at most a million, and the ones that can be seen.
+    /// The rectangles that are drawn where a pixel is this many bytes, one range over the other: reserved
+    /// memory, allocations lower than half a pixel while all together are at most a million, and the ones
+    /// that can be seen.
     #[must_use]
     pub fn ranges(&self, bytes_per_px: f64) -> [Range<usize>; 3] {
         let visible = self.visible(bytes_per_px);

@@ -129,8 +129,8 @@ pub enum Role {
     /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo [`Role::SITES`]. Each hue has
     /// [`Role::SHADES`]; the last color is for allocations without a stack.
     Site(u8),
-    /// A step of an ordered quantity, as the size or the age of allocations: one hue, from the smallest, which is nearest to the background, to
-    /// the largest, modulo [`Role::STEPS`].
+    /// A step of an ordered quantity, as the size or the age of allocations: one hue, from the smallest,
+    /// which is nearest to the background, to the largest, modulo [`Role::STEPS`].
     Step(u8),
 }
 
@@ -138,9 +138,9 @@ impl Role {
     /// How many steps of an ordered quantity have their own color.
     pub const STEPS: u8 = 6;
 
-    /// The categories of a program's memory, in this order: parameters, gradients, states of the optimizer, activations, input, workspaces,
-    /// temporaries. The first four are those that a stack tells, so that a category has one color in all figures; the last three are shades of
-    /// what a stack does not show.
+    /// The categories of a program's memory, in this order: parameters, gradients, states of the optimizer,
+    /// activations, input, workspaces, temporaries. The first four are those that a stack tells, so that a
+    /// category has one color in all figures; the last three are shades of what a stack does not show.
     pub const CATEGORIES: [Self; 7] = [
         Self::Site(0),
         Self::Site(Self::SHADES),

@@ -12,9 +12,10 @@ use crate::scene::{Mark, Scene, TargetId};
 const MOST_MARKS: usize = 4000;
 
 impl Scene {
-    /// The picture in the middle of the way to `next`: nothing has moved yet, blocks have their new states in their old places, and
-    /// texts that go or come are left out. So a block that is freed changes its color in its place, and only then its
-    /// border to its neighbors vanishes. `None` if the pictures have very many marks.
+    /// The picture in the middle of the way to `next`: nothing has moved yet, blocks have their new states in
+    /// their old places, and texts that go or come are left out. So a block that is freed changes its color
+    /// in its place, and only then its border to its neighbors vanishes. `None` if the pictures have very
+    /// many marks.
     #[must_use]
     pub fn halfway_to(&self, next: &Self) -> Option<Self> {
         if self.marks.len().max(next.marks.len()) > MOST_MARKS {
@@ -24,7 +25,8 @@ impl Scene {
         halfway.marks.retain(|mark| !is_of_one_moment(mark) || next.marks.contains(mark));
         let after: FxHashMap<BlockId, Rect> = next.blocks().collect();
         let fills = next.fills();
-        // A block stays where it was or has grown over its neighbors; at another place it is another block, or part of another run.
+        // A block stays where it was or has grown over its neighbors; at another place it is another block,
+        // or part of another run.
         let new_fill = |id: BlockId, before: &Rect| {
             let rect = after.get(&id)?;
             let is_over = rect.x_px <= before.x_px

@@ -174,15 +174,16 @@ impl Stage {
         made
     }
 
-    /// Where the segment of a failed request would end that the device had room for, as where a limit of the process refuses it: the ruler
-    /// goes that far, so that the request begins where the reserved memory ends. Zero at other moments.
+    /// Where the segment of a failed request would end that the device had room for, as where a limit of the
+    /// process refuses it: the ruler goes that far, so that the request begins where the reserved memory
+    /// ends. Zero at other moments.
     fn refused_end(&self) -> Bytes {
         let refused = self.failed.filter(|failed| failed.device_free >= failed.segment_size);
         refused.map_or(Bytes::ZERO, |failed| self.numbers.reserved.saturating_add(failed.segment_size))
     }
 
-    /// How far a ruler goes for a run that reserves at most `highest`: to the end of a request that failed, and to the limit of the process where it
-    /// is not far beyond.
+    /// How far a ruler goes for a run that reserves at most `highest`: to the end of a request that failed,
+    /// and to the limit of the process where it is not far beyond.
     fn end_of_ruler(&self, highest: Bytes) -> Bytes {
         let is_near = |limit: &Bytes| bytes_f64(*limit) <= bytes_f64(highest) * FARTHEST_LIMIT;
         let limit = self.limit.map(|limit| limit.highest).filter(is_near);
@@ -206,8 +207,9 @@ impl Stage {
         Self { has_failures, ..self }
     }
 
-    /// The same moment on a ruler that shows a round first part of the device, where the run's `peak` of reserved bytes is at most half of
-    /// the device: so the blocks have room, and the scale stays while the run plays.
+    /// The same moment on a ruler that shows a round first part of the device, where the run's `peak` of
+    /// reserved bytes is at most half of the device: so the blocks have room, and the scale stays while the
+    /// run plays.
     #[must_use]
     pub fn up_to_peak(self, peak: Bytes) -> Self {
         let highest = self.end_of_ruler(peak.max(self.numbers.max_reserved));
@@ -215,9 +217,10 @@ impl Stage {
         Self { shown, ..self }
     }
 
-    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
-    /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there. Where a request
-    /// `may_fail`, the row for it is kept free before one does.
+    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler,
+    /// not to scale, and the peaks are left out. The ruler shows at least `least_shown`, so that it stays
+    /// while memory grows up to there. Where a request `may_fail`, the row for it is kept free before one
+    /// does.
     #[must_use]
     pub fn of_process(self, context: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
@@ -232,8 +235,8 @@ impl Stage {
         Self { non_pytorch: parts.to_vec(), ..self }
     }
 
-    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts beside its segments, which
-    /// are not free.
+    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts
+    /// beside its segments, which are not free.
     #[must_use]
     pub fn of_whole_device(self, non_pytorch: &[(String, Bytes)], least_shown: Bytes) -> Self {
         let all = non_pytorch.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));

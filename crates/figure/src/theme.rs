@@ -80,8 +80,9 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Stream(3), "#b0558a", "#d992bb"),
     (Role::Stream(4), "#008f68", "#1fb587"),
     (Role::Stream(5), "#8a6d00", "#f0e442"),
-    // Groups and sites may lie beside each other in a stack. A search chose them, and `tests/figure/palette.rs` measures how far apart they
-    // are for people who see all colors and for those who do not.
+    // Groups and sites may lie beside each other in a stack. A search chose them, and
+    // `tests/figure/palette.rs` measures how far apart they are for people who see all colors and for those
+    // who do not.
     (Role::Group(0), "#a94282", "#a25037"),
     (Role::Group(1), "#bc69c8", "#b08bc6"),
     (Role::Group(2), "#8a3085", "#ef94f1"),
@@ -92,9 +93,11 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Group(7), "#7447a8", "#a76f86"),
     (Role::Group(8), "#837210", "#b57137"),
     (Role::Group(9), "#48564d", "#c6d6d0"),
-    // Five hues with four shades each, and a grey for what has no stack: violet, orange brown, magenta, ochre, and nearly none for other code. Blue
-    // and green are those of live and cached memory, and red is that of a failure, so that none of these has them; none is as dark as text. A shade and the next are far apart in lightness, which every
-    // vision has; the first shades of the hues are farther apart from each other than all else, for they are the categories in a stack.
+    // Five hues with four shades each, and a grey for what has no stack: violet, orange brown, magenta,
+    // ochre, and nearly none for other code. Blue and green are those of live and cached memory, and red is
+    // that of a failure, so that none of these has them; none is as dark as text. A shade and the next are
+    // far apart in lightness, which every vision has; the first shades of the hues are farther apart from
+    // each other than all else, for they are the categories in a stack.
     (Role::Site(0), "#361c7c", "#a27be7"),
     (Role::Site(1), "#b678e0", "#785e83"),
     (Role::Site(2), "#42206e", "#ba92ff"),

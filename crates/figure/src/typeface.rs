@@ -1,5 +1,5 @@
-//! The typeface of the page, of figures and of what is printed: Noto Sans, in the folder `typeface` with its license. A text has the
-//! same width on every machine, whatever fonts the machine has.
+//! The typeface of the page, of figures and of what is printed: Noto Sans, in the folder `typeface` with its
+//! license. A text has the same width on every machine, whatever fonts the machine has.
 
 /// One face of the typeface, in two formats.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,12 @@
 
 use blockyard_record::Bytes;
 
-/// The argument of `torch.cuda.set_per_process_memory_fraction` under which PyTorch allows exactly `limit` bytes, or the most bytes below
-/// `limit` that a number of 64 bits can give.
+/// The argument of `torch.cuda.set_per_process_memory_fraction` under which PyTorch allows exactly `limit`
+/// bytes, or the most bytes below `limit` that a number of 64 bits can give.
 ///
-/// Until 2.12 PyTorch multiplies the total by the fraction and cuts off parts of a byte ([`Bytes::share`]). So the quotient may lose a byte, and
-/// the next larger number gives this byte back. From 2.13 on PyTorch rounds the product, and the same number gives the same limit. `None` if the limit is 0 or above the total.
+/// Until 2.12 PyTorch multiplies the total by the fraction and cuts off parts of a byte ([`Bytes::share`]).
+/// So the quotient may lose a byte, and the next larger number gives this byte back. From 2.13 on PyTorch
+/// rounds the product, and the same number gives the same limit. `None` if the limit is 0 or above the total.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,

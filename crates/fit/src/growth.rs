@@ -47,10 +47,12 @@ const TOLERANCE: f64 = 0.01;
 /// The fewest points that say something about a straight line: any two points lie on one.
 const FEWEST: usize = 3;
 
-/// The simplest rule that these points (a value and its bytes) follow: to the byte, or to one part in a hundred of the most bytes.
+/// The simplest rule that these points (a value and its bytes) follow: to the byte, or to one part in a
+/// hundred of the most bytes.
 ///
-/// If the points follow no rule, the lowest values are left out, as long as three values are left: at small values another moment of the
-/// program may be the peak. None for fewer than three values, and if no rule is found. A quadratic rule needs four values.
+/// If the points follow no rule, the lowest values are left out, as long as three values are left: at small
+/// values another moment of the program may be the peak. None for fewer than three values, and if no rule is
+/// found. A quadratic rule needs four values.
 #[must_use]
 pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
     let mut points = points.to_vec();

@@ -1,12 +1,13 @@
 //! The search for the largest value that fits.
 //!
-//! The lowest value comes first, then one that is a sixteenth of the range higher. From two values that fit a straight line through
-//! their peaks says which value would be the largest: this value comes next, and from there the search goes on in steps of 1, 2, 4, ...
-//! until the answer lies between two probes, whose distance is then halved. So a program whose memory grows in a straight line takes
-//! four or five probes, and any other program at most four more than twice the binary logarithm of the number of values.
+//! The lowest value comes first, then one that is a sixteenth of the range higher. From two values that fit a
+//! straight line through their peaks says which value would be the largest: this value comes next, and from
+//! there the search goes on in steps of 1, 2, 4, ... until the answer lies between two probes, whose distance
+//! is then halved. So a program whose memory grows in a straight line takes four or five probes, and any
+//! other program at most four more than twice the binary logarithm of the number of values.
 //!
-//! If the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and the line begins at the bytes that
-//! the lowest value is guessed to take.
+//! If the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and
+//! the line begins at the bytes that the lowest value is guessed to take.
 
 use blockyard_record::Bytes;
 
@@ -55,8 +56,8 @@ impl<E> SearchOutcome<E> {
         self.probes.iter().find(|probe| probe.value == value)
     }
 
-    /// The largest value that is known to fit and whose next value is known not to fit, or which is the highest of all. None if no value fits,
-    /// and if the search ended before the answer.
+    /// The largest value that is known to fit and whose next value is known not to fit, or which is the
+    /// highest of all. None if no value fits, and if the search ended before the answer.
     #[must_use]
     pub fn largest(&self, values: &Values) -> Option<u64> {
         let is_proved = |probe: &&Probe| {
@@ -123,8 +124,8 @@ struct SearchRange {
     high: u64,
 }
 
-/// Asks for probes until a value fits and the next value does not. `limit` serves the prediction alone: each probe decides whether its value
-/// fits.
+/// Asks for probes until a value fits and the next value does not. `limit` serves the prediction alone: each
+/// probe decides whether its value fits.
 ///
 /// The search ends at the first probe that fails, and keeps the probes before.
 pub fn search<E>(

@@ -1,8 +1,9 @@
 //! Which value of a program's option fits a GPU: `blockyard fit`.
 //!
-//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and the next value does not,
-//! [`SearchOutcome`] says what the probes prove and whether they contradict each other, and [`Growth`] says how bytes grow with the value. This
-//! crate runs nothing: a function of the caller makes each probe.
+//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and
+//! the next value does not, [`SearchOutcome`] says what the probes prove and whether they contradict each
+//! other, and [`Growth`] says how bytes grow with the value. This crate runs nothing: a function of the
+//! caller makes each probe.
 //!
 //! # Example
 //!

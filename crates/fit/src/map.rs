@@ -1,5 +1,5 @@
-//! The largest value under each of several terms (values of another option, settings, layouts): one search for each, which begins where the
-//! earlier searches lead.
+//! The largest value under each of several terms (values of another option, settings, layouts): one search
+//! for each, which begins where the earlier searches lead.
 
 use blockyard_record::Bytes;
 
@@ -14,8 +14,8 @@ pub struct Column<T, E> {
     pub found: SearchOutcome<E>,
 }
 
-/// Searches the largest value: from the guess of [`guess`], where earlier searches allow one. The probes of its own search prove each
-/// answer, as in [`search`].
+/// Searches the largest value: from the guess of [`guess`], where earlier searches allow one. The probes of
+/// its own search prove each answer, as in [`search`].
 pub fn search_guessed<E>(
     values: &Values,
     limit: Bytes,
@@ -30,9 +30,10 @@ pub fn search_guessed<E>(
 
 /// Where the answer under terms of a size lies, by the probes of earlier searches.
 ///
-/// The guess assumes that the peak reserved is a base, which no size changes, and a number of bytes for each unit of the value. This number is
-/// assumed to grow with the size as it grew between the last two sizes, or in proportion to the size if one size is known. The limit is the one
-/// under which a value did not fit in the last search. The guess is the lowest value if no value fitted in the last search, and none if nothing
+/// The guess assumes that the peak reserved is a base, which no size changes, and a number of bytes for each
+/// unit of the value. This number is assumed to grow with the size as it grew between the last two sizes, or
+/// in proportion to the size if one size is known. The limit is the one under which a value did not fit in
+/// the last search. The guess is the lowest value if no value fitted in the last search, and none if nothing
 /// is known.
 #[must_use]
 pub fn guess(
@@ -86,7 +87,8 @@ struct Line {
     slope: f64,
 }
 
-/// The line through the lowest and the highest value that fit; if a single value fits, the line through that value from a known base.
+/// The line through the lowest and the highest value that fit; if a single value fits, the line through that
+/// value from a known base.
 fn line_of(probes: &[Probe], base: Option<f64>) -> Option<Line> {
     let fits = || probes.iter().filter(|probe| probe.is_fitting);
     let low = fits().min_by_key(|probe| probe.value)?;

@@ -111,8 +111,9 @@ impl Layout {
         self.sizes().find(|(known, _)| *known == name).map(|(_, size)| size)
     }
 
-    /// The ranks that run in the place of all: the first rank; with stages of a pipeline (a dimension `pp`) also the last rank, which belongs to
-    /// the last stage in every order in which a program may number ranks; and with more than two stages one or more ranks of a stage between.
+    /// The ranks that run in the place of all: the first rank; with stages of a pipeline (a dimension `pp`)
+    /// also the last rank, which belongs to the last stage in every order in which a program may number
+    /// ranks; and with more than two stages one or more ranks of a stage between.
     #[must_use]
     pub fn distinct_ranks(&self, ranks: u32) -> Vec<u32> {
         let Some(stages) = self.size(STAGES).filter(|stages| *stages > 1) else { return vec![0] };
@@ -124,9 +125,10 @@ impl Layout {
         all
     }
 
-    /// Ranks such that in each order of the dimensions one of them belongs to a stage between the first and the last: a single rank if one serves
-    /// all orders. Of ranks that serve equally many orders, the rank that belongs to the second stage in most orders is taken, since in the usual
-    /// schedules the second stage keeps more parts of a batch than later stages.
+    /// Ranks such that in each order of the dimensions one of them belongs to a stage between the first and
+    /// the last: a single rank if one serves all orders. Of ranks that serve equally many orders, the rank
+    /// that belongs to the second stage in most orders is taken, since in the usual schedules the second
+    /// stage keeps more parts of a batch than later stages.
     fn ranks_between(&self, stages: u64, ranks: u32) -> Vec<u32> {
         let mut strides = self.strides();
         let mut all = Vec::new();
@@ -157,8 +159,8 @@ impl Layout {
         all
     }
 
-    /// By how much the numbers of two ranks that follow each other in the dimension of the stages may differ: the products of the sizes that an order
-    /// puts inside of it.
+    /// By how much the numbers of two ranks that follow each other in the dimension of the stages may differ:
+    /// the products of the sizes that an order puts inside of it.
     fn strides(&self) -> Vec<u64> {
         let mut strides = vec![1_u64];
         for (_, size) in self.sizes().filter(|(name, size)| *name != STAGES && *size > 1) {

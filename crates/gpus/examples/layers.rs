@@ -2,7 +2,8 @@
 //!
 //!     python scripts/layers.py questions NETWORKS ANSWERS... | cargo run --release -p blockyard-gpus --features networks --example layers [TABLE]
 //!
-//! Reads lines of a question (`scripts/cudnn.cpp`) with cuDNN's bytes at their end. `TABLE` names a file to read in place of the built-in `layers.bin`.
+//! Reads lines of a question (`scripts/cudnn.cpp`) with cuDNN's bytes at their end. `TABLE` names a file to
+//! read in place of the built-in `layers.bin`.
 #![allow(clippy::print_stdout, reason = "the program prints")]
 
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! What cuFFT wants beside input and output.
 //!
-//! cuFFT transforms many lengths in one kernel, which wants nothing; which lengths is not regular, and `fft.bin` lists them as an H200 with
-//! CUDA 13.0 answered. Where one kernel is not enough, the workspace follows from the shape.
+//! cuFFT transforms many lengths in one kernel, which wants nothing; which lengths is not regular, and
+//! `fft.bin` lists them as an H200 with CUDA 13.0 answered. Where one kernel is not enough, the workspace
+//! follows from the shape.
 
 use std::sync::OnceLock;
 
@@ -55,8 +56,8 @@ struct Tables {
     complex: [Lengths; 2],
     /// The same for real elements.
     real: [Lengths; 2],
-    /// The lengths of all dimensions but the last one. For each precision: the lengths that one kernel transforms, then the recorded lengths
-    /// that one kernel does not transform.
+    /// The lengths of all dimensions but the last one. For each precision: the lengths that one kernel
+    /// transforms, then the recorded lengths that one kernel does not transform.
     columns: [[Lengths; 2]; 2],
 }
 
@@ -117,9 +118,9 @@ fn has_small_factors(length: u64) -> bool {
 /// Half precision has kernels for powers of two up to this length.
 const MOST_HALF: u64 = 8192;
 
-/// Lengths in single precision at which the two directions differ: one kernel transforms real to complex numbers, but complex to real
-/// numbers take two. On an H200 both directions took the same number of kernels at all other lengths, up to 4,096 in single and up to 2,048
-/// in double precision.
+/// Lengths in single precision at which the two directions differ: one kernel transforms real to complex
+/// numbers, but complex to real numbers take two. On an H200 both directions took the same number of kernels
+/// at all other lengths, up to 4,096 in single and up to 2,048 in double precision.
 const BACK_IN_TWO: [u64; 3] = [92, 232, 248];
 
 /// The last dimension: whether one kernel transforms it, and whether that was recorded.
@@ -210,8 +211,8 @@ pub fn workspace(lengths: &[u64], batch: u64, transform: Transform, precision: P
     is_recorded &= last_is_recorded;
     let (others_in_one, others_are_recorded) = others_in_one(others, precision);
     is_recorded &= others_are_recorded;
-    // Back to an odd number of real numbers, several transforms of several dimensions: at 29 of 255 square lengths an H200 wanted one more
-    // complex number for each row, and which ones is not regular.
+    // Back to an odd number of real numbers, several transforms of several dimensions: at 29 of 255 square
+    // lengths an H200 wanted one more complex number for each row, and which ones is not regular.
     let is_odd_back = transform == Transform::Inverse && last % 2 == 1 && batch > 1 && rows > 1;
     is_recorded &= !(is_odd_back && !in_one && last_in_one(*last, Transform::Complex, precision).0);
     if !others_in_one {

@@ -1,8 +1,8 @@
-//! What cuDNN wants for layers whose workspace follows from the shape: attention, batch norm with channels last, CTC. Recurrent layers
-//! are in [`recurrent`](crate::recurrent).
+//! What cuDNN wants for layers whose workspace follows from the shape: attention, batch norm with channels
+//! last, CTC. Recurrent layers are in [`recurrent`](crate::recurrent).
 //!
-//! The formulas give every size that cuDNN 9.19 answered on an H200: 5,431 backward and 9,245 forward passes of attention, 34,000 passes of
-//! batch norm, 280 of CTC.
+//! The formulas give every size that cuDNN 9.19 answered on an H200: 5,431 backward and 9,245 forward passes
+//! of attention, 34,000 passes of batch norm, 280 of CTC.
 
 /// Attention as cuDNN is asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,8 @@ fn times(factors: &[u64]) -> u64 {
     factors.iter().fold(1_u64, |product, factor| product.saturating_mul(*factor))
 }
 
-/// The attention of a single query is divided into parts. The largest number of parts follows from this number of keys in each part.
+/// The attention of a single query is divided into parts. The largest number of parts follows from this
+/// number of keys in each part.
 const KEYS_OF_PART: u64 = 254;
 /// Up to this number of keys, the attention of a single query is one part.
 const MOST_KEYS: u64 = 512;
@@ -68,7 +69,8 @@ impl Attention {
         outputs.saturating_add(part(rows).saturating_mul(2)).saturating_add(128)
     }
 
-    /// Bytes of the backward pass, without the sums and the queries' gradients in single precision that the caller's graph names itself.
+    /// Bytes of the backward pass, without the sums and the queries' gradients in single precision that the
+    /// caller's graph names itself.
     #[must_use]
     pub fn backward(&self) -> u64 {
         if self.heads == self.key_heads {

@@ -1,5 +1,6 @@
-//! GPUs as PyTorch sees them, and the recorded sizes that NVIDIA's libraries ask for: `blockyard-torch` and `blockyard-standin` use both. A
-//! person can name a value that only a GPU knows ([`Assumption`]); the command reads the value, and the stand-in for CUDA's library uses it.
+//! GPUs as PyTorch sees them, and the recorded sizes that NVIDIA's libraries ask for: `blockyard-torch` and
+//! `blockyard-standin` use both. A person can name a value that only a GPU knows ([`Assumption`]); the
+//! command reads the value, and the stand-in for CUDA's library uses it.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

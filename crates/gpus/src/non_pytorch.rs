@@ -1,13 +1,16 @@
-//! Non-PyTorch memory: what the driver and CUDA's libraries take of a GPU beside PyTorch's segments. `nvidia-smi` shows it, and no statistic of
-//! PyTorch counts it; `torch.OutOfMemoryError` names it ("Including non-PyTorch memory").
+//! Non-PyTorch memory: what the driver and CUDA's libraries take of a GPU beside PyTorch's segments.
+//! `nvidia-smi` shows it, and no statistic of PyTorch counts it; `torch.OutOfMemoryError` names it
+//! ("Including non-PyTorch memory").
 //!
-//! One rule for the verdict, `fit` and dry runs: the memory that a GPU has for PyTorch is [all of it without the non-PyTorch memory](left_beside), on
-//! every GPU. On a GPU where none was recorded the bytes of the H100 count, and every text that has them says that they are
+//! One rule for the verdict, `fit` and dry runs: the memory that a GPU has for PyTorch is
+//! [all of it without the non-PyTorch memory](left_beside), on every GPU. On a GPU where none was recorded
+//! the bytes of the H100 count, and every text that has them says that they are
 //! [an estimate](non_pytorch_measured_words).
 //!
-//! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB HBM3 with driver 580.159.04 and NCCL
-//! 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the same at the five events that were recorded there
-//! (`nvidia_smi.txt`). What was not recorded has no number: other GPUs, and communicators of other numbers of ranks than one and two.
+//! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB
+//! HBM3 with driver 580.159.04 and NCCL 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the
+//! same at the five events that were recorded there (`nvidia_smi.txt`). What was not recorded has no number:
+//! other GPUs, and communicators of other numbers of ranks than one and two.
 
 use blockyard_record::Bytes;
 
@@ -126,7 +129,8 @@ impl NonPytorchHolder {
         }
     }
 
-    /// What the holder has after it took memory so many times; for NCCL in communicators of so many ranks. `None` where that was not recorded.
+    /// What the holder has after it took memory so many times; for NCCL in communicators of so many ranks.
+    /// `None` where that was not recorded.
     #[must_use]
     pub fn bytes(self, ranks: u64, times: u64) -> Option<Bytes> {
         let rule = self.rule(ranks)?;
@@ -144,8 +148,8 @@ pub const LIBRARIES: Bytes = Bytes::mib(2);
 /// The GPU that the bytes were recorded on.
 pub const NON_PYTORCH_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
 
-/// The non-PyTorch memory of a process: its context and these holders, each with the ranks of its communicators (0 for other holders) and how often it
-/// took memory. What was not recorded counts as nothing.
+/// The non-PyTorch memory of a process: its context and these holders, each with the ranks of its
+/// communicators (0 for other holders) and how often it took memory. What was not recorded counts as nothing.
 #[must_use]
 pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64, u64)>) -> Bytes {
     let mut sum = NonPytorchHolder::Context.bytes(0, 1).unwrap_or_default();
@@ -168,8 +172,8 @@ pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64,
     if has_work { sum.saturating_add(NCCL_CODE) } else { sum }
 }
 
-/// The non-PyTorch memory of a training program without NCCL after its first step, where it was not counted: the context, kernels, and a handle of
-/// cuBLAS in each of two threads.
+/// The non-PyTorch memory of a training program without NCCL after its first step, where it was not counted:
+/// the context, kernels, and a handle of cuBLAS in each of two threads.
 #[must_use]
 pub fn context_and_libraries() -> Bytes {
     non_pytorch_bytes([
@@ -206,8 +210,8 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     ]
 }
 
-/// Where bytes of non-PyTorch memory come from, as words beside them: the GPU that they were measured on, and that they are an estimate where `gpu`, a
-/// name, is another one.
+/// Where bytes of non-PyTorch memory come from, as words beside them: the GPU that they were measured on, and
+/// that they are an estimate where `gpu`, a name, is another one.
 #[must_use]
 pub fn non_pytorch_measured_words(gpu: &str) -> String {
     let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_non_pytorch_recorded);

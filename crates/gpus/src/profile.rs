@@ -19,8 +19,8 @@ pub struct GpuProfile {
     pub capability: (u32, u32),
     /// Whether recordings from this GPU are what the numbers were checked against; the others are derived.
     pub is_proved: bool,
-    /// Whether non-PyTorch memory ([`non_pytorch_bytes`](crate::non_pytorch_bytes)) was recorded on this GPU. On the others the recorded bytes count
-    /// too, as an estimate that names the GPU that they are of.
+    /// Whether non-PyTorch memory ([`non_pytorch_bytes`](crate::non_pytorch_bytes)) was recorded on this GPU.
+    /// On the others the recorded bytes count too, as an estimate that names the GPU that they are of.
     pub has_non_pytorch_recorded: bool,
 }
 

@@ -1,9 +1,11 @@
 //! What cuDNN 9.19 takes for recurrent layers beside the operands.
 //!
-//! The pieces that a workspace consists of were found in what an H100 and an H200 took for 4,900 layers. Of 5,000 layers that an H200 was
-//! asked for afterwards they gave all 3,355 reserves and 8,346 of 8,355 workspaces; nine small layers differed by 32 bytes, after which one
-//! piece was divided. Persistent layers of few steps take other bytes, which six of 5,175 recorded calls showed; 900 further layers of this sort
-//! proved the term. All bytes of all these layers follow now; a part of them is in `tests/fixtures/workspaces`.
+//! The pieces that a workspace consists of were found in what an H100 and an H200 took for 4,900 layers. Of
+//! 5,000 layers that an H200 was asked for afterwards they gave all 3,355 reserves and 8,346 of 8,355
+//! workspaces; nine small layers differed by 32 bytes, after which one piece was divided. Persistent layers
+//! of few steps take other bytes, which six of 5,175 recorded calls showed; 900 further layers of this sort
+//! proved the term. All bytes of all these layers follow now; a part of them is in
+//! `tests/fixtures/workspaces`.
 
 use crate::GpuProfile;
 use crate::tables::dtype;

@@ -1,11 +1,12 @@
 //! What cuSOLVER wants beside the matrices: formulas that give every recorded size.
 //!
-//! The numbers are those of the cuSOLVER of CUDA 13.0 on an H200, recorded twice over different shapes of up to 4,200 rows: see
-//! [`is_recorded`]. The formulas were found from the first recording. The second one proved all but those of `getrf`, `gesvdj`, `syevd`,
-//! `sytrf` and `ormqr`, which were then corrected and give both.
+//! The numbers are those of the cuSOLVER of CUDA 13.0 on an H200, recorded twice over different shapes of up
+//! to 4,200 rows: see [`is_recorded`]. The formulas were found from the first recording. The second one
+//! proved all but those of `getrf`, `gesvdj`, `syevd`, `sytrf` and `ormqr`, which were then corrected and
+//! give both.
 //!
-//! Functions named after those of LAPACK count elements, as `cusolverDn<t>..._bufferSize` does; functions with `bytes` in their names count
-//! bytes, as `cusolverDnX..._bufferSize` does.
+//! Functions named after those of LAPACK count elements, as `cusolverDn<t>..._bufferSize` does; functions
+//! with `bytes` in their names count bytes, as `cusolverDnX..._bufferSize` does.
 
 /// The type of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +44,8 @@ impl Element {
 /// Rows that the recordings reach.
 const MOST_ROWS: u64 = 4200;
 
-/// Whether a matrix is as small as those of the recordings. The formula's size of a larger one is an estimate: cuSOLVER changes some of its
-/// blocks with the size, the last time at 4,096 rows.
+/// Whether a matrix is as small as those of the recordings. The formula's size of a larger one is an
+/// estimate: cuSOLVER changes some of its blocks with the size, the last time at 4,096 rows.
 #[must_use]
 pub fn is_recorded(rows: u64, columns: u64) -> bool {
     rows.max(columns) <= MOST_ROWS

@@ -1,6 +1,7 @@
 //! What cuSPARSE wants beside the matrices: formulas that give every recorded size.
 //!
-//! The numbers are those of the cuSPARSE of CUDA 13.0 on an H200. Most are a few counters, one for each part of the nonzero elements.
+//! The numbers are those of the cuSPARSE of CUDA 13.0 on an H200. Most are a few counters, one for each part
+//! of the nonzero elements.
 
 /// The type of a matrix's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

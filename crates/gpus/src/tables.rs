@@ -1,9 +1,10 @@
 //! What cuDNN takes for convolutions: recorded, since it cannot be derived.
 //!
-//! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a configuration, the
-//! bytes of a workspace, written as a sum of the operands' sizes and a remainder. `networks.bin`, with the feature `networks`, holds the
-//! convolutions of 45 networks of torchvision and timm in the same form (`--besides`). `layers.bin`, with the same feature, holds the
-//! convolutions of more networks by batch.
+//! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a
+//! configuration, the bytes of a workspace, written as a sum of the operands' sizes and a remainder.
+//! `networks.bin`, with the feature `networks`, holds the convolutions of 45 networks of torchvision and timm
+//! in the same form (`--besides`). `layers.bin`, with the same feature, holds the convolutions of more
+//! networks by batch.
 
 mod estimate;
 #[cfg(feature = "networks")]
@@ -144,8 +145,8 @@ pub fn recorded() -> std::collections::BTreeMap<u32, u64> {
     read(RECORDED).into_iter().collect()
 }
 
-/// Keys and codes, by key: the order of the file, in which a program's first layer finds its entry sooner than in a hash table that
-/// would have to be filled first.
+/// Keys and codes, by key: the order of the file, in which a program's first layer finds its entry sooner
+/// than in a hash table that would have to be filled first.
 fn read(bytes: &[u8]) -> Vec<(u32, u64)> {
     // An entry takes about four bytes.
     let mut table = Vec::with_capacity(bytes.len() / 4);

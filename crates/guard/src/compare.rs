@@ -71,8 +71,8 @@ pub struct StepChange {
 pub struct GuardComparison {
     /// Why the run fails; none if the run passes.
     pub failures: Vec<Failure>,
-    /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else, which may be 0. The rows
-    /// add up to the change, to the byte. Empty without a baseline.
+    /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else,
+    /// which may be 0. The rows add up to the change, to the byte. Empty without a baseline.
     pub rows: Vec<ChangeRow>,
     /// Steps whose peak changed.
     pub steps: Vec<StepChange>,

@@ -1,9 +1,9 @@
 //! The GPU memory that programs may take: `blockyard guard`.
 //!
-//! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its [`ProgramEntry`]s name a program, its arguments
-//! and a GPU, perhaps a budget, and the [`Baseline`] of an earlier run. [`compare`] compares a [`MeasuredRun`] with an entry:
-//! the result says what failed, and which lines of the program change the peak, as rows that add up to the byte. This crate runs
-//! nothing.
+//! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its
+//! [`ProgramEntry`]s name a program, its arguments and a GPU, perhaps a budget, and the [`Baseline`] of an
+//! earlier run. [`compare`] compares a [`MeasuredRun`] with an entry: the result says what failed, and which
+//! lines of the program change the peak, as rows that add up to the byte. This crate runs nothing.
 //!
 //! # Example
 //!

@@ -16,8 +16,8 @@ impl fmt::Display for GuardFile {
 }
 
 impl GuardFile {
-    /// Replaces the entry with the same program, arguments and GPU, or adds the entry at the end. A person's own keys stay, and so does each
-    /// value that means the same.
+    /// Replaces the entry with the same program, arguments and GPU, or adds the entry at the end. A person's
+    /// own keys stay, and so does each value that means the same.
     ///
     /// # Errors
     ///

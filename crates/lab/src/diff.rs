@@ -1,7 +1,7 @@
 //! What changed from one run to another.
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, Event, EventSink, Snapshot, StackHolder, frame_words, own_line,
+    AllocationId, BlockState, Bytes, Event, EventSink, OnDone, Snapshot, StackHolder, frame_words, own_line,
 };
 use blockyard_replay::Progress;
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::autopsy::OnDone;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
 use crate::sites::{called_at, caller};

@@ -38,11 +38,11 @@
 //!
 //! # Barriers
 //!
-//! An ordinary pair of barriers would cost both threads as much as the exchange that is saved. Here the pair is *asymmetric*: the
-//! owner's costs nothing, and the other thread pays for both, with a call of Linux that makes every processor of this program
-//! complete its stores. The module `barrier` says why that is enough. A change of owner costs some microseconds; so after each the
-//! lock asks twice as many turns in a row of the next owner. Where the system has no such call, nobody becomes the owner, and the
-//! lock is an ordinary one.
+//! An ordinary pair of barriers would cost both threads as much as the exchange that is saved. Here the pair
+//! is *asymmetric*: the owner's costs nothing, and the other thread pays for both, with a call of Linux that
+//! makes every processor of this program complete its stores. The module `barrier` says why that is enough. A
+//! change of owner costs some microseconds; so after each the lock asks twice as many turns in a row of the
+//! next owner. Where the system has no such call, nobody becomes the owner, and the lock is an ordinary one.
 //!
 //! # Waiting
 //!

@@ -26,8 +26,8 @@ mod inside {
 
 /// Holds a value for one thread at a time; cheap for the thread that takes the lock again and again.
 ///
-/// Threads that wait sleep. A thread that takes the lock while it holds the lock waits forever. A panic while the lock is held gives
-/// the lock back.
+/// Threads that wait sleep. A thread that takes the lock while it holds the lock waits forever. A panic while
+/// the lock is held gives the lock back.
 pub struct BiasedMutex<T> {
     /// The number of the owner, which may go in without an atomic exchange, and in the low bits the number of its place.
     owner: AtomicUsize,

@@ -60,8 +60,8 @@ pub fn geometric_mean(factors: &[f64]) -> f64 {
 
 /// Lets contenders take turns for `rounds` rounds; every second round in reverse order.
 ///
-/// `turn` gets the place of a contender and the contender. It returns the value of the turn, or nothing where the contender does not
-/// take part. Returns the values of each contender.
+/// `turn` gets the place of a contender and the contender. It returns the value of the turn, or nothing where
+/// the contender does not take part. Returns the values of each contender.
 ///
 /// # Errors
 ///
@@ -86,8 +86,9 @@ pub fn take_turns<C, E>(
 
 /// Lets contenders that do the same work take turns, as [`take_turns`] does.
 ///
-/// `replay` does a contender's work a number of times: once that does not count, since the turn before left its own data in the caches,
-/// then `times` times. Returns nanoseconds for each of the `units` of that work, for each contender those of each round.
+/// `replay` does a contender's work a number of times: once that does not count, since the turn before left
+/// its own data in the caches, then `times` times. Returns nanoseconds for each of the `units` of that work,
+/// for each contender those of each round.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! PyTorch's files and texts: snapshots and recorded runs in and out, `memory_stats` and `memory_summary`.
 //!
-//! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip). [`memory_stats`] and [`memory_summary`] show
-//! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that
-//! this crate reads.
+//! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip).
+//! [`memory_stats`] and [`memory_summary`] show [`Stats`](blockyard_record::Stats) as PyTorch's functions of
+//! these names do. [`log`] writes runs in the format that this crate reads.
 //!
 //! This crate knows file formats and no allocator. The crate `trace` has the facts that a trace implies.
 //!
@@ -22,9 +22,10 @@
 //!
 //! # Decisions
 //!
-//! - **A pickle is data.** [`snapshot`] reads a pickle with a stack machine that has the opcodes of plain data and stops at all others, so
-//!   that no code of a file ever runs.
-//! - **Entries of traces are stored as columns** while they are read ([`CompactTrace`]), so that a file takes less memory than its length.
+//! - **A pickle is data.** [`snapshot`] reads a pickle with a stack machine that has the opcodes of plain
+//!   data and stops at all others, so that no code of a file ever runs.
+//! - **Entries of traces are stored as columns** while they are read ([`CompactTrace`]), so that a file takes
+//!   less memory than its length.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -1,7 +1,8 @@
 //! PyTorch's memory snapshots, which `torch.cuda.memory._dump_snapshot` writes.
 //!
-//! [`read`] takes a snapshot from any reader: a pickle of protocol 2 to 5, also packed with gzip or zstd or inside a zip archive, the
-//! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments.
+//! [`read`] takes a snapshot from any reader: a pickle of protocol 2 to 5, also packed with gzip or zstd or
+//! inside a zip archive, the JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or
+//! a bare list of segments.
 //!
 //! No code of a file ever runs: the pickle machine has no opcode that imports or calls anything.
 
@@ -134,8 +135,8 @@ pub struct SnapshotSettings {
 }
 
 impl SnapshotFile {
-    /// The release of PyTorch that wrote the file, as far as its pinned memory, the setting `max_round_threshold` and the pools of its trace
-    /// entries say ([`Release::of_snapshot`]).
+    /// The release of PyTorch that wrote the file, as far as its pinned memory, the setting
+    /// `max_round_threshold` and the pools of its trace entries say ([`Release::of_snapshot`]).
     #[must_use]
     pub fn release(&self) -> Release {
         let has_setting = |name: &str| self.settings.values.iter().any(|(known, _)| known == name);
@@ -252,8 +253,8 @@ pub fn read_within(
     read_with_figure(reader, limits, on_done, &mut |_| ())
 }
 
-/// As [`read_within`]; `on_trace` gets what has been read of the longest trace, every 64 KiB of a pickle, so that a figure can grow
-/// while a long file is read.
+/// As [`read_within`]; `on_trace` gets what has been read of the longest trace, every 64 KiB of a pickle, so
+/// that a figure can grow while a long file is read.
 ///
 /// # Errors
 ///

@@ -78,8 +78,9 @@ pub fn stat_values(stats: &Stats) -> Vec<i64> {
     order.iter().map(|index| values[*index]).collect()
 }
 
-/// The result of `torch.cuda.memory_stats()` in a release, sorted by key: 122 keys in the oldest, `num_oom_rejections` too from 2.12 on, and from
-/// 2.13 on twelve more, `reserved_bytes_by_private_pools`, for each memory pool that ever had a segment.
+/// The result of `torch.cuda.memory_stats()` in a release, sorted by key: 122 keys in the oldest,
+/// `num_oom_rejections` too from 2.12 on, and from 2.13 on twelve more, `reserved_bytes_by_private_pools`,
+/// for each memory pool that ever had a segment.
 #[must_use]
 pub fn memory_stats_in(
     release: Release,

@@ -148,8 +148,8 @@ pub enum Event {
         stream: StreamId,
         /// How many bytes were free on the device, as the device reported.
         device_free: Bytes,
-        /// Whether the allocator rejected the request before it asked the device (`throw_on_cudamalloc_oom`). PyTorch's trace has no
-        /// entry then.
+        /// Whether the allocator rejected the request before it asked the device (`throw_on_cudamalloc_oom`).
+        /// PyTorch's trace has no entry then.
         is_rejected: bool,
     },
     /// A snapshot was taken, which PyTorch's trace has an entry for.

@@ -10,8 +10,9 @@
 //! * requested (of allocated blocks) ≤ allocated
 //! * capacity = requested + rounding + pending + cached + free on the device (see [`Breakdown`])
 //!
-//! This crate must not know a policy: it applies events and decides none. What it says about a run (why a request ran out of memory, which frame is
-//! the program's own) follows from the events and stacks alone. It knows no file format either.
+//! This crate must not know a policy: it applies events and decides none. What it says about a run (why a
+//! request ran out of memory, which frame is the program's own) follows from the events and stacks alone. It
+//! knows no file format either.
 //!
 //! # Example
 //!
@@ -50,18 +51,20 @@
 //!
 //! # Decisions
 //!
-//! - **Steps are requests.** Step *i* of a recording is request *i* of its workload and covers a range of events. The cursor counts
-//!   events, so that a viewer can stop inside a step, between the split and the allocation.
-//! - **A step without events has a note.** Requests about memory pools and settings change no memory. A recording keeps a note of each such
-//!   request, and the sentences of a figure use the note.
-//! - **A recording stores differences.** Events, ends of steps and breakdowns are encoded as differences from the entry before, in groups
-//!   that can be decoded alone: 7 to 18 bytes an event in all, with saved states. A state is saved every 512 events at first, and less
-//!   often if the state is large. When more than 256 saved states take more than a byte an event, every second one is dropped and the
-//!   interval doubles. So memory stays bounded, and any moment is near a saved state.
-//! - **One type updates the statistics**, [`Stats`], from two sides: the allocator, and [`MemoryState`] from the events. Each side decides
-//!   alone *when* something counts, and a property test compares the two.
-//! - **Sizes for people have two digits after the point**, rounded, but never up to a whole number ([`Bytes`]). A text about an amount that has to
-//!   suffice uses [`Bytes::enough_text`].
+//! - **Steps are requests.** Step *i* of a recording is request *i* of its workload and covers a range of
+//!   events. The cursor counts events, so that a viewer can stop inside a step, between the split and the
+//!   allocation.
+//! - **A step without events has a note.** Requests about memory pools and settings change no memory. A
+//!   recording keeps a note of each such request, and the sentences of a figure use the note.
+//! - **A recording stores differences.** Events, ends of steps and breakdowns are encoded as differences from
+//!   the entry before, in groups that can be decoded alone: 7 to 18 bytes an event in all, with saved states.
+//!   A state is saved every 512 events at first, and less often if the state is large. When more than 256
+//!   saved states take more than a byte an event, every second one is dropped and the interval doubles. So
+//!   memory stays bounded, and any moment is near a saved state.
+//! - **One type updates the statistics**, [`Stats`], from two sides: the allocator, and [`MemoryState`] from
+//!   the events. Each side decides alone *when* something counts, and a property test compares the two.
+//! - **Sizes for people have two digits after the point**, rounded, but never up to a whole number
+//!   ([`Bytes`]). A text about an amount that has to suffice uses [`Bytes::enough_text`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

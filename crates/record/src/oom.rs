@@ -1,5 +1,6 @@
-//! Why a request ran out of memory. The lab's autopsy, the figure's sentences and PyTorch's exception all take the cause from here.
-//! One cause is not decided here: only a replay without the setting shows that a setting rounds requests up too far.
+//! Why a request ran out of memory. The lab's autopsy, the figure's sentences and PyTorch's exception all
+//! take the cause from here. One cause is not decided here: only a replay without the setting shows that a
+//! setting rounds requests up too far.
 
 use blockyard_rules::size;
 use serde::{Deserialize, Serialize};
@@ -36,8 +37,8 @@ pub struct OomLimit {
     pub lowest: Bytes,
     /// The most that may be reserved.
     pub highest: Bytes,
-    /// Bytes of the device that PyTorch's allocator does not have: those of other processes, and those that other libraries of this
-    /// process allocated.
+    /// Bytes of the device that PyTorch's allocator does not have: those of other processes, and those that
+    /// other libraries of this process allocated.
     pub others: Bytes,
 }
 
@@ -68,8 +69,9 @@ impl OomLimit {
 
     /// The limit of a request that failed, from the free and total memory that the device reported at that moment.
     ///
-    /// If the memory fraction leaves too little room for the segment, the fraction is the limit. Otherwise the limit is all memory that
-    /// the allocator has or could still get, and others have the remaining memory of the device.
+    /// If the memory fraction leaves too little room for the segment, the fraction is the limit. Otherwise
+    /// the limit is all memory that the allocator has or could still get, and others have the remaining
+    /// memory of the device.
     #[must_use]
     pub fn met(
         request: &OomRequest,
@@ -163,7 +165,8 @@ impl MemoryAtFailure {
 pub enum OomCause {
     /// The request alone is larger than the limit.
     RequestAboveLimit,
-    /// The request and the live bytes do not fit together, at whatever addresses; or less than a segment is left beside the live bytes.
+    /// The request and the live bytes do not fit together, at whatever addresses; or less than a segment is
+    /// left beside the live bytes.
     LiveBytesAtLimit,
     /// There are enough free bytes, but live blocks lie between them.
     FragmentationByLiveBlocks,
@@ -173,8 +176,9 @@ pub enum OomCause {
     CachedInPrivatePool,
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
-    /// A cached block is large enough, but its free completed only while the allocator released its cache. PyTorch asks the device once more
-    /// after that and does not search the pool again (pytorch issue 189504; pull request 191302 fixes it).
+    /// A cached block is large enough, but its free completed only while the allocator released its cache.
+    /// PyTorch asks the device once more after that and does not search the pool again (pytorch issue 189504;
+    /// pull request 191302 fixes it).
     PoolNotSearchedAgain,
     /// A setting rounds requests up so far that they do not fit. Without the setting they fit, as only a replay shows.
     RoundingBySetting,
@@ -185,11 +189,12 @@ pub enum OomCause {
 impl OomCause {
     /// Why a request failed under a limit.
     ///
-    /// A cached block that would serve the request is the cause wherever one exists. Only settings that keep a request from such a block
-    /// (`max_split_size_mb`) speak against that, and are not known here.
+    /// A cached block that would serve the request is the cause wherever one exists. Only settings that keep
+    /// a request from such a block (`max_split_size_mb`) speak against that, and are not known here.
     ///
-    /// A group of bytes (cached here, on other streams or in other pools; pending; used by others) is the cause if that group alone would
-    /// have been enough. If several groups are enough, the largest one is the cause.
+    /// A group of bytes (cached here, on other streams or in other pools; pending; used by others) is the
+    /// cause if that group alone would have been enough. If several groups are enough, the largest one is the
+    /// cause.
     #[must_use]
     pub fn of(request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> Self {
         let OomLimit { highest: limit, others, .. } = limit;
@@ -210,8 +215,8 @@ impl OomCause {
             };
         }
         let missing = memory.reserved.saturating_add(request.segment_size).saturating_sub(limit);
-        // Bytes that are cached here would be enough if they were one block, or if they were released. Bytes that are cached elsewhere
-        // would be enough only if they were released.
+        // Bytes that are cached here would be enough if they were one block, or if they were released. Bytes
+        // that are cached elsewhere would be enough only if they were released.
         let parts = [
             (memory.cached_here, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
             (memory.cached_other_streams, missing, Self::CachedInAnotherStream),
@@ -220,7 +225,8 @@ impl OomCause {
             (others, missing, Self::MemoryOfOthers),
         ];
         let enough = parts.iter().filter(|(bytes, needed, _)| !bytes.is_zero() && bytes >= needed);
-        // If two groups are equal, the first one wins. If no group is enough, less than one segment is left beside the live blocks.
+        // If two groups are equal, the first one wins. If no group is enough, less than one segment is left
+        // beside the live blocks.
         enough.rev().max_by_key(|(bytes, ..)| *bytes).map_or(Self::LiveBytesAtLimit, |(.., cause)| *cause)
     }
 

@@ -27,8 +27,8 @@ const WORKSPACES: [&str; 2] = ["Workspace", "getCurrentCUDABlasHandle"];
 const BACKWARD: &str = "torch::autograd::";
 
 impl Frame<'_> {
-    /// Whether the frame is a library's: of PyTorch, an installed package, Python's own library, an extension, or of no file with a
-    /// name.
+    /// Whether the frame is a library's: of PyTorch, an installed package, Python's own library, an
+    /// extension, or of no file with a name.
     #[must_use]
     pub fn is_of_library(&self) -> bool {
         let file = self.filename;
@@ -43,8 +43,8 @@ impl Frame<'_> {
 }
 
 impl Stacks {
-    /// The innermost frame of the program's own code; else, in a thread of backward, the backward function; else the operator; else the
-    /// innermost frame. `None` for the stack without frames.
+    /// The innermost frame of the program's own code; else, in a thread of backward, the backward function;
+    /// else the operator; else the innermost frame. `None` for the stack without frames.
     #[must_use]
     pub fn own_frame(&self, stack: StackId) -> Option<FrameId> {
         let own = self.frames(stack).find(|frame| !self.frame(*frame).is_of_library());
@@ -79,7 +79,8 @@ pub fn own_line(stack: &[String]) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// The line of the program's own code that called the [`own_line`] of a stack; `None` where that is not the program's own, or has no caller.
+/// The line of the program's own code that called the [`own_line`] of a stack; `None` where that is not the
+/// program's own, or has no caller.
 #[must_use]
 pub fn own_caller(stack: &[String]) -> Option<&str> {
     let mut own = stack.iter().filter(|line| is_own(line));
@@ -87,8 +88,8 @@ pub fn own_caller(stack: &[String]) -> Option<&str> {
     own.next().map(String::as_str)
 }
 
-/// The operator that the [`own_line`] of a stack calls, as a word: `relu`. It tells apart what one line allocates in several calls. `None`
-/// where nothing of a library is called.
+/// The operator that the [`own_line`] of a stack calls, as a word: `relu`. It tells apart what one line
+/// allocates in several calls. `None` where nothing of a library is called.
 #[must_use]
 pub fn own_operator(stack: &[String]) -> Option<String> {
     let called = || stack.iter().take_while(|line| !is_own(line));
@@ -174,8 +175,8 @@ pub fn short_path(path: &str) -> &str {
     slashes.next().and_then(|(at, _)| path.get(at.saturating_add(1)..)).unwrap_or(path)
 }
 
-/// A frame of a stack of texts as figures write it: `step train.py:26` for `step (train.py:26)`, and the function alone where the file's
-/// name was left out.
+/// A frame of a stack of texts as figures write it: `step train.py:26` for `step (train.py:26)`, and the
+/// function alone where the file's name was left out.
 #[must_use]
 pub fn frame_words(line: &str) -> String {
     match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {

@@ -300,8 +300,9 @@ impl MemoryState {
         }
     }
 
-    /// The memory pool that `event`, which is applied next, is about, as PyTorch's trace entries name it since 2.12. The default pool for
-    /// events that are about no segment, and for a request that ran out of memory, whose event does not say its pool.
+    /// The memory pool that `event`, which is applied next, is about, as PyTorch's trace entries name it
+    /// since 2.12. The default pool for events that are about no segment, and for a request that ran out of
+    /// memory, whose event does not say its pool.
     #[must_use]
     pub fn memory_pool_of(&self, event: &Event) -> PoolId {
         let pool = match *event {

@@ -143,7 +143,8 @@ pub struct Stats {
     pub num_device_alloc: i64,
     /// Segments that were released to the device.
     pub num_device_free: i64,
-    /// Requests that were rejected before the device was asked (`throw_on_cudamalloc_oom`). Releases from 2.12 on report the count.
+    /// Requests that were rejected before the device was asked (`throw_on_cudamalloc_oom`). Releases from
+    /// 2.12 on report the count.
     pub num_oom_rejections: i64,
     /// `max_split_size` when the allocator was made, in bytes; -1 for unlimited. Later settings do not change it.
     pub max_split_size: i64,

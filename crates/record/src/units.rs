@@ -8,8 +8,9 @@ use crate::Bytes;
 
 /// The index of a list, or its length, as a number of 32 bits.
 ///
-/// Lists of a run are shorter than 2^32: a recorder refuses more events and steps, a workload has a limit, and the entries of a longer
-/// trace would not fit in memory. A longer list is a bug: a debug build panics, and a release build returns the largest number.
+/// Lists of a run are shorter than 2^32: a recorder refuses more events and steps, a workload has a limit,
+/// and the entries of a longer trace would not fit in memory. A longer list is a bug: a debug build panics,
+/// and a release build returns the largest number.
 #[must_use]
 pub fn index_u32(index: usize) -> u32 {
     debug_assert!(u32::try_from(index).is_ok(), "a list of 2^32 entries should have been refused");

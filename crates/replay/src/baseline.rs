@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use blockyard_pytorch::stat_keys;
 
-/// The counts of the statistics before a recording began. They are taken from its first checkpoint, which is the first moment at which
-/// the recorded program wrote its statistics.
+/// The counts of the statistics before a recording began. They are taken from its first checkpoint, which is
+/// the first moment at which the recorded program wrote its statistics.
 ///
 /// Current values need no baseline. Accumulated counts are compared as differences since the first checkpoint. A peak must be the
 /// larger of two values: the peak at the checkpoint before, and the largest value of the replay since that checkpoint.

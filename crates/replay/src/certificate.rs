@@ -13,8 +13,8 @@ use blockyard_rules::{Release, known_config, left_out_note};
 pub struct Certificate {
     /// The release of PyTorch whose rules the allocator followed.
     pub release: Release,
-    /// How many allocations of the trace our allocator decided. Allocations at the beginning of the trace are not among them if they
-    /// belong to a request from before the trace.
+    /// How many allocations of the trace our allocator decided. Allocations at the beginning of the trace are
+    /// not among them if they belong to a request from before the trace.
     pub placements: u64,
     /// How many of these placements have the same address, size and stream as in the trace.
     pub identical: u64,
@@ -49,7 +49,8 @@ impl Certificate {
     }
 }
 
-/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`]; those of host memory are not compared.
+/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`]; those of
+/// host memory are not compared.
 ///
 /// # Errors
 ///
@@ -100,7 +101,8 @@ fn without(reason: String) -> Certificate {
     Certificate { reasons: vec![reason], ..Certificate::default() }
 }
 
-/// How many allocations of the trace the replay decided, and how many of them have the same address, size and stream in the replay.
+/// How many allocations of the trace the replay decided, and how many of them have the same address, size and
+/// stream in the replay.
 fn placements(run: &RecordedRun, found: &[TraceEntry]) -> (u64, u64) {
     let allocations = |trace: &[TraceEntry]| -> Vec<TraceEntry> {
         trace.iter().filter(|entry| entry.action == TraceAction::Alloc).copied().collect()
@@ -131,7 +133,8 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     let segments = file.devices.get(place).map(|device| device.segments.as_slice()).unwrap_or_default();
     note(
         run.trace_pools.is_empty() && segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT),
-        "some memory is in private pools (CUDA graphs, MemPool), and the trace does not say which allocations were meant for them",
+        "some memory is in private pools (CUDA graphs, MemPool), and the trace does not say which \
+         allocations were meant for them",
     );
     note(
         has(TraceAction::OutOfMemory) || has(TraceAction::SegmentFree),

@@ -93,9 +93,9 @@ struct LiveBlock {
 impl<'a> CheckedRun<'a> {
     /// A run before the first request. `data` fills and checks the memory of `device`.
     ///
-    /// After each step all live blocks are checked, until `full_check_bytes` bytes have been checked in all. From then on only the
-    /// blocks in the segment of a new block are checked, which are all that filling the new block could damage. After the
-    /// last step all live blocks are checked again.
+    /// After each step all live blocks are checked, until `full_check_bytes` bytes have been checked in all.
+    /// From then on only the blocks in the segment of a new block are checked, which are all that filling the
+    /// new block could damage. After the last step all live blocks are checked again.
     pub fn new(
         device: AnyDevice,
         data: impl DataCheck + 'static,

@@ -114,8 +114,8 @@ fn check_snapshots(
     })
 }
 
-/// The block whose free neighbor was chosen by our best fit and not by PyTorch's. The neighbor was too small in PyTorch, so the block is
-/// larger than assumed.
+/// The block whose free neighbor was chosen by our best fit and not by PyTorch's. The neighbor was too small
+/// in PyTorch, so the block is larger than assumed.
 fn passed_by(
     rewound: &RewoundMemory,
     found: &TraceEntry,
@@ -198,9 +198,9 @@ fn value(values: &[StatChange], key: usize) -> Option<i64> {
     values.iter().find(|change| change.key == key).map(|change| change.value)
 }
 
-/// Explains why the replay has `missing` bytes less than the recording, as a sum over the blocks `among`. Each block has its smallest
-/// possible size at first. If no bytes are missing, all these sizes are right. Otherwise the first block that can be larger gets the
-/// missing bytes.
+/// Explains why the replay has `missing` bytes less than the recording, as a sum over the blocks `among`.
+/// Each block has its smallest possible size at first. If no bytes are missing, all these sizes are right.
+/// Otherwise the first block that can be larger gets the missing bytes.
 fn explain_missing(rewound: &mut RewoundMemory, among: &[usize], missing: i64) -> Option<Change> {
     let missing = Bytes::new(u64::try_from(missing).ok()?);
     if missing.is_zero() {

@@ -136,8 +136,8 @@ fn attempt(
     Ok(Attempt { followed: compared, direction: None })
 }
 
-/// Decides by the first difference whether the limit is too low or too high. It is too low if the replay releases more or fails where the
-/// recording does not, and too high in the opposite cases.
+/// Decides by the first difference whether the limit is too low or too high. It is too low if the replay
+/// releases more or fails where the recording does not, and too high in the opposite cases.
 fn direction(expected: &[TraceEntry], found: &[TraceEntry], place: usize) -> Option<Ordering> {
     let released = |trace: &[TraceEntry]| -> Bytes {
         let tail = trace.get(place..).unwrap_or_default().iter();

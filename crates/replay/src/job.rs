@@ -173,11 +173,11 @@ impl PendingComparison {
     }
 }
 
-/// Opens a snapshot or a recorded run. Returns the recording for the figures, and the comparison with our allocator, which the caller
-/// starts.
+/// Opens a snapshot or a recorded run. Returns the recording for the figures, and the comparison with our
+/// allocator, which the caller starts.
 ///
-/// A snapshot is read in pieces, so that a file is never in memory as a whole. While it is read, `on_trace` gets the part of its longest
-/// trace that has been read, for a figure that grows.
+/// A snapshot is read in pieces, so that a file is never in memory as a whole. While it is read, `on_trace`
+/// gets the part of its longest trace that has been read, for a figure that grows.
 ///
 /// # Errors
 ///
@@ -317,8 +317,8 @@ fn compare_snapshot(
     })
 }
 
-/// The place of the device that the caller asked for, or else of the one with the longest trace. Host memory is shown where a file has
-/// nothing else.
+/// The place of the device that the caller asked for, or else of the one with the longest trace. Host memory
+/// is shown where a file has nothing else.
 fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
     let longest = || {
         (0..file.devices.len()).max_by_key(|place| {

@@ -38,17 +38,18 @@
 //!
 //! # Decisions
 //!
-//! - **This crate uses `pytorch`**: comparing with a recording is the purpose of this crate, and the types of recorded runs are in
-//!   `pytorch`.
-//! - **Our allocator decides each placement again** ([`certify`]): a snapshot becomes a recording without an allocator (crate `trace`), and
-//!   the certificate is a second product of the same trace.
-//! - **Sizes that a trace leaves open are found by replays** (`decide`), until best fit and the recorded sums agree. The memory fraction
-//!   of garbage collection is found by binary search (`fraction`).
-//! - **The data of blocks is checked step by step** ([`CheckedRun`]): a block is filled with a pattern when it is allocated, and checked on
-//!   its streams before it is freed. Live blocks are checked after each step: all of them while that is little work, otherwise those in the
-//!   segment of the new block, which are all that filling the new block could damage.
-//! - **Where PyTorch's order is that of a hash table** (frees of several streams that complete together), [`verify`] compares sets and
-//!   says so.
+//! - **This crate uses `pytorch`**: comparing with a recording is the purpose of this crate, and the types of
+//!   recorded runs are in `pytorch`.
+//! - **Our allocator decides each placement again** ([`certify`]): a snapshot becomes a recording without an
+//!   allocator (crate `trace`), and the certificate is a second product of the same trace.
+//! - **Sizes that a trace leaves open are found by replays** (`decide`), until best fit and the recorded sums
+//!   agree. The memory fraction of garbage collection is found by binary search (`fraction`).
+//! - **The data of blocks is checked step by step** ([`CheckedRun`]): a block is filled with a pattern when
+//!   it is allocated, and checked on its streams before it is freed. Live blocks are checked after each step:
+//!   all of them while that is little work, otherwise those in the segment of the new block, which are all
+//!   that filling the new block could damage.
+//! - **Where PyTorch's order is that of a hash table** (frees of several streams that complete together),
+//!   [`verify`] compares sets and says so.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -45,7 +45,8 @@ pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, 
             (
                 format!("advance {name}"),
                 format!(
-                    "the work queued on the stream {name} is done; frees that wait for it complete when PyTorch looks, at a later request"
+                    "the work queued on the stream {name} is done; frees that wait for it complete when \
+                     PyTorch looks, at a later request"
                 ),
             )
         }

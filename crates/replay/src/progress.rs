@@ -27,7 +27,8 @@ impl Progress {
 }
 
 impl Progress {
-    /// How many requests or events pass between two reports: often enough for a smooth progress bar and a quick cancel, and too rare to cost time.
+    /// How many requests or events pass between two reports: often enough for a smooth progress bar and a
+    /// quick cancel, and too rare to cost time.
     pub const INTERVAL: usize = 4096;
 
     /// Whether progress is reported before the request or event of this index.

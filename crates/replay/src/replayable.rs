@@ -121,8 +121,9 @@ fn rewind_whole_requests<'a>(
     Ok((Cow::Owned(whole), rewound))
 }
 
-/// How many entries at the beginning may be the end of a request whose first entries are missing. An allocation that fails or takes new
-/// memory has several entries, such as completed frees before it, and a free that waits for nothing has two.
+/// How many entries at the beginning may be the end of a request whose first entries are missing. An
+/// allocation that fails or takes new memory has several entries, such as completed frees before it, and a
+/// free that waits for nothing has two.
 fn end_of_a_request(trace: &[TraceEntry]) -> usize {
     let count = |from: usize, actions: &[TraceAction]| {
         trace[from..].iter().take_while(|entry| actions.contains(&entry.action)).count()
@@ -138,8 +139,8 @@ fn end_of_a_request(trace: &[TraceEntry]) -> usize {
     }
 }
 
-/// Whether the entry allocates space that best fit would not choose among the cached blocks. Then the device allocated this space just
-/// before, for the same request.
+/// Whether the entry allocates space that best fit would not choose among the cached blocks. Then the device
+/// allocated this space just before, for the same request.
 fn takes_new_memory(entry: &TraceEntry, rewound: &RewoundMemory, config: &AllocatorConfig) -> bool {
     let limit = config.max_split_size();
     let mut blocks = rewound.start.segments.iter().flat_map(|segment| &segment.blocks);

@@ -3,9 +3,7 @@
 //! The loop is not that of [`Replayer`](crate::Replayer). PyTorch's allocator keeps pending frees and retries a failed request by
 //! itself, so a replayer only passes requests on. The rivals know neither, so the loop here does both for them.
 
-use std::ops::ControlFlow;
-
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, OnDone, StreamId};
 use blockyard_rivals::{Allocator, RivalAllocation, Usage};
 use blockyard_workload::Request;
 

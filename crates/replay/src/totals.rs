@@ -1,7 +1,5 @@
 //! Runs that record nothing and return only the statistics, at the speed of the allocator.
 
-use std::ops::ControlFlow;
-
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, OnDone, Snapshot, Stats};
 use blockyard_rules::AllocatorConfig;

@@ -34,11 +34,11 @@ pub struct Verification {
 
 /// Replays a recording of PyTorch's allocator and compares everything that it contains.
 ///
-/// Compared are, where recorded: the trace entry by entry (`events`); the address or the error text of each allocation
-/// (`placements`); all 122 statistics after each operation (`statistics`), at moments of a program (`checkpoints`) or at the end
-/// (`final statistics`); the final segments with their sums (`segments`) and their blocks with stale requested sizes (`blocks`);
-/// `memory_summary`. Under `backend:cudaMallocAsync` only the statistics and `memory_summary` are compared, for a reason that a note
-/// gives.
+/// Compared are, where recorded: the trace entry by entry (`events`); the address or the error text of each
+/// allocation (`placements`); all 122 statistics after each operation (`statistics`), at moments of a program
+/// (`checkpoints`) or at the end (`final statistics`); the final segments with their sums (`segments`) and
+/// their blocks with stale requested sizes (`blocks`); `memory_summary`. Under `backend:cudaMallocAsync` only
+/// the statistics and `memory_summary` are compared, for a reason that a note gives.
 ///
 /// # Errors
 ///

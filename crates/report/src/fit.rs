@@ -145,7 +145,8 @@ fn answers(out: &mut String, page: &FitPage) {
         };
         let _ = writeln!(
             out,
-            "<tr><td>{largest}</td><td class=\"bytes\">{reserved}</td><td class=\"what\">{}<strong>{}</strong> <span class=\"quiet\">{}</span></td></tr>",
+            "<tr><td>{largest}</td><td class=\"bytes\">{reserved}</td><td \
+             class=\"what\">{}<strong>{}</strong> <span class=\"quiet\">{}</span></td></tr>",
             color(place),
             escaped(&curve.name),
             escaped(&limit)

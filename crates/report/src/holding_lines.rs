@@ -110,7 +110,8 @@ fn place_of_stack(recording: &Recording, stack: StackId) -> Option<Place> {
 }
 
 impl PlaceBytes {
-    /// The line of the program that called the place, in the stack that holds most; a call from the top level says no more than the place.
+    /// The line of the program that called the place, in the stack that holds most; a call from the top level
+    /// says no more than the place.
     fn caller(&self, recording: &Recording) -> Option<String> {
         let stacks = recording.stacks();
         let frames = || stacks.frames(self.stack).map(|frame| stacks.frame(frame));

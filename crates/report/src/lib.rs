@@ -1,11 +1,11 @@
 //! A run as one HTML page to read, to send and to print. The page has no script and needs no network.
 //!
-//! [`report`] takes a file (a snapshot of PyTorch, a recording, the text of a workload) and makes the page: a verdict, the figures, who
-//! holds the memory, what other settings do, the certificate, notes, and where the numbers come from. A snapshot of several devices
-//! has a part for each.
+//! [`report`] takes a file (a snapshot of PyTorch, a recording, the text of a workload) and makes the page: a
+//! verdict, the figures, who holds the memory, what other settings do, the certificate, notes, and where the
+//! numbers come from. A snapshot of several devices has a part for each.
 //!
-//! With [`ReportOptions::redact`] the page has no stacks, and no names of functions, files or tensors. They are taken out of the data
-//! before anything is computed, so that no later sentence can contain one.
+//! With [`ReportOptions::redact`] the page has no stacks, and no names of functions, files or tensors. They
+//! are taken out of the data before anything is computed, so that no later sentence can contain one.
 //!
 //! [`fit_page`] makes the page of another answer: which value of a program's option fits a GPU, as a curve.
 //!
@@ -61,7 +61,8 @@ pub struct ReportOptions {
     pub notes: Vec<String>,
     /// What the reader tried beside: other settings, and devices, limits and releases in place of the run's own.
     pub tried: Vec<Conditions>,
-    /// The device of a snapshot, or its host memory; `None` for all. Options in JSON, which a worker of the page gets, have no such field.
+    /// The device of a snapshot, or its host memory; `None` for all. Options in JSON, which a worker of the
+    /// page gets, have no such field.
     #[serde(skip)]
     pub device: Option<MemoryName>,
 }

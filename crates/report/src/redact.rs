@@ -29,8 +29,8 @@ pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
     }
 }
 
-/// The stacks with the same numbers, each with one frame that names nothing: `call site 3`. Stacks of one line of the program's own
-/// code are one call site.
+/// The stacks with the same numbers, each with one frame that names nothing: `call site 3`. Stacks of one
+/// line of the program's own code are one call site.
 fn numbered(stacks: &Stacks) -> Stacks {
     let mut sites: BTreeMap<Option<FrameId>, usize> = BTreeMap::new();
     let mut made = Stacks::default();

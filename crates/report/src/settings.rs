@@ -110,7 +110,9 @@ impl Settings {
             let [reserved, oom, calls] = tried.cells();
             let _ = writeln!(
                 out,
-                "<tr id=\"setting-{place}-{row}\"><td class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td class=\"what\"><code>{}</code>{}</td></tr>",
+                "<tr id=\"setting-{place}-{row}\"><td \
+                 class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td \
+                 class=\"what\"><code>{}</code>{}</td></tr>",
                 escaped(&tried.name),
                 if tried.is_drivers_pool() { " a model" } else { "" }
             );

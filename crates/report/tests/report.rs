@@ -184,7 +184,8 @@ fn a_simulation_is_no_recording_of_pytorch() {
         "--batch-size 8",
         "print(1 &lt; 2)",
         "<li>The numbers of this GPU are derived.</li>",
-        "The device is a Tesla T4 of 15 GiB, of which 1 GiB are set aside for the CUDA context and libraries (an estimate: measured on an NVIDIA H100 80GB HBM3, and not on a Tesla T4)",
+        "The device is a Tesla T4 of 15 GiB, of which 1 GiB are set aside for the CUDA context and \
+         libraries (an estimate: measured on an NVIDIA H100 80GB HBM3, and not on a Tesla T4)",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
@@ -375,7 +376,8 @@ fn sentences_of_the_verdict_lead_to_their_places() {
     assert!(html.contains(&format!("what grows most: steps {first} and {last}.")), "{steps}");
 }
 
-/// What the reader tried stands below the settings that every report tries, each with the device or the limit that it was tried for.
+/// What the reader tried stands below the settings that every report tries, each with the device or the limit
+/// that it was tried for.
 #[test]
 fn what_the_reader_tried_is_in_the_report() {
     let text = "a = alloc 100 MiB; b = alloc 300 MiB; free a; c = alloc 90 MiB";

@@ -1,13 +1,15 @@
 //! Other allocators than PyTorch's, so that the same requests can be run through all of them.
 //!
-//! Each is the policy of a known allocator, written for this crate, without the parts that do not decide the places of blocks: [`Bfc`] as in
-//! TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`] as in RMM, [`Stitching`] after `GMLake`, and
-//! [`NoCache`]. All of them round requests up to 512 bytes, as PyTorch does, so that policies are compared and not alignments.
-//! Memory that was freed on a stream serves the same stream, as in PyTorch; [`Arena`] moves whole empty superblocks.
+//! Each is the policy of a known allocator, written for this crate, without the parts that do not decide the
+//! places of blocks: [`Bfc`] as in TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`]
+//! as in RMM, [`Stitching`] after `GMLake`, and [`NoCache`]. All of them round requests up to 512 bytes, as
+//! PyTorch does, so that policies are compared and not alignments. Memory that was freed on a stream serves
+//! the same stream, as in PyTorch; [`Arena`] moves whole empty superblocks.
 //!
 //! Accounting, in bytes at every moment: requested ≤ allocated ≤ reserved ≤ capacity.
 //!
-//! This crate knows no requests, no work on streams and no clock: the caller frees a block when no stream uses the block any more.
+//! This crate knows no requests, no work on streams and no clock: the caller frees a block when no stream
+//! uses the block any more.
 //!
 //! # Example
 //!

@@ -6,9 +6,9 @@ use crate::bfc::BestFit;
 use crate::carver::Carver;
 use crate::per_stream::{DeviceBelow, PerStream, Policy};
 
-/// Stitching of virtual memory, the idea of `GMLake`: requests of 2 MiB and more are made of pages of 2 MiB, which need not be adjacent:
-/// free pages are mapped side by side, and only missing pages are allocated. Smaller requests are cut best fit out of segments of
-/// 2 MiB.
+/// Stitching of virtual memory, the idea of `GMLake`: requests of 2 MiB and more are made of pages of 2 MiB,
+/// which need not be adjacent: free pages are mapped side by side, and only missing pages are allocated.
+/// Smaller requests are cut best fit out of segments of 2 MiB.
 ///
 /// A device call allocates memory of any size, maps pages that were not adjacent before, or releases memory.
 pub type Stitching = PerStream<StitchingPolicy>;

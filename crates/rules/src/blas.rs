@@ -78,8 +78,8 @@ impl BlasVariables {
         self.size.unwrap_or(default)
     }
 
-    /// Bytes of cuBLASLt's own workspace, which 2.11 cuts to those of cuBLAS's (`cublas_size`) unless a variable keeps both apart. With 0 bytes
-    /// nothing is allocated.
+    /// Bytes of cuBLASLt's own workspace, which 2.11 cuts to those of cuBLAS's (`cublas_size`) unless a
+    /// variable keeps both apart. With 0 bytes nothing is allocated.
     #[must_use]
     pub fn cublaslt_size(&self, release: Release, default: Bytes, cublas_size: Bytes) -> Bytes {
         let own = self.lt_size.unwrap_or(default);

@@ -22,8 +22,9 @@ impl Bytes {
         Self(count)
     }
 
-    /// A share of these bytes, from 0 to 1: doubles are multiplied, and parts of a byte are left out, as PyTorch does in this expression. A memory
-    /// fraction is [`Release::memory_limit`](crate::Release::memory_limit), which from 2.13 on rounds.
+    /// A share of these bytes, from 0 to 1: doubles are multiplied, and parts of a byte are left out, as
+    /// PyTorch does in this expression. A memory fraction is
+    /// [`Release::memory_limit`](crate::Release::memory_limit), which from 2.13 on rounds.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -163,7 +164,8 @@ impl Bytes {
         if self.0 < 1024 { 0 } else { (1..last).find(|unit| !is_larger(unit)).unwrap_or(last) }
     }
 
-    /// The number in the largest unit in which two decimals say it to the byte; else in bytes. A reader who types the text means this number.
+    /// The number in the largest unit in which two decimals say it to the byte; else in bytes. A reader who
+    /// types the text means this number.
     #[must_use]
     pub fn exact_text(self) -> String {
         let is_exact = |unit: &usize| {
@@ -176,8 +178,8 @@ impl Bytes {
         }
     }
 
-    /// A text for an amount that is enough: what it says is not less than the number, and more by less than 11 KiB. Shown digits that are
-    /// rounded to the nearest may say too little.
+    /// A text for an amount that is enough: what it says is not less than the number, and more by less than
+    /// 11 KiB. Shown digits that are rounded to the nearest may say too little.
     #[must_use]
     pub fn enough_text(self) -> String {
         const MEBI: usize = 2;

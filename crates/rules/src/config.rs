@@ -20,7 +20,8 @@ pub use known::{known_config, left_out_note};
 pub use reserve::AddressReserve;
 
 const ROUNDUP_INTERVALS: usize = 16;
-/// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch for `max_split_size_mb`.
+/// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch
+/// for `max_split_size_mb`.
 const MOST_MIB: u64 = u64::MAX >> 20;
 
 /// The settings of one allocator, as `PYTORCH_CUDA_ALLOC_CONF` gives them.
@@ -196,15 +197,16 @@ impl AllocatorConfig {
         self.expandable_segments
     }
 
-    /// The value of `expandable_segments_reserve`. Classes that `expandable_segments_reserve_by_class` names are for streams that a C++
-    /// program tags, which is not modeled.
+    /// The value of `expandable_segments_reserve`. Classes that `expandable_segments_reserve_by_class` names
+    /// are for streams that a C++ program tags, which is not modeled.
     #[must_use]
     pub fn expandable_segments_reserve(&self) -> Option<AddressReserve> {
         self.expandable_segments_reserve
     }
 
-    /// How many bytes of addresses the settings let an expandable segment reserve on a device of `total` bytes, before the number is rounded
-    /// up to whole pages; `None` where they do not ask for less than [`most_addresses`](crate::size::most_addresses).
+    /// How many bytes of addresses the settings let an expandable segment reserve on a device of `total`
+    /// bytes, before the number is rounded up to whole pages; `None` where they do not ask for less than
+    /// [`most_addresses`](crate::size::most_addresses).
     #[must_use]
     pub fn address_reserve(&self, total: Bytes) -> Option<Bytes> {
         let reserve = self.expandable_segments_reserve?.bytes(total);
@@ -256,8 +258,8 @@ impl AllocatorConfig {
         self.pinned
     }
 
-    /// Whether the lock is released during a call of the device. It has no effect here: the handle that threads share keeps its lock
-    /// during every call of the device.
+    /// Whether the lock is released during a call of the device. It has no effect here: the handle that
+    /// threads share keeps its lock during every call of the device.
     #[must_use]
     pub fn release_lock_on_device_malloc(&self) -> bool {
         self.release_lock_on_device_malloc

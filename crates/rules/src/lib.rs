@@ -1,7 +1,8 @@
-//! PyTorch's numbers and rules, by release: the sizes of blocks and segments, which block pool serves which request, when a block is
-//! split, the settings and the texts of their errors.
+//! PyTorch's numbers and rules, by release: the sizes of blocks and segments, which block pool serves which
+//! request, when a block is split, the settings and the texts of their errors.
 //!
-//! All functions take sizes and settings and keep no state. The crates above use the rules; no other crate has a number of PyTorch.
+//! All functions take sizes and settings and keep no state. The crates above use the rules; no other crate
+//! has a number of PyTorch.
 //!
 //! # Example
 //!
@@ -22,8 +23,9 @@
 //!
 //! # Reading order
 //!
-//! `release` (the releases of PyTorch), `blas` (workspaces of products of matrices), `size` (thresholds and rounding), `config` (settings and their syntax, as two parsers read
-//! them; [`Environment`] is the order of the environment variables).
+//! `release` (the releases of PyTorch), `blas` (workspaces of products of matrices), `size` (thresholds and
+//! rounding), `config` (settings and their syntax, as two parsers read them; [`Environment`] is the order of
+//! the environment variables).
 
 #![forbid(unsafe_code)]
 

@@ -61,8 +61,8 @@ impl Release {
         }
     }
 
-    /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known; the newest for a text that
-    /// is not a version.
+    /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known;
+    /// the newest for a text that is not a version.
     #[must_use]
     pub fn nearest(version: &str) -> Self {
         let Some(number) = minor_release(version.trim()) else {
@@ -113,8 +113,9 @@ impl Release {
         !self.is_at_least(Self::V2_13)
     }
 
-    /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the `Block` that describes it, which a split
-    /// makes again for its front; in all other releases the lowest address comes first. Found by running the libraries.
+    /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the
+    /// `Block` that describes it, which a split makes again for its front; in all other releases the lowest
+    /// address comes first. Found by running the libraries.
     #[inline]
     #[must_use]
     pub const fn oldest_block_first(self) -> bool {
@@ -152,8 +153,8 @@ impl Release {
         self.is_at_least(Self::V2_14)
     }
 
-    /// Whether the addresses of an expandable segment are given back as soon as PyTorch sees that the request does not fit into them; before, the
-    /// request fails when its memory is mapped.
+    /// Whether the addresses of an expandable segment are given back as soon as PyTorch sees that the request
+    /// does not fit into them; before, the request fails when its memory is mapped.
     #[must_use]
     pub const fn gives_back_too_few_addresses(self) -> bool {
         self.is_at_least(Self::V2_15)
@@ -169,8 +170,9 @@ impl Release {
         }
     }
 
-    /// The release that a snapshot is of, as far as its keys say: one with pinned memory or a setting of it is of 2.13 or later, one whose trace
-    /// entries name their memory pools of 2.12, any other of the oldest. From 2.13 on the newest counts, since these releases place blocks alike.
+    /// The release that a snapshot is of, as far as its keys say: one with pinned memory or a setting of it
+    /// is of 2.13 or later, one whose trace entries name their memory pools of 2.12, any other of the oldest.
+    /// From 2.13 on the newest counts, since these releases place blocks alike.
     #[must_use]
     pub const fn of_snapshot(has_pinned: bool, traces_pools: bool) -> Self {
         if has_pinned {
@@ -188,21 +190,22 @@ impl Release {
         self.is_at_least(Self::V2_12)
     }
 
-    /// Whether memory-efficient attention without dropout has its seed and offset on the GPU, 8 bytes each; before, they were on the host. Found by
-    /// running the releases.
+    /// Whether memory-efficient attention without dropout has its seed and offset on the GPU, 8 bytes each;
+    /// before, they were on the host. Found by running the releases.
     #[must_use]
     pub const fn seeds_attention_on_device(self) -> bool {
         self.is_at_least(Self::V2_14)
     }
 
-    /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver once more (pull request 188110).
+    /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver
+    /// once more (pull request 188110).
     #[must_use]
     pub const fn trims_before_oom(self) -> bool {
         self.is_at_least(Self::V2_14)
     }
 
-    /// The bytes that may be reserved on a device of `total` bytes under a memory fraction from 0 to 1: cut off to whole bytes, from 2.13 on rounded
-    /// to the nearest (pull request 179444).
+    /// The bytes that may be reserved on a device of `total` bytes under a memory fraction from 0 to 1: cut
+    /// off to whole bytes, from 2.13 on rounded to the nearest (pull request 179444).
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

@@ -12,7 +12,8 @@ pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
 pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);
 /// Segments for such requests are multiples of this (`kRoundLarge`).
 pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
-/// The size of segments for requests between [`SMALL_SIZE`] and [`MIN_LARGE_ALLOCATION`], unless `large_segment_size_mb` is set (`kLargeBuffer`).
+/// The size of segments for requests between [`SMALL_SIZE`] and [`MIN_LARGE_ALLOCATION`], unless
+/// `large_segment_size_mb` is set (`kLargeBuffer`).
 pub const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
 /// Stands for no limit on the size of blocks.
 pub const UNLIMITED: Bytes = Bytes::new(u64::MAX);
@@ -35,8 +36,9 @@ pub fn rounded(requested: Bytes, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// The size of a request without any setting: at least one byte, rounded up to a multiple of [`MIN_BLOCK_SIZE`]. Every setting rounds to
-/// at least this, so a block for the request is never smaller. `None` if that does not fit in 64 bits.
+/// The size of a request without any setting: at least one byte, rounded up to a multiple of
+/// [`MIN_BLOCK_SIZE`]. Every setting rounds to at least this, so a block for the request is never smaller.
+/// `None` if that does not fit in 64 bits.
 #[inline]
 #[must_use]
 pub fn least(requested: Bytes) -> Option<Bytes> {
@@ -112,8 +114,8 @@ pub fn most_addresses(total: Bytes) -> Bytes {
     total.saturating_add(Bytes::new(total.get() / 8))
 }
 
-/// How many bytes of addresses an expandable segment reserves on a device of `total` bytes: `reserve`, else [`most_addresses`], in whole
-/// pages.
+/// How many bytes of addresses an expandable segment reserves on a device of `total` bytes: `reserve`, else
+/// [`most_addresses`], in whole pages.
 #[must_use]
 pub fn range_size(total: Bytes, reserve: Option<Bytes>, page: Bytes) -> Bytes {
     round_up(reserve.unwrap_or_else(|| most_addresses(total)), page)

@@ -1,4 +1,5 @@
-//! PyTorch's numbers and the names of its releases stand in this crate alone: no other source of the product has them as literals.
+//! PyTorch's numbers and the names of its releases stand in this crate alone: no other source of the product
+//! has them as literals.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
@@ -182,7 +183,8 @@ fn no_release_is_named_outside_of_the_rules() {
     check(&found, &OTHER_RELEASES);
 }
 
-/// Whether a line of code has a release that is written out, or compares one: `Release::V2_12`, `release >= other`, `.is_at_least(`.
+/// Whether a line of code has a release that is written out, or compares one: `Release::V2_12`,
+/// `release >= other`, `.is_at_least(`.
 fn decides_by_release(line: &str) -> bool {
     let tokens = tokens(line);
     let is_version = |token: &String| {

@@ -21,7 +21,8 @@ impl<T> Out<T> {
         if self.0.is_null() {
             return false;
         }
-        // SAFETY: the caller of the entry point hands over null or a place for a `T`, which need not be aligned to more than C does.
+        // SAFETY: the caller of the entry point hands over null or a place for a `T`, which need not be
+        // aligned to more than C does.
         unsafe { self.0.write_unaligned(value) };
         true
     }
@@ -170,7 +171,8 @@ pub(crate) struct Dim3 {
     pub(crate) z: u32,
 }
 
-/// Entry points: exported under their own names, each call listed in the trace. `find` gives an entry point's address by its name.
+/// Entry points: exported under their own names, each call listed in the trace. `find` gives an entry point's
+/// address by its name.
 macro_rules! entries {
     ($( $(#[$meta:meta])* fn $name:ident ( $($arg:ident : $type:ty),* $(,)? ) -> $result:ty $body:block )*) => {
         $(
@@ -208,8 +210,9 @@ macro_rules! typed_entries {
     };
 }
 
-/// Entry points that only compute on the device, or only set what no size depends on: they succeed, and what they write is unknown.
-/// A caller's arguments are not read, which both ABIs that we know (System V x86-64, AAPCS64) allow.
+/// Entry points that only compute on the device, or only set what no size depends on: they succeed, and what
+/// they write is unknown. A caller's arguments are not read, which both ABIs that we know (System V x86-64,
+/// AAPCS64) allow.
 macro_rules! computing {
     ($( $name:ident )*) => {
         $(

@@ -1,17 +1,18 @@
 //! The addresses of one device: ranges that are taken and given back, in the order in which NVIDIA's driver gives them.
 //!
-//! Best fit takes the lower of two free blocks of one size, so that what PyTorch reserves depends on where segments lie. The driver's rule,
-//! found in recorded calls of `cudaMalloc` and `cudaFree` on an H200 (`docs/dry-run.md`, "Addresses"):
+//! Best fit takes the lower of two free blocks of one size, so that what PyTorch reserves depends on where
+//! segments lie. The driver's rule, found in recorded calls of `cudaMalloc` and `cudaFree` on an H200
+//! (`docs/dry-run.md`, "Addresses"):
 //!
 //! - A request goes into the newest chunk that has room, there into the smallest hole that is long enough, and of two such holes
 //!   into the lower.
-//! - Where no chunk has room, a chunk is made: the request rounded up to 32 MiB, at the upper end of the highest gap between chunks that
-//!   is 32 MiB longer.
+//! - Where no chunk has room, a chunk is made: the request rounded up to 32 MiB, at the upper end of the
+//!   highest gap between chunks that is 32 MiB longer.
 //! - A chunk whose last range is given back becomes a gap again at once.
 //! - Addresses without memory lie in separate chunks, which rise from the lowest addresses.
 //!
-//! `blockyard_device::VirtualDevice` never gives an address twice. Here host code reads and writes at the very addresses, of which a
-//! process has 47 bits, so that they must be used again.
+//! `blockyard_device::VirtualDevice` never gives an address twice. Here host code reads and writes at the
+//! very addresses, of which a process has 47 bits, so that they must be used again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

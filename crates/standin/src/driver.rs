@@ -387,8 +387,8 @@ extern "C" fn not_written() -> c_int {
     NOT_SUPPORTED
 }
 
-/// The function of this name as `cuGetProcAddress` finds it: the newest of its versions. A function that the driver would have and that is
-/// not written here fails when it is called.
+/// The function of this name as `cuGetProcAddress` finds it: the newest of its versions. A function that the
+/// driver would have and that is not written here fails when it is called.
 pub(crate) fn by_name(name: &str) -> Option<*const c_void> {
     find(name).or_else(|| find(&format!("{name}_v2"))).or_else(|| {
         report::called(&format!("{name} (asked for, not written)"));

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Objects by handle. A handle is a number that is not an address of the process, so that a caller that reads through it fails at once.
+/// Objects by handle. A handle is a number that is not an address of the process, so that a caller that reads
+/// through it fails at once.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {
     next: usize,

@@ -6,8 +6,8 @@ use crate::abi::Out;
 use crate::state::state;
 
 pub(crate) const SUCCESS: c_int = 0;
-/// `CUBLAS_STATUS_NOT_INITIALIZED`, `CUSOLVER_STATUS_NOT_INITIALIZED`, `CUSPARSE_STATUS_NOT_INITIALIZED`, `CUFFT_INVALID_PLAN`: the handle was
-/// not given out.
+/// `CUBLAS_STATUS_NOT_INITIALIZED`, `CUSOLVER_STATUS_NOT_INITIALIZED`, `CUSPARSE_STATUS_NOT_INITIALIZED`,
+/// `CUFFT_INVALID_PLAN`: the handle was not given out.
 pub(crate) const NOT_INITIALIZED: c_int = 1;
 /// `CUSOLVER_STATUS_INVALID_VALUE`, `CUSPARSE_STATUS_INVALID_VALUE`.
 pub(crate) const INVALID_VALUE: c_int = 3;

@@ -1,5 +1,5 @@
-//! NCCL: ranks that run give each other what is known and small; a rank that does not run is assumed to have what this one has. All else that
-//! is received is unknown.
+//! NCCL: ranks that run give each other what is known and small; a rank that does not run is assumed to have
+//! what this one has. All else that is received is unknown.
 #![expect(unsafe_code, reason = "functions are exported under NCCL's names")]
 
 mod group;
@@ -290,7 +290,8 @@ entries! {
     }
 
     fn ncclCommInitAll(to: Out<usize>, count: c_int, devices: In<c_int>) -> c_int {
-        // One process holds all ranks of the group, and none waits for another. Without a list, each rank has the device of its number.
+        // One process holds all ranks of the group, and none waits for another. Without a list, each rank has
+        // the device of its number.
         for (rank, place) in (0..count.max(0)).zip(0_usize..) {
             let group = Group::alone(unsigned(count), unsigned(rank));
             non_pytorch::follow_on(devices.at(place).unwrap_or(rank), NonPytorchUse::Communicator { ranks: unsigned(count) });

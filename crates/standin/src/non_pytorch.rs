@@ -1,8 +1,9 @@
 //! Addresses that the driver and CUDA's libraries take for themselves.
 //!
-//! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are taken. What is taken when was
-//! found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No
-//! program can touch these ranges. Their bytes count as taken of the device's memory where `STANDIN_NON_PYTORCH` asks for that.
+//! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are
+//! taken. What is taken when was found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after
+//! each of 125 operators (`docs/dry-run.md`, "Addresses"). No program can touch these ranges. Their bytes
+//! count as taken of the device's memory where `STANDIN_NON_PYTORCH` asks for that.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,8 +39,9 @@ const PINNED: u64 = 2 * MIB;
 /// Each stream.
 const STREAM: u64 = MIB;
 
-/// Parts of the names of kernels that need more local memory than a context starts with. `elementwise_kernel_with_index`, random numbers,
-/// `cat`, `softmax`, pooling, scans and the kernels of optimizers do not.
+/// Parts of the names of kernels that need more local memory than a context starts with.
+/// `elementwise_kernel_with_index`, random numbers, `cat`, `softmax`, pooling, scans and the kernels of
+/// optimizers do not.
 const WITH_STACK: [&str; 12] = [
     "vectorized_elementwise_kernel",
     "18elementwise_kernelI",
@@ -98,7 +100,8 @@ pub(crate) enum NonPytorchUse {
 }
 
 impl NonPytorchUse {
-    /// What it counts as in the report, and of how many ranks that is; kernels are told apart by what the driver takes after them.
+    /// What it counts as in the report, and of how many ranks that is; kernels are told apart by what the
+    /// driver takes after them.
     fn holder(self) -> Option<(NonPytorchHolder, u64)> {
         match self {
             Self::Kernel { .. } | Self::Pinned => None,
@@ -156,7 +159,8 @@ impl Addresses {
         self.non_pytorch.local = Some(start);
     }
 
-    /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a segment will not find room either.
+    /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a
+    /// segment will not find room either.
     pub(crate) fn follow(&mut self, event: NonPytorchUse) -> Vec<CountedHolder> {
         let mut counted = Vec::new();
         if let Some((holder, ranks)) = event.holder() {

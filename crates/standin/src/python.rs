@@ -1,4 +1,5 @@
-//! The interpreter of this process, if there is one: calls of its functions, and the line of the program that the calling thread runs.
+//! The interpreter of this process, if there is one: calls of its functions, and the line of the program that
+//! the calling thread runs.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
@@ -168,11 +169,12 @@ pub(crate) fn interpreter() -> Option<Interpreter> {
 impl Interpreter {
     /// Acts with Python's lock; not at all once Python is about to end. No lock of this library may be held.
     ///
-    /// The exception that the thread has pending is set aside and put back after: an operator may end because a hook in Python raised
-    /// (a checkpoint stops so), and PyTorch leaves the exception with the thread while observers see the operator end.
+    /// The exception that the thread has pending is set aside and put back after: an operator may end because
+    /// a hook in Python raised (a checkpoint stops so), and PyTorch leaves the exception with the thread
+    /// while observers see the operator end.
     ///
-    /// Python's garbage collector does not begin meanwhile: what we make for a moment counts for its threshold, and tensors in cycles would
-    /// be freed sooner than on a GPU.
+    /// Python's garbage collector does not begin meanwhile: what we make for a moment counts for its
+    /// threshold, and tensors in cycles would be freed sooner than on a GPU.
     pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> Option<T> {
         let _user = User::new()?;
         let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];
@@ -348,7 +350,8 @@ fn is_library(file: &str) -> bool {
         || file.starts_with('<')
 }
 
-/// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock of this library may be held.
+/// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock
+/// of this library may be held.
 pub(crate) fn place() -> PythonLine {
     let Some(python) = interpreter() else { return PythonLine::default() };
     // SAFETY: the function may be called from any thread. A thread that Python does not know has no frames.

@@ -101,7 +101,8 @@ pub(crate) fn used(device: i32, bytes: u64) {
     }
 }
 
-/// The driver or a library took memory of a device beside PyTorch's segments, for so many ranks where that matters, so often until now.
+/// The driver or a library took memory of a device beside PyTorch's segments, for so many ranks where that
+/// matters, so often until now.
 pub(crate) fn taken(device: i32, what: &str, ranks: u64, count: u64) {
     // What another process has is in its own row.
     if !is_child() {

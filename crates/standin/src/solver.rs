@@ -29,7 +29,8 @@ fn note(rows: i64, columns: i64) {
     }
 }
 
-/// Writes how many elements a function wants for matrices of these rows and columns. cuSOLVER refuses what an `int` does not count.
+/// Writes how many elements a function wants for matrices of these rows and columns. cuSOLVER refuses what an
+/// `int` does not count.
 fn put(handle: usize, to: Out<c_int>, shape: [c_int; 2], elements: u64) -> c_int {
     if !is_of(handle, HANDLE) {
         return NOT_INITIALIZED;

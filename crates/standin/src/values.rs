@@ -1,12 +1,15 @@
 //! Values that a program computes on the device, where the values are known.
 //!
-//! Bytes that the host wrote are known. An operator whose inputs are known and small is computed for real, by PyTorch's own kernels for
-//! processors, and its result becomes the bytes of the device. PyTorch reports every operator to its observers (`at::RecordFunction`,
-//! which its profiler uses): nothing is added to what the allocator is asked for. [`layout`] finds where PyTorch keeps the arguments by
-//! trying, so that no release's layout is written down here; where that fails, every kernel makes everything unknown, as without observers.
+//! Bytes that the host wrote are known. An operator whose inputs are known and small is computed for real, by
+//! PyTorch's own kernels for processors, and its result becomes the bytes of the device. PyTorch reports
+//! every operator to its observers (`at::RecordFunction`, which its profiler uses): nothing is added to what
+//! the allocator is asked for. [`layout`] finds where PyTorch keeps the arguments by trying, so that no
+//! release's layout is written down here; where that fails, every kernel makes everything unknown, as without
+//! observers.
 //!
-//! The order of a call: [`started`] looks at the arguments and has the helper in Python compute what the operator will give; kernels that
-//! the operator launches make what it writes unknown; [`ended`] writes what was computed.
+//! The order of a call: [`started`] looks at the arguments and has the helper in Python compute what the
+//! operator will give; kernels that the operator launches make what it writes unknown; [`ended`] writes what
+//! was computed.
 #![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
 
 pub(crate) mod assumptions;
@@ -53,7 +56,8 @@ extern "C" fn blockyard_values_found(result: u64) -> c_int {
     c_int::from(layout::found(result))
 }
 
-/// Where a tensor has its bytes: its `TensorImpl`, its `StorageImpl`, the address and the count of its bytes. 1 where they were found.
+/// Where a tensor has its bytes: its `TensorImpl`, its `StorageImpl`, the address and the count of its bytes.
+/// 1 where they were found.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_storage(tensor: u64, storage: u64, data: u64, bytes: u64) -> c_int {
     c_int::from(layout::find_storage(tensor, storage, data, bytes))
@@ -83,8 +87,8 @@ extern "C" fn blockyard_values_stop() {
     observers::stop();
 }
 
-/// Operators are observed again, after [`blockyard_values_stop`]: a measurement compares both in turns. 0 where they are observed already, or
-/// cannot be. Everything is unknown at first.
+/// Operators are observed again, after [`blockyard_values_stop`]: a measurement compares both in turns. 0
+/// where they are observed already, or cannot be. Everything is unknown at first.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_resume() -> c_int {
     c_int::from(observers::resume())
@@ -120,8 +124,8 @@ extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
 
 /// A kernel or a library's function ran: what it writes is unknown from now on.
 pub(crate) fn computed() {
-    // Operators that started while others were observed say nothing once they are no longer. Where no operator that is observed ran the
-    // kernel, it may have written anywhere.
+    // Operators that started while others were observed say nothing once they are no longer. Where no
+    // operator that is observed ran the kernel, it may have written anywhere.
     if !(observers::is_on() && frames::launched()) {
         state().devices.forget();
     }

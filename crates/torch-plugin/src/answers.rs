@@ -41,8 +41,9 @@ pub unsafe extern "C" fn blockyard_free_text(text: *mut c_char) {
     }
 }
 
-/// Follows the rules of this version of PyTorch (`torch.__version__`), or of the nearest that is known. It counts for devices that are used
-/// first after the call; without a call the rules are those of the oldest release that is known.
+/// Follows the rules of this version of PyTorch (`torch.__version__`), or of the nearest that is known. It
+/// counts for devices that are used first after the call; without a call the rules are those of the oldest
+/// release that is known.
 ///
 /// # Safety
 ///

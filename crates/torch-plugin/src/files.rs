@@ -69,8 +69,10 @@ fn put(to: &mut impl io::Write, lines: &[String]) -> io::Result<()> {
     lines.iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
-/// All segments, with blocks as `[address, size, requested, state]`; traces as `[action, address, size, stream, microseconds, stack, pool]` by
-/// device, with a pool of null where the release names none; stacks as lists of frames, innermost first, and frames as `[function, file, line]`; settings.
+/// All segments, with blocks as `[address, size, requested, state]`; traces as
+/// `[action, address, size, stream, microseconds, stack, pool]` by device, with a pool of null where the
+/// release names none; stacks as lists of frames, innermost first, and frames as `[function, file, line]`;
+/// settings.
 pub(crate) fn snapshot() -> Result<String, PluginError> {
     let mut segments = Vec::new();
     let mut traces = String::new();

@@ -191,7 +191,8 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
                 Some(filter) => allocator.begin_allocate_to_pool_if(id, move |stream| filter.accepts(stream)),
                 None => allocator.begin_allocate_to_pool(id, None),
             }?;
-            // No hook announces a capture, so every scope counts as one, as up to 2.12: a capture that is taken for a scope would break.
+            // No hook announces a capture, so every scope counts as one, as up to 2.12: a capture that is
+            // taken for a scope would break.
             allocator.mark_capture_begin();
             Ok(())
         });

@@ -22,8 +22,8 @@
 //! - One allocator exists for each device until the process ends. It is never dropped, because the driver may be unloaded first.
 //! - After a panic the library allocates nothing any more, because half a step could allocate the same memory twice.
 //! - Events are kept only while a recording or a history is on: a sink tests one flag for each event.
-//! - What a trace cannot show (a reset, an `empty_cache` of an empty cache) is left out of a recording's statistics, so that the replay
-//!   is identical.
+//! - What a trace cannot show (a reset, an `empty_cache` of an empty cache) is left out of a recording's
+//!   statistics, so that the replay is identical.
 
 mod answers;
 mod border;

@@ -173,7 +173,8 @@ fn take_with_lock(api: &Api) -> u32 {
 }
 
 impl StackTable {
-    /// The number of the stack with these code objects and lines; `None` once no more stacks can be numbered. Python's lock is held.
+    /// The number of the stack with these code objects and lines; `None` once no more stacks can be numbered.
+    /// Python's lock is held.
     fn number_of(&mut self, api: &Api, calls: &[(Object, c_int)]) -> Option<StackId> {
         let frames: Option<Vec<u32>> =
             calls.iter().map(|(code, line)| self.frame_of(api, *code, *line)).collect();

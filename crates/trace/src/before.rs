@@ -229,8 +229,8 @@ impl MemoryBefore {
     }
 }
 
-/// Adds addresses of a stream, which become one range with those of the same stream that they touch. Where another stream has some of them, an
-/// entry is missing in the trace, and the later one counts.
+/// Adds addresses of a stream, which become one range with those of the same stream that they touch. Where
+/// another stream has some of them, an entry is missing in the trace, and the later one counts.
 pub(crate) fn add_range(ranges: &mut RangeMap<u64, StreamId>, addr: u64, end: u64, stream: StreamId) {
     // The map takes no empty range.
     if addr < end {

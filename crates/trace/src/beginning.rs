@@ -139,8 +139,8 @@ fn pool_of_pages(blocks: &[BlockSnapshot]) -> PoolKind {
     if blocks.iter().any(is_small) { PoolKind::Small } else { PoolKind::Large }
 }
 
-/// The memory before the first entry, and for each allocation of the trace that lives to its end, in reverse order: its entry and the
-/// size of its block.
+/// The memory before the first entry, and for each allocation of the trace that lives to its end, in reverse
+/// order: its entry and the size of its block.
 fn memory_before(device: &DeviceSnapshot) -> (MemoryBefore, Vec<(u32, Bytes)>) {
     let mut before = MemoryBefore::default();
     for segment in &device.segments {

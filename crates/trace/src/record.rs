@@ -38,8 +38,8 @@ pub struct DeviceRecording {
     pub notes: Vec<String>,
 }
 
-/// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_done` gets how many entries of its trace are
-/// done.
+/// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_done` gets
+/// how many entries of its trace are done.
 ///
 /// Without a trace, the recording has no events and begins with the memory of the snapshot.
 ///
@@ -87,7 +87,8 @@ pub fn record(
     reader.run(&beginning, on_done)
 }
 
-/// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the trace begins with the program.
+/// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the
+/// trace begins with the program.
 ///
 /// # Errors
 ///
@@ -469,7 +470,8 @@ fn failure(size: Bytes, wanted: Bytes, free: Bytes, most: Bytes, memory: Breakdo
 /// The same for pinned host memory, whose limit is the operating system's.
 fn host_failure(size: Bytes, memory: Breakdown) -> String {
     format!(
-        "Pinned host memory ran out: {size} were asked for, {} were reserved, {} of them in use. These are the snapshot's numbers.",
+        "Pinned host memory ran out: {size} were asked for, {} were reserved, {} of them in use. These are \
+         the snapshot's numbers.",
         memory.reserved(),
         memory.active()
     )
@@ -483,8 +485,8 @@ mod tests {
         TraceEntry { action, addr: 1 << 30, size: Bytes::mib(20), stream: StreamId::DEFAULT }
     }
 
-    /// A program's own recording has one step for a request that fails, with what the request released before. So has the recording of its
-    /// trace.
+    /// A program's own recording has one step for a request that fails, with what the request released
+    /// before. So has the recording of its trace.
     #[test]
     fn what_a_failing_request_releases_belongs_to_its_step() {
         let release = entry(TraceAction::SegmentFree);

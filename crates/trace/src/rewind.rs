@@ -1,8 +1,9 @@
 //! The memory of a program when its trace begins, found by going back from the final segments.
 //!
-//! [`MemoryBefore`] goes back entry by entry, which is enough for a drawing. A replay needs more: the addresses of expandable segments
-//! that have no memory (the module `ranges`), and exactly one size for each block (the module `sizes`). Sizes that do not follow from
-//! the trace are decided by replays, which the crate `replay` makes.
+//! [`MemoryBefore`] goes back entry by entry, which is enough for a drawing. A replay needs more: the
+//! addresses of expandable segments that have no memory (the module `ranges`), and exactly one size for each
+//! block (the module `sizes`). Sizes that do not follow from the trace are decided by replays, which the
+//! crate `replay` makes.
 
 mod ranges;
 mod sizes;

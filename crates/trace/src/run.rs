@@ -92,8 +92,8 @@ fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
     old.chain(asked.map(|entry| entry.stack)).collect()
 }
 
-/// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device has memory, so a long
-/// one shows a larger device.
+/// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device
+/// has memory, so a long one shows a larger device.
 fn total_memory(device: &DeviceSnapshot, beginning: &Beginning) -> Bytes {
     let extents = beginning.ranges.iter().map(|(range, _)| range.end.saturating_sub(range.start));
     let longest = extents.max().unwrap_or(0);

@@ -1,9 +1,9 @@
 //! The sizes of blocks, as far as they follow from a trace and its final segments.
 //!
-//! A trace says what was asked for, not how large the block is. A free block always begins where the block in front of it ends,
-//! since free neighbors merge: so an allocation after a block shows where the block ends. PyTorch allocates multiples of 512
-//! bytes, and leaves at most 1 MiB of a block of the large pool as a remainder. What these leave open is marked as open and drawn as
-//! small as it can be.
+//! A trace says what was asked for, not how large the block is. A free block always begins where the block in
+//! front of it ends, since free neighbors merge: so an allocation after a block shows where the block ends.
+//! PyTorch allocates multiples of 512 bytes, and leaves at most 1 MiB of a block of the large pool as a
+//! remainder. What these leave open is marked as open and drawn as small as it can be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,8 +77,8 @@ impl Rules {
         Size { size: least, extra: power.saturating_sub(least).min(left) }
     }
 
-    /// The size of a block from before the trace, as far as a drawing needs it: [`size_before`], and more where requests may be rounded to
-    /// parts of a power of two.
+    /// The size of a block from before the trace, as far as a drawing needs it: [`size_before`], and more
+    /// where requests may be rounded to parts of a power of two.
     pub(crate) fn size_before(&self, requested: Bytes, place: BlockRoom) -> Size {
         let BlockRoom { room, .. } = place;
         let least = self.least(requested, room);
@@ -114,9 +114,10 @@ pub(crate) struct BlockRoom {
 
 /// The sizes that a block from before the trace can have, whose request takes `least` bytes, at most all there are.
 ///
-/// Blocks of at least `max_split` bytes are not split: such a block has all of its segment, or was split off under other settings. A
-/// remainder of at most 1 MiB is not split off in the large pool, and a free block of that pool is always larger: so a smaller gap
-/// belongs to the block, and before a larger one the block may be up to 1 MiB larger than asked for.
+/// Blocks of at least `max_split` bytes are not split: such a block has all of its segment, or was split off
+/// under other settings. A remainder of at most 1 MiB is not split off in the large pool, and a free block of
+/// that pool is always larger: so a smaller gap belongs to the block, and before a larger one the block may
+/// be up to 1 MiB larger than asked for.
 pub(crate) fn size_before(least: u64, place: BlockRoom, max_split: Option<u64>) -> Size {
     let BlockRoom { room, is_whole, leaves_units } = place;
     let left = room.saturating_sub(least);
@@ -142,8 +143,8 @@ pub(crate) enum BlockOrigin {
     Entry(u32),
 }
 
-/// Sizes that follow from the next allocation after a block: it begins where the block ends. `before` has the blocks from before and what their
-/// sizes may be; with `asks_entries` those of the trace are watched too.
+/// Sizes that follow from the next allocation after a block: it begins where the block ends. `before` has the
+/// blocks from before and what their sizes may be; with `asks_entries` those of the trace are watched too.
 pub(crate) fn shown_sizes(
     trace: impl Iterator<Item = TraceEntry>,
     before: &BTreeMap<u64, Size>,

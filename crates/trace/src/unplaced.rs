@@ -93,7 +93,8 @@ fn reason(device: &DeviceSnapshot, allocations: usize, requested: Bytes) -> Stri
     }
     if allocations == 0 {
         return format!(
-            "The trace of {name} has no allocation and no segment (entries: {}), and the list of segments has none of this device.",
+            "The trace of {name} has no allocation and no segment (entries: {}), and the list of segments \
+             has none of this device.",
             grouped(device.trace.len() as u64),
         );
     }

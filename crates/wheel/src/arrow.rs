@@ -1,4 +1,5 @@
-//! Tables as Arrow streams through the `PyCapsule` interface, so that polars, pandas, pyarrow and `DuckDB` take them without a copy.
+//! Tables as Arrow streams through the `PyCapsule` interface, so that polars, pandas, pyarrow and `DuckDB`
+//! take them without a copy.
 
 use std::sync::Arc;
 

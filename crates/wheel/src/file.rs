@@ -178,8 +178,9 @@ impl SnapshotData {
         ])
     }
 
-    /// The allocations of the device at `place` of `devices`, by the entry of the trace that made them; allocations from before the
-    /// trace that are freed in the trace or live at its end come first, by address.
+    /// The allocations of the device at `place` of `devices`, by the entry of the trace that made them;
+    /// allocations from before the trace that are freed in the trace or live at its end come first, by
+    /// address.
     fn allocations(&self, place: usize) -> PyResult<Table> {
         let rows = lifetimes(self.device(place)?);
         let column = |part: fn(&Lifetime) -> Option<u64>| {

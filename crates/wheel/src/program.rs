@@ -17,8 +17,8 @@ enum Message {
     Ended(Box<Result<PlayedProgram, String>>),
 }
 
-/// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that it prints. Returns what
-/// the command prints with `--json`, and the devices.
+/// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that
+/// it prints. Returns what the command prints with `--json`, and the devices.
 ///
 /// If a signal handler raises, the program goes on until its time limit.
 #[pyfunction]

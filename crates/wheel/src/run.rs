@@ -181,8 +181,8 @@ pub(crate) fn answered<A: Serialize>(
     found.map_err(BlockyardError::new_err)
 }
 
-/// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules hold; none for the run's
-/// own.
+/// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules
+/// hold; none for the run's own.
 #[derive(FromPyObject)]
 struct Limits(Option<Size>, Option<Size>, Option<String>);
 

@@ -9,8 +9,8 @@ use crate::workload::Workload;
 /// Makes a [`Workload`] request by request: the one way for a text, an edit by hand (which changes a text), a recorded run and a
 /// script.
 ///
-/// The builder numbers tensors, streams, pools and settings, and keeps a name and a source line where there is one. Whether a request
-/// makes sense is not its concern.
+/// The builder numbers tensors, streams, pools and settings, and keeps a name and a source line where there
+/// is one. Whether a request makes sense is not its concern.
 ///
 /// ```
 /// use blockyard_record::Bytes;

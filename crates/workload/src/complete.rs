@@ -82,7 +82,8 @@ const DTYPES: [(&str, &str); 10] = [
     ("uint8", "1 byte each"),
     ("bool", "1 byte each"),
 ];
-/// Every key of `PYTORCH_CUDA_ALLOC_CONF` that changes device memory here, which a test compares with `SETTING_KEYS` of `crates/rules`.
+/// Every key of `PYTORCH_CUDA_ALLOC_CONF` that changes device memory here, which a test compares with
+/// `SETTING_KEYS` of `crates/rules`.
 const SETTINGS: [(&str, &str); 10] = [
     ("expandable_segments:True", "segments that grow"),
     ("max_split_size_mb:", "larger blocks are not split"),
@@ -96,7 +97,8 @@ const SETTINGS: [(&str, &str); 10] = [
     ("expandable_segments_reserve:", "how many addresses a segment reserves"),
 ];
 
-/// What may be typed at a place of the text, in bytes. There are none in a comment, in quotes, or where the place is not between two characters of the text.
+/// What may be typed at a place of the text, in bytes. There are none in a comment, in quotes, or where the
+/// place is not between two characters of the text.
 ///
 /// What is typed already of a word restricts the completions, whatever its case; a finished word has none.
 ///

@@ -276,7 +276,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Makes sure that one more request fits; it belongs to the statement at `span`. The cost was checked before, except for `free x[*]`.
+    /// Makes sure that one more request fits; it belongs to the statement at `span`. The cost was checked
+    /// before, except for `free x[*]`.
     fn check_room(&mut self, span: Span) -> Result<(), ParseError> {
         if self.builder.requests().len() == MAX_REQUESTS {
             return Err(self.error(span, ParseErrorKind::TooManyRequests));

@@ -1,8 +1,9 @@
 //! Requests to an allocator, and the language in which people write them.
 //!
-//! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]), request by request from a
-//! [`WorkloadBuilder`], or from a list ([`Workload::from_requests`]). [`edit`] turns actions by hand into statements of a text;
-//! [`presets`] has workloads to start from. This crate knows nothing of allocators: it does not know whether a request succeeds.
+//! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]),
+//! request by request from a [`WorkloadBuilder`], or from a list ([`Workload::from_requests`]). [`edit`]
+//! turns actions by hand into statements of a text; [`presets`] has workloads to start from. This crate knows
+//! nothing of allocators: it does not know whether a request succeeds.
 //!
 //! # The language
 //!
@@ -62,10 +63,11 @@
 //! the variable of a loop around it; `x` and its elements are different tensors. The names of streams are
 //! separate from those, and so are the names of pools.
 //!
-//! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`, or of a thousand: `KB`, `MB`, `GB`, `TB`) or without; underscores may
-//! divide digits, and decimals are fine if whole bytes result. Or they are shapes: one to five sides and a dtype
-//! (`float64`, `float32`, `float16`, `bfloat16`, `int64`, `int32`, `int16`, `int8`, `uint8`, `bool`). Any number of
-//! bytes up to 2^64-1 is a size, also 0 and those that no allocator serves.
+//! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`, or of a
+//! thousand: `KB`, `MB`, `GB`, `TB`) or without; underscores may divide digits, and decimals are fine if
+//! whole bytes result. Or they are shapes: one to five sides and a dtype (`float64`, `float32`, `float16`,
+//! `bfloat16`, `int64`, `int32`, `int16`, `int8`, `uint8`, `bool`). Any number of bytes up to 2^64-1 is a
+//! size, also 0 and those that no allocator serves.
 //!
 //! *Labels* may hold the variables of the loops around them, `step "iteration {i}"`. `{{`, `}}`, `\"` and `\\` stand
 //! for single characters.

@@ -80,7 +80,8 @@ pub enum Request {
         /// Whether requests elsewhere that would fail may take its cached blocks (`use_on_oom`).
         serves_on_oom: bool,
     },
-    /// Directs the following requests to a memory pool, as entering `torch.cuda.use_mem_pool()` does. The pool is created if it does not exist.
+    /// Directs the following requests to a memory pool, as entering `torch.cuda.use_mem_pool()` does. The
+    /// pool is created if it does not exist.
     EnterPool {
         /// The pool.
         pool: PoolId,

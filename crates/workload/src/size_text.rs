@@ -25,8 +25,8 @@ pub fn parse_size(text: &str) -> Result<Bytes, ParseErrorKind> {
     }
 }
 
-/// Reads a size as a person copies one from a figure, such as `1.23 GiB`: as [`parse_size`], rounded to the nearest byte where the text
-/// has a part of one.
+/// Reads a size as a person copies one from a figure, such as `1.23 GiB`: as [`parse_size`], rounded to the
+/// nearest byte where the text has a part of one.
 ///
 /// # Errors
 ///

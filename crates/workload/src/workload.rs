@@ -69,7 +69,8 @@ impl Workload {
         Self { requests, streams, pools, settings, ..Self::default() }
     }
 
-    /// The same requests, lines and settings without names: tensors have none, and streams and memory pools have numbers. Without labels.
+    /// The same requests, lines and settings without names: tensors have none, and streams and memory pools
+    /// have numbers. Without labels.
     #[must_use]
     pub fn without_names(&self) -> Self {
         let numbered =

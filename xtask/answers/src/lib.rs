@@ -1,5 +1,5 @@
-//! The files that follow from the types of `crates/answers`: one JSON Schema for each document that the command prints, the classes of the
-//! Python package, and the tables of fields in the documents.
+//! The files that follow from the types of `crates/answers`: one JSON Schema for each document that the
+//! command prints, the classes of the Python package, and the tables of fields in the documents.
 //!
 //! `cargo xtask update answers` writes them; a test fails where a file in the repository is another one.
 

@@ -55,7 +55,8 @@ const CLASSES: &[Class] = &[
     class(
         "Outcome",
         &["ComparedOutcome"],
-        "`fits` says whether the whole run fits, whatever the limit is; `depends_on_limit` whether the run goes out of memory at one bound of the limit only.",
+        "`fits` says whether the whole run fits, whatever the limit is; `depends_on_limit` whether the run \
+         goes out of memory at one bound of the limit only.",
     ),
     class("WhatIf", &["WhatIfAnswer"], ""),
     class("Search", &["SearchAnswer"], "`front` has the outcomes themselves."),
@@ -178,7 +179,8 @@ fn write_class(text: &mut String, class: &Class, types: &Types) -> Result<()> {
     }
     write!(
         text,
-        "\n    @classmethod\n    def of(cls, raw: dict[str, Any]) -> \"{name}\":\n        read = cls.newest(raw)\n        return cls(\n            raw,\n"
+        "\n    @classmethod\n    def of(cls, raw: dict[str, Any]) -> \"{name}\":\n        read = \
+         cls.newest(raw)\n        return cls(\n            raw,\n"
     )?;
     for field in &fields {
         writeln!(text, "            {},", read(name, field))?;

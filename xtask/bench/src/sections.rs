@@ -39,8 +39,9 @@ pub struct SectionEntry {
 
 /// Every section, in the order in which they are measured.
 ///
-/// A new section is a module beside these and a line here. [`Section::time`](blockyard_measure::Section::time) makes a row of closures
-/// that are timed in turns; `parts.rs` is the shortest example.
+/// A new section is a module beside these and a line here.
+/// [`Section::time`](blockyard_measure::Section::time) makes a row of closures that are timed in turns;
+/// `parts.rs` is the shortest example.
 pub const SECTIONS: &[SectionEntry] = &[
     entry("pytorch", "PyTorch's own library, ns a pair", pytorch::pytorch),
     entry("instructions", "the same in instructions, under valgrind", instructions::instructions),

@@ -76,7 +76,8 @@ pub struct FailedSequence {
     pub description: String,
 }
 
-/// Runs random sequences on `library`, which is that of `release`; stops at the bounds, or when `on_progress` breaks off, which is called after each sequence.
+/// Runs random sequences on `library`, which is that of `release`; stops at the bounds, or when `on_progress`
+/// breaks off, which is called after each sequence.
 ///
 /// `on_failure` gets each sequence that differs, made small.
 ///

@@ -57,7 +57,8 @@ impl Library {
         ] {
             command.env_remove(name);
         }
-        // Expandable segments ask for handles that other processes can open, and for GPUs that reach each other, unless this is off.
+        // Expandable segments ask for handles that other processes can open, and for GPUs that reach each
+        // other, unless this is off.
         command.env("TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC", "0");
         let mut child = command.spawn().context("the driver of PyTorch's library does not start")?;
         let requests = child.stdin.take();

@@ -1,21 +1,23 @@
 //! Which operations may follow, so that both allocators are asked something with one right answer.
 //!
-//! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees, the frees deferred
-//! during a capture (up to release 2.12 each scope on a pool is one), pools that nobody uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as
-//! its operations show; then there is one order.
+//! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees,
+//! the frees deferred during a capture (up to release 2.12 each scope on a pool is one), pools that nobody
+//! uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as its
+//! operations show; then there is one order.
 //!
 //! Left out, since upstream breaks there, is also:
 //!
-//! * The end of a pool that has expandable segments. Its memory is counted per call, not per page, so that it may be deleted while
-//!   it has blocks, or trip an assertion.
-//! * `max_split_size_mb` set lower than before, or at all after a time without it. Upstream then takes a divided block for a whole
-//!   segment and releases it: the device refuses, or the heap is damaged.
+//! * The end of a pool that has expandable segments. Its memory is counted per call, not per page, so that it
+//!   may be deleted while it has blocks, or trip an assertion.
+//! * `max_split_size_mb` set lower than before, or at all after a time without it. Upstream then takes a
+//!   divided block for a whole segment and releases it: the device refuses, or the heap is damaged.
 //! * A split limit beside segments of both kinds, expandable ones switched on or off at run time: while they are on, whole
 //!   segments beyond the limit are divided, and the same happens.
-//! * A scope for one stream on a pool that serves on want of memory. A request of another stream that fails opens a second scope on
-//!   it, and gets the error "already recording to `mempool_id`" in place of memory.
-//! * Frees deferred during a capture, once a tensor whose use by a stream was noted inside of a capture was freed outside. Upstream
-//!   keeps such notes by the block's place in the host's heap and does not drop them then, so that they pass to a later block there.
+//! * A scope for one stream on a pool that serves on want of memory. A request of another stream that fails
+//!   opens a second scope on it, and gets the error "already recording to `mempool_id`" in place of memory.
+//! * Frees deferred during a capture, once a tensor whose use by a stream was noted inside of a capture was
+//!   freed outside. Upstream keeps such notes by the block's place in the host's heap and does not drop them
+//!   then, so that they pass to a later block there.
 //! * What trips an assertion on purpose: a pool deleted while a scope is open, two scopes on one pool.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Sequences with PyTorch's answers as text, for regression tests that need no library.
 //!
-//! The text is a workload in the project's own language, one request a line, with comments that only this module reads: `#!` for what
-//! is not a request, `#=` after a line for what PyTorch answered (the digest of all statistics, then the reply), `#:` at the end for its
-//! trace and its final segments.
+//! The text is a workload in the project's own language, one request a line, with comments that only this
+//! module reads: `#!` for what is not a request, `#=` after a line for what PyTorch answered (the digest of
+//! all statistics, then the reply), `#:` at the end for its trace and its final segments.
 //!
 //! ```text
 //! # what this is about
@@ -19,8 +19,9 @@
 //! #: segment 0x7f0000000000 23068672 large stream 1 pool 0.0 sums ...
 //! ```
 //!
-//! A text written by hand needs no answers: `cargo xtask oracle --record FILE` puts them in. A pool of a capture is `c1`. A text without a release is
-//! about 2.11. Out-of-memory errors stand without the advice at their end, which is always the same.
+//! A text written by hand needs no answers: `cargo xtask oracle --record FILE` puts them in. A pool of a
+//! capture is `c1`. A text without a release is about 2.11. Out-of-memory errors stand without the advice at
+//! their end, which is always the same.
 
 use anyhow::{Context, Result, bail, ensure};
 use blockyard_allocator::PoolOptions;

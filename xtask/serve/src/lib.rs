@@ -5,15 +5,17 @@
 //! reload after a build shows the build. Files from elsewhere may lie beside the folder's, as `/open/NAME`; only requests that
 //! name this machine as their host get them. It must not know what the files are about.
 //!
-//! This is ours because the command `blockyard open` has it inside of it, so that no other program is needed, and because the files of
-//! the reader that lie beside the page must not be given to other machines or other pages.
+//! This is ours because the command `blockyard open` has it inside of it, so that no other program is needed,
+//! and because the files of the reader that lie beside the page must not be given to other machines or other
+//! pages.
 //!
 //! # Decisions
 //!
-//! **One service worker keeps the page in the reader's browser** ([`service_worker`], a list of files before a script). `cargo xtask` writes
-//! it beside the page, and `blockyard site` beside the page and a teacher's files. If any file changes, the worker has another version, which
-//! replaces the old one. With a network everything comes from there, so that a reload shows a new build; without one, or where a response
-//! takes longer than three seconds, from the browser.
+//! **One service worker keeps the page in the reader's browser** ([`service_worker`], a list of files before
+//! a script). `cargo xtask` writes it beside the page, and `blockyard site` beside the page and a teacher's
+//! files. If any file changes, the worker has another version, which replaces the old one. With a network
+//! everything comes from there, so that a reload shows a new build; without one, or where a response takes
+//! longer than three seconds, from the browser.
 
 mod file;
 mod offline;
@@ -194,9 +196,9 @@ fn respond_text(request: Request, status: &str, text: &str) -> io::Result<()> {
 
 /// Writes a response after which the connection ends.
 ///
-/// `tiny_http` does not let a response say so. It gives a new connection to a thread that waits, also where another connection that
-/// came at the same time takes that thread: the second one then waits until a browser closes one of its other connections, which it keeps
-/// open for a minute.
+/// `tiny_http` does not let a response say so. It gives a new connection to a thread that waits, also where
+/// another connection that came at the same time takes that thread: the second one then waits until a browser
+/// closes one of its other connections, which it keeps open for a minute.
 fn respond(request: Request, status: &str, kind: &str, length: u64, body: &mut dyn Read) -> io::Result<()> {
     let has_body = *request.method() != Method::Head;
     let mut out = request.into_writer();

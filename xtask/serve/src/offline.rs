@@ -14,8 +14,9 @@ const SCRIPT: &str = include_str!("service-worker.js");
 /// The characters that an address contains unescaped.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
 
-/// The worker that keeps these files, by their paths with `/` below the page's folder, and the page's own address; `mark` is its first
-/// line. Another content of any file is another version, which takes the place of the one before.
+/// The worker that keeps these files, by their paths with `/` below the page's folder, and the page's own
+/// address; `mark` is its first line. Another content of any file is another version, which takes the place
+/// of the one before.
 pub fn service_worker<'a>(mark: &str, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut hasher = DefaultHasher::new();
     let mut list = String::from("\"./\"");

@@ -4,7 +4,8 @@ use blockyard_record::{Bytes, DurationStat, HostStats, Stat};
 
 use super::LISTS;
 
-/// The counters of one allocator of pinned memory. Active blocks are counted for each size, because PyTorch has a lock for each size.
+/// The counters of one allocator of pinned memory. Active blocks are counted for each size, because PyTorch
+/// has a lock for each size.
 #[derive(Clone, Debug)]
 pub(super) struct HostCounters {
     allocations: Stat,
@@ -44,9 +45,9 @@ impl HostCounters {
         self.active_bytes[exponent].increase(size.signed());
     }
 
-    /// Differs: PyTorch 2.11 and 2.12 skip blocks here that no stream has used, and decrease the bytes by 1 for other blocks (their
-    /// documentation says otherwise). Here both the count and the bytes fall by the block when its free completes, as in PyTorch from
-    /// 2.13 on.
+    /// Differs: PyTorch 2.11 and 2.12 skip blocks here that no stream has used, and decrease the bytes by 1
+    /// for other blocks (their documentation says otherwise). Here both the count and the bytes fall by the
+    /// block when its free completes, as in PyTorch from 2.13 on.
     pub(super) fn reusable(&mut self, exponent: usize, size: Bytes) {
         self.active_requests[exponent].decrease(1);
         self.active_bytes[exponent].decrease(size.signed());

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::is_interrupted;
 
-/// More events than this are not replayed: it would take longer than the run. The runner keeps no more where nobody asks for a snapshot.
+/// More events than this are not replayed: it would take longer than the run. The runner keeps no more where
+/// nobody asks for a snapshot.
 const MOST_EVENTS: usize = 200_000;
 
 /// Replays the requests that PyTorch kept, and adds to the report what they give.
@@ -43,7 +44,8 @@ fn replayed(report: &Report, requests: Option<&[u8]>, program: &Program) -> anyh
         let in_trace = kept(at).map_or(0, |device| device.trace.iter().filter(is_allocation).count() as u64);
         if in_trace != allocated {
             bail!(
-                "PyTorch's history has {in_trace} of {allocated} requests of cuda:{at}: it is too short, or the program switched it off or on itself"
+                "PyTorch's history has {in_trace} of {allocated} requests of cuda:{at}: it is too short, or \
+                 the program switched it off or on itself"
             );
         }
     }
@@ -105,7 +107,8 @@ mod tests {
     use blockyard_replay::{RunSettings, run};
     use blockyard_workload::Workload;
 
-    /// Two segments of 20 MiB have a free block of 14 MiB each. The lower one is taken, and only the other segment can become whole again.
+    /// Two segments of 20 MiB have a free block of 14 MiB each. The lower one is taken, and only the other
+    /// segment can become whole again.
     const TIE: &str = "a = alloc 6 MiB; b = alloc 14 MiB; c = alloc 6 MiB; d = alloc 14 MiB; free b, d; e = alloc 14 MiB; free a; f = alloc 20 MiB";
 
     /// The report of a run of these requests, with two lines: before the last allocation and after it.

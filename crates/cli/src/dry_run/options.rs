@@ -43,12 +43,12 @@ pub(crate) struct DryRunOptions {
     /// results if the line counts results. Once for each line.
     #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
-    /// Run the program under two further orders of the addresses that a driver gives segments, without its output, and say which numbers
-    /// depend on them.
+    /// Run the program under two further orders of the addresses that a driver gives segments, without its
+    /// output, and say which numbers depend on them.
     #[arg(long, conflicts_with = "nproc_per_node")]
     pub(crate) address_orders: bool,
-    /// Do not initialize parameters above 1 MiB on the host: a large model that is made on the host then takes no memory of the host. The report is
-    /// an estimate.
+    /// Do not initialize parameters above 1 MiB on the host: a large model that is made on the host then
+    /// takes no memory of the host. The report is an estimate.
     #[arg(long)]
     pub(crate) skip_init: bool,
     /// Write PyTorch's memory snapshot with Python's stacks to this file; all questions of this command read the file.

@@ -107,7 +107,8 @@ fn exact(text: &mut String, report: &Report, has_orders: bool) -> fmt::Result {
         Some(why) => writeln!(text, "{EXACT}; other orders were not tried: {why}"),
         None => writeln!(
             text,
-            "  exact: nothing was assumed, and {} other orders of the addresses that a driver gives segments have these same numbers",
+            "  exact: nothing was assumed, and {} other orders of the addresses that a driver gives \
+             segments have these same numbers",
             replayed.count
         ),
     }

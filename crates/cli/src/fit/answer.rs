@@ -158,8 +158,8 @@ fn grow(answer: &mut LargestOnGpu) {
     (answer.peak, answer.sites) = (grows(&points), sites);
 }
 
-/// What can be tried without touching the program, with the first value that does not fit: expandable segments, and where these do not help,
-/// also smaller workspaces of cuBLAS.
+/// What can be tried without touching the program, with the first value that does not fit: expandable
+/// segments, and where these do not help, also smaller workspaces of cuBLAS.
 fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), RunEnd> {
     let Some(value) = answer.next.as_ref().map(|next| next.value) else { return Ok(()) };
     let own = answer.conditions.conf.clone().or_else(environment).unwrap_or_default();

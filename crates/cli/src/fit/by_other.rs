@@ -335,7 +335,8 @@ impl GpuColumns {
     }
 }
 
-/// The first line of an error, which says how the program ended, and the last one that names what was raised; warnings may follow it.
+/// The first line of an error, which says how the program ended, and the last one that names what was raised;
+/// warnings may follow it.
 fn short(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let more = || error.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());

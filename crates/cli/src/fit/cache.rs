@@ -108,8 +108,8 @@ impl RunCache {
     }
 }
 
-/// The number of a question: everything that may change its answer, but for the bytes of the program's files. `asked` names the searched
-/// option, or the ranks that run.
+/// The number of a question: everything that may change its answer, but for the bytes of the program's files.
+/// `asked` names the searched option, or the ranks that run.
 pub(super) fn key(runs: &Runs<'_>, conditions: &RunConditions, asked: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     let options = runs.options;

@@ -17,18 +17,21 @@ use crate::options::{gpu_help, size};
 pub(crate) struct FitOptions {
     /// The program.
     pub(crate) file: PathBuf,
-    /// The option or variable to search, and its values: `batch-size=1..512` for the program's option `--batch-size`, `env:NAME=1..64` for a
-    /// variable of the program's environment; `8..512:8` are the multiples of 8, `1,2,4` is a list. If an argument of the program has
-    /// `{batch-size}`, the value replaces these words. With a second `--vary` the largest value of the first option is searched for each value of
-    /// the second. `conf=SETTINGS` names settings as in `PYTORCH_CUDA_ALLOC_CONF`, which are replayed over the requests of one run.
+    /// The option or variable to search, and its values: `batch-size=1..512` for the program's option
+    /// `--batch-size`, `env:NAME=1..64` for a variable of the program's environment; `8..512:8` are the
+    /// multiples of 8, `1,2,4` is a list. If an argument of the program has `{batch-size}`, the value
+    /// replaces these words. With a second `--vary` the largest value of the first option is searched for
+    /// each value of the second. `conf=SETTINGS` names settings as in `PYTORCH_CUDA_ALLOC_CONF`, which are
+    /// replayed over the requests of one run.
     #[arg(long, value_name = "NAME=LOW..HIGH", required_unless_present = "mesh")]
     pub(crate) vary: Vec<VaryOption>,
-    /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's options `--dp`, `--tp` and `--pp`, or `{dp}` in its arguments. Each
-    /// layout whose product is the number of ranks runs; with `--vary` the largest value of the option is searched for each layout.
+    /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's options `--dp`, `--tp` and `--pp`,
+    /// or `{dp}` in its arguments. Each layout whose product is the number of ranks runs; with `--vary` the
+    /// largest value of the option is searched for each layout.
     #[arg(long, value_name = "NAME=VALUES,...", requires = "ranks")]
     pub(crate) mesh: Option<Mesh>,
-    /// How many ranks the layouts have. Rank 0 runs, as with `blockyard dry-run --ranks`; with stages of a pipeline also the last rank, and with
-    /// more than two stages also a rank of a stage between.
+    /// How many ranks the layouts have. Rank 0 runs, as with `blockyard dry-run --ranks`; with stages of a
+    /// pipeline also the last rank, and with more than two stages also a rank of a stage between.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) ranks: Option<u32>,
     /// Run these ranks of each layout, separated by commas, or all: for ranks that take different bytes, as with uneven shards.
@@ -37,11 +40,13 @@ pub(crate) struct FitOptions {
     /// How many ranks and GPUs a node has; without this option 8, or all ranks if a layout has fewer.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nproc_per_node: Option<u8>,
-    /// Load these modules of Python once: each layout is then a copy of the process that has loaded them. Name `torch` and the modules of `torch`
-    /// that the program loads. The modules do not see variables of the environment that the program sets.
+    /// Load these modules of Python once: each layout is then a copy of the process that has loaded them.
+    /// Name `torch` and the modules of `torch` that the program loads. The modules do not see variables of
+    /// the environment that the program sets.
     #[arg(long, value_name = "MODULE,...", requires = "mesh", value_delimiter = ',')]
     pub(crate) preload: Vec<String>,
-    /// Make each layout a task of a cluster: `dask://HOST:PORT`, `ray` or `ray://HOST:PORT`. The command of the Python package does this.
+    /// Make each layout a task of a cluster: `dask://HOST:PORT`, `ray` or `ray://HOST:PORT`. The command of
+    /// the Python package does this.
     #[arg(long, value_name = "SCHEDULER", requires = "mesh")]
     pub(crate) on: Option<String>,
     /// Run this many layouts, or searches for several GPUs, values or settings, side by side, as far as the host's memory allows.
@@ -52,8 +57,8 @@ pub(crate) struct FitOptions {
         help = format!("{}; or all", gpu_help("The GPUs, separated by commas"))
     )]
     pub(crate) gpu: Vec<Gpus>,
-    /// The most that may be reserved on each device, as bytes or with a unit ("16 GiB"), as `torch.cuda.set_per_process_memory_fraction` limits
-    /// memory; without this option, the GPU's memory.
+    /// The most that may be reserved on each device, as bytes or with a unit ("16 GiB"), as
+    /// `torch.cuda.set_per_process_memory_fraction` limits memory; without this option, the GPU's memory.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) limit: Option<Bytes>,
     /// End each run after this many steps of its first optimizer.
@@ -65,14 +70,15 @@ pub(crate) struct FitOptions {
     /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
-    /// Search for the largest value with expandable segments, too; without this option, expandable segments are tried with the first value that
-    /// does not fit.
+    /// Search for the largest value with expandable segments, too; without this option, expandable segments
+    /// are tried with the first value that does not fit.
     #[arg(long)]
     pub(crate) try_settings: bool,
     /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) python: Option<String>,
-    /// Keep the results of runs in this file, and use the results that the file has; without this option, a file in the cache directory.
+    /// Keep the results of runs in this file, and use the results that the file has; without this option, a
+    /// file in the cache directory.
     #[arg(long, value_name = "FILE")]
     pub(crate) keep: Option<PathBuf>,
     /// Forget the results of earlier runs.
@@ -154,7 +160,8 @@ impl FitOptions {
     pub(crate) fn question(&self) -> anyhow::Result<Question> {
         if self.on.is_some() {
             bail!(
-                "--on is done by the command of the Python package, since a scheduler is spoken to in Python: pip install blockyard"
+                "--on is done by the command of the Python package, since a scheduler is spoken to in \
+                 Python: pip install blockyard"
             );
         }
         let question = self.asked()?;

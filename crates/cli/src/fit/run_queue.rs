@@ -87,7 +87,8 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Asks for each item, `at_once` items side by side, until an answer ends the question; returns the answers in the order of the items.
+/// Asks for each item, `at_once` items side by side, until an answer ends the question; returns the answers
+/// in the order of the items.
 ///
 /// `ask` gets the answers that are known when it begins, in the order of the items.
 pub(super) fn each<T: Sync, R: Send>(

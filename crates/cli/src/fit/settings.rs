@@ -1,4 +1,5 @@
-//! Which settings of the allocator fit: each is replayed over the recorded requests of one run, and two runs prove what the replays say.
+//! Which settings of the allocator fit: each is replayed over the recorded requests of one run, and two runs
+//! prove what the replays say.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

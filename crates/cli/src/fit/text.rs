@@ -115,13 +115,16 @@ fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
         let more = if more == 0 { String::new() } else { format!(" ({more} more like this)") };
         let sentence = match found {
             Contradiction::Fits { value, larger } => format!(
-                "memory does not grow with the value: {value} does not fit and {larger} fits{more}; values that did not run may differ, too"
+                "memory does not grow with the value: {value} does not fit and {larger} fits{more}; values \
+                 that did not run may differ, too"
             ),
             Contradiction::Allocated { value, larger } => format!(
-                "the peak allocated of {larger} is lower than the peak of {value}{more}: values that did not run may contradict the answer"
+                "the peak allocated of {larger} is lower than the peak of {value}{more}: values that did \
+                 not run may contradict the answer"
             ),
             Contradiction::Reserved { value, larger } => format!(
-                "the peak reserved of {larger} is lower than the peak of {value}{more}: near the limit cached segments are released, and a value above the answer may fit"
+                "the peak reserved of {larger} is lower than the peak of {value}{more}: near the limit \
+                 cached segments are released, and a value above the answer may fit"
             ),
         };
         writeln!(text, "  {sentence}")?;
@@ -289,7 +292,8 @@ pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option
     if conditions.counts_non_pytorch() {
         writeln!(
             text,
-            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of the CUDA context and libraries ({})",
+            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of \
+             the CUDA context and libraries ({})",
             conditions.left(best),
             non_pytorch_measured_words(conditions.gpu.name)
         )?;

@@ -12,7 +12,8 @@ use super::program;
 use crate::exit_status::ExitStatus;
 use crate::output;
 
-/// Grades each file. One that cannot be graded says why, and the others are graded. A table on standard output takes the place of the lines.
+/// Grades each file. One that cannot be graded says why, and the others are graded. A table on standard
+/// output takes the place of the lines.
 pub(super) fn check_all(
     lesson: &str,
     exercise: &Exercise,

@@ -106,7 +106,8 @@ fn moments_json(all: &[VerdictMoment]) -> Vec<MomentOfRun> {
     all.iter().map(moment).collect()
 }
 
-/// `(from iteration 3, request 45, to iteration 140, request 1,234)`, for what grows; nothing for other sentences, which name their requests.
+/// `(from iteration 3, request 45, to iteration 140, request 1,234)`, for what grows; nothing for other
+/// sentences, which name their requests.
 fn growth_range(finding: &Finding) -> String {
     let [first, last] = finding.moments.as_slice() else { return String::new() };
     if finding.about != About::Grows {

@@ -197,7 +197,8 @@ fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
     assert!(called.out.starts_with("no batch-size of 100..200 fits"), "{}", called.out);
 }
 
-/// Without a limit the stand-in takes non-PyTorch memory off every GPU, as an estimate where it was not recorded; a limit counts PyTorch's memory alone.
+/// Without a limit the stand-in takes non-PyTorch memory off every GPU, as an estimate where it was not
+/// recorded; a limit counts PyTorch's memory alone.
 #[test]
 fn without_a_limit_non_pytorch_memory_is_taken_off_every_gpu() {
     let Some(folder) = folder("outside") else { return };
@@ -219,7 +220,8 @@ with open(os.environ['STANDIN_REPORT'], 'a') as file:
     assert_eq!(told, "1");
     for words in [
         "fits NVIDIA H100 80GB HBM3 (79.18 GiB, less the non-PyTorch memory)",
-        "  78.6 GiB of the GPU's 79.18 GiB are left for PyTorch: each run leaves out the non-PyTorch memory of the CUDA context and libraries (measured on an NVIDIA H100 80GB HBM3)",
+        "  78.6 GiB of the GPU's 79.18 GiB are left for PyTorch: each run leaves out the non-PyTorch memory \
+         of the CUDA context and libraries (measured on an NVIDIA H100 80GB HBM3)",
     ] {
         assert!(out.contains(words), "{words}\n{out}");
     }
@@ -232,8 +234,9 @@ with open(os.environ['STANDIN_REPORT'], 'a') as file:
     assert!(!out.contains("are left for PyTorch"), "{out}");
 }
 
-/// Over a real PyTorch: `TORCH=PYTHON BLOCKYARD_STANDIN=LIBRARY cargo test -p blockyard-cli --test it fit::`. The answer is held against plain dry
-/// runs of the largest value and the next one, in which the program sets the fraction itself.
+/// Over a real PyTorch: `TORCH=PYTHON BLOCKYARD_STANDIN=LIBRARY cargo test -p blockyard-cli --test it fit::`.
+/// The answer is held against plain dry runs of the largest value and the next one, in which the program sets
+/// the fraction itself.
 #[test]
 fn the_answer_is_that_of_plain_dry_runs() {
     let (Ok(python), Ok(library)) = (std::env::var("TORCH"), std::env::var("BLOCKYARD_STANDIN")) else {

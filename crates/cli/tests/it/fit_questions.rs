@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::fit::{fit, folder};
 
-/// Takes 100,000 bytes, and 500 for each unit of batch and length; half of that with expandable segments. A length of 7 is an error.
+/// Takes 100,000 bytes, and 500 for each unit of batch and length; half of that with expandable segments. A
+/// length of 7 is an error.
 const LENGTHS: &str = "\
 import argparse, os, torch
 parser = argparse.ArgumentParser()
@@ -283,7 +284,8 @@ fn a_copy_ends_at_once_after_what_was_registered_for_its_end() {
     assert!(error.contains("status 3") && error.contains("without an end of the line"), "{error}");
 }
 
-/// Rank 0 takes 400,000 bytes over the parts, each rank 100,000 for a unit of the batch over the data ranks, those of a stage between a half more.
+/// Rank 0 takes 400,000 bytes over the parts, each rank 100,000 for a unit of the batch over the data ranks,
+/// those of a stage between a half more.
 const BATCHES: &str = "\
 import argparse, os, torch
 parser = argparse.ArgumentParser()

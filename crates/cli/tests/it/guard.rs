@@ -82,7 +82,8 @@ fn a_peak_that_grew_fails_with_the_lines_to_the_byte() {
         "budget = \"512 KiB\"",
         "steps = 1",
         "peak_allocated = 262144  # 256 KiB",
-        "    { bytes = 131072, at = \"train.py:7\", function = \"step\", code = \"traced.take(65_536 * options.batch)\" },  # 128 KiB",
+        "    { bytes = 131072, at = \"train.py:7\", function = \"step\", code = \"traced.take(65_536 * \
+         options.batch)\" },  # 128 KiB",
         "everything_else = 0",
     ] {
         assert!(text.contains(words), "{words}\n{text}");

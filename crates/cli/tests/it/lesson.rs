@@ -129,7 +129,8 @@ fn the_grades_of_a_class_are_a_table_too() {
     assert_eq!(
         rows[2],
         format!(
-            "\"{early}\",\"pools\",\"not yet\",\"1 of 2\",\"the number of segments is at most 1\",\"the number of segments is 2, 1 more than 1.\""
+            "\"{early}\",\"pools\",\"not yet\",\"1 of 2\",\"the number of segments is at most 1\",\"the \
+             number of segments is 2, 1 more than 1.\""
         )
     );
     assert!(rows[3].starts_with("\"nowhere\",\"pools\",\"not graded\",\"\",\"\",\""), "{}", rows[3]);

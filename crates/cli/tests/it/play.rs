@@ -111,9 +111,14 @@ fn an_error_in_the_text_is_reported_with_its_place() {
 fn what_is_neither_a_file_nor_a_preset_is_reported_so() {
     let called = blockyard(["play", "no-such-thing"]);
     assert_eq!((called.status, called.out.as_str()), (2, ""));
-    assert!(called.err.starts_with(
-        "error: no-such-thing (neither a workload's file nor one of the presets terms, two-tensors, training, fragmentation, streams, caching, pools): "
-    ), "{}", called.err);
+    assert!(
+        called.err.starts_with(
+            "error: no-such-thing (neither a workload's file nor one of the presets terms, two-tensors, \
+         training, fragmentation, streams, caching, pools): "
+        ),
+        "{}",
+        called.err
+    );
     let bytes = file("bytes.workload", b"\xff\xfe\x00");
     let called = blockyard(["play", &bytes]);
     assert_eq!(called.status, 2);

@@ -168,7 +168,8 @@ fn snapshots_are_verified_and_played() {
     assert!(called.out.contains("the snapshot has no trace"), "{}", called.out);
 }
 
-/// The picture has the figure's size twice with the heading above, the color of reserved memory, and dark strokes of letters in its upper left.
+/// The picture has the figure's size twice with the heading above, the color of reserved memory, and dark
+/// strokes of letters in its upper left.
 fn has_figure_and_texts(png: &[u8]) {
     let picture = resvg::tiny_skia::Pixmap::decode_png(png).unwrap();
     assert_eq!((picture.width(), picture.height()), (2560, 1066));

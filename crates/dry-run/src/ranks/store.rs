@@ -1,7 +1,7 @@
 //! The store in which the ranks of a program find each other: the server of PyTorch's `TCPStore`.
 //!
-//! Each process is a client, as under torchrun. What a rank sets that does not run is answered once every rank that runs waits: nobody else
-//! could set it.
+//! Each process is a client, as under torchrun. What a rank sets that does not run is answered once every
+//! rank that runs waits: nobody else could set it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};

@@ -14,8 +14,9 @@ const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
 /// This many columns are looked at: each of them up to a large screen, so that no name lies over a part of another area.
 const MOST_COLUMNS: usize = 4000;
 
-/// The name of a group and shorter ones that say most of it, the longest first; none is cut off. For a site these are the line with the
-/// function that it reached, and either of them: `model.py:12 › linear`, `linear`, `model.py:12`.
+/// The name of a group and shorter ones that say most of it, the longest first; none is cut off. For a site
+/// these are the line with the function that it reached, and either of them: `model.py:12 › linear`,
+/// `linear`, `model.py:12`.
 fn shorter_names(text: &str) -> Vec<&str> {
     let mut names = vec![text];
     let (own, inner) = text.split_once(" \u{203a} ").unzip();
@@ -43,8 +44,9 @@ fn texts_of(scene: &Scene) -> impl Iterator<Item = &str> {
 }
 
 impl Grid {
-    /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is the highest, as far as
-    /// it has room there, and none over the names of `others` or again. `is_shown` says which places of the legend are drawn.
+    /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is
+    /// the highest, as far as it has room there, and none over the names of `others` or again. `is_shown`
+    /// says which places of the legend are drawn.
     #[must_use]
     pub fn names(
         &self,
@@ -104,7 +106,8 @@ impl Grid {
         scene
     }
 
-    /// The longest run of the cells with each of `count` numbers, in each of the columns that are looked at; `number_of` is that of a row.
+    /// The longest run of the cells with each of `count` numbers, in each of the columns that are looked at;
+    /// `number_of` is that of a row.
     fn strips(
         &self,
         count: usize,

@@ -211,9 +211,9 @@ const EDGE_PX: f32 = 4.0;
 /// The height of a row, which is one line of text.
 const ROW_PX: f32 = 22.0;
 
-/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Frames that only pass on to one other
-/// frame have no row: [`FlameGraph::passed_above`] has them. Nodes at which stacks end have the color that `role_of` gives to
-/// the stack; the others are grey.
+/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Frames
+/// that only pass on to one other frame have no row: [`FlameGraph::passed_above`] has them. Nodes at which
+/// stacks end have the color that `role_of` gives to the stack; the others are grey.
 #[must_use]
 pub fn flame_scene(
     graph: &FlameGraph,
@@ -284,7 +284,8 @@ fn draw(
     scene.target(rect, TargetId::FlameNode(index_u32(place)));
 }
 
-/// The text of a node. Whole names and whole numbers: what has no room is left out, the least important first, and nothing is cut off.
+/// The text of a node. Whole names and whole numbers: what has no room is left out, the least important
+/// first, and nothing is cut off.
 fn text(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32) -> Option<String> {
     let node = graph.node(place)?;
     let whole = graph.text(stacks, place);

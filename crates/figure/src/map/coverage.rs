@@ -1,7 +1,7 @@
 //! What each column of pixels of a strip holds, by class: the bytes that lie in it, and not the blocks.
 //!
-//! Where blocks are narrower than a pixel, a mark for each would make stripes that are in the pixels and not in the memory. There, several
-//! columns have their mean.
+//! Where blocks are narrower than a pixel, a mark for each would make stripes that are in the pixels and not
+//! in the memory. There, several columns have their mean.
 
 use blockyard_record::{BlockSnapshot, BlockState, Bytes};
 

@@ -46,7 +46,8 @@ pub struct SegmentZoom {
 /// How wide segments are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapScale {
-    /// Twice the width is four times the bytes, so that small segments beside huge ones can be read, and are still the smaller ones.
+    /// Twice the width is four times the bytes, so that small segments beside huge ones can be read, and are
+    /// still the smaller ones.
     #[default]
     Root,
     /// Each fills the width.

@@ -265,7 +265,8 @@ impl Painter<'_> {
         }
     }
 
-    /// What the process takes beside its segments, a block for each part. Two slanted cuts before the ruler say that the widths are not to scale.
+    /// What the process takes beside its segments, a block for each part. Two slanted cuts before the ruler
+    /// say that the widths are not to scale.
     fn draw_context(&mut self) {
         let stage = self.stage;
         let Metrics { text_px, bar_px, width_px, .. } = self.metrics;
@@ -350,7 +351,8 @@ impl Painter<'_> {
         }
     }
 
-    /// Rounding that is too narrow for words has them in the corner of the area after it, which is that of a class, if they fit beside the words of the area.
+    /// Rounding that is too narrow for words has them in the corner of the area after it, which is that of a
+    /// class, if they fit beside the words of the area.
     fn draw_rounding_text(&mut self, bytes: Bytes, class: BreakdownClass, area: &Rect, used_px: f32) {
         let text_px = self.metrics.text_px;
         let room = (area.width_px - used_px) / 2.0 - 12.0;

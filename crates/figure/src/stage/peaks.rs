@@ -108,7 +108,8 @@ struct Place {
     has_sign: bool,
 }
 
-/// A place for each text: at its mark wherever that is possible. On one line the last mark has none where there is no room for its text.
+/// A place for each text: at its mark wherever that is possible. On one line the last mark has none where
+/// there is no room for its text.
 fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<Place>> {
     if rows > 1 {
         let place = |(row, mark): (usize, &PeakMark)| {
@@ -166,8 +167,8 @@ fn lefts_at_marks(marks: &[PeakMark], width_px: f32) -> Option<Vec<f32>> {
     Some(lefts)
 }
 
-/// The texts of both peaks beside each other near their marks, each with its mark once more before it; the first is left out where there is no room
-/// for both.
+/// The texts of both peaks beside each other near their marks, each with its mark once more before it; the
+/// first is left out where there is no room for both.
 fn side_by_side(marks: &[PeakMark], width_px: f32) -> Vec<Option<Place>> {
     let wide = |mark: &PeakMark| mark.width_px + SIGN_PX;
     let peaks = marks.get(..marks.len().min(2)).unwrap_or_default();

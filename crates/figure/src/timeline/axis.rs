@@ -155,7 +155,8 @@ pub(crate) fn duration(micros: u64) -> String {
     time_text(micros, u64::MAX)
 }
 
-/// A time with as many digits as tell it from another one that is `distance` microseconds away, and at least those of [`duration`].
+/// A time with as many digits as tell it from another one that is `distance` microseconds away, and at least
+/// those of [`duration`].
 fn time_text(micros: u64, distance: u64) -> String {
     let (unit, name, least_digits) = match micros {
         0..1_000 => return format!("{micros} µs"),
@@ -176,8 +177,8 @@ fn count_of(micros: u64) -> f64 {
     micros as f64
 }
 
-/// The axes below a plot of moments: the steps, and below these the time since the first step at each, where times are known and there is room; by the
-/// clock it is the other way round. Each axis has its name.
+/// The axes below a plot of moments: the steps, and below these the time since the first step at each, where
+/// times are known and there is room; by the clock it is the other way round. Each axis has its name.
 pub(super) fn draw_axes_of_moments(
     scene: &mut Scene,
     recording: &Recording,

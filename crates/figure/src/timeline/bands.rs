@@ -39,8 +39,8 @@ pub(super) fn lane_px(recording: &Recording, plot: &Rect) -> f32 {
     crate::conversions::count_px(rows.min(most_rows(plot))) * BAND_PX
 }
 
-/// The time spans that the program named, as bands at the foot of the figure, below zero; one within another is drawn above it. Returns whether some are
-/// bars, which have no room for a name.
+/// The time spans that the program named, as bands at the foot of the figure, below zero; one within another
+/// is drawn above it. Returns whether some are bars, which have no room for a name.
 pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) -> bool {
     let mut open: Vec<u32> = Vec::new();
     // Where the last band of each row ends.

@@ -14,10 +14,10 @@ use crate::timeline::clock::Clock;
 use crate::timeline::marks::column;
 use crate::timeline::view::{TimelineView, VALUES_PX, XScale, has_values};
 
-/// The cursor at the moment after `step` complete steps, for drawing over `base`, a [`timeline`](crate::timeline) of the same view with this
-/// [`plot`](crate::timeline_plot): a
-/// line beside the moment, which leaves its column and all texts of the figure in sight, the step's number on the axis, and above the
-/// plot the values of the moment. Steps to the left of the line have happened.
+/// The cursor at the moment after `step` complete steps, for drawing over `base`, a
+/// [`timeline`](crate::timeline) of the same view with this [`plot`](crate::timeline_plot): a line beside the
+/// moment, which leaves its column and all texts of the figure in sight, the step's number on the axis, and
+/// above the plot the values of the moment. Steps to the left of the line have happened.
 #[must_use]
 pub fn timeline_cursor(
     recording: Option<&Recording>,
@@ -117,8 +117,8 @@ fn draw_values(scene: &mut Scene, recording: &Recording, plot: &Rect, step: usiz
     }
 }
 
-/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`](crate::timeline) of the same view
-/// with this plot.
+/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a
+/// [`timeline`](crate::timeline) of the same view with this plot.
 pub fn timeline_line(
     scene: &mut Scene,
     view: &TimelineView,

@@ -21,9 +21,9 @@ use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, 
 
 /// The classes of the breakdown over time, stacked; with labels, failures, the peak, both running peaks and the limit.
 ///
-/// If a pixel covers several moments, areas and lines show the highest values, so that a spike of one step is visible. Bytes
-/// that are requested only during a part of these moments are drawn lighter, and the legend says so. The cursor is not drawn, so that the scene can
-/// be kept while only the cursor moves.
+/// If a pixel covers several moments, areas and lines show the highest values, so that a spike of one step is
+/// visible. Bytes that are requested only during a part of these moments are drawn lighter, and the legend
+/// says so. The cursor is not drawn, so that the scene can be kept while only the cursor moves.
 #[must_use]
 pub fn timeline(
     series: &Series,
@@ -74,8 +74,9 @@ pub(super) struct Column {
     pub(super) extent: Extent,
 }
 
-/// Where a pixel has as many moments, its edges move to whole entries of the series, by at most a sixteenth of a pixel. The moments of
-/// an entry need not be decoded then, which took most of the time of a frame while the figure moves.
+/// Where a pixel has as many moments, its edges move to whole entries of the series, by at most a sixteenth
+/// of a pixel. The moments of an entry need not be decoded then, which took most of the time of a frame while
+/// the figure moves.
 const MANY_MOMENTS: f64 = 128.0;
 
 /// The nearest beginning of an entry of the series.
@@ -145,8 +146,9 @@ fn columns_by_clock(
 /// A limit of more than this many times the highest curve would press the curves together.
 const FARTHEST_LIMIT: f64 = 2.5;
 
-/// The value at the top edge. There is room for the highest curve, for the peak, the capacity and the limit of the process if they are not much
-/// higher, and for the names of both peaks above, one below the other where the figure is high.
+/// The value at the top edge. There is room for the highest curve, for the peak, the capacity and the limit
+/// of the process if they are not much higher, and for the names of both peaks above, one below the other
+/// where the figure is high.
 fn y_top(
     series: &Series,
     columns: &[Column],
@@ -228,8 +230,8 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
     DrawnAreas { has_rounding, has_pending, is_varied }
 }
 
-/// A line that turns more often than once in this many pixels has the color of the area below it: its upright parts would be a separate dark
-/// area.
+/// A line that turns more often than once in this many pixels has the color of the area below it: its upright
+/// parts would be a separate dark area.
 const BUSY_PX: usize = 4;
 
 fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {
@@ -281,7 +283,8 @@ fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], ran
     is_drawn
 }
 
-/// Lines at the capacity and at the limit of the process, with their values where there is room. Returns the bounds whose values have no room.
+/// Lines at the capacity and at the limit of the process, with their values where there is room. Returns the
+/// bounds whose values have no room.
 fn draw_bounds(
     scene: &mut Scene,
     series: &Series,

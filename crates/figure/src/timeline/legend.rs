@@ -122,7 +122,8 @@ pub(super) struct UnnamedBound {
     pub(super) has_line: bool,
 }
 
-/// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only what the figure has is explained.
+/// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only what
+/// the figure has is explained.
 pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendContent, bounds: &[UnnamedBound]) {
     let shown = || {
         entries().filter(|(name, _)| match *name {

@@ -108,8 +108,8 @@ pub(super) fn draw_peak(
     }
 }
 
-/// A dot, and the first of `texts` where nothing else is drawn: beside the dot, or else at the nearest such place with a line to the dot. A
-/// dot without room for a text says its value under the pointer.
+/// A dot, and the first of `texts` where nothing else is drawn: beside the dot, or else at the nearest such
+/// place with a line to the dot. A dot without room for a text says its value under the pointer.
 fn draw_point(
     scene: &mut Scene,
     at: Point,
@@ -165,8 +165,8 @@ fn draw_point(
     }
 }
 
-/// The name of each class within its area, where the area has room for it. A name over a hatch would need a separate ground, which would cover
-/// the area: the legend has the names of these.
+/// The name of each class within its area, where the area has room for it. A name over a hatch would need a
+/// separate ground, which would cover the area: the legend has the names of these.
 pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
     let plot = &range.plot;

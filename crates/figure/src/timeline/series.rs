@@ -124,8 +124,9 @@ impl Series {
         facts
     }
 
-    /// The limit that the first failed request shows: what was given before is at most the limit, and what was refused is beyond the limit. `None` where the
-    /// file names the limit, where the whole device is the limit, and where more was reserved at another moment.
+    /// The limit that the first failed request shows: what was given before is at most the limit, and what
+    /// was refused is beyond the limit. `None` where the file names the limit, where the whole device is the
+    /// limit, and where more was reserved at another moment.
     fn limit_of_the_first_failure(&self, recording: &Recording) -> Option<OomLimit> {
         let step = first_failure(recording)?;
         if self.limit_at(step + 1).is_some() {
@@ -151,8 +152,8 @@ impl Series {
         (!is_whole_device && most <= limit.highest).then_some(limit)
     }
 
-    /// The most that the process may reserve at a moment: the limit that its memory fraction sets, or else the one that its first failed request
-    /// shows. `None` where nothing but the device limits the process.
+    /// The most that the process may reserve at a moment: the limit that its memory fraction sets, or else
+    /// the one that its first failed request shows. `None` where nothing but the device limits the process.
     #[must_use]
     pub fn process_limit(&self, moment: usize) -> Option<OomLimit> {
         self.limit_at(moment).map(|limit| OomLimit::known(limit, Bytes::ZERO)).or(self.implied_limit)
@@ -172,7 +173,8 @@ impl Series {
     pub(crate) fn extent(&self, recording: &Recording, from: usize, to: usize) -> Extent {
         let to = to.min(self.steps + 1);
         let from = from.min(to.saturating_sub(1));
-        // The moments up to the first whole entry and after the last one are read in order: each alone would decode those before it.
+        // The moments up to the first whole entry and after the last one are read in order: each alone would
+        // decode those before it.
         let head = from.next_multiple_of(FAN).min(to);
         let first = self.levels.first().and_then(|level| level.get(from / FAN));
         let mut extent = match first.filter(|_| from.is_multiple_of(FAN) && from.saturating_add(FAN) <= to) {

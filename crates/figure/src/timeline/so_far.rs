@@ -11,8 +11,8 @@ use crate::timeline::axis::{TEXT_PX, YScale, draw_y_axis};
 use crate::timeline::legend::{SIGN_PX, draw_class_sign, entry_px};
 use crate::timeline::view::plot_over_one_line;
 
-/// Memory over time of what has been read of a trace: the most requested and the most reserved bytes of each column, as wide as the
-/// share of the file that has been read, from 0 to 1.
+/// Memory over time of what has been read of a trace: the most requested and the most reserved bytes of each
+/// column, as wide as the share of the file that has been read, from 0 to 1.
 #[must_use]
 pub fn timeline_so_far(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) -> Scene {
     let size = size.tame();

@@ -56,8 +56,8 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
 /// A strip that is lower than this has room for its areas alone.
 const NAMED_PX: f32 = 34.0;
 
-/// The place of the highest bytes at the upper edge, and whether it is clear of areas: at the left, or else at the right. `None` for a strip without
-/// room.
+/// The place of the highest bytes at the upper edge, and whether it is clear of areas: at the left, or else
+/// at the right. `None` for a strip without room.
 fn value_place(columns: &[Column], highest: Bytes, plot: &Rect) -> Option<(Rect, bool)> {
     if highest.is_zero() || plot.height_px < NAMED_PX {
         return None;
@@ -190,8 +190,8 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     }
 }
 
-/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same size; what comes after `hidden_after` steps is covered, so
-/// that it can be guessed.
+/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same size; what comes after
+/// `hidden_after` steps is covered, so that it can be guessed.
 #[must_use]
 pub fn timeline_strip_cursor(
     step_count: usize,

@@ -82,8 +82,8 @@ impl TimelineView {
     }
 }
 
-/// The rectangle of the curves in a timeline of this size. Axes and labels are outside. The rectangle depends on the run and not on the part that is
-/// shown, so that nothing moves while the part does.
+/// The rectangle of the curves in a timeline of this size. Axes and labels are outside. The rectangle depends
+/// on the run and not on the part that is shown, so that nothing moves while the part does.
 #[must_use]
 pub fn timeline_plot(series: &Series, size: Size) -> Rect {
     let size = size.tame();
@@ -152,8 +152,8 @@ pub(super) fn legend_rows(size: Size, facts: SeriesFacts) -> usize {
     }
 }
 
-/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is that of the figure, `size` the
-/// figure's.
+/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is
+/// that of the figure, `size` the figure's.
 #[must_use]
 pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, x_px: f32) -> usize {
     let (left, width_px) = plot_sides(size.tame());

@@ -18,9 +18,10 @@ fn transformed(matrix: &[Color; 3], [x, y, z]: Color) -> Color {
     matrix.map(|[a, b, c]| a * x + b * y + c * z)
 }
 
-/// What a person sees in linear red, green and blue: all colors, and without one kind of cones. The matrices for severity 1.0 of G. M.
-/// Machado, M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
-/// Transactions on Visualization and Computer Graphics 15(6), 2009, table 1.
+/// What a person sees in linear red, green and blue: all colors, and without one kind of cones. The matrices
+/// for severity 1.0 of G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model
+/// for Simulation of Color Vision Deficiency", IEEE Transactions on Visualization and Computer Graphics
+/// 15(6), 2009, table 1.
 const VISIONS: [(&str, [Color; 3]); 4] = [
     ("all colors", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (
@@ -143,8 +144,9 @@ fn groups_are_apart_from_each_other_in_every_vision() {
     }
 }
 
-/// A stack has its categories in their order, and in each the shades from the first on: a shade lies on the one before it, the first
-/// shade of a category on any of an earlier category, and the rest, which is grey, on any of them.
+/// A stack has its categories in their order, and in each the shades from the first on: a shade lies on the
+/// one before it, the first shade of a category on any of an earlier category, and the rest, which is grey,
+/// on any of them.
 #[test]
 fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
     for theme in [Theme::Light, Theme::Dark] {
@@ -157,7 +159,8 @@ fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
             for above in next.into_iter().chain(later) {
                 assert_apart(theme, 13.0, (&name(site), color(site)), (&name(above), color(above)));
             }
-            // Where colors are shades of categories, what has no entry is a shade too, so that the rest lies on no shade of other code.
+            // Where colors are shades of categories, what has no entry is a shade too, so that the rest lies
+            // on no shade of other code.
             if site / Role::SHADES != 4 {
                 assert_apart(theme, 13.0, (&name(site), color(site)), ("the rest", rest));
             }
@@ -165,8 +168,8 @@ fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
     }
 }
 
-/// In a stack the categories lie on each other in their order, and any of them may be absent. What has no stack is above all of them. Of
-/// three of these once only a careful eye saw a difference.
+/// In a stack the categories lie on each other in their order, and any of them may be absent. What has no
+/// stack is above all of them. Of three of these once only a careful eye saw a difference.
 #[test]
 fn the_categories_of_stacks_are_far_apart_in_every_vision() {
     for theme in [Theme::Light, Theme::Dark] {

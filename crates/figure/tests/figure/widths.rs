@@ -1,4 +1,5 @@
-//! Every text of a figure, from a phone to a 4K screen: none lies over another, none leaves the figure, none is cut within a word.
+//! Every text of a figure, from a phone to a 4K screen: none lies over another, none leaves the figure, none
+//! is cut within a word.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! What cuDNN takes for a convolution that was not recorded.
 //!
-//! cuDNN's own rules choose one of its engines, and each engine has a formula for its workspace. The formulas are here; they give
-//! the bytes of all shapes that cuDNN was asked about (`scripts/convolutions.py`). What is estimated is the choice: `trees.bin` holds a
-//! decision tree for each operation, learned from cuDNN's answers. An estimate is always marked as one.
+//! cuDNN's own rules choose one of its engines, and each engine has a formula for its workspace. The formulas
+//! are here; they give the bytes of all shapes that cuDNN was asked about (`scripts/convolutions.py`). What
+//! is estimated is the choice: `trees.bin` holds a decision tree for each operation, learned from cuDNN's
+//! answers. An estimate is always marked as one.
 
 use super::trees::{Trees, with_trees};
 
@@ -130,11 +131,13 @@ impl Shape {
     }
 }
 
-/// How an engine's workspace is made up. Its bits in a code: six for this, twelve for a count of partial filters, then what remains.
+/// How an engine's workspace is made up. Its bits in a code: six for this, twelve for a count of partial
+/// filters, then what remains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code(pub(super) u64);
 
-/// Partial filters are added up in tiles of this many filters and numbers of a filter; and whether channels are rounded up in them.
+/// Partial filters are added up in tiles of this many filters and numbers of a filter; and whether channels
+/// are rounded up in them.
 const TILES: [(i64, i64, bool); 8] = [
     (256, 128, true),
     (64, 64, true),

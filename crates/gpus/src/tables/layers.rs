@@ -1,16 +1,21 @@
-//! What cuDNN takes for the convolutions of known networks, by batch: `layers.bin`, which `scripts/layers.py` writes of cuDNN's answers.
+//! What cuDNN takes for the convolutions of known networks, by batch: `layers.bin`, which `scripts/layers.py`
+//! writes of cuDNN's answers.
 //!
-//! A layer is a convolution without its batch, its type and its order of channels. For each pass, type and order the file has the runs of
-//! batches over which the size follows one formula of [`estimate`](super::estimate), so that dozens of batches take a few bytes.
+//! A layer is a convolution without its batch, its type and its order of channels. For each pass, type and
+//! order the file has the runs of batches over which the size follows one formula of
+//! [`estimate`](super::estimate), so that dozens of batches take a few bytes.
 //!
-//! The file is compressed (zlib). In it all numbers are of seven bits a byte, lowest first; one that has a sign is twice its value, or twice
-//! its distance from -1 and one more. First come the lists of batches: how many, and of each its length and the steps from one batch to
-//! the next. Then how many layers there are, and of each, by ascending key, the step from the key before, the length of the rest in bytes,
-//! the list, the factor from a batch of the network to one of the layer, how many batches of the list were asked for, the rows that there
-//! are, as bits, and each row. A row is one of six types and orders of one operation. Below six a row's first number is another row of the
-//! operation, whose remainders it has but for a number that follows (with a sign). Else the row has six fewer runs, and of each run the step of its
-//! first batch's place in the list from the run before; twice its formula, and one more if its remainder grows with the batch; how many
-//! partial filters, if the formula counts them; the remainder; and how much it grows by batch (with a sign).
+//! The file is compressed (zlib). In it all numbers are of seven bits a byte, lowest first; one that has a
+//! sign is twice its value, or twice its distance from -1 and one more. First come the lists of batches: how
+//! many, and of each its length and the steps from one batch to the next. Then how many layers there are, and
+//! of each, by ascending key, the step from the key before, the length of the rest in bytes, the list, the
+//! factor from a batch of the network to one of the layer, how many batches of the list were asked for, the
+//! rows that there are, as bits, and each row. A row is one of six types and orders of one operation. Below
+//! six a row's first number is another row of the operation, whose remainders it has but for a number that
+//! follows (with a sign). Else the row has six fewer runs, and of each run the step of its first batch's
+//! place in the list from the run before; twice its formula, and one more if its remainder grows with the
+//! batch; how many partial filters, if the formula counts them; the remainder; and how much it grows by batch
+//! (with a sign).
 
 use std::io::Read as _;
 use std::ops::Range;

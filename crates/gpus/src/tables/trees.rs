@@ -1,9 +1,10 @@
 //! The decision trees of `trees.bin`, written by `scripts/convolutions.py`.
 //!
-//! First the codes, each once. Then a tree for each operation, whose leaves are places of codes; another for each, which is asked where
-//! the first says that the code is a rare one; and one for each formula that counts partial filters, whose leaves are counts. A leaf is
-//! twice its number. A question is odd: above that bit six bits of its feature, above these how many zero bits follow its threshold,
-//! which comes next; then its answer "at most".
+//! First the codes, each once. Then a tree for each operation, whose leaves are places of codes; another for
+//! each, which is asked where the first says that the code is a rare one; and one for each formula that
+//! counts partial filters, whose leaves are counts. A leaf is twice its number. A question is odd: above that
+//! bit six bits of its feature, above these how many zero bits follow its threshold, which comes next; then
+//! its answer "at most".
 
 use std::cell::OnceCell;
 
@@ -112,8 +113,8 @@ mod tests {
 
     #[test]
     fn trees_are_read_and_asked() {
-        // Code 16 << 18, the rare one, formula 24 with 144 bytes. Feature 1 at most 5: the first, else feature 0 at most 2: the rare one,
-        // else the third. The rare tree says the first.
+        // Code 16 << 18, the rare one, formula 24 with 144 bytes. Feature 1 at most 5: the first, else
+        // feature 0 at most 2: the rare one, else the third. The rare tree says the first.
         let mut bytes = vec![3, 0x80, 0x80, 0x80, 0x02, 63, 0x98, 0x80, 0x80, 0x12];
         bytes.extend([3, 5, 0, 0x81, 1, 1, 2, 4]);
         bytes.extend([0, 0]);

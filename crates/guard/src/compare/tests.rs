@@ -61,7 +61,8 @@ fn lines_that_the_baseline_does_not_list_are_in_everything_else() {
         1195,
     );
     let found = compare(&entry(&before, 2, NONE), &after);
-    // What the third line held is not known: it counts whole, and everything else takes it back. The fourth may have been as large before.
+    // What the third line held is not known: it counts whole, and everything else takes it back. The fourth
+    // may have been as large before.
     assert_eq!((found.rows[0].change(), found.rows[0].most_before), (200, Some(Bytes::new(90))));
     assert_eq!((found.rows[1].line.as_ref(), found.rows[1].change()), (None, -5));
     assert_eq!((found.rows.len(), sum(&found)), (2, 195));

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{Bytes, OomCause};
+use blockyard_record::{Bytes, OnDone, OomCause};
 use blockyard_rules::setting_values;
 
+use super::Examination;
 use super::changes::{synchronized, without};
-use super::{Examination, OnDone};
 use crate::{LabError, Limit};
 
 /// How many limits within the bounds are tried.

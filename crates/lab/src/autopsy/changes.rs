@@ -1,6 +1,6 @@
 //! Changes that might let the failed request pass, each tried by a replay.
 
-use blockyard_record::{Bytes, counted, frame_words, own_line};
+use blockyard_record::{Bytes, OnDone, counted, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
 use blockyard_rules::with_setting;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
-use super::{Examination, OnDone, Passes, passes, pins};
+use super::{Examination, Passes, passes, pins};
 use crate::setting_search::plain_candidates;
 use crate::{Conditions, LabError, Limit, Run, request_number};
 

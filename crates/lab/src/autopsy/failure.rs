@@ -1,10 +1,10 @@
 //! The moment of a failure: the request, the memory, and which request every live block serves.
 
-use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, PoolId, PoolKind, StreamId};
+use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, OnDone, PoolId, PoolKind, StreamId};
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
-use super::{FailedAllocation, OnDone};
+use super::FailedAllocation;
 use crate::limited_run::FixedConditions;
 use crate::live::LiveMemory;
 use crate::request_number;

@@ -6,9 +6,9 @@ use loom::thread::{JoinHandle, spawn};
 
 use super::*;
 
-/// A count behind the lock, and a flag that is set while a thread is inside. Loom's cell reports two threads that use the value at
-/// the same time. Loom also switches threads at each use of the flag, so the flag shows two threads that are inside at once, and
-/// that the next thread sees what the thread before it did.
+/// A count behind the lock, and a flag that is set while a thread is inside. Loom's cell reports two threads
+/// that use the value at the same time. Loom also switches threads at each use of the flag, so the flag shows
+/// two threads that are inside at once, and that the next thread sees what the thread before it did.
 struct Counter {
     lock: BiasedMutex<u32>,
     is_busy: AtomicBool,

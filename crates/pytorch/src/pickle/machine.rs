@@ -391,8 +391,8 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     }
 }
 
-/// A number of any length: little-endian, two's complement. A number of more than 64 bits becomes [`Value::Other`], because a snapshot
-/// has no use for it.
+/// A number of any length: little-endian, two's complement. A number of more than 64 bits becomes
+/// [`Value::Other`], because a snapshot has no use for it.
 fn long(bytes: &[u8]) -> Value {
     let is_negative = bytes.last().is_some_and(|last| *last >= 0x80);
     let fill = if is_negative { 0xff } else { 0 };

@@ -17,9 +17,10 @@ use super::{
 impl SnapshotFile {
     /// The snapshot that PyTorch would have taken at the end of these recordings, one for each index of a device.
     ///
-    /// Entries have the stacks and times that the recordings know; those that free memory have no stack. Settings are those of
-    /// the first recording, as far as questions need them, and so is the release: entries name their memory pool from 2.12 on, and from 2.14 on the snapshot has
-    /// (empty) lists of host memory.
+    /// Entries have the stacks and times that the recordings know; those that free memory have no stack.
+    /// Settings are those of the first recording, as far as questions need them, and so is the release:
+    /// entries name their memory pool from 2.12 on, and from 2.14 on the snapshot has (empty) lists of host
+    /// memory.
     ///
     /// # Errors
     ///
@@ -200,7 +201,8 @@ fn settings(recording: &Recording) -> SnapshotSettings {
 }
 
 impl SnapshotFile {
-    /// Lists all settings that a snapshot of the release has, in PyTorch's order, as far as the release can read the text of the settings.
+    /// Lists all settings that a snapshot of the release has, in PyTorch's order, as far as the release can
+    /// read the text of the settings.
     pub fn list_settings(&mut self, release: Release) {
         let Ok(config) = AllocatorConfig::parse(&self.settings.config, release) else { return };
         let limit = self.settings.max_split_size();
@@ -213,8 +215,9 @@ impl SnapshotFile {
 }
 
 impl SnapshotSettings {
-    /// The settings that a snapshot of the config's release lists, each with its value as Python prints it, in PyTorch's order. The value of
-    /// `roundup_power2_divisions` has the divisions of each power of two: `1:0,2:0,...`.
+    /// The settings that a snapshot of the config's release lists, each with its value as Python prints it,
+    /// in PyTorch's order. The value of `roundup_power2_divisions` has the divisions of each power of two:
+    /// `1:0,2:0,...`.
     #[must_use]
     pub fn listed(config: &AllocatorConfig) -> Vec<(String, String)> {
         let flag = |is_on: bool| if is_on { "True" } else { "False" }.to_owned();

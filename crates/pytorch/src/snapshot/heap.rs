@@ -1,8 +1,8 @@
 //! Values of a file in the making, and the rows that they become.
 //!
-//! A list that begins with an entry of a trace is a trace: its entries go to columns as they are appended, and so do segments,
-//! blocks and annotations. What is left as lists and dictionaries of values is little. Position decides in the end: rows that turn
-//! up where they do not belong are passed over there.
+//! A list that begins with an entry of a trace is a trace: its entries go to columns as they are appended,
+//! and so do segments, blocks and annotations. What is left as lists and dictionaries of values is little.
+//! Position decides in the end: rows that turn up where they do not belong are passed over there.
 //!
 //! Later releases add fields, actions and kinds of values. Nothing of that is an error: it is passed over and counted.
 

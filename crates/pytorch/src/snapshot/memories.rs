@@ -59,7 +59,8 @@ impl SnapshotFile {
         self.devices.iter().chain(&self.host)
     }
 
-    /// How many entries the trace of the device, or of host memory, at `place` of [`SnapshotFile::memories`] has; 0 where there is no such device.
+    /// How many entries the trace of the device, or of host memory, at `place` of [`SnapshotFile::memories`]
+    /// has; 0 where there is no such device.
     #[must_use]
     pub fn trace_len(&self, place: usize) -> usize {
         self.memory(place).map_or(0, |memory| memory.trace.len())

@@ -35,7 +35,8 @@ pub struct EntryContext {
     pub has_empty_stack: bool,
 }
 
-/// A text that the program gave to a tensor with `torch.cuda.memory._annotate_tensor`: an entry of the trace that changes no memory.
+/// A text that the program gave to a tensor with `torch.cuda.memory._annotate_tensor`: an entry of the trace
+/// that changes no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorAnnotation {
     /// It comes after this many entries of the trace.

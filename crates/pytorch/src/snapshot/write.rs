@@ -25,9 +25,10 @@ impl SnapshotFile {
         self.write(out, false, &items)
     }
 
-    /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are written as they come, and as
-    /// PyTorch writes them: each allocation has its own list of frames and `compile_context`, so the file is as large as
-    /// PyTorch's. Texts that the program gave to tensors are left out.
+    /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are
+    /// written as they come, and as PyTorch writes them: each allocation has its own list of frames and
+    /// `compile_context`, so the file is as large as PyTorch's. Texts that the program gave to tensors are
+    /// left out.
     ///
     /// # Errors
     ///

@@ -114,8 +114,8 @@ fn each_field_of_the_wrong_kind_is_counted() {
                             || note.contains(&format!("not known are passed over: {field} ("))
                             || (field == "device" && note.starts_with("segments of devices"))
                     };
-                    // The device of an entry is where its trace stands; other devices of annotations are all devices. Metadata may be
-                    // of any kind.
+                    // The device of an entry is where its trace stands; other devices of annotations are all
+                    // devices. Metadata may be of any kind.
                     let is_silent = ["is_expandable", "device", "user_metadata"].contains(&field.as_str());
                     assert!(is_silent || file.notes.iter().any(is_named), "{what}: {:?}", file.notes);
                     assert!(!needed.is_empty() || file.devices[0].trace.len() == 2, "{what}");

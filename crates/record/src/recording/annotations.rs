@@ -1,5 +1,5 @@
-//! The parts of a recording other than its events: stacks, wall-clock times, markers, and sizes that the source of the recording leaves
-//! open.
+//! The parts of a recording other than its events: stacks, wall-clock times, markers, and sizes that the
+//! source of the recording leaves open.
 
 use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::sync::Arc;

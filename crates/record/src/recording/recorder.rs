@@ -32,11 +32,12 @@ pub struct Recorder {
 
 /// How many events lie between two saved states at first.
 const FIRST_SAVE_INTERVAL: usize = 512;
-/// This many saved states are always kept, and more of them while all states together take less than a byte for each event: in a run of
-/// millions of events with few blocks the states are small and lie close together, so any moment is rebuilt in a part of a frame.
+/// This many saved states are always kept, and more of them while all states together take less than a byte
+/// for each event: in a run of millions of events with few blocks the states are small and lie close
+/// together, so any moment is rebuilt in a part of a frame.
 const FEW_SAVED_STATES: usize = 256;
-// A large state is saved less often, at up to four times the interval: a saved state of 10,000 bytes is followed by at least 1,000
-// events. Applying one event takes about as long as decoding this number of bytes.
+// A large state is saved less often, at up to four times the interval: a saved state of 10,000 bytes is
+// followed by at least 1,000 events. Applying one event takes about as long as decoding this number of bytes.
 const BYTES_AN_EVENT: usize = 10;
 
 impl Recorder {

@@ -221,8 +221,8 @@ impl MemoryState {
         Ok(())
     }
 
-    /// Completes the free of a block. The effect of the merges that follow on `inactive_split` is counted here already, because PyTorch
-    /// changes this statistic once, by the net effect.
+    /// Completes the free of a block. The effect of the merges that follow on `inactive_split` is counted
+    /// here already, because PyTorch changes this statistic once, by the net effect.
     pub(super) fn complete_free(&mut self, id: BlockId) -> Result<(), StateError> {
         let block = self.find(id)?;
         if block.state != BlockState::PendingFree {

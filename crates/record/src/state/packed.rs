@@ -1,5 +1,5 @@
-//! The encoding of a saved state, about ten bytes a block. Addresses and links between blocks are left out, because they follow from the
-//! order of the blocks.
+//! The encoding of a saved state, about ten bytes a block. Addresses and links between blocks are left out,
+//! because they follow from the order of the blocks.
 
 use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! How long a frame takes: `frames [RECTANGLES] [FRAMES]` pans and zooms over rectangles of which each is some pixels large, and prints
-//! the times as JSON.
+//! How long a frame takes: `frames [RECTANGLES] [FRAMES]` pans and zooms over rectangles of which each is
+//! some pixels large, and prints the times as JSON.
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::print_stdout, reason = "the answer goes to who started it")]
 #![allow(clippy::cast_precision_loss, reason = "times and counts are small")]

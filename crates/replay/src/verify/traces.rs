@@ -38,8 +38,8 @@ pub(super) fn compare_traces(
     }
 }
 
-/// Returns how many entries from `index` on are the same completed frees in another order. Frees that complete together complete stream
-/// by stream, and PyTorch takes the streams in the order of a hash table.
+/// Returns how many entries from `index` on are the same completed frees in another order. Frees that
+/// complete together complete stream by stream, and PyTorch takes the streams in the order of a hash table.
 fn reordered_completions(expected: &[TraceEntry], found: &[TraceEntry], index: usize) -> Option<usize> {
     let run = |trace: &[TraceEntry]| {
         let tail = trace.get(index..).unwrap_or_default();

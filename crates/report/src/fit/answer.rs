@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
 
-/// What a page needs of the JSON of `blockyard fit`, whose types are in `crates/answers`. Reading all of it would more than double the code
-/// that a browser fetches for a report.
+/// What a page needs of the JSON of `blockyard fit`, whose types are in `crates/answers`. Reading all of it
+/// would more than double the code that a browser fetches for a report.
 #[derive(Deserialize)]
 struct FitFile {
     program: String,
@@ -65,8 +65,8 @@ struct Holder {
     bytes: u64,
 }
 
-/// The page of a report that `blockyard fit --json` wrote; `None` where the file is none, or is about settings or layouts without a
-/// value to search.
+/// The page of a report that `blockyard fit --json` wrote; `None` where the file is none, or is about
+/// settings or layouts without a value to search.
 pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
     // Other files are large, and are not read to their end for this.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {

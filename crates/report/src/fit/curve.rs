@@ -175,8 +175,8 @@ fn line(scene: &mut Scene, plot: &Plot, place: usize, curve: &FitCurve) {
     }
 }
 
-/// The largest values above the axis, each once: the lowest to the left of its line and the others to the right, so that none lies over a line beside
-/// it where there are two.
+/// The largest values above the axis, each once: the lowest to the left of its line and the others to the
+/// right, so that none lies over a line beside it where there are two.
 fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     let mut all: Vec<u64> = page.curves.iter().filter_map(|curve| curve.largest).collect();
     all.sort_unstable();

@@ -67,7 +67,8 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         "garbage_collection_threshold",
         "never",
         &["0.6", "0.8"],
-        "Above this share of the memory limit, cached segments that were not used for long are released before a new one is taken.",
+        "Above this share of the memory limit, cached segments that were not used for long are released \
+         before a new one is taken.",
     ),
     number(
         "max_non_split_rounding_mb",
@@ -101,7 +102,8 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         since: Release::V2_12,
         ..switch(
             "throw_on_cudamalloc_oom",
-            "A request that the device cannot have memory for is rejected at once: nothing is released before, and the device is not asked.",
+            "A request that the device cannot have memory for is rejected at once: nothing is released \
+             before, and the device is not asked.",
         )
     },
     SettingKey {
@@ -110,7 +112,8 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
             "expandable_segments_reserve",
             "nine eighths of the device",
             &["0.25", "0.5", "40G"],
-            "How many addresses an expandable segment reserves: a share of the device, or GiB. A larger request is out of memory.",
+            "How many addresses an expandable segment reserves: a share of the device, or GiB. A larger \
+             request is out of memory.",
         )
     },
     SettingKey {

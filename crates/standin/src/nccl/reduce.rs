@@ -13,8 +13,9 @@ pub(super) fn element(kind: i32) -> Option<u64> {
     }
 }
 
-/// Element by element: the sum, product, most, least or mean (NCCL's operators 0 to 4) of what the ranks have, and whether its last digits
-/// may be others on a GPU. None where the type or operator is not computed here.
+/// Element by element: the sum, product, most, least or mean (NCCL's operators 0 to 4) of what the ranks
+/// have, and whether its last digits may be others on a GPU. None where the type or operator is not computed
+/// here.
 pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u8>, Sureness)> {
     let size = usize::try_from(element(kind)?).ok()?;
     let length = parts.first()?.len();

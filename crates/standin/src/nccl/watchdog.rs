@@ -1,8 +1,8 @@
 //! When PyTorch's watchdog of NCCL finds that work is done.
 //!
-//! PyTorch keeps the tensors of collectives that nobody waits for (those of DDP) until its watchdog, which looks ten times a second, finds
-//! them done. On a GPU some steps of a small program pass meanwhile. Nothing takes time here, and steps of a dry run take longer: so the
-//! watchdog finds work undone for a while.
+//! PyTorch keeps the tensors of collectives that nobody waits for (those of DDP) until its watchdog, which
+//! looks ten times a second, finds them done. On a GPU some steps of a small program pass meanwhile. Nothing
+//! takes time here, and steps of a dry run take longer: so the watchdog finds work undone for a while.
 #![expect(unsafe_code, reason = "the name of the calling thread is asked for")]
 
 use std::cell::OnceCell;

@@ -97,7 +97,8 @@ struct LaunchConfig {
     count: c_uint,
 }
 
-/// The architecture of the code that a GPU runs: CUB looks for its settings under this number and fails for one that nothing was compiled for.
+/// The architecture of the code that a GPU runs: CUB looks for its settings under this number and fails for
+/// one that nothing was compiled for.
 fn code_version(major: c_int, minor: c_int) -> c_int {
     // PyTorch's builds have no code for 8.9, whose GPUs run that for 8.6.
     let minor = if (major, minor) == (8, 9) { 6 } else { minor };

@@ -1,7 +1,9 @@
-//! Questions whether the GPU has done some work. All work is done at once here, so that an answer is exact only if the program waited before.
+//! Questions whether the GPU has done some work. All work is done at once here, so that an answer is exact
+//! only if the program waited before.
 //!
-//! PyTorch's allocator asks before it uses a freed block again that another stream uses: a tensor of `record_stream`, of a message between
-//! ranks (`isend`, `irecv`), or of autograd over several streams. On a GPU the block may still be in use, and another one is taken.
+//! PyTorch's allocator asks before it uses a freed block again that another stream uses: a tensor of
+//! `record_stream`, of a message between ranks (`isend`, `irecv`), or of autograd over several streams. On a
+//! GPU the block may still be in use, and another one is taken.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};

@@ -1,5 +1,5 @@
-//! Functions of cuSOLVER that compute: nothing is computed, and each matrix is reported as solved. A matrix that cuSOLVER could not solve
-//! would end most programs with an error.
+//! Functions of cuSOLVER that compute: nothing is computed, and each matrix is reported as solved. A matrix
+//! that cuSOLVER could not solve would end most programs with an error.
 
 use std::ffi::{c_int, c_longlong};
 

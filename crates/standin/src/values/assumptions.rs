@@ -87,9 +87,9 @@ impl Question {
     }
 }
 
-/// The host read `count` bytes of the device into `to`: says so where they are not sure, and puts an assumption there where they are
-/// unknown, or the value that a person gave where they are unknown or assumed. An error where the line has read so many unknown values
-/// that it waits for one.
+/// The host read `count` bytes of the device into `to`: says so where they are not sure, and puts an
+/// assumption there where they are unknown, or the value that a person gave where they are unknown or
+/// assumed. An error where the line has read so many unknown values that it waits for one.
 ///
 /// No lock of the library may be held: the line is asked of Python.
 pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {

@@ -1,4 +1,5 @@
-//! Operators that fill a tensor with one number, which are done here: they are the most frequent ones whose arguments are always known.
+//! Operators that fill a tensor with one number, which are done here: they are the most frequent ones whose
+//! arguments are always known.
 #![expect(unsafe_code, reason = "bytes of the device are written")]
 
 use crate::memory::Sureness;

@@ -35,8 +35,9 @@ struct Callback {
     start: unsafe extern "C" fn(*mut *mut c_void, Record) -> *mut *mut c_void,
     end: unsafe extern "C" fn(Record, *mut c_void),
     share: f64,
-    /// Whether to call for each scope (operators are the first), then whether arguments, results and numbers are wanted. Between two
-    /// releases the count of scopes may grow: the scopes that are left out here are those of the first release that has all of them.
+    /// Whether to call for each scope (operators are the first), then whether arguments, results and numbers
+    /// are wanted. Between two releases the count of scopes may grow: the scopes that are left out here are
+    /// those of the first release that has all of them.
     flags: [bool; 40],
 }
 
@@ -167,12 +168,14 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
 
 type OwnGenerator = unsafe extern "C" fn(i8) -> *const u64;
 
-/// Whether this is the generator of the calling thread's device, which PyTorch's own code names in some places (a recurrent layer's dropout).
+/// Whether this is the generator of the calling thread's device, which PyTorch's own code names in some
+/// places (a recurrent layer's dropout).
 pub(super) fn is_own_generator(object: u64) -> bool {
     static OWN: OnceLock<Option<OwnGenerator>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let library = loaded(Path::new("libtorch_cuda.so"))?;
-        // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place that holds the generator.
+        // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place
+        // that holds the generator.
         let found =
             unsafe { library.get::<OwnGenerator>(b"_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa\0") };
         let found = found.ok().map(|found| *found);

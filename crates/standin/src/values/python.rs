@@ -213,7 +213,8 @@ pub(super) struct Helper {
 static HELPER: OnceLock<Helper> = OnceLock::new();
 /// An operator under its name; what was asked for once is kept, since there are some thousands at most.
 type NamedOperator = (&'static [u8], Option<&'static Operator>);
-/// Operators by the addresses of their name and of their overload's name. The name itself is kept to be sure that it still lies there.
+/// Operators by the addresses of their name and of their overload's name. The name itself is kept to be sure
+/// that it still lies there.
 static OPERATORS: RwLock<Option<HashMap<(u64, u64), NamedOperator>>> = RwLock::new(None);
 /// An operator that a thread keeps: the addresses of its names, and what lay there.
 type LastOperator = Option<((u64, u64), NamedOperator)>;
@@ -305,7 +306,8 @@ impl Helper {
         begun.flatten()
     }
 
-    /// The operator ended: writes what was computed, and says how sure the bytes of each tensor are. `None` where nothing was computed.
+    /// The operator ended: writes what was computed, and says how sure the bytes of each tensor are. `None`
+    /// where nothing was computed.
     pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Sureness>> {
         let (helper, python) = (HELPER.get()?, interpreter()?);
         let list =

@@ -1,8 +1,8 @@
 //! Random numbers of a GPU: Philox 4x32-10 with the launch geometry of PyTorch's kernels.
 //!
-//! Philox: J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A thread's numbers are those of its own
-//! subsequence; which thread writes which element is read from `DistributionTemplates.h`, `Distributions.cu`, `Dropout.cu` and `Randperm.cu`
-//! say. The tests compare with numbers that an H200 gave.
+//! Philox: J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A thread's numbers are
+//! those of its own subsequence; which thread writes which element is read from `DistributionTemplates.h`,
+//! `Distributions.cu`, `Dropout.cu` and `Randperm.cu` say. The tests compare with numbers that an H200 gave.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "places are below the limit of elements, and words are halves of numbers"
@@ -42,7 +42,8 @@ fn uniform(word: u32) -> f32 {
     word as f32 * STEP + STEP / 2.0
 }
 
-/// Two numbers of a normal distribution, by Box and Muller, as cuRAND makes them of two words; sines and logarithms differ in the last digits.
+/// Two numbers of a normal distribution, by Box and Muller, as cuRAND makes them of two words; sines and
+/// logarithms differ in the last digits.
 #[expect(clippy::cast_precision_loss, reason = "cuRAND rounds to 24 bits, too")]
 fn normal(first: u32, second: u32) -> [f32; 2] {
     const TURN: f32 = 2.328_306_4e-10 * std::f32::consts::TAU;
@@ -81,8 +82,9 @@ fn spread(count: u64, seed: u64, offset: u64, each: u64, mut put: impl FnMut(u64
 
 /// Which numbers.
 ///
-/// 0: `f32` above 0 and at most 1. 1: `i64` below `numbers[0]`, of one word each. 2: the same of two words. 3: as 0, for dropout of
-/// `numbers[0]` elements a thread. 4: as 0, for truth values with a probability each. 5: `f32`, normal. 6: `i64`, a permutation.
+/// 0: `f32` above 0 and at most 1. 1: `i64` below `numbers[0]`, of one word each. 2: the same of two words.
+/// 3: as 0, for dropout of `numbers[0]` elements a thread. 4: as 0, for truth values with a probability each.
+/// 5: `f32`, normal. 6: `i64`, a permutation.
 pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64, numbers: In<u64>) -> bool {
     if count > MOST || to.is_null() {
         return false;

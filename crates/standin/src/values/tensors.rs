@@ -69,8 +69,8 @@ pub(super) struct Tensor {
     pub(super) strides: Vec<i64>,
 }
 
-/// Bytes of an element, by PyTorch's number of the type; `None` for types that are left alone: complex numbers (whose conjugate may be
-/// pending), and packed ones.
+/// Bytes of an element, by PyTorch's number of the type; `None` for types that are left alone: complex
+/// numbers (whose conjugate may be pending), and packed ones.
 fn element(dtype: i32) -> Option<u64> {
     Some(match dtype {
         0 | 1 | 11 => 1,

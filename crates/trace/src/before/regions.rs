@@ -47,9 +47,9 @@ impl MemoryBefore {
 
     /// The segments, in the order of the regions, which have ascending addresses. Each gap between blocks is one free block.
     ///
-    /// `size_of` gets each active block in this order, with its address and the bytes up to the next one or the end of the memory,
-    /// and returns its size, at most those bytes; a block without a size is left out. Segments, blocks and allocations are
-    /// numbered from 0 in this order.
+    /// `size_of` gets each active block in this order, with its address and the bytes up to the next one or
+    /// the end of the memory, and returns its size, at most those bytes; a block without a size is left out.
+    /// Segments, blocks and allocations are numbered from 0 in this order.
     #[must_use]
     pub fn snapshot(
         &self,

@@ -93,7 +93,8 @@ pub(super) fn find_reclaims(
     resolve(scan, run, &config, start.segments.is_empty())
 }
 
-/// What a trace says about a request that failed. It has the requested size of each allocation that was served, and of the failed one the rounded size.
+/// What a trace says about a request that failed. It has the requested size of each allocation that was
+/// served, and of the failed one the rounded size.
 pub const FAILED_SIZE_NOTE: &str = "failed; the trace has the size of a failed request only after rounding";
 
 fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_whole: bool) -> Reclaims {

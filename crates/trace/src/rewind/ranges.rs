@@ -1,4 +1,5 @@
-//! Finds the segments before the trace. For an expandable segment, these are the first address and the size of its reserved range.
+//! Finds the segments before the trace. For an expandable segment, these are the first address and the size
+//! of its reserved range.
 
 use blockyard_pytorch::RecordedSegment;
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};

@@ -19,13 +19,14 @@ pub struct ResizedText {
 
 /// Changes the size in the statement that allocates a tensor; in a loop that is the size of all tensors of the statement.
 ///
-/// `workload` is the workload of `text`. The rest of the statement and of the text stays as it is; a function of PyTorch's becomes
-/// `alloc` and the size.
+/// `workload` is the workload of `text`. The rest of the statement and of the text stays as it is; a function
+/// of PyTorch's becomes `alloc` and the size.
 ///
 /// # Errors
-/// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together, [`EditError::NotAllocated`] for a
-/// tensor that no request allocates, [`EditError::Rejected`] for a size that the text cannot have, [`EditError::NotExpressible`] where
-/// it is not clear which statement allocates the tensor.
+/// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together,
+/// [`EditError::NotAllocated`] for a tensor that no request allocates, [`EditError::Rejected`] for a size
+/// that the text cannot have, [`EditError::NotExpressible`] where it is not clear which statement allocates
+/// the tensor.
 pub fn resize(
     text: &str,
     workload: &Workload,

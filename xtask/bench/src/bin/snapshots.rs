@@ -1,5 +1,5 @@
-//! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost (`open FILE`); a separate process,
-//! so that its peak of memory is that of one file.
+//! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost
+//! (`open FILE`); a separate process, so that its peak of memory is that of one file.
 #![allow(clippy::print_stdout, reason = "the answer goes to the program that started this one")]
 
 use std::fs::File;
@@ -31,7 +31,8 @@ fn main() -> Result<()> {
             })?;
             let seconds = begun.elapsed().as_secs_f64();
             println!(
-                "{{\"read_seconds\": {read_seconds:.3}, \"seconds\": {seconds:.3}, \"entries\": {}, \"events\": {}, \"peak_bytes\": {}}}",
+                "{{\"read_seconds\": {read_seconds:.3}, \"seconds\": {seconds:.3}, \"entries\": \
+                 {}, \"events\": {}, \"peak_bytes\": {}}}",
                 snapshot.devices.iter().map(|device| device.trace.len()).sum::<usize>(),
                 found.recording.event_count(),
                 peak_bytes()?

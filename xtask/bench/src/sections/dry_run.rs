@@ -1,4 +1,5 @@
-//! A dry run beside the `import torch` within, a step of a model of 8 billion parameters, and an operator's host time beside PyTorch's own.
+//! A dry run beside the `import torch` within, a step of a model of 8 billion parameters, and an operator's
+//! host time beside PyTorch's own.
 
 use std::collections::BTreeMap;
 use std::path::Path;

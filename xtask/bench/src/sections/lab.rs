@@ -31,7 +31,8 @@ const GOALS: [Goals; 2] = [
 const SETTINGS: u32 = 64;
 /// The most seconds that an autopsy may take.
 const AUTOPSY_SECONDS: f64 = 2.0;
-/// The page's own search, timed in the page: the seconds until the first rows and until the answer, and how many settings it tried.
+/// The page's own search, timed in the page: the seconds until the first rows and until the answer, and how
+/// many settings it tried.
 const SEARCH_IN_PAGE: &str = "
     const at = id => document.querySelector(`[data-testid='${id}']`);
     const begun = performance.now();

@@ -15,8 +15,8 @@ use super::BenchContext;
 use super::snapshots::{longer, recorded};
 use crate::cores::pin;
 
-/// The line with which `MemoryViz.js` takes all of d3, and what it takes instead: `d3.event` is another one at each event, which a
-/// module over the script cannot pass on.
+/// The line with which `MemoryViz.js` takes all of d3, and what it takes instead: `d3.event` is another one
+/// at each event, which a module over the script cannot pass on.
 const IMPORT: [&str; 2] = ["import * as d3 from \"https://cdn.skypack.dev/d3@5\";", "const d3 = window.d3;"];
 
 /// What else it imports, as a module over d3's script.
@@ -205,7 +205,8 @@ fn pan(viewer: &Viewer, page: &Page) -> Result<[f64; 2]> {
     }
     sleep(Duration::from_secs(2));
     page.execute(
-        "window.times = []; const tick = (now) => { window.times.push(now); requestAnimationFrame(tick) }; requestAnimationFrame(tick)",
+        "window.times = []; const tick = (now) => { window.times.push(now); requestAnimationFrame(tick) }; \
+         requestAnimationFrame(tick)",
         &[],
     )?;
     let before = page.main_thread_seconds()?;

@@ -1,4 +1,5 @@
-//! How long the page's thread is busy where a reader waits for it: with each move of the scrubber, and with each key in a long text.
+//! How long the page's thread is busy where a reader waits for it: with each move of the scrubber, and with
+//! each key in a long text.
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window};
@@ -8,7 +9,8 @@ use serde_json::Value;
 use super::BenchContext;
 use crate::cores::pin;
 
-/// Moves the slider 240 times, back and forth, near and far: no order that a cache would like. Gives the milliseconds of each frame.
+/// Moves the slider 240 times, back and forth, near and far: no order that a cache would like. Gives the
+/// milliseconds of each frame.
 const SCRUB: &str = "
     const slider = document.querySelector('[data-testid=scrub]');
     performance.clearMeasures('frame');

@@ -41,7 +41,8 @@ struct DeviceSummary {
 }
 
 impl DeviceSummary {
-    /// The entries of PyTorch's trace: an allocation is one, a free two, a segment one when it is taken and one when it is given back.
+    /// The entries of PyTorch's trace: an allocation is one, a free two, a segment one when it is taken and
+    /// one when it is given back.
     fn events(&self) -> i64 {
         let count = |name: &str| self.stats.get(name).copied().unwrap_or_default();
         let blocks = count("allocation.all.allocated") + 2 * count("allocation.all.freed");

@@ -32,7 +32,8 @@ struct PickleLoad {
     peak_kib: f64,
 }
 
-/// Seconds until the recording is ready to be drawn; for Python, until `pickle.load` returns and until `_memory_viz.py stats` ends.
+/// Seconds until the recording is ready to be drawn; for Python, until `pickle.load` returns and until
+/// `_memory_viz.py stats` ends.
 ///
 /// # Errors
 ///

@@ -182,7 +182,8 @@ fn of_layout(conditions: &RunConditions, layout: &Layout) -> RunConditions {
     conditions
 }
 
-/// The ranks of one run as one: the rank that takes most, and the first that ran out. A rank that another one's failure ended has smaller peaks.
+/// The ranks of one run as one: the rank that takes most, and the first that ran out. A rank that another
+/// one's failure ended has smaller peaks.
 fn together(value: u64, ranks: Vec<Probe>) -> Probe {
     let is_exact = ranks.iter().all(|rank| rank.is_exact);
     let peak_allocated = ranks.iter().map(|rank| rank.peak_allocated).max().unwrap_or_default();

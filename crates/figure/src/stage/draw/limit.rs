@@ -11,8 +11,8 @@ use crate::scene::{Dash, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
 
 impl Painter<'_> {
-    /// What is free on the device, in two parts: what the process may still reserve, and what lies beyond its limit. Returns whether the ruler
-    /// reaches so far.
+    /// What is free on the device, in two parts: what the process may still reserve, and what lies beyond its
+    /// limit. Returns whether the ruler reaches so far.
     pub(super) fn draw_free_within_limit(&mut self, from: f64, free: Bytes) -> bool {
         let stage = self.stage;
         let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) else { return false };
@@ -60,8 +60,8 @@ impl Painter<'_> {
         true
     }
 
-    /// Where the limit's value begins above the bar, over its mark and beside the words about allocated bytes; `None` where there is no room, or no
-    /// limit on the ruler.
+    /// Where the limit's value begins above the bar, over its mark and beside the words about allocated
+    /// bytes; `None` where there is no room, or no limit on the ruler.
     pub(in crate::stage) fn limit_name_at(&self) -> Option<Point> {
         let Metrics { text_px, width_px, tier_px, .. } = self.metrics;
         let limit = self.stage.limit.filter(|limit| limit.highest < self.stage.shown)?;

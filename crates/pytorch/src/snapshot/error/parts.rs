@@ -17,7 +17,8 @@ pub enum OtherFile {
     NewPickle,
     /// A pickle of a protocol before 2.
     #[error(
-        "a pickle of protocol 0 or 1, which PyTorch does not write: load it in Python and write it again with pickle.dump(snapshot, file, protocol=4)"
+        "a pickle of protocol 0 or 1, which PyTorch does not write: load it in Python and write it again \
+         with pickle.dump(snapshot, file, protocol=4)"
     )]
     OldPickle,
     /// A text that is neither JSON nor HTML.
