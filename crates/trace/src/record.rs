@@ -1,17 +1,21 @@
 //! A recording of one device, without any allocator.
 
+mod failure;
+mod markers;
+
 use std::sync::Arc;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotError, SnapshotFile};
 use blockyard_record::{
-    Backend, Breakdown, Bytes, Event, EventSink, Marker, OnDone, PoolId, PoolKind, Recorder, Recording,
-    RunInfo, SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted,
-    index_u32,
+    Backend, Bytes, Event, EventSink, OnDone, PoolId, PoolKind, Recorder, Recording, RunInfo,
+    SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
 use blockyard_rules::size;
 use rangemap::RangeMap;
 use rustc_hash::FxHashMap;
 
+use self::failure::{failure, host_failure};
+use self::markers::Markers;
 use crate::beginning::Beginning;
 use crate::layout::{Layout, Misfits, NewSegment};
 use crate::names::Names;
@@ -420,61 +424,6 @@ impl Misfits {
         .flatten()
         .collect()
     }
-}
-
-/// Stretches that have begun, and all that are known.
-#[derive(Debug, Default)]
-struct Markers {
-    done: Vec<Marker>,
-    open: FxHashMap<TextId, Vec<usize>>,
-}
-
-impl Markers {
-    fn pass(&mut self, time: u64, name: TextId, is_end: bool, step: u32, text: impl FnOnce() -> String) {
-        if is_end {
-            let begun = self.open.get_mut(&name).and_then(Vec::pop);
-            if let Some(marker) = begun.and_then(|place| self.done.get_mut(place)) {
-                marker.end_step = Some(step);
-                marker.end_us = Some(time);
-                return;
-            }
-        } else {
-            self.open.entry(name).or_default().push(self.done.len());
-        }
-        let end = is_end.then_some(step);
-        let end_us = is_end.then_some(time);
-        // One that only ends began before the recording.
-        let (start_step, start_us) = if is_end { (0, 0) } else { (step, time) };
-        self.done.push(Marker { text: text(), start_step, end_step: end, start_us, end_us });
-    }
-}
-
-/// What is known of a request that found no memory. The trace has neither PyTorch's message nor the limit, so the text has the
-/// snapshot's own numbers and says so; `most` is the most that was ever reserved.
-fn failure(size: Bytes, wanted: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
-    let (reserved, active) = (memory.reserved(), memory.active());
-    let cause = if free < wanted && wanted > reserved.saturating_add(free) {
-        "More than the GPU could give".to_owned()
-    } else if free < wanted {
-        "The GPU was full".to_owned()
-    } else {
-        let highest = reserved.saturating_add(wanted).max(most);
-        format!("A process limit between {most} and {highest}, not the GPU")
-    };
-    format!(
-        "{cause}: {size} were asked for, {reserved} were reserved, {active} of them in use, and the device reported {free} free. These \
-         are the snapshot's numbers; PyTorch's message is not in the file."
-    )
-}
-
-/// The same for pinned host memory, whose limit is the operating system's.
-fn host_failure(size: Bytes, memory: Breakdown) -> String {
-    format!(
-        "Pinned host memory ran out: {size} were asked for, {} were reserved, {} of them in use. These are \
-         the snapshot's numbers.",
-        memory.reserved(),
-        memory.active()
-    )
 }
 
 #[cfg(test)]
