@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What grows from step to step.
+/// What grows from iteration to iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeaksAnswer {
-    /// How the steps were found.
+    /// How the iterations were found.
     pub steps: StepSource,
-    /// The requests after which steps end, counted from 1.
+    /// The requests after which iterations end, counted from 1.
     pub boundaries: Vec<u64>,
     /// The live bytes at each boundary.
     pub live: Vec<u64>,
@@ -18,7 +18,7 @@ pub struct LeaksAnswer {
     pub notes: Vec<String>,
 }
 
-/// How the steps of a run were found.
+/// How the iterations of a run were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -32,7 +32,7 @@ pub enum StepSource {
     Parts,
 }
 
-/// A call site whose live bytes never fall from one step to the next, and grow in more than half of them.
+/// A call site whose live bytes never fall from one iteration to the next, and grow in more than half of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowingSite {
@@ -40,9 +40,9 @@ pub struct GrowingSite {
     pub site: Vec<String>,
     /// The live bytes of the site at each boundary.
     pub live: Vec<u64>,
-    /// More bytes at the last boundary than after the first step.
+    /// More bytes at the last boundary than after the first iteration.
     pub growth: u64,
-    /// The first request of the site after the first step whose bytes are live at the end, counted from 1; 0
+    /// The first request of the site after the first iteration whose bytes are live at the end, counted from 1; 0
     /// where no request is known.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.

@@ -35,9 +35,9 @@ pub struct VerdictAnswer {
 pub enum VerdictWord {
     /// No request failed.
     Fits,
-    /// No request failed, and each step holds more than the one before.
+    /// No request failed, and each iteration holds more than the one before.
     Grows,
-    /// A request failed, and passes without what earlier steps kept.
+    /// A request failed, and passes without what earlier iterations kept.
     Leak,
     /// A request failed.
     OutOfMemory,
@@ -70,7 +70,7 @@ pub struct VerdictSentence {
 pub enum Topic {
     /// What happened.
     Happened,
-    /// What grows from step to step.
+    /// What grows from iteration to iteration.
     Grows,
     /// How sure the verdict is.
     Sure,

@@ -107,7 +107,7 @@ pub(crate) enum Command {
     /// Each run is replayed under its own settings. The exit status is 0 if nothing changed, 1 if something did, 2 if a file
     /// cannot be read.
     Diff(DiffOptions),
-    /// Say what grows from step to step, by call site.
+    /// Say what grows from iteration to iteration, by call site.
     ///
     /// The exit status is 0 if nothing grows, 1 if something does, 2 if a file cannot be read.
     Leaks(FileOptions<LeaksQuestion>),

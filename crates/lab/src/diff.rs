@@ -8,7 +8,7 @@ use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::leaks::step_ends;
+use crate::leaks::iteration_ends;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
 use crate::request_number;
@@ -140,22 +140,31 @@ pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, 
     })
 }
 
-/// Says what changed from one step of a run to another; steps are counted from 1 and found as [`leaks`](crate::leaks) finds them.
+/// Says what changed from one iteration of a run to another; iterations are counted from 1 and found as [`leaks`](crate::leaks) finds them.
 ///
 /// # Errors
 ///
-/// [`LabError::NoStep`] for a step that the run does not have; else as [`diff`].
-pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgress) -> Result<Diff, LabError> {
+/// [`LabError::NoIteration`] for an iteration that the run does not have; else as [`diff`].
+pub fn diff_iterations(
+    run: &Run,
+    first: usize,
+    second: usize,
+    on_progress: OnProgress,
+) -> Result<Diff, LabError> {
     let total = 2 * run.requests().len();
     let mut on_done = |done: usize| {
-        on_progress(Progress { phase: "comparing steps".to_owned(), done: done as u64, total: total as u64 })
+        on_progress(Progress {
+            phase: "comparing iterations".to_owned(),
+            done: done as u64,
+            total: total as u64,
+        })
     };
     let sites = Sites::of(run);
-    let (_, ends) = step_ends(run, &sites);
-    let part = |step: usize| {
-        let end = step.checked_sub(1).and_then(|place| ends.get(place)).copied();
-        let end = end.ok_or(LabError::NoStep { step, steps: ends.len() })?;
-        let begin = step.checked_sub(2).and_then(|place| ends.get(place)).copied().unwrap_or(0);
+    let (_, ends) = iteration_ends(run, &sites);
+    let part = |iteration: usize| {
+        let end = iteration.checked_sub(1).and_then(|place| ends.get(place)).copied();
+        let end = end.ok_or(LabError::NoIteration { iteration, iterations: ends.len() })?;
+        let begin = iteration.checked_sub(2).and_then(|place| ends.get(place)).copied().unwrap_or(0);
         Ok::<_, LabError>(Part { run, sites: &sites, requests: begin..end })
     };
     let (left, right) = (part(first)?, part(second)?);

@@ -18,13 +18,13 @@ pub enum LabError {
     /// The snapshot has no trace: it shows which blocks exist, but not what was requested.
     #[error("the snapshot has no trace; torch.cuda.memory._record_memory_history() switches it on")]
     NoTrace,
-    /// The run has no such step.
-    #[error("the run has {steps} steps, counted from 1, and no step {step}")]
-    NoStep {
-        /// The step that was asked for.
-        step: usize,
-        /// How many steps were found.
-        steps: usize,
+    /// The run has no such iteration.
+    #[error("the run has {iterations} iterations, counted from 1, and no iteration {iteration}")]
+    NoIteration {
+        /// The iteration that was asked for.
+        iteration: usize,
+        /// How many iterations were found.
+        iterations: usize,
     },
     /// The snapshot cannot be read.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! What grows from step to step.
+//! What grows from iteration to iteration.
 
 mod period;
 
@@ -16,12 +16,12 @@ use crate::{LabError, Run};
 /// What a run holds more and more of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaks {
-    /// Where the steps come from.
-    pub steps: Steps,
+    /// How the iterations were found.
+    pub found_by: IterationSource,
     /// Whether these are steps of the program: marked ones, and repetitions in each of which a training step is seen, or of which
     /// there are more than networks have layers.
-    pub are_steps_known: bool,
-    /// The requests after which a step ends, counted from 1.
+    pub are_iterations_known: bool,
+    /// The requests after which an iteration ends, counted from 1.
     pub boundaries: Vec<u64>,
     /// Live bytes at each boundary.
     pub live: Vec<Bytes>,
@@ -31,10 +31,10 @@ pub struct Leaks {
     pub notes: Vec<String>,
 }
 
-/// Where the steps of a run come from.
+/// How the iterations of a run were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Steps {
+pub enum IterationSource {
     /// Markers of the recording, or labels of the workload.
     Markers,
     /// The same requests come again and again.
@@ -50,11 +50,11 @@ pub struct GrowingCallSite {
     pub site: Vec<String>,
     /// Its live bytes at each boundary.
     pub live: Vec<Bytes>,
-    /// More bytes at the last boundary than at the first boundary after the first step.
+    /// More bytes at the last boundary than at the first boundary after the first iteration.
     pub growth: Bytes,
     /// As many more allocations; 0 where fewer and larger ones are live.
     pub allocations: u64,
-    /// The number, counted from 1, of the site's first request after the first step whose bytes are live at the end; 0 if no such request exists.
+    /// The number, counted from 1, of the site's first request after the first iteration whose bytes are live at the end; 0 if no such request exists.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,
@@ -72,9 +72,9 @@ const LEAST_FREED: usize = 4;
 /// Functions that only a training step calls.
 const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
 
-/// Looks for call sites whose live bytes never fall from one step to the next, and grow in most of them.
+/// Looks for call sites whose live bytes never fall from one iteration to the next, and grow in most of them.
 ///
-/// The first step is left out, since programs set themselves up in it.
+/// The first iteration is left out, since programs set themselves up in it.
 ///
 /// # Errors
 ///
@@ -88,12 +88,14 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     };
     tell(0)?;
     let sites = Sites::of(run);
-    let (steps, boundaries) = step_ends(run, &sites);
+    let (found_by, boundaries) = iteration_ends(run, &sites);
     let lifetimes = lifetimes(run);
-    let are_steps_known = match steps {
-        Steps::Markers => true,
-        Steps::Repetition => boundaries.len() > MOST_LAYERS || are_training_steps(run, &sites, &boundaries),
-        Steps::Parts => false,
+    let are_iterations_known = match found_by {
+        IterationSource::Markers => true,
+        IterationSource::Repetition => {
+            boundaries.len() > MOST_LAYERS || are_training_iterations(run, &sites, &boundaries)
+        }
+        IterationSource::Parts => false,
     };
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
     let mut counts = vec![(0_u64, 0_u64); sites.names.len()];
@@ -109,7 +111,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
             *at = at.saturating_add(lifetime.size);
         }
         if let Some((first, last)) = counts.get_mut(site) {
-            // The first step is left out, as `growth` does.
+            // The first iteration is left out, as `growth` does.
             *first = first.saturating_add(u64::from((from..to).contains(&1)));
             *last = last.saturating_add(u64::from(from < to && to == boundaries.len()));
         }
@@ -144,18 +146,18 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
     let mut notes = run.notes().to_vec();
     if boundaries.len() < FEWEST {
-        notes.push(format!("{} steps are too few to distinguish growth from set-up", boundaries.len()));
-    } else if steps == Steps::Parts {
+        notes.push(format!("{} iterations are too few to distinguish growth from set-up", boundaries.len()));
+    } else if found_by == IterationSource::Parts {
         notes.push(
             "the run has neither markers nor repetition: it was cut into parts with equal numbers of requests"
                 .to_owned(),
         );
     }
     let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
-    Ok(Leaks { steps, are_steps_known, boundaries, live: sums, growing, notes })
+    Ok(Leaks { found_by, are_iterations_known, boundaries, live: sums, growing, notes })
 }
 
-/// How much a site grows after the first step, if it never falls and grows in more than half of the steps.
+/// How much a site grows after the first iteration, if it never falls and grows in more than half of the iterations.
 fn growth(live: &[Bytes]) -> Option<Bytes> {
     let later = live.get(1..)?;
     let (first, last) = (later.first()?, later.last()?);
@@ -164,23 +166,23 @@ fn growth(live: &[Bytes]) -> Option<Bytes> {
     (never_falls && rises * 2 > later.len() - 1).then(|| last.saturating_sub(*first))
 }
 
-/// The requests after which steps end, as numbers of requests done.
-pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
+/// The requests after which iterations end, as numbers of requests done.
+pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<usize>) {
     let total = run.requests().len();
     let mut marked = step_markers(run.workload().labels());
     marked.retain(|at| *at > 0);
     marked.push(total);
     marked.dedup();
     if marked.len() >= FEWEST {
-        return (Steps::Markers, marked);
+        return (IterationSource::Markers, marked);
     }
     let lifetimes = lifetimes(run);
     let found = repetition(run, sites, &lifetimes).or_else(|| period::period(run, sites, &lifetimes));
     if let Some(found) = found {
-        return (Steps::Repetition, found);
+        return (IterationSource::Repetition, found);
     }
     let parts = 8.min(total.max(1));
-    (Steps::Parts, (1..=parts).map(|part| total * part / parts).collect())
+    (IterationSource::Parts, (1..=parts).map(|part| total * part / parts).collect())
 }
 
 /// Where the steps begin that the labels mark.
@@ -224,7 +226,7 @@ fn counting(label: &str) -> Option<(&str, u64)> {
 /// Whether a training step is seen in each part but the first and the last, which may be cut.
 ///
 /// A backward pass runs in threads without Python: where other requests have stacks, its requests have none.
-fn are_training_steps(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
+fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
     let has_stacks = (0..run.requests().len()).any(|request| !run.stack(request).is_empty());
     let is_training = |request: usize| {
         let stack = run.stack(request);

@@ -76,10 +76,10 @@ pub use autopsy::{
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::{Conditions, device_words, gpu_for_pytorch, known_gpus};
-pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_steps};
+pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_iterations};
 pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
-pub use leaks::{GrowingCallSite, Leaks, Steps, leaks};
+pub use leaks::{GrowingCallSite, IterationSource, Leaks, leaks};
 pub use limit::{Limit, LimitSource};
 pub use limited_run::LimitedRun;
 pub use live::{HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};

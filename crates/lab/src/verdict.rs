@@ -20,7 +20,7 @@ use self::memory::{gpu_for_the_request, gpus_that_hold, limit_words, reserving, 
 use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
-use crate::leaks::Steps;
+use crate::leaks::IterationSource;
 use crate::lifetimes::lifetimes;
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
@@ -58,7 +58,7 @@ pub enum VerdictKind {
     Fits,
     /// Nothing failed, and the steps hold more and more: the run fits as far as it was recorded.
     Grows,
-    /// A request failed, and would have passed without what earlier steps kept.
+    /// A request failed, and would have passed without what earlier iterations kept.
     Leak,
     /// A request failed; the autopsy names the cause.
     OutOfMemory,
@@ -89,7 +89,7 @@ pub struct Finding {
 pub enum About {
     /// What happened.
     Happened,
-    /// What grows from step to step.
+    /// What grows from iteration to iteration.
     Grows,
     /// How sure that is.
     Sure,
@@ -172,7 +172,7 @@ fn failed(
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
         leak_headline(line)
     } else {
-        let is_repeated = grows.steps == Steps::Repetition && !grows.are_steps_known;
+        let is_repeated = grows.found_by == IterationSource::Repetition && !grows.are_iterations_known;
         let growing = lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
         format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
@@ -470,7 +470,7 @@ fn without_earlier_steps(
     on_progress: OnProgress,
 ) -> Result<Option<Change>, LabError> {
     let Some(before) = grows.boundaries.iter().rev().nth(1).copied() else { return Ok(None) };
-    if grows.growing.is_empty() || !grows.are_steps_known {
+    if grows.growing.is_empty() || !grows.are_iterations_known {
         return Ok(None);
     }
     let failing = usize::try_from(found.request.request.saturating_sub(1)).unwrap_or(usize::MAX);

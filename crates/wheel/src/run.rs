@@ -139,7 +139,7 @@ impl RunData {
         self.answer(py, &RunQuestion::Bound(BoundQuestion::default()))
     }
 
-    /// What grows from step to step.
+    /// What grows from iteration to iteration.
     fn leaks(&self, py: Python<'_>) -> PyResult<String> {
         self.answer(py, &RunQuestion::Leaks(LeaksQuestion::default()))
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
-use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_steps as ask_steps};
+use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_iterations as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
 use super::{QuestionReply, each, limit_json, read};
@@ -46,7 +46,7 @@ pub(super) fn answer_steps(
 ) -> anyhow::Result<QuestionReply> {
     let found = ask_steps(run, first, second, &mut |progress| bar.report(&progress))?;
     let steps = (first as u64, second as u64);
-    Ok(written(&format!("step {second} compared with step {first}"), run, run, found, Some(steps)))
+    Ok(written(&format!("iteration {second} compared with iteration {first}"), run, run, found, Some(steps)))
 }
 
 pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<QuestionReply> {

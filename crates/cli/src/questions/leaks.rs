@@ -1,10 +1,10 @@
-//! `blockyard leaks`: what grows from step to step, as text and as JSON.
+//! `blockyard leaks`: what grows from iteration to iteration, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use blockyard_answers::{GrowingSite, LeaksAnswer, StepSource};
-use blockyard_lab::{Leaks, Run, Steps, leaks as ask};
+use blockyard_lab::{IterationSource, Leaks, Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
@@ -40,10 +40,10 @@ fn to_json(found: Leaks) -> LeaksAnswer {
         last_request: growth.last_request,
     });
     LeaksAnswer {
-        steps: match found.steps {
-            Steps::Markers => StepSource::Markers,
-            Steps::Repetition => StepSource::Repetition,
-            Steps::Parts => StepSource::Parts,
+        steps: match found.found_by {
+            IterationSource::Markers => StepSource::Markers,
+            IterationSource::Repetition => StepSource::Repetition,
+            IterationSource::Parts => StepSource::Parts,
         },
         growing: growing.collect(),
         boundaries: found.boundaries,
@@ -53,10 +53,10 @@ fn to_json(found: Leaks) -> LeaksAnswer {
 }
 
 fn text(found: &Leaks) -> String {
-    let from = match found.steps {
-        Steps::Markers => "by its markers",
-        Steps::Repetition => "by repetition",
-        Steps::Parts => "by cutting it into parts",
+    let from = match found.found_by {
+        IterationSource::Markers => "by its markers",
+        IterationSource::Repetition => "by repetition",
+        IterationSource::Parts => "by cutting it into parts",
     };
     let count = found.growing.len();
     let what = match count {
@@ -64,7 +64,7 @@ fn text(found: &Leaks) -> String {
         1 => "one call site grows".to_owned(),
         _ => format!("{} call sites grow", grouped(count as u64)),
     };
-    let mut text = format!("{} steps, found {from}: {what}\n", grouped(found.boundaries.len() as u64));
+    let mut text = format!("{} iterations, found {from}: {what}\n", grouped(found.boundaries.len() as u64));
     for growth in found.growing.iter().take(SHOWN) {
         let _ = writeln!(
             text,

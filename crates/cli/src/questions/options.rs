@@ -25,7 +25,7 @@ pub enum RunQuestion {
     Bound(BoundQuestion),
     /// The run through other allocators.
     CompareAllocators(AllocatorsQuestion),
-    /// What grows from step to step.
+    /// What grows from iteration to iteration.
     Leaks(LeaksQuestion),
 }
 
@@ -133,7 +133,7 @@ pub struct AllocatorsQuestion {
     pub no_times: bool,
 }
 
-/// What grows from step to step.
+/// What grows from iteration to iteration.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LeaksQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.

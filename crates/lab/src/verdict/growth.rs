@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, frame_words, grouped, own_line};
 
 use super::{About, Finding, Moments};
-use crate::leaks::Steps;
+use crate::leaks::IterationSource;
 use crate::sites::{called_at, caller};
 use crate::{Autopsy, GrowingCallSite, HoldingLine, Leaks};
 
@@ -123,14 +123,14 @@ pub(super) fn growth_findings(
     held: &[HoldingLine],
 ) -> Vec<Finding> {
     let steps = steps(grows);
-    let (what, which) = match grows.steps {
-        Steps::Markers => ("iteration", " that the recording marks"),
-        Steps::Repetition if grows.are_steps_known => ("iteration", ""),
-        Steps::Repetition => {
+    let (what, which) = match grows.found_by {
+        IterationSource::Markers => ("iteration", " that the recording marks"),
+        IterationSource::Repetition if grows.are_iterations_known => ("iteration", ""),
+        IterationSource::Repetition => {
             ("repetition", " of the same requests, which may be iterations or equal layers of a network")
         }
         // Parts of as many requests: what is set up over several of them would be said to grow.
-        Steps::Parts => return Vec::new(),
+        IterationSource::Parts => return Vec::new(),
     };
     let added = |line: &LineGrowth| {
         let (rising, all) = (grouped(line.rising_steps()), count_of(steps.saturating_add(2), what));
@@ -174,7 +174,7 @@ pub(super) fn line_of_a_growing_run<'a>(
 ) -> Option<&'a LineGrowth> {
     let all: Bytes = lines.iter().map(|line| line.bytes).sum();
     let is_much = all.get().saturating_mul(LEAST_GROWTH) >= peak.get();
-    lines.first().filter(|_| grows.are_steps_known && is_much)
+    lines.first().filter(|_| grows.are_iterations_known && is_much)
 }
 
 pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {

@@ -84,7 +84,7 @@ impl Moments {
     /// The first and the last allocation of a growth; one of them where both are the same.
     pub(super) fn of_growth(&self, grows: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
         let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
-        for moment in both.iter_mut().filter(|_| grows.are_steps_known) {
+        for moment in both.iter_mut().filter(|_| grows.are_iterations_known) {
             let before = grows.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
             moment.step = Some(before.saturating_add(1));
         }

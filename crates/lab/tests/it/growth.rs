@@ -1,6 +1,6 @@
 //! Differences between runs, and what grows inside one.
 
-use blockyard_lab::{Diff, LabError, PeakDiff, Run, Steps, diff, diff_steps, leaks};
+use blockyard_lab::{Diff, IterationSource, LabError, PeakDiff, Run, diff, diff_iterations, leaks};
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
 
@@ -60,7 +60,7 @@ fn what_is_kept_in_every_step_grows() {
         "w = alloc 100 MiB\nrepeat 10 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }",
     );
     let found = leaks(&run, &mut on).unwrap();
-    assert_eq!(found.steps, Steps::Markers);
+    assert_eq!(found.found_by, IterationSource::Markers);
     assert_eq!(found.growing.len(), 1, "{found:?}");
     assert_eq!((found.growing[0].site[0].as_str(), found.growing[0].growth), ("line 4", Bytes::mib(9)));
 }
@@ -71,7 +71,7 @@ fn two_steps_of_one_run_are_compared_to_the_byte() {
         "w = alloc 100 MiB\nrepeat 10 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }",
     );
     // Before the first marker stands a step of its own.
-    let found = diff_steps(&run, 3, 8, &mut on).unwrap();
+    let found = diff_iterations(&run, 3, 8, &mut on).unwrap();
     assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
     assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (2, 0, 0));
     let top = &found.allocated.terms[0];
@@ -81,8 +81,8 @@ fn two_steps_of_one_run_are_compared_to_the_byte() {
     );
     assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
     for (first, second) in [(0, 1), (1, 12)] {
-        let refused = diff_steps(&run, first, second, &mut on);
-        assert!(matches!(refused, Err(LabError::NoStep { steps: 11, .. })), "{refused:?}");
+        let refused = diff_iterations(&run, first, second, &mut on);
+        assert!(matches!(refused, Err(LabError::NoIteration { iterations: 11, .. })), "{refused:?}");
     }
 }
 
@@ -91,7 +91,7 @@ fn steps_are_found_by_repetition_where_nothing_marks_them() {
     let run =
         typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }");
     let found = leaks(&run, &mut on).unwrap();
-    assert_eq!((found.steps, found.boundaries.len()), (Steps::Repetition, 10));
+    assert_eq!((found.found_by, found.boundaries.len()), (IterationSource::Repetition, 10));
     assert_eq!(found.growing.len(), 1, "{found:?}");
     let steady =
         typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n b = alloc 1 MiB\n free a, b }");
@@ -101,7 +101,7 @@ fn steps_are_found_by_repetition_where_nothing_marks_them() {
 #[test]
 fn the_graphs_that_kept_losses_hold_are_found_in_a_snapshot() {
     let found = leaks(&snapshot("loss_history", 1.0), &mut on).unwrap();
-    assert_eq!(found.steps, Steps::Repetition);
+    assert_eq!(found.found_by, IterationSource::Repetition);
     assert!(!found.growing.is_empty());
     assert!(
         found.growing[0].site.iter().any(|frame| frame.starts_with("loss_history")),
@@ -121,7 +121,7 @@ fn markers_within_a_step_are_no_steps() {
     let run = Run::from_snapshot("rank0", &file, &mut on).unwrap().remove(0);
     let found = leaks(&run, &mut on).unwrap();
     // Before the first marker stands a step of its own.
-    assert_eq!((found.steps, found.boundaries.len()), (Steps::Markers, 7));
+    assert_eq!((found.found_by, found.boundaries.len()), (IterationSource::Markers, 7));
     assert!(found.growing.is_empty(), "{:?}", found.growing);
 }
 
@@ -129,9 +129,9 @@ fn markers_within_a_step_are_no_steps() {
 #[test]
 fn a_loop_at_one_line_is_found_by_its_period() {
     let found = leaks(&snapshot("long_lived_in_buffers", 1.0), &mut on).unwrap();
-    assert_eq!((found.steps, found.boundaries.len()), (Steps::Repetition, 60));
+    assert_eq!((found.found_by, found.boundaries.len()), (IterationSource::Repetition, 60));
     // Sixty repetitions may as well be layers.
-    assert!(!found.are_steps_known);
+    assert!(!found.are_iterations_known);
     let [growing] = found.growing.as_slice() else { panic!("{found:?}") };
     assert_eq!((growing.live.last(), growing.allocations), (Some(&Bytes::mib(360)), 58));
 }
@@ -141,12 +141,12 @@ fn a_loop_at_one_line_is_found_by_its_period() {
 fn healthy_runs_have_no_period_that_grows() {
     for name in ["gpt2_varlen", "resnet50_amp", "gnn_random", "multistream"] {
         let found = leaks(&program(name), &mut on).unwrap();
-        assert!(found.growing.is_empty() || !found.are_steps_known, "{name}: {:?}", found.growing);
+        assert!(found.growing.is_empty() || !found.are_iterations_known, "{name}: {:?}", found.growing);
         let verdict = blockyard_lab::verdict(&program(name), &program(name).conditions(), &mut on).unwrap();
         assert_eq!(verdict.kind, blockyard_lab::VerdictKind::Fits, "{name}: {}", verdict.headline);
     }
     let parameters = typed("repeat 60 as i { w[i] = alloc 4 MiB }");
-    assert_eq!(leaks(&parameters, &mut on).unwrap().steps, Steps::Parts);
+    assert_eq!(leaks(&parameters, &mut on).unwrap().found_by, IterationSource::Parts);
     // Equal pairs of which one is freed, and freed at other distances: no exact repetition.
     let steady = typed("repeat 60 as i { a = alloc 4 MiB; b = alloc 4 MiB; free b, a }");
     assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());

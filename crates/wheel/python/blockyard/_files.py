@@ -101,7 +101,7 @@ class Questions:
         return Bound.of(json.loads(self._requests().bound()))
 
     def leaks(self) -> Leaks:
-        """What grows from step to step, by call site; true if something grows."""
+        """What grows from iteration to iteration, by call site; true if something grows."""
         return Leaks.of(json.loads(self._requests().leaks()))
 
     def compare_allocators(self) -> ComparedAllocators:

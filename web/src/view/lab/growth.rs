@@ -1,6 +1,6 @@
 //! The call sites whose memory grows during a run, and the difference between a run and another file.
 
-use blockyard_lab::{Diff, GrowingCallSite, Leaks, LineChange, PeakDiff, Steps};
+use blockyard_lab::{Diff, GrowingCallSite, IterationSource, Leaks, LineChange, PeakDiff};
 use blockyard_record::{Bytes, frame_words, grouped, own_line};
 use leptos::ev;
 use leptos::prelude::*;
@@ -20,10 +20,10 @@ const COUNTED: &str = "What is kept is counted after the first two, in which pro
 
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     let steps = leaks.boundaries.len();
-    let found_by = match leaks.steps {
-        Steps::Markers => "found by their markers",
-        Steps::Repetition => "found by repetition",
-        Steps::Parts => "parts of as many requests: nothing marks iterations and nothing repeats",
+    let found_by = match leaks.found_by {
+        IterationSource::Markers => "found by their markers",
+        IterationSource::Repetition => "found by repetition",
+        IterationSource::Parts => "parts of as many requests: nothing marks iterations and nothing repeats",
     };
     let words = match leaks.growing.len() {
         0 => format!("Nothing grows over {} iterations, {found_by}.", grouped(steps as u64)),
