@@ -243,7 +243,7 @@ def test_two_steps_of_a_run_are_compared():
     change = run.diff_steps(2, 4)
     assert change.allocated.change == 7 * MIB and change.to_dict()["steps"] == [2, 4]
     assert [term.site for term in change.allocated.terms] == [["line 8"], ["line 6"]]
-    with pytest.raises(blockyard.BlockyardError, match="4 steps, counted from 1, and no step 9"):
+    with pytest.raises(blockyard.BlockyardError, match="4 iterations, counted from 1, and no iteration 9"):
         run.diff_steps(1, 9)
 
 
