@@ -32,7 +32,7 @@ impl<'a> Bar<'a> {
     pub(crate) fn new(name: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template(
-            "{msg} {bar:30} {percent:>3} % {human_pos} of {human_len}, {eta} left",
+            "{msg} {bar:30} {percent:>3}% {human_pos} of {human_len}, {eta} left",
         );
         if let Ok(style) = style {
             bar.set_style(style);

@@ -61,7 +61,8 @@ pub(crate) fn grouped_count(count: usize) -> String {
 }
 
 /// `12.3%`; `<0.1%` for a part that would round to zero; `100%` only for the whole.
-pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
+#[must_use]
+pub fn percent(part: Bytes, whole: Bytes) -> String {
     if part.is_zero() || whole.is_zero() {
         return "0%".to_owned();
     }

@@ -96,7 +96,7 @@ pub use answers::{
 };
 pub use changes::{Changes, Ghost};
 pub use coloring::{ColorBy, Groups, LegendEntry};
-pub use conversions::ByteUnit;
+pub use conversions::{ByteUnit, percent};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{

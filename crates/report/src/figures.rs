@@ -8,7 +8,7 @@ use blockyard_figure::{
 };
 use blockyard_record::{Bytes, PoolId, Recording, grouped};
 
-use crate::html::{escaped, share, two_sizes};
+use crate::html::{escaped, percent, two_sizes};
 use crate::moment::{Moment, MomentKind};
 
 /// Figures are laid out for a screen or a sheet of paper, and for a phone; the style shows one of the two.
@@ -118,10 +118,10 @@ fn classes(out: &mut String, moment: &Moment, capacity: Option<Bytes>) {
     for (class, bytes) in classes {
         let meaning = escaped(class.meaning());
         let name = format!("<strong>{}</strong> <span class=\"quiet\">{meaning}</span>", class.name());
-        row(out, bytes, &share(bytes, reserved), &name);
+        row(out, bytes, &percent(bytes, reserved), &name);
     }
     for (name, bytes) in sums {
-        row(out, bytes, &share(bytes, reserved), &format!("<strong>{name}</strong>"));
+        row(out, bytes, &percent(bytes, reserved), &format!("<strong>{name}</strong>"));
     }
     if let Some(capacity) = capacity {
         row(out, capacity, "", "<strong>memory of the device</strong>");

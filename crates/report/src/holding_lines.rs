@@ -10,7 +10,7 @@ use blockyard_record::{Bytes, FrameId, Recording, StackHolder, StackId, counted}
 use blockyard_replay::{OnProgress, Progress};
 
 use crate::figures::row;
-use crate::html::{escaped, share};
+use crate::html::{escaped, percent};
 use crate::moment::Moment;
 
 /// How many rows there are; one more has the rest.
@@ -166,14 +166,14 @@ pub(crate) fn write(
         if has_stacks {
             what.push_str(&folded_stack(recording, one.stack));
         }
-        row(out, one.bytes, &share(one.bytes, allocated), &what);
+        row(out, one.bytes, &percent(one.bytes, allocated), &what);
     }
     let rest = held.get(ROWS..).unwrap_or_default();
     if !rest.is_empty() {
         let bytes: Bytes = rest.iter().map(|one| one.bytes).sum();
         let blocks: usize = rest.iter().map(|one| one.blocks).sum();
         let what = format!("{}, {}", counted(rest.len(), "more place"), counted(blocks, "block"));
-        row(out, bytes, &share(bytes, allocated), &what);
+        row(out, bytes, &percent(bytes, allocated), &what);
     }
     out.push_str("</tbody>\n</table>\n");
 }

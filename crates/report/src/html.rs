@@ -1,6 +1,6 @@
 //! Texts as HTML.
 
-pub(crate) use blockyard_figure::escaped;
+pub(crate) use blockyard_figure::{escaped, percent};
 use blockyard_record::{Bytes, grouped};
 
 /// A sentence: with a full stop, and a capital letter where the first word is not a name.
@@ -47,19 +47,6 @@ pub(crate) fn two_sizes(bytes: Bytes) -> String {
     format!("{bytes}<small>{}</small>", bytes_text(bytes))
 }
 
-/// `12.3 %`; `-` of nothing.
-pub(crate) fn share(part: Bytes, whole: Bytes) -> String {
-    let whole = u128::from(whole.get());
-    // To the nearest, as the page says it; only the whole is 100 %.
-    let nearest = u128::from(part.get()).saturating_mul(1000).saturating_add(whole / 2).checked_div(whole);
-    let tenths = nearest.map(|tenths| if u128::from(part.get()) < whole { tenths.min(999) } else { tenths });
-    match tenths {
-        None => "-".to_owned(),
-        Some(0) if !part.is_zero() => "< 0.1 %".to_owned(),
-        Some(tenths) => format!("{}.{} %", tenths / 10, tenths % 10),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,13 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_rounded_to_the_nearest_but_not_to_the_whole() {
-        assert_eq!(share(Bytes::new(2986), Bytes::new(10_000)), "29.9 %");
-        assert_eq!(share(Bytes::new(9999), Bytes::new(10_000)), "99.9 %");
-        assert_eq!(share(Bytes::new(7), Bytes::new(7)), "100.0 %");
-        assert_eq!(share(Bytes::new(999), Bytes::new(1000)), "99.9 %");
-        assert_eq!(share(Bytes::new(1), Bytes::gib(1)), "< 0.1 %");
-        assert_eq!(share(Bytes::ZERO, Bytes::ZERO), "-");
+    fn sizes_have_their_bytes_beside_them() {
         assert_eq!(exact(Bytes::new(1)), "1 byte");
         assert_eq!(exact(Bytes::mib(20)), "20 MiB (20,971,520 bytes)");
     }

@@ -7,7 +7,7 @@ use blockyard_lab::{About, Finding, MomentName, Verdict as Answer, VerdictMoment
 use blockyard_record::{Recording, counted, grouped};
 
 use crate::holding_lines::PlaceBytes;
-use crate::html::{escaped, exact, sentence, sentence_case, share};
+use crate::html::{escaped, exact, percent, sentence, sentence_case};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;
 use crate::source::PlacementCheck;
@@ -145,7 +145,7 @@ impl Verdict<'_> {
             "Most is held by <code>{}</code>: {}, {} of what is allocated {}. <a href=\"#holders-{}\">All of them</a>.",
             escaped(&first.text(self.recording)),
             exact(first.bytes),
-            escaped(&share(first.bytes, allocated)),
+            escaped(&percent(first.bytes, allocated)),
             self.moment.when(),
             self.place
         )

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_figure::{ColorBy, FlameGraph, Groups, LegendEntry, Role, TargetId, flame_scene};
+use blockyard_figure::{ColorBy, FlameGraph, Groups, LegendEntry, Role, TargetId, flame_scene, percent};
 use blockyard_record::{StackId, Stacks};
 use leptos::ev;
 use leptos::html;
@@ -12,7 +12,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::allocations::swatch;
-use crate::view::holders::{HolderList, percent};
+use crate::view::holders::HolderList;
 use crate::view::kit::{effect, on, text};
 use crate::view::memory_stats::grouped_count;
 use crate::view::tip::Tip;
@@ -130,7 +130,7 @@ impl Flame {
         let share = percent(node.bytes, self.list.bytes);
         let name = self.graph.text(self.stacks(), place);
         let mut words =
-            format!("{name}\n{} ({share} %) in {} allocations", node.bytes, grouped_count(node.count));
+            format!("{name}\n{} ({share}) in {} allocations", node.bytes, grouped_count(node.count));
         let passed = self.graph.passed_above(place);
         if !passed.is_empty() {
             let names = passed.iter().rev().map(|above| self.graph.text(self.stacks(), *above));

@@ -3,7 +3,7 @@
 
 use blockyard_figure::{
     AllocationFilter, ByteUnit, GroupBy, Holder, Search, bytes_of, group_key, holder_texts,
-    holders as find_holders, rows_in, stack_lines,
+    holders as find_holders, percent, rows_in, stack_lines,
 };
 use blockyard_record::{Bytes, grouped};
 use leptos::ev;
@@ -243,7 +243,7 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
 }
 
 fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder, unit: ByteUnit) -> AnyView {
-    let share = percent(holder.bytes, list.whole.1);
+    let share = width_percent(holder.bytes, list.whole.1);
     let bytes = format!("{} ({} bytes)", holder.bytes, blockyard_record::grouped(holder.bytes.get()));
     let oldest = if holder.oldest == 0 {
         "before".to_owned()
@@ -286,7 +286,7 @@ pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> An
         view! {
             <tr>
                 <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{unit_words(unit, bytes)}</td>
-                <td class="number">{format!("{} %", percent(bytes, whole))}</td>
+                <td class="number">{percent(bytes, whole)}</td>
                 <td>{what}</td>
             </tr>
         }
@@ -309,8 +309,8 @@ fn unit_words(unit: ByteUnit, bytes: Bytes) -> String {
     format!("{} {}", unit.number(bytes), unit.name())
 }
 
-/// The part in percent of the whole, rounded to one decimal.
-pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
+/// The width of a bar for a part of the whole, in percent.
+fn width_percent(part: Bytes, whole: Bytes) -> String {
     let whole = u128::from(whole.get().max(1));
     let tenths = (u128::from(part.get()) * 1000 + whole / 2) / whole;
     format!("{}.{}", tenths / 10, tenths % 10)

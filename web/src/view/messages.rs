@@ -67,7 +67,7 @@ fn progress(session: Session) -> AnyView {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
                 (phase, total) => {
-                    format!("{}: {phase}, {} %", work.title, percent(work.done, total))
+                    format!("{}: {phase}, {}%", work.title, percent(work.done, total))
                 }
             });
             words.unwrap_or_default()

@@ -103,7 +103,7 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
         }
         ComparisonState::Missing(why) => ("headline quiet", format!("not compared: {why}")),
         ComparisonState::Running(_, percent) => {
-            let words = format!("comparing with our allocator … {percent} %");
+            let words = format!("comparing with our allocator … {percent}%");
             return view! { <p class="headline quiet" data-testid="comparing">{words}</p> }.into_any();
         }
     };

@@ -47,7 +47,7 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         page.wait_text(&id("program-output"), "end 4194304 8388608")?;
         // The figures open at the peak: both tensors are there. The program ran to its end, so nothing that it printed is pale.
         page.wait_text(&id("holding-lines"), "line 5 b = torch.empty(1024, 1024, device='cuda')")?;
-        page.wait_text(&id("holding-lines"), "50.0 %")?;
+        page.wait_text(&id("holding-lines"), "50%")?;
         page.wait_text(&id("program-origin"), "Line 5")?;
         page.wait_text(&id("printed"), "end 4194304 8388608")?;
         // What is set aside has its parts in the figure, and its reason beside it.

@@ -1,11 +1,12 @@
 //! What holds the memory at the moment of the cursor: by category, and by line of the program.
 
+use blockyard_figure::percent;
 use blockyard_record::{Bytes, counted};
 use leptos::prelude::*;
 
 use crate::program::{AliveBytes, CATEGORIES, ProgramResult};
 use crate::session::Session;
-use crate::view::holders::{holding_table, percent};
+use crate::view::holders::holding_table;
 use crate::view::kit::{click, flag, text};
 
 /// At most this many lines are listed.
@@ -33,7 +34,7 @@ pub(super) fn categories(alive: Memo<AliveBytes>) -> AnyView {
                     <span class="name">{name}</span>
                     " "
                     <span class="value">{bytes.to_string()}</span>
-                    <span class="quiet">{format!(" {} %", percent(bytes, whole))}</span>
+                    <span class="quiet">{format!(" {}", percent(bytes, whole))}</span>
                 </li>
             }
             .into_any()
