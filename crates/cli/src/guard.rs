@@ -66,7 +66,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
             (json_line(&json::report(options.update, &place.file, &runs.torch, &held))? + "\n").as_bytes(),
         )?;
     }
-    Ok(status(options.update, &held))
+    Ok(status(options.update, &held).into())
 }
 
 /// The file, and the folder that its programs are in.

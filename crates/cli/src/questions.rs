@@ -15,6 +15,7 @@ use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 use serde::Serialize;
 
+use crate::exit_status::ExitStatus;
 use crate::output;
 use crate::progress::Bar;
 

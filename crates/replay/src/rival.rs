@@ -140,6 +140,8 @@ impl RivalDispatcher<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use blockyard_rivals::RivalOutOfMemory;
     use blockyard_workload::Workload;
 

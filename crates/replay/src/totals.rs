@@ -170,6 +170,8 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use blockyard_device::VirtualDevice;
     use blockyard_record::Bytes;
     use blockyard_workload::presets::presets;

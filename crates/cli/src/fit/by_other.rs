@@ -163,7 +163,7 @@ fn ask(
         answer.write(&mut text, vary, question.name, runs.options)?;
     }
     let rows = |answer: &GpuColumns| FitMapOnGpu {
-        conditions: conditions(&answer.conditions),
+        terms: conditions(&answer.conditions),
         rows: answer.columns.iter().map(|column| row(vary, column)).collect(),
     };
     let (first, others) = first_and_others(&answers, rows)?;

@@ -117,7 +117,7 @@ impl LayoutsOnGpu {
     fn json(&self) -> FitLayoutsOnGpu {
         let (_, error) = ended(self.is_stopped.then_some(&(0, RunEnd::Stopped)));
         FitLayoutsOnGpu {
-            conditions: conditions(&self.conditions),
+            terms: conditions(&self.conditions),
             ranks: self.world,
             mesh: self.names.clone(),
             best: self.best().map(|(layout, _)| sizes(layout)),

@@ -12,7 +12,7 @@ fn typed(text: &str) -> Run {
 }
 
 pub(crate) fn adds_up(peak: &PeakDiff) -> bool {
-    peak.terms.iter().map(|term| term.change).sum::<i64>() == peak.after.signed() - peak.before.signed()
+    peak.changes.iter().map(|part| part.change).sum::<i64>() == peak.after.signed() - peak.before.signed()
 }
 
 fn compared(before: &Run, after: &Run) -> Diff {
@@ -28,7 +28,7 @@ fn three_recordings_of_one_program_have_the_same_requests_and_other_peaks() {
     assert_eq!((found.alignment.only_before, found.alignment.only_after), (0, 0));
     assert_eq!(found.alignment.same, 2_977);
     assert_eq!((found.reserved.before.get(), found.reserved.after.get()), (6_589_251_584, 2_545_942_528));
-    assert_eq!(found.reserved.terms[0].site, ["cached"]);
+    assert_eq!(found.reserved.changes[0].site, ["cached"]);
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn one_more_tensor_is_the_top_term() {
     let found = compared(&before, &after);
     assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (60, 0, 20));
     assert_eq!(found.alignment.first_only_after, Some(3));
-    assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
+    assert_eq!(found.allocated.changes.len(), 1, "{found:?}");
     assert_eq!(
-        (found.allocated.terms[0].site[0].as_str(), found.allocated.terms[0].change),
+        (found.allocated.changes[0].site[0].as_str(), found.allocated.changes[0].change),
         ("line 2", 600 << 20)
     );
 }
@@ -50,7 +50,7 @@ fn one_more_tensor_is_the_top_term() {
 fn a_run_does_not_differ_from_itself() {
     let run = program("multistream");
     let found = compared(&run, &run);
-    assert!(found.allocated.terms.is_empty() && found.reserved.terms.is_empty());
+    assert!(found.allocated.changes.is_empty() && found.reserved.changes.is_empty());
     assert_eq!(found.alignment.same, run.allocations() as u64);
 }
 
@@ -74,12 +74,12 @@ fn two_steps_of_one_run_are_compared_to_the_byte() {
     let found = diff_iterations(&run, 3, 8, &mut on).unwrap();
     assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
     assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (2, 0, 0));
-    let top = &found.allocated.terms[0];
+    let top = &found.allocated.changes[0];
     assert_eq!(
         (top.site[0].as_str(), top.change, top.count_before, top.count_after),
         ("line 4", 5 << 20, 2, 7)
     );
-    assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
+    assert_eq!(found.allocated.changes.len(), 1, "{found:?}");
     for (first, second) in [(0, 1), (1, 12)] {
         let refused = diff_iterations(&run, first, second, &mut on);
         assert!(matches!(refused, Err(LabError::NoIteration { iterations: 11, .. })), "{refused:?}");
@@ -168,7 +168,7 @@ fn a_change_is_summed_by_line() {
         let sum = |changes: &mut dyn Iterator<Item = i64>| changes.sum::<i64>();
         assert_eq!(
             sum(&mut lines.iter().map(|line| line.change)),
-            sum(&mut peak.terms.iter().map(|term| term.change))
+            sum(&mut peak.changes.iter().map(|part| part.change))
         );
         let mut names: Vec<&str> = lines.iter().map(|line| line.line.as_str()).collect();
         names.sort_unstable();
