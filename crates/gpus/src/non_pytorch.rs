@@ -183,13 +183,13 @@ pub fn context_and_libraries() -> Bytes {
     ])
 }
 
-/// What a GPU of so many bytes has for PyTorch beside this much non-PyTorch memory.
+/// What a GPU of a number of bytes has for PyTorch beside this much non-PyTorch memory.
 #[must_use]
 pub fn left_beside(non_pytorch: Bytes, total: Bytes) -> Bytes {
     total.saturating_sub(non_pytorch)
 }
 
-/// What a GPU of so many bytes has for PyTorch where the non-PyTorch memory of the run was not counted: that of a
+/// What a GPU of a number of bytes has for PyTorch where the non-PyTorch memory of the run was not counted: that of a
 /// [training program](context_and_libraries) counts in its place.
 #[must_use]
 pub fn left_for_pytorch(total: Bytes) -> Bytes {

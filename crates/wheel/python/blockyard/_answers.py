@@ -421,16 +421,16 @@ class Bound(_sentences.BoundSentence):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Growth(_sentences.GrowthSentence):
-    """A call site whose live bytes never fall from one step to the next, and grow in more than half of them."""
+    """A call site whose live bytes never fall from one iteration to the next, and grow in more than half of them."""
 
     site: list[str]
     """The call site, innermost frame first."""
     live: list[int]
     """The live bytes of the site at each boundary."""
     growth: int
-    """More bytes at the last boundary than after the first step."""
+    """More bytes at the last boundary than after the first iteration."""
     first_request: int
-    """The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where no request is known."""
+    """The first request of the site after the first iteration whose bytes are live at the end, counted from 1; 0 where no request is known."""
     last_request: int
     """The last request of the site whose bytes are live at the end, counted from 1."""
 
@@ -449,12 +449,12 @@ class Growth(_sentences.GrowthSentence):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Leaks(_sentences.LeaksSentence):
-    """What grows from step to step. True where anything grows."""
+    """What grows from iteration to iteration. True where anything grows."""
 
     steps: str
-    """How the steps were found."""
+    """How the iterations were found."""
     boundaries: list[int]
-    """The requests after which steps end, counted from 1."""
+    """The requests after which iterations end, counted from 1."""
     live: list[int]
     """The live bytes at each boundary."""
     growing: list[Growth]
@@ -916,9 +916,9 @@ class FitRun(_sentences.FitRunSentence):
     sites: list[FitHolder]
     """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
     outside: dict[str, int]
-    """The memory that the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
+    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
     outside_unknown: list[str]
-    """Sentences about memory that is taken and was not recorded."""
+    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
     notes: list[str]
     """The assumptions, in sentences."""
     remarks: list[str]
@@ -970,9 +970,9 @@ class FitRank(_sentences.FitRankSentence):
     sites: list[FitHolder]
     """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
     outside: dict[str, int]
-    """The memory that the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
+    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
     outside_unknown: list[str]
-    """Sentences about memory that is taken and was not recorded."""
+    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
     notes: list[str]
     """The assumptions, in sentences."""
     remarks: list[str]
