@@ -26,7 +26,7 @@
 //!
 //! # Reading order
 //!
-//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema`,
+//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage`, `tensor` and `sparse`, `schema`,
 //! `arguments` and `registry` (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family),
 //! `autograd`, `autocast`.
 
@@ -54,6 +54,7 @@ mod ops;
 mod registry;
 mod schema;
 pub mod session;
+mod sparse;
 mod storage;
 pub use blockyard_gpus::tables;
 mod tensor;
@@ -65,6 +66,7 @@ pub use error::{ForeignError, Result, TorchError};
 pub use geometry::{channels_last_strides, contiguous_strides, numel};
 pub use registry::{Operator, call, lookup, names};
 pub use session::{Estimate, Session, SessionSettings, install, session};
+pub use sparse::SparseParts;
 pub use storage::{Device, Storage};
 pub use tensor::{Shape, Tensor, TensorImpl};
 pub use value::{MemoryFormat, Scalar, Value};

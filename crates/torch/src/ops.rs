@@ -3,7 +3,7 @@
 //! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result is the first argument. The
 //! function's parameters are the schema's, by type (`&Tensor`, `i64`, `Option<&[i64]>`, `Unread` for what memory does not depend on; all
 //! in `arguments.rs`): a row that does not agree does not compile. The row says `.copies_or_fills()` of an operator whose kernels make
-//! the driver load nothing, and `.composed(&["Node"])` of backward functions whose every statement is an operator.
+//! the driver load nothing, `.takes_sparse()` of an overload for sparse tensors, and `.composed(&["Node"])` of backward functions whose every statement is an operator.
 //!
 //! `op!("relu(Tensor self) -> Tensor", relu)` would be a row, and `fn relu(input: &Tensor) -> Result<Tensor>` its function. A derivative is
 //! `autograd::record` in the function.
@@ -52,6 +52,7 @@ mod scatter_views;
 mod searchsorted;
 pub(crate) mod softmax;
 pub(crate) mod sort;
+pub(crate) mod sparse;
 mod special;
 mod special_functions;
 mod statistics;
@@ -115,4 +116,5 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     scatter_reduce::TABLE,
     scatter_views::TABLE,
     weight_norm::TABLE,
+    sparse::TABLE,
 ];

@@ -20,18 +20,24 @@ pub(crate) struct Entry {
     call: Call,
     copies_or_fills: bool,
     composed: &'static [&'static str],
+    takes_sparse: bool,
 }
 
 impl Entry {
     /// Of a function that takes these parameters; does not compile if the schema has others.
     pub(crate) const fn new(schema: &'static str, accepted: &[Accepts], call: Call) -> Self {
         assert!(agrees(schema, accepted), "the function's parameters are not those of the schema");
-        Self { schema, call, copies_or_fills: false, composed: &[] }
+        Self { schema, call, copies_or_fills: false, composed: &[], takes_sparse: false }
     }
 
     /// Of an operator that copies or fills: the driver needs no code for such kernels (`SimulatedGpu::note_kernels`).
     pub(crate) const fn copies_or_fills(self) -> Self {
         Self { copies_or_fills: true, ..self }
+    }
+
+    /// Of an overload for sparse tensors: it is called where an argument is sparse, and no other overload is.
+    pub(crate) const fn takes_sparse(self) -> Self {
+        Self { takes_sparse: true, ..self }
     }
 
     /// Of an operator whose backward functions, these, have the same statements in every variant, each an operator of the
@@ -183,8 +189,18 @@ impl Operator {
     ///
     /// As [`call`].
     pub fn call(&self, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
+        let is_sparse = ops::sparse::is_among(args, keywords);
+        if is_sparse && let Some(list) = self.name.strip_prefix("_foreach_") {
+            return ops::sparse::one_by_one(list, args, keywords);
+        }
+        if is_sparse && !self.overloads.iter().any(|(_, entry)| entry.takes_sparse) {
+            return ops::sparse::refuse(self.name);
+        }
+        let is_alone = !is_sparse && self.overloads.iter().all(|(_, entry)| entry.takes_sparse);
         let mut failure = None;
-        for (schema, entry) in &self.overloads {
+        for (schema, entry) in
+            self.overloads.iter().filter(|(_, entry)| is_alone || entry.takes_sparse == is_sparse)
+        {
             match schema.bind(args, keywords) {
                 Ok(bound) => {
                     let session = session();

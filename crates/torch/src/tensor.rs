@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::autograd::{AutogradMeta, Node};
 use crate::geometry::{element_offsets, is_channels_last_like, is_contiguous, is_dense, matches_order};
 use crate::memory::Category;
+use crate::sparse::SparseParts;
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, contiguous_strides, numel};
 
 /// Sizes or strides.
@@ -23,6 +24,8 @@ pub struct TensorImpl {
     dtype: Cell<Dtype>,
     is_wrapped_number: Cell<bool>,
     pub(crate) version: RefCell<Rc<Cell<u32>>>,
+    /// Of a sparse tensor, whose own storage is empty.
+    sparse: RefCell<Option<SparseParts>>,
 }
 
 /// A handle of a tensor, as cheap to clone as a Python reference.
@@ -65,6 +68,7 @@ impl Tensor {
             is_wrapped_number: Cell::new(false),
             version: RefCell::new(version),
             autograd: RefCell::default(),
+            sparse: RefCell::default(),
         }))
     }
 
@@ -76,7 +80,7 @@ impl Tensor {
 
     /// Whether it has elements and no memory: it is made of zeros, or its storage was resized to nothing.
     pub(crate) fn is_without_memory(&self) -> bool {
-        self.device().is_cuda() && self.numel() > 0 && self.storage().bytes() == 0
+        self.device().is_cuda() && self.numel() > 0 && self.storage().bytes() == 0 && !self.is_sparse()
     }
 
     /// Another tensor over the same memory, with no history; it shares the version counter.
@@ -93,6 +97,7 @@ impl Tensor {
         let copy =
             Self::build(self.storage(), self.shape(), self.strides(), self.offset(), self.dtype(), version);
         copy.0.is_wrapped_number.set(self.is_wrapped_number());
+        copy.set_sparse_parts(self.sparse_parts());
         copy
     }
 
@@ -107,6 +112,7 @@ impl Tensor {
         *self.0.strides.borrow_mut() = other.strides();
         self.0.offset.set(other.offset());
         self.0.dtype.set(other.dtype());
+        self.set_sparse_parts(other.sparse_parts());
         drop(old);
     }
 
@@ -218,6 +224,10 @@ impl Tensor {
     #[must_use]
     pub fn upgrade(weak: &std::rc::Weak<TensorImpl>) -> Option<Self> {
         weak.upgrade().map(Self)
+    }
+
+    pub(crate) fn sparse_cell(&self) -> &RefCell<Option<SparseParts>> {
+        &self.0.sparse
     }
 
     pub(crate) fn autograd(&self) -> &RefCell<AutogradMeta> {

@@ -189,7 +189,7 @@ def _from_tensor(tensor):
     name = str(tensor.dtype).rpartition(".")[2]
     if name == "bfloat16":
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return ndarray(tuple(tensor.shape), name, tensor._values())
+    return ndarray(tuple(tensor.shape), name, tensor._known_values())
 
 
 def _cast(value, kind):

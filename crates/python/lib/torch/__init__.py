@@ -222,6 +222,7 @@ from torch._random_numbers import (
     seed,
     set_rng_state,
 )
+from torch._sparse import sparse_coo_tensor
 from torch._making import (
     _legacy_tensor,
     _to,

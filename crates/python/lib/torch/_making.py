@@ -25,7 +25,7 @@ def _flatten_into(data, values):
         for item in data:
             _flatten_into(item, values)
     elif isinstance(data, Tensor):
-        known = data._values()
+        known = data._known_values()
         values.extend(known if known is not None else [UnknownNumber(data.dtype)] * data.numel())
     elif hasattr(data, "__array_shape__"):
         values.extend([UnknownNumber(float64)] * data.size)

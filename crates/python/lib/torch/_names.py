@@ -3,7 +3,7 @@
 _DRY_RUN = "`blockyard dry-run PROGRAM` runs them with PyTorch's own code"
 _COMPLEX = f"complex numbers are not modeled; keep two real numbers in the last dimension, or {_DRY_RUN}"
 _QUANTIZED = f"quantized tensors are not modeled; keep floating-point ones, or {_DRY_RUN}"
-_SPARSE = f"sparse tensors are not modeled; use dense ones, or {_DRY_RUN}"
+_SPARSE = f"of sparse tensors only gradients are modeled; use dense ones, or {_DRY_RUN}"
 _ADVICE = {
     "distributed": "it needs several processes; run one process of the program",
     "multiprocessing": "a program here is one process; leave out the workers",
@@ -32,13 +32,11 @@ _ADVICE = {
     "eig": _COMPLEX,
     "eigvals": _COMPLEX,
     "lobpcg": "use torch.linalg.eigh",
-    "SparseAdam": "use torch.optim.Adam",
     "xpu": "the device is CUDA",
     "mps": "the device is CUDA",
     "mtia": "the device is CUDA",
     "masked": "masked tensors are not modeled; use torch.where",
     "package": "files are not written here",
-    "sparse_coo_tensor": _SPARSE,
     "sparse_csr_tensor": _SPARSE,
     "_inductor": "nothing is compiled here; call the module itself",
     "_export": "call the module itself",
@@ -56,7 +54,6 @@ _ADVICE = {
     "istft": "Fourier transforms are not modeled",
     "quantize_per_tensor": _QUANTIZED,
     "range": "use torch.arange",
-    "to_sparse": _SPARSE,
     "from_dlpack": "make the tensor with torch",
     "from_file": "there are no files here",
     "frombuffer": "make the tensor with torch",
@@ -84,7 +81,6 @@ STAND_INS = {
     "mps",
     "mtia",
     "package",
-    "sparse_coo_tensor",
     "sparse_csr_tensor",
     "_inductor",
     "_C",

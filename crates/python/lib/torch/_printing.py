@@ -56,10 +56,12 @@ def text(tensor):
     import torch
     from torch._tensor import UnknownNumber, _note_placeholders
 
+    if tensor.is_sparse:
+        return _sparse_text(tensor)
     _note_placeholders(tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     suffix = []
-    values = tensor._values() if not tensor.is_cuda else None
+    values = tensor._known_values() if not tensor.is_cuda else None
     if tensor.is_cuda:
         suffix.append(f"device='{tensor.device}'")
     if values is None:
@@ -83,3 +85,11 @@ def text(tensor):
         suffix.append("requires_grad=True")
     made = "tensor(" + ", ".join([body] + suffix) + ")"
     return "Parameter containing:\n" + made if is_parameter else made
+
+
+def _sparse_text(tensor):
+    parts = [f"indices={text(tensor._indices())}", f"values={text(tensor._values())}"]
+    if tensor.is_cuda:
+        parts.append(f"device='{tensor.device}'")
+    parts += [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}", "layout=torch.sparse_coo"]
+    return "tensor(" + ",\n       ".join(parts[:2]) + ",\n       " + ", ".join(parts[2:]) + ")"

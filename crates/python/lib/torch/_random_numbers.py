@@ -140,7 +140,7 @@ _drawn_integers = _drawn("randint")
 def randint(*args, **kwargs):
     global _placeholders
     made = _drawn_integers(*args, **kwargs)
-    if made.is_cpu and made.numel() <= 4096 and made._values() is None:
+    if made.is_cpu and made.numel() <= 4096 and made._known_values() is None:
         # Without a seed: numbers of the range, so that they can stand in slices; a program that reads one gets a note that the number is not PyTorch's.
         if _placeholders is None:
             from random import Random

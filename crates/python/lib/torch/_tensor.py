@@ -80,21 +80,16 @@ class Tensor(TensorBase):
     def nbytes(self):
         return self.numel() * self.element_size()
 
-    @property
-    def is_sparse(self):
-        return False
-
     is_quantized = is_mps = is_xpu = is_sparse_csr = is_mkldnn = is_vulkan = is_xla = is_mtia = is_maia = is_ipu = (
-        is_sparse
-    )
-    is_nested = is_sparse
+        is_nested
+    ) = property(lambda self: False)
     name = volatile = property(lambda self: None)
 
     @property
     def layout(self):
         import torch
 
-        return torch.strided
+        return torch.sparse_coo if self.is_sparse else torch.strided
 
     @property
     def names(self):
@@ -189,7 +184,7 @@ class Tensor(TensorBase):
 
     def tolist(self):
         _note_placeholders(self)
-        values = self._values()
+        values = self._known_values()
         if values is None:
             values = [UnknownNumber(self.dtype) for _ in range(self.numel())]
         for size in reversed(self.shape[1:]):
@@ -416,18 +411,6 @@ class Tensor(TensorBase):
         self._set_geometry(list(size), list(stride), storage_offset)
         return self
 
-    def to_dense(self, dtype=None, *, masked_grad=None):
-        return self
-
-    def dense_dim(self):
-        return self.dim()
-
-    def sparse_dim(self):
-        return 0
-
-    def is_coalesced(self):
-        raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
-
     @property
     def retains_grad(self):
         return False
@@ -474,8 +457,10 @@ Tensor.__hash__ = TensorBase.__hash__
 def complete():
     """Methods under other names, those that are functions of ours, and refusals of the rest: as attributes of the class, since with a
     `__getattr__` the interpreter makes an object for each call of a method."""
-    from torch import _composite, _names
+    from torch import _composite, _names, _sparse
 
+    for name in _sparse.METHODS:
+        setattr(Tensor, name, getattr(_sparse, name))
     for name, other in _composite.OTHER_NAMES.items():
         made = _operator(name) or _operator(other)
         if made is not None and made.is_method and not hasattr(Tensor, name):

@@ -1,8 +1,8 @@
 //! `AccumulateGrad`: how a leaf gets its gradient.
 
 use super::GradMode;
-use crate::ops::{copy, pointwise};
-use crate::{Result, Tensor};
+use crate::ops::{copy, pointwise, sparse};
+use crate::{Result, Scalar, Tensor};
 
 /// Adds a gradient to the leaf's: takes it over, copies it, or adds in place, as PyTorch decides.
 pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
@@ -16,6 +16,11 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
     }
     let has_post_hooks = !variable.autograd().borrow().post_hooks.is_empty();
     match variable.grad() {
+        None if grad.is_sparse() => {
+            let can_take = !GradMode::is_enabled() && grad.use_count() <= 1 + usize::from(has_post_hooks);
+            variable.set_grad(Some(sparse::taken_or_cloned(&grad, can_take)?));
+        }
+        Some(before) if before.is_sparse() || grad.is_sparse() => add_sparse(variable, &before, &grad)?,
         None => {
             let expected = 1 + usize::from(has_post_hooks);
             if !GradMode::is_enabled() && grad.use_count() <= expected && obeys_layout(&grad, variable) {
@@ -37,6 +42,19 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
         variable.autograd().borrow().post_hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
     for hook in hooks {
         hook(variable)?;
+    }
+    Ok(())
+}
+
+/// Adds up two gradients of which one or both are sparse. A sum with a dense one is dense, so that a sparse gradient gives way to it.
+fn add_sparse(variable: &Tensor, before: &Tensor, grad: &Tensor) -> Result<()> {
+    let one = Scalar::Int(1);
+    if before.is_sparse() && !grad.is_sparse() {
+        variable.set_grad(Some(sparse::add(grad, before, one)?));
+    } else if GradMode::is_enabled() {
+        variable.set_grad(Some(sparse::add(before, grad, one)?));
+    } else {
+        sparse::add_in_place(before, grad, one)?;
     }
     Ok(())
 }

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use crate::error::runtime;
 use crate::memory::Phase;
-use crate::ops::{creation, pointwise};
+use crate::ops::{creation, pointwise, sparse};
 use crate::session::{ActiveCall, Thread};
-use crate::{Result, Tensor, session};
+use crate::{Result, Scalar, Tensor, session};
 
 use super::node::{Body, Context, Edge, Grads, Node};
 use super::ready::ReadyQueue;
@@ -402,11 +402,15 @@ fn needed_nodes(order: &mut [Rc<Node>], captures: &[Edge]) -> FxHashMap<Key, boo
 /// `InputBuffer::accumulate`: in place if this is the last reference to the older gradient and its memory.
 fn add_up(old: Tensor, grad: &Tensor) -> Result<Tensor> {
     let can_reuse = |tensor: &Tensor| {
-        !tensor.is_without_memory()
+        !tensor.is_sparse()
+            && !tensor.is_without_memory()
             && tensor.is_non_overlapping_and_dense()
             && tensor.use_count() == 1
             && Rc::strong_count(&tensor.storage()) == 2
     };
+    if old.is_sparse() || grad.is_sparse() {
+        return add_up_sparse(&old, grad, can_reuse);
+    }
     if !GradMode::is_enabled() && can_reuse(&old) {
         pointwise::add_in_place(&old, grad)?;
         return Ok(old);
@@ -415,6 +419,19 @@ fn add_up(old: Tensor, grad: &Tensor) -> Result<Tensor> {
     // The sum takes the older one's place in the buffer.
     drop(old);
     Ok(sum)
+}
+
+/// As [`add_up`] where one or both are sparse: the dense one comes first. The older one is never changed, the newer one if it alone is dense.
+fn add_up_sparse(old: &Tensor, grad: &Tensor, can_reuse: impl Fn(&Tensor) -> bool) -> Result<Tensor> {
+    let one = Scalar::Int(1);
+    if !old.is_sparse() || GradMode::is_enabled() {
+        return sparse::add(old, grad, one);
+    }
+    if can_reuse(grad) {
+        sparse::add_in_place(grad, old, one)?;
+        return Ok(grad.clone());
+    }
+    sparse::add(grad, old, one)
 }
 
 /// A gradient that is used on another stream than it was made on must not be allocated again too early.

@@ -20,6 +20,9 @@ use super::views::{first, transpose};
 use choice::{Kernel, NO_KERNEL, Sizes, choose};
 use products::{by_products, repeated_heads};
 
+/// From so many keys on cuDNN may share the work of one query among blocks, which takes a workspace.
+const MANY_KEYS: i64 = 1000;
+
 /// A result whose elements lie as the query's do.
 fn laid_out_like(query: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let strides = query.strides();
@@ -99,6 +102,11 @@ impl Call<'_> {
         let statistics = if needs { Some(self.statistics(self.sizes.queries)?) } else { None };
         if self.sizes.queries > 1 {
             drop(temporary(device, 256)?);
+        } else if self.sizes.keys >= MANY_KEYS && self.sizes.width <= 32 {
+            session().mark_estimated(
+                "scaled_dot_product_attention",
+                "one query against this many short keys has a workspace that cuDNN chooses",
+            );
         }
         let saved = [
             Save::Input(mask.as_ref()),

@@ -1,8 +1,10 @@
 //! Embeddings.
 
-use crate::arguments::{Unread, arguments};
+mod sparse;
+
+use crate::arguments::arguments;
 use crate::autograd::{GradModeGuard, Save, nodes, record, record_after, save_early};
-use crate::error::{not_implemented, runtime};
+use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Tensor, Value, session};
@@ -13,8 +15,16 @@ use super::kernels::record_linear;
 use super::sort::{radix_sort_bytes, scan_bytes, temporary};
 use super::views::{self, first};
 
+/// What the gradient of an embedding depends on.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    padding: i64,
+    scales: bool,
+    is_sparse: bool,
+}
+
 /// `embedding`.
-fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> {
+fn embedding(weight: &Tensor, indices: &Tensor, rows: Rows) -> Result<Tensor> {
     if !matches!(indices.dtype(), Dtype::I64 | Dtype::I32) {
         return runtime(format!(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {} \
@@ -38,10 +48,12 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
     drop(flat);
     drop(below);
     let (vocabulary, width) = (weight.size(0), weight.size(1));
-    let _ = padding;
     record_after(early, nodes::EmbeddingBackward0, &[weight], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let indices = ctx.saved(0)?;
+        if rows.is_sparse {
+            return Ok(vec![Some(rows.sparse_backward(grad, &indices, vocabulary)?)]);
+        }
         let below = GradModeGuard::new(false);
         let result = embedding_backward(grad, &indices, vocabulary, width)?;
         drop(below);
@@ -166,23 +178,19 @@ arguments! {
         is_sparse: bool,
         weights: Option<&'a Tensor>,
         has_last: bool,
-        _padding: Unread,
+        padding: Option<i64>,
     }
 }
 
 /// `embedding_bag`: the bags, the bag of each index, the size of each bag, and the greatest rows.
 fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags<'_>) -> Result<Value> {
     let Bags { scales, weights, has_last, .. } = bags;
+    let to_rows = Rows { padding: bags.padding.unwrap_or(-1), scales, is_sparse: bags.is_sparse };
     let mode = match bags.mode {
         0 => BagMode::Sum,
         1 => BagMode::Mean,
         _ => BagMode::Max,
     };
-    if bags.is_sparse {
-        return not_implemented(
-            "the sparse gradient of embedding_bag is not modeled here; leave sparse=True out",
-        );
-    }
     let (indices, offsets) = (contiguous(indices)?, contiguous(offsets)?);
     for (tensor, name) in [(&indices, "indices"), (&offsets, "offsets")] {
         if !matches!(tensor.dtype(), Dtype::I64 | Dtype::I32) {
@@ -230,7 +238,14 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
         } else {
             None
         };
-        let to_weight = if ctx.wants(0) {
+        let to_weight = if ctx.wants(0) && to_rows.is_sparse {
+            let bags = sparse::Bags {
+                of_index: ctx.saved(4)?,
+                sizes: ctx.saved(5)?,
+                weights: ctx.saved_optional(2)?,
+            };
+            Some(to_rows.sparse_bag_backward(grad, &ctx.saved(0)?, &bags, mode, rows)?)
+        } else if ctx.wants(0) {
             Some(bag_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?, rows, mode, scales)?)
         } else {
             None
@@ -278,16 +293,11 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
         |weight: &Tensor, indices: &Tensor, padding: i64, scales: bool, is_sparse: bool| {
-            if is_sparse {
-                return not_implemented(
-                    "the sparse gradient of embedding is not modeled here; leave sparse=True out",
-                );
-            }
-            if scales && weight.requires_grad() {
+            if scales && !is_sparse && weight.requires_grad() {
                 session()
                     .mark_estimated("embedding", "the gradient with scale_grad_by_freq was not recorded");
             }
-            embedding(weight, indices, padding)
+            embedding(weight, indices, Rows { padding, scales, is_sparse })
         }
     ),
     op!(

@@ -344,8 +344,7 @@ fn set_item(tensor: &Tensor, item: &Value, value: &Tensor) -> Result<()> {
     if let (true, Value::Tensor(mask)) = (is_masked, item)
         && value.numel() == 1
     {
-        crate::call("masked_fill_", &[tensor.into(), mask.into(), value.into()], &[])?;
-        return Ok(());
+        return super::pointwise::set_masked(tensor, mask, value);
     }
     let applied = apply_slicing(tensor, item)?;
     if applied.indices.is_empty() {

@@ -89,7 +89,9 @@ pub(crate) fn layer_norm(
         let of_output = contiguous(grad)?;
         // Of the input's gradient the kernel makes no partial sums.
         let parameters = slots.iter().zip(&mut results).filter(|(slot, _)| **slot > 0);
-        sum_blocks_of_rows(&own, parameters.filter_map(|(_, gradient)| gradient.as_mut()).collect())?;
+        let wants_weight = slots.iter().enumerate().any(|(position, slot)| *slot == 1 && ctx.wants(position));
+        let parameters = parameters.filter_map(|(_, gradient)| gradient.as_mut()).collect();
+        sum_blocks_of_rows(&own, parameters, wants_weight)?;
         drop(of_output);
         drop(read);
         drop(below);
@@ -114,7 +116,7 @@ pub(crate) fn layer_norm(
 }
 
 /// `LaunchGammaBetaBackwardCUDAKernel`: of many short rows, the gradients of weight and bias are sums of the sums over blocks of rows.
-fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>) -> Result<()> {
+fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>, wants_weight: bool) -> Result<()> {
     let Some(width) = gradients.first().map(|gradient| gradient.numel().max(1)) else { return Ok(()) };
     let rows = input.numel() / width;
     if rows <= 64 * 1024 || width / 32 >= i64::from(session().profile().multiprocessors) / 2 {
@@ -123,6 +125,13 @@ fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>) -> Result
     if gradients.iter().any(|gradient| gradient.dim() != 1) {
         session()
             .mark_estimated("layer_norm", "a weight of several dimensions over this many rows is not known");
+        return Ok(());
+    }
+    if !wants_weight {
+        // The bias alone: PyTorch adds up nothing and gives no elements, which the engine refuses unless one is expected.
+        for gradient in gradients {
+            *gradient = empty(&[0], gradient.dtype(), gradient.device())?;
+        }
         return Ok(());
     }
     let blocks = ((rows + 31) / 32).min(32 * 1024 / ((width + 31) / 32));

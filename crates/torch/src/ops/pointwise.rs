@@ -25,7 +25,7 @@ pub(super) use binary::{Binary, Saves};
 use binary::{FMODS, REMAINDERS, div_rounded, div_rounded_in_place, modulo};
 pub(crate) use clamp::clamp;
 use clamp::clamp_in_place;
-pub(crate) use masked::{masked_fill, masked_fill_in_place, where_};
+pub(crate) use masked::{masked_fill, masked_fill_in_place, set_masked, where_};
 use power::pow;
 pub(super) use power::{ldexp, pow_of_number};
 pub(crate) use power::{pow_backward, pow_scalar};

@@ -81,7 +81,7 @@ impl SelfAttention<'_> {
         if let Some(mask) = self.mask {
             // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax works in place.
             let mask = to_dtype(mask, Dtype::Bool)?;
-            products = empty_like(&products)?;
+            products = masked_softmax(&products, &mask)?;
             drop(mask);
         }
         // The context is written over the queries; the products go first where nobody wants them.
@@ -102,6 +102,20 @@ impl SelfAttention<'_> {
         drop(packed);
         Ok((result, weights))
     }
+}
+
+/// `_masked_softmax`: rows of more than 4096 bytes, and masks with gaps, are for the ordinary softmax.
+fn masked_softmax(products: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let output = empty_like(products)?;
+    let length = products.size(-1);
+    if length <= 1024 && length * products.dtype().size() as i64 <= 4096 && mask.is_contiguous() {
+        return Ok(output);
+    }
+    let filled = empty_like(products)?;
+    let result = empty_like(&filled)?;
+    drop(output);
+    drop(filled);
+    Ok(result)
 }
 
 arguments! {
@@ -126,6 +140,7 @@ arguments! {
         linear_1_bias: &'a Tensor,
         linear_2: &'a Tensor,
         linear_2_bias: &'a Tensor,
+        mask: Option<&'a Tensor>,
     }
 }
 
@@ -149,7 +164,7 @@ fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
         out_bias: layer.out_bias,
         needs_weights: false,
         averages: true,
-        mask: None,
+        mask: layer.mask,
     };
     let (attended, _) = attention.run()?;
     x = attended;
@@ -177,7 +192,7 @@ fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
 const SCHEMA: &str = "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor \
                       qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor \
                       norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, \
-                      Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2)";
+                      Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None)";
 
 const ATTENTION: &str = "_native_multi_head_attention(Tensor query, int embed_dim, int num_head, Tensor qkv_weight, Tensor \
                          qkv_bias, Tensor proj_weight, Tensor proj_bias, bool need_weights, bool average_attn_weights, Tensor? mask=None)";

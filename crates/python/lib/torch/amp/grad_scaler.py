@@ -73,6 +73,10 @@ class GradScaler:
                     if not allow_fp16 and param.grad.dtype == torch.float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     grad = param.grad
+                    if grad.is_sparse:
+                        if grad.dtype == torch.float16:
+                            param.grad = grad = grad.coalesce()
+                        grad = grad._values()
                     grads_by_kind.setdefault(grad.device, {}).setdefault(grad.dtype, []).append(grad)
             for device, by_dtype in grads_by_kind.items():
                 for grads in by_dtype.values():

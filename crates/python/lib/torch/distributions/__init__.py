@@ -67,7 +67,7 @@ from torch.distributions.transforms import (
     identity_transform,
 )
 from torch.distributions.kl import kl_divergence, register_kl
-from torch.distributions import kl, _base, _discrete, _continuous, _matrices, _mixtures, _transformed
+from torch.distributions import kl, _base, _discrete, _continuous, _matrices, _mixed_kl, _mixtures, _transformed
 from torch.distributions._registry import biject_to, transform_to
 from torch._aliases import alias as _alias
 from _refused import Missing as _Missing

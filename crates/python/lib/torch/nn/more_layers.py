@@ -123,8 +123,8 @@ class EmbeddingBag(Module):
         dtype=None,
     ):
         super().__init__()
-        if max_norm is not None or sparse:
-            raise NotImplementedError("max_norm and sparse of nn.EmbeddingBag are not modeled here; leave them out")
+        if max_norm is not None:
+            raise NotImplementedError("max_norm of nn.EmbeddingBag is not modeled here; leave it out")
         self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type = (
             num_embeddings,
             embedding_dim,

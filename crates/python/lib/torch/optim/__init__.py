@@ -5,6 +5,7 @@ from torch.optim.algorithms import SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta
 from torch.optim.variants import ASGD, Adafactor, Adamax, NAdam, RAdam, Rprop
 from torch.optim.lbfgs import LBFGS
 from torch.optim._muon import Muon
+from torch.optim.sparse_adam import SparseAdam
 from torch.optim import lr_scheduler, optimizer, swa_utils
 from torch.optim import algorithms as _algorithms, variants as _variants
 from torch._aliases import alias as _alias

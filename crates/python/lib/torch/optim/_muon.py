@@ -3,7 +3,7 @@
 import math
 
 import torch
-from torch.optim._steps import _check, _run_closure, _state_of
+from torch.optim._steps import _check, _refuse_sparse, _run_closure, _state_of
 from torch.optim.optimizer import Optimizer
 
 
@@ -53,6 +53,7 @@ class Muon(Optimizer):
             for p in group["params"]:
                 if p.grad is None:
                     continue
+                _refuse_sparse(p.grad, "Muon")
                 params.append(p)
                 grads.append(p.grad)
                 state = self.state[p]

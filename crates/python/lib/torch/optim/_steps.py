@@ -13,6 +13,11 @@ def _check(condition, text):
         raise ValueError(text)
 
 
+def _refuse_sparse(grad, name, instead=""):
+    if grad.is_sparse:
+        raise RuntimeError(f"{name} does not support sparse gradients{instead}")
+
+
 def _use_foreach(params, foreach, differentiable=False):
     if foreach is not None:
         return foreach

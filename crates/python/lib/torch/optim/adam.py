@@ -1,7 +1,16 @@
 """`Adam` and `AdamW`."""
 
 import torch
-from torch.optim._steps import _add_one, _check, _maximum_, _number, _run_closure, _state_of, _use_foreach
+from torch.optim._steps import (
+    _add_one,
+    _check,
+    _maximum_,
+    _number,
+    _refuse_sparse,
+    _run_closure,
+    _state_of,
+    _use_foreach,
+)
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype
 
 
@@ -49,6 +58,7 @@ class Adam(Optimizer):
     def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps):
         for p in group["params"]:
             if p.grad is not None:
+                _refuse_sparse(p.grad, "Adam", ", please consider SparseAdam instead")
                 params.append(p)
                 grads.append(p.grad)
                 state = self.state[p]

@@ -3,7 +3,16 @@
 from _torch import operator as _operator
 
 import torch
-from torch.optim._steps import _add_one, _check, _maximum_, _number, _run_closure, _state_of, _use_foreach
+from torch.optim._steps import (
+    _add_one,
+    _check,
+    _maximum_,
+    _number,
+    _refuse_sparse,
+    _run_closure,
+    _state_of,
+    _use_foreach,
+)
 from torch.optim.adam import Adam, AdamW, _fused_adam, _multi_tensor_adam, _single_tensor_adam
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype, required
 
@@ -136,6 +145,8 @@ def _multi_tensor_sgd(params, grads, momentum_buffer_list, group):
 def _fused_sgd(params, grads, momentum_buffer_list, group):
     if not params:
         return
+    if any(grad.is_sparse for grad in grads):
+        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
     no_buffer = group["momentum"] == 0
     is_first = not no_buffer and all(buffer is None for buffer in momentum_buffer_list)
     if is_first:
@@ -193,6 +204,7 @@ class RMSprop(Optimizer):
             for p in group["params"]:
                 if p.grad is None:
                     continue
+                _refuse_sparse(p.grad, type(self).__name__)
                 params.append(p)
                 grads.append(p.grad)
                 state = self.state[p]
@@ -336,8 +348,19 @@ def _single_tensor_adagrad(params, grads, state_sums, state_steps, group):
         step = _number(step_t)
         grad = grad if not group["maximize"] else -grad
         if group["weight_decay"] != 0:
+            if grad.is_sparse:
+                raise RuntimeError("weight_decay option is not compatible with sparse gradients")
             grad = grad.add(param, alpha=group["weight_decay"])
         clr = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        if grad.is_sparse:
+            grad = grad.coalesce()
+            indices = grad._indices()
+            values = grad._values()
+            state_sum.add_(torch.sparse_coo_tensor(indices, values.pow(2), grad.size()))
+            std = state_sum.sparse_mask(grad)
+            std_values = std._values().sqrt_().add_(group["eps"])
+            param.add_(torch.sparse_coo_tensor(indices, values / std_values, grad.size()), alpha=-clr)
+            continue
         state_sum.addcmul_(grad, grad, value=1)
         std = state_sum.sqrt().add_(group["eps"])
         param.addcdiv_(grad, std, value=-clr)
@@ -350,6 +373,9 @@ def _multi_tensor_adagrad(params, grads, state_sums, state_steps, group):
     for device_params, device_grads, device_state_sums, device_state_steps in group_by_device_and_dtype(
         [params, grads, state_sums, state_steps]
     ):
+        if any(grad.is_sparse for grad in device_grads):
+            _single_tensor_adagrad(device_params, device_grads, device_state_sums, device_state_steps, group)
+            continue
         if maximize:
             device_grads = torch._foreach_neg(device_grads)
         _add_one(device_state_steps)
@@ -405,6 +431,7 @@ class Adadelta(Optimizer):
             for p in group["params"]:
                 if p.grad is None:
                     continue
+                _refuse_sparse(p.grad, type(self).__name__)
                 params.append(p)
                 grads.append(p.grad)
                 state = self.state[p]

@@ -134,6 +134,9 @@ class Optimizer:
                             p.grad.detach_()
                         else:
                             p.grad.requires_grad_(False)
+                        if p.grad.is_sparse:
+                            p.grad.zero_()
+                            continue
                         per_device = getattr(self, "_zeroing", None)
                         if per_device is None:
                             per_device = self._zeroing = []

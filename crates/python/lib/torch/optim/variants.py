@@ -1,7 +1,7 @@
 """More optimizers: PyTorch's steps in PyTorch's order, over lists of tensors at once."""
 
 import torch
-from torch.optim.algorithms import _add_one, _number, _run_closure, _state_of, _use_foreach
+from torch.optim._steps import _add_one, _number, _refuse_sparse, _run_closure, _state_of, _use_foreach
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype
 
 
@@ -20,6 +20,7 @@ class _Listed(Optimizer):
             for p in group["params"]:
                 if p.grad is None:
                     continue
+                _refuse_sparse(p.grad, type(self).__name__)
                 params.append(p)
                 grads.append(p.grad)
                 state = self.state[p]

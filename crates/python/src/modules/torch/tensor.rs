@@ -181,6 +181,21 @@ mod _torch {
             self.get().numel()
         }
 
+        #[pygetset]
+        fn is_sparse(&self) -> bool {
+            self.get().is_sparse()
+        }
+
+        /// Indices, values and whether they are coalesced; `None` of a dense tensor.
+        #[pymethod]
+        fn _sparse_parts(&self, vm: &VirtualMachine) -> PyResult<Option<PyObjectRef>> {
+            let Some(parts) = self.get().sparse_parts() else { return Ok(None) };
+            let indices = Self::object(vm, parts.indices().clone())?;
+            let values = Self::object(vm, parts.values().clone())?;
+            let is_coalesced = vm.ctx.new_bool(parts.is_coalesced());
+            Ok(Some(vm.ctx.new_tuple(vec![indices, values, is_coalesced.into()]).into()))
+        }
+
         #[pymethod]
         fn storage_offset(&self) -> i64 {
             self.get().offset()
@@ -380,7 +395,7 @@ mod _torch {
 
         /// Values in order of the elements; `None` where they are not known.
         #[pymethod]
-        fn _values(&self, vm: &VirtualMachine) -> PyResult<Option<PyObjectRef>> {
+        fn _known_values(&self, vm: &VirtualMachine) -> PyResult<Option<PyObjectRef>> {
             let Some(values) = self.get().values() else { return Ok(None) };
             let values = values
                 .into_iter()

@@ -169,7 +169,12 @@ impl BatchNorm<'_> {
         self.check()?;
         let input = self.input;
         let kernels = Kernels::of(self);
-        let output = empty_like(input)?;
+        // cuDNN's result lies in one of the usual orders, also where a single channel has another stride.
+        let output = if self.is_cudnn() {
+            empty_like_as(input, input.dtype(), input.suggested_format())?
+        } else {
+            empty_like(input)?
+        };
         let statistics = if kernels.keep_statistics { input.size(1) } else { 0 };
         let full = input.dtype().accumulate();
         let mean = empty(&[statistics], full, input.device())?;

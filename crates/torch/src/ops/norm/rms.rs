@@ -73,7 +73,7 @@ pub(super) fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tenso
             _ => None,
         };
         let of_output = contiguous(first(grads)?)?;
-        sum_blocks_of_rows(&own, to_weight.iter_mut().collect())?;
+        sum_blocks_of_rows(&own, to_weight.iter_mut().collect(), true)?;
         drop(of_output);
         drop(read);
         Ok(vec![to_own, to_weight])

@@ -1,6 +1,6 @@
 //! `where` and `masked_fill`.
 
-use crate::autograd::{EarlyInputs, Save, nodes, record_after, save_early};
+use crate::autograd::{EarlyInputs, GradMode, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, result_type};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
@@ -46,7 +46,7 @@ pub(crate) fn masked_fill(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Res
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         copy::clone(&expanded, MemoryFormat::Contiguous)?
     };
-    record_masked_fill(early, tensor, mask, &result, value)?;
+    record_masked_fill(early, tensor, mask, &result, value, MemoryFormat::Contiguous)?;
     Ok(result)
 }
 
@@ -56,6 +56,7 @@ fn record_masked_fill(
     mask: &Tensor,
     output: &Tensor,
     value: &Tensor,
+    order: MemoryFormat,
 ) -> Result<()> {
     let has_gradient = value.requires_grad();
     record_after(
@@ -67,8 +68,13 @@ fn record_masked_fill(
         move |ctx, grads| {
             let grad = first(grads)?;
             let mask = ctx.saved(0)?;
-            let own =
-                if ctx.wants(0) { Some(masked_fill(grad, &mask, &wrapped(Scalar::Int(0)))?) } else { None };
+            let own = if !ctx.wants(0) {
+                None
+            } else if order == MemoryFormat::Preserve && !GradMode::is_enabled() {
+                Some(copy::clone(grad, order)?)
+            } else {
+                Some(masked_fill(grad, &mask, &wrapped(Scalar::Int(0)))?)
+            };
             let other = if has_gradient {
                 let zero = wrapped(Scalar::Int(0));
                 Some(reduce::sum_all(&where_(&mask, grad, &zero)?)?)
@@ -83,6 +89,13 @@ fn record_masked_fill(
 pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
     change_in_place(tensor)?;
     tensor.set_values(None);
-    record_masked_fill(EarlyInputs::default(), tensor, mask, tensor, value)?;
+    record_masked_fill(EarlyInputs::default(), tensor, mask, tensor, value, MemoryFormat::Contiguous)?;
     Ok(tensor.clone())
+}
+
+/// `x[mask] = value`: the same kernel, but the gradient is copied in its own order, as that of an index is.
+pub(crate) fn set_masked(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
+    change_in_place(tensor)?;
+    tensor.set_values(None);
+    record_masked_fill(EarlyInputs::default(), tensor, mask, tensor, value, MemoryFormat::Preserve)
 }

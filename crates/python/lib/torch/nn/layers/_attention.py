@@ -70,24 +70,22 @@ class MultiheadAttention(Module):
         is_causal=False,
     ):
         is_batched = query.dim() == 3
+        is_fast = not any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
         key_padding_mask = F._canonical_mask(key_padding_mask, query.dtype)
         attn_mask = F._canonical_mask(attn_mask, query.dtype)
-        if self._takes_fast_path(query, key, value):
-            if attn_mask is None:
-                return F._native_multi_head_attention(
-                    query,
-                    self.embed_dim,
-                    self.num_heads,
-                    self.in_proj_weight,
-                    self.in_proj_bias,
-                    self.out_proj.weight,
-                    self.out_proj.bias,
-                    need_weights,
-                    average_attn_weights,
-                    key_padding_mask,
-                )
-            torch._torch_memory.mark_estimated(
-                "MultiheadAttention", "evaluation with attn_mask takes a path of its own, which was not modeled"
+        if is_fast and self._takes_fast_path(query, key, value):
+            merged_mask = self._merged(attn_mask, key_padding_mask, query)
+            return F._native_multi_head_attention(
+                query,
+                self.embed_dim,
+                self.num_heads,
+                self.in_proj_weight,
+                self.in_proj_bias,
+                self.out_proj.weight,
+                self.out_proj.bias,
+                need_weights,
+                average_attn_weights,
+                merged_mask,
             )
         if self.batch_first and is_batched:
             if key is value:
@@ -126,6 +124,19 @@ class MultiheadAttention(Module):
         if self.batch_first and is_batched:
             return attn_output.transpose(1, 0), attn_output_weights
         return attn_output, attn_output_weights
+
+    def _merged(self, mask, padding, query):
+        """Both masks as one, of all heads unless it is the padding alone (`merge_masks`)."""
+        if mask is None:
+            return padding
+        batch, length, _ = query.shape
+        if mask.dim() == 3:
+            mask = mask.view(batch, -1, length, length)
+        else:
+            mask = mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
+        if padding is None:
+            return mask
+        return mask + padding.view(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)
 
     def _takes_fast_path(self, query, key, value):
         if (

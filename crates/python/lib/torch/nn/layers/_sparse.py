@@ -23,8 +23,8 @@ class Embedding(Module):
         dtype=None,
     ):
         super().__init__()
-        if max_norm is not None or sparse:
-            raise NotImplementedError("max_norm and sparse of nn.Embedding are not modeled here; leave them out")
+        if max_norm is not None:
+            raise NotImplementedError("max_norm of nn.Embedding is not modeled here; leave it out")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None and padding_idx < 0:
             padding_idx += num_embeddings
@@ -58,10 +58,31 @@ class Embedding(Module):
         )
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, **kwargs):
+    def from_pretrained(
+        cls,
+        embeddings,
+        freeze=True,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+    ):
         rows, cols = embeddings.shape
-        return cls(rows, cols, padding_idx, _weight=embeddings, _freeze=freeze)
+        return cls(
+            rows,
+            cols,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        return text + (f", padding_idx={self.padding_idx}" if self.padding_idx is not None else "")
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        return text + (", sparse=True" if self.sparse else "")

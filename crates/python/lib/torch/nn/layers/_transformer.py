@@ -47,8 +47,9 @@ class TransformerEncoderLayer(Module):
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         src_key_padding_mask = F._canonical_mask(src_key_padding_mask, src.dtype)
         src_mask = F._canonical_mask(src_mask, src.dtype)
-        if self._can_be_fused(src, src_mask, src_key_padding_mask):
+        if self._can_be_fused(src):
             attention = self.self_attn
+            merged_mask = attention._merged(src_mask, src_key_padding_mask, src)
             fused = torch._torch.operator("_transformer_encoder_layer_fwd")
             if fused is not None:
                 return fused(
@@ -70,6 +71,7 @@ class TransformerEncoderLayer(Module):
                     self.linear1.bias,
                     self.linear2.weight,
                     self.linear2.bias,
+                    merged_mask,
                 )
         x = src
         if self.norm_first:
@@ -80,14 +82,12 @@ class TransformerEncoderLayer(Module):
             x = self.norm2(x + self._ff_block(x))
         return x
 
-    def _can_be_fused(self, src, mask, padding):
+    def _can_be_fused(self, src):
         attention = self.self_attn
         is_unfit = (
             self.training
             or src.dim() != 3
             or not src.is_cuda
-            or mask is not None
-            or padding is not None
             or not attention.batch_first
             or attention.in_proj_bias is None
             or not (self.activation in (F.relu, F.gelu) or isinstance(self.activation, (ReLU, GELU)))
@@ -211,12 +211,22 @@ class TransformerEncoder(Module):
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
         self.layers, self.num_layers, self.norm = _clones(encoder_layer, num_layers), num_layers, norm
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         src_key_padding_mask = F._canonical_mask(src_key_padding_mask, src.dtype)
         mask = F._canonical_mask(mask, src.dtype)
         output = src
         first = self.layers[0].self_attn if len(self.layers) else None
+        if (
+            src_key_padding_mask is not None
+            and self.enable_nested_tensor
+            and first is not None
+            and self.layers[0]._can_be_fused(src)
+        ):
+            torch._torch_memory.mark_estimated(
+                "TransformerEncoder", "evaluation drops the padding, by a nested tensor whose size depends on values"
+            )
         length = src.size(1 if first is not None and first.batch_first else 0)
         is_causal = _detect_is_causal_mask(mask, is_causal, length)
         for mod in self.layers:

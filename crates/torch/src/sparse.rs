@@ -1,0 +1,116 @@
+//! Sparse tensors of coordinates (COO): the indices of rows, and a value or a dense part for each.
+
+use std::rc::Rc;
+
+use crate::memory::Category;
+use crate::{Dtype, Result, Storage, Tensor, contiguous_strides};
+
+/// What a sparse tensor is made of.
+#[derive(Clone, Debug)]
+pub struct SparseParts {
+    // First, since PyTorch lets go of the values before the indices.
+    values: Tensor,
+    indices: Tensor,
+    is_coalesced: bool,
+}
+
+impl SparseParts {
+    /// Parts as an operator makes them: they count as coalesced if there are fewer than two values.
+    #[must_use]
+    pub fn new(indices: Tensor, values: Tensor) -> Self {
+        let is_coalesced = values.size(0) < 2;
+        Self { values, indices, is_coalesced }
+    }
+
+    /// The same parts with that flag.
+    #[must_use]
+    pub fn coalesced(self, is_coalesced: bool) -> Self {
+        Self { is_coalesced, ..self }
+    }
+
+    /// A column for each value, a row for each sparse dimension.
+    #[must_use]
+    pub fn indices(&self) -> &Tensor {
+        &self.indices
+    }
+
+    /// The values, or dense parts.
+    #[must_use]
+    pub fn values(&self) -> &Tensor {
+        &self.values
+    }
+
+    /// Whether each place comes once, in order.
+    #[must_use]
+    pub fn is_coalesced(&self) -> bool {
+        self.is_coalesced
+    }
+
+    /// How many values there are (`nnz`).
+    #[must_use]
+    pub fn count(&self) -> i64 {
+        self.values.size(0)
+    }
+
+    /// How many dimensions have indices.
+    #[must_use]
+    pub fn sparse_dim(&self) -> i64 {
+        self.indices.size(0)
+    }
+
+    /// How many dimensions each value has.
+    #[must_use]
+    pub fn dense_dim(&self) -> i64 {
+        self.values.dim() as i64 - 1
+    }
+
+    /// Handles of its own over the same memory, without history.
+    pub(crate) fn shallow_copy(&self) -> Self {
+        Self {
+            values: self.values.shallow_copy(),
+            indices: self.indices.shallow_copy(),
+            is_coalesced: self.is_coalesced,
+        }
+    }
+}
+
+impl Tensor {
+    /// A sparse tensor over these parts (`_sparse_coo_tensor_unsafe`).
+    ///
+    /// # Errors
+    ///
+    /// None in practice: its own storage has no bytes.
+    pub fn sparse(parts: &SparseParts, shape: &[i64]) -> Result<Self> {
+        let values = parts.values();
+        let tensor =
+            empty_sparse(shape, values.dtype(), &Storage::new(values.device(), 0, Category::Temporary)?);
+        tensor.set_sparse_parts(Some(parts.shallow_copy()));
+        Ok(tensor)
+    }
+
+    /// Whether it is a sparse tensor.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        self.sparse_cell().borrow().is_some()
+    }
+
+    /// What it is made of, if it is sparse.
+    #[must_use]
+    pub fn sparse_parts(&self) -> Option<SparseParts> {
+        self.sparse_cell().borrow().clone()
+    }
+
+    /// Gives a sparse tensor other parts; those before die here if nobody else has them.
+    pub(crate) fn set_sparse_parts(&self, parts: Option<SparseParts>) {
+        let old = self.sparse_cell().replace(parts);
+        if let Some(SparseParts { values, indices, .. }) = old {
+            // PyTorch assigns the new indices first.
+            drop(indices);
+            drop(values);
+        }
+    }
+}
+
+fn empty_sparse(shape: &[i64], dtype: Dtype, storage: &Rc<Storage>) -> Tensor {
+    Tensor::over(Rc::clone(storage), shape, &contiguous_strides(shape), 0, dtype)
+}
