@@ -1,8 +1,10 @@
 //! Colors that lie beside each other are told apart, also by people who are color blind.
 
 use blockyard_figure::{
-    BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, StackCategory, Theme, blended,
+    BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, Theme, blended,
 };
+
+use blockyard_record::StackCategory;
 
 type Color = [f64; 3];
 
