@@ -304,6 +304,22 @@ fn neighbors_of_one_hue_differ_in_lightness_too() {
     }
 }
 
+/// Activations have the most sites of a training, and any two of them may lie on each other where one in between is freed.
+#[test]
+fn any_two_sites_of_activations_are_apart_in_every_vision() {
+    const ACTIVATIONS: u8 = 3;
+    for theme in [Theme::Light, Theme::Dark] {
+        let color = |site: u8| linear(&theme.color(Role::Site(site)));
+        let sites = ACTIVATIONS * Role::SHADES..(ACTIVATIONS + 1) * Role::SHADES;
+        for site in sites.clone() {
+            for other in sites.start..site {
+                let names = [site, other].map(|site| format!("site {site}"));
+                assert_apart(theme, 12.5, (&names[0], color(site)), (&names[1], color(other)));
+            }
+        }
+    }
+}
+
 /// A step is told from the one before by its lightness, which every vision has.
 #[test]
 fn the_steps_of_an_ordered_quantity_go_from_the_background_on() {
