@@ -28,6 +28,7 @@ mod site;
 mod story;
 mod teaching;
 mod touch;
+mod verdicts;
 
 use std::path::{Path, PathBuf};
 
