@@ -1,6 +1,7 @@
 //! The page as people use it.
 
 mod access;
+mod batches;
 mod boxes;
 mod doors;
 mod editor;
