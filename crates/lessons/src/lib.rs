@@ -108,7 +108,7 @@ pub use course::{
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
-pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
+pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError, RunOfLines};
 pub use glossary::{Glossary, GlossaryEntry};
 pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_csv};
 pub use handout::{Handout, card_figure, handout, question_figure};
