@@ -28,7 +28,7 @@ pub struct Handout {
     /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question, `tells` has none, `task` is an exercise.
     /// No page shows the answer to a question before it.
     pub cards: String,
-    /// The same for the questions and the exercise alone, on two pages: nothing in these pages answers one of their questions with a number or a
+    /// The same for the questions and the exercise alone, on one page or two: nothing in these pages answers one of their questions with a number or a
     /// figure.
     pub asked: String,
     /// `section.answer-key`: a page with the right answer of each question, by its number, and the lines that solve the exercise.
