@@ -6,7 +6,7 @@ pub(crate) use theme::ThemeChoice;
 
 use std::cell::RefCell;
 
-use blockyard_figure::{Role, Scene};
+use blockyard_figure::{Role, Scene, Theme};
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
@@ -58,6 +58,12 @@ impl Feature<AppearanceSignals> {
     /// Draws the scene in the page's present colors. Reads signals.
     pub(crate) fn draw(self, canvas: &HtmlCanvasElement, scene: &Scene) {
         self.with_paints(|paints| paints.draw(canvas, scene));
+    }
+
+    /// The theme of the page's present colors. Reads signals.
+    pub(crate) fn shown_theme(self) -> Theme {
+        let ground: u32 = self.rgb(&[Role::Background]).concat().into_iter().map(u32::from).sum();
+        if ground < 3 * 128 { Theme::Dark } else { Theme::Light }
     }
 
     /// The page's present colors of these roles as red, green and blue. Reads signals.

@@ -181,8 +181,8 @@ async fn load(
 
 /// How long a program may run.
 const MOST_SECONDS: i32 = 600;
-/// How long a program that a class has handed in may run, as in the command.
-const MOST_ANSWER_SECONDS: i32 = 60;
+/// How long a program that a class has handed in may run: a loop without an end must not hold up the files after it.
+const MOST_ANSWER_SECONDS: i32 = 10;
 
 /// Ends a program that still runs when its time is over.
 async fn end_in_time(generation: u32) {

@@ -8,6 +8,7 @@ mod moments;
 mod pool;
 mod sheet;
 mod trial;
+mod verdict;
 
 pub(crate) use answers::{Answers, LabWork, QuestionKind, SettingSearch, Trial};
 pub(crate) use moments::line_of_stack;
@@ -251,41 +252,6 @@ impl Feature<LabSignals> {
         }
     }
 
-    /// Asks for the verdict under the conditions of the panel's fields.
-    fn make_verdict(self) {
-        let conditions = match self.own_conditions() {
-            Ok(conditions) => conditions,
-            Err(why) => {
-                let run = self.session.run.get_untracked();
-                let why = sentence(&why.to_string());
-                return self
-                    .write_answers(&run, |answers| answers.failed = Some((QuestionKind::Verdict, why)));
-            }
-        };
-        let terms = (self.asked_device(), conditions.clone());
-        self.send(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
-            self.take_answer(&of, answer);
-            self.write_answers(&of, |answers| answers.verdict_for = terms.clone());
-        });
-    }
-
-    /// Makes the verdict again where the last question was asked under other conditions than those of the verdict.
-    fn renew_verdict(self) {
-        // A search has only begun when its settings are known, and another question would end it.
-        if self.work.with_untracked(Option::is_none) && self.is_verdict_old() {
-            self.make_verdict();
-        }
-    }
-
-    /// Whether the verdict is for other conditions than those of the panel's fields.
-    pub(crate) fn is_verdict_old(self) -> bool {
-        let terms = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
-        let answers = untrack(|| self.answers());
-        answers.is_some_and(|answers| {
-            answers.verdict.is_some() && terms.is_ok_and(|terms| terms != answers.verdict_for)
-        })
-    }
-
     /// Asks what changed between the shown run and another file.
     pub(crate) fn ask_diff(self, name: String, file: &Blob) {
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
@@ -303,11 +269,18 @@ impl Feature<LabSignals> {
         content: Option<&Blob>,
         on_answer: impl Fn(PtrEq<Run>, LabAnswer) + 'static,
     ) {
-        if self.work.with_untracked(Option::is_some) {
+        let ended = self.work.with_untracked(|work| work.as_ref().map(|work| work.kind));
+        if ended.is_some() {
             pool::cancel();
         }
         let of = self.session.run.get_untracked();
-        self.write_answers(&of, |answers| answers.failed = None);
+        self.write_answers(&of, |answers| {
+            // What another question was refused for stays while the verdict is made after it.
+            answers.failed.take_if(|(failed, _)| kind != QuestionKind::Verdict || *failed == kind);
+            // A verdict that another question ends is made after the question.
+            answers.is_verdict_due = kind != QuestionKind::Verdict
+                && (answers.is_verdict_due || ended == Some(QuestionKind::Verdict));
+        });
         let Some(run_data) = self.run_data() else {
             let why = "The requests of this run are not at hand: open the file again.".to_owned();
             return self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
@@ -327,6 +300,9 @@ impl Feature<LabSignals> {
                 self.work.set(None);
                 let why = sentence(&why.to_string());
                 self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
+                if self.is_verdict_due() {
+                    self.make_verdict();
+                }
             }
         });
     }
@@ -353,12 +329,6 @@ impl Feature<LabSignals> {
         self.send(QuestionKind::Autopsy, question, None, move |of, answer| {
             self.take_answer(&of, answer);
         });
-    }
-
-    /// Shows the verdict about the run, and asks for it.
-    pub(crate) fn ask_verdict(self) {
-        self.open(QuestionKind::Verdict);
-        self.ask();
     }
 
     /// Whether a step of the shown run ran out of memory.

@@ -9,7 +9,7 @@ mod progress;
 mod question;
 
 pub(crate) use categories::category_of;
-pub(crate) use class::{ClassFile, ClassFileState, ClassSignals};
+pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
 pub(crate) use open::OpenLesson;
 pub(crate) use presenting::Presentation;

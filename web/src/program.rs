@@ -1,9 +1,11 @@
 //! The Python program in the editor, with its settings: edit, open, run, stop.
 
+mod batch;
 mod examples;
 mod result;
 mod trials;
 
+pub(crate) use batch::{BatchSearch, BatchVariant};
 pub(crate) use examples::{DEFAULT_GPU, DERIVED_NUMBERS, EXAMPLES, Example, GPUS};
 pub(crate) use result::{AliveBytes, CATEGORIES, ProgramEnd, ProgramResult};
 pub(crate) use trials::{ProgramTrial, Trials};
@@ -90,6 +92,8 @@ pub(crate) struct ProgramSignals {
     pub(crate) recorded_text: RwSignal<Option<String>>,
     /// The last run, run again with changes.
     pub(crate) trials: RwSignal<Trials>,
+    /// The search for the largest batch that fits, if one has begun.
+    pub(crate) batch: RwSignal<Option<BatchSearch>>,
 }
 
 /// What is known of why memory is alive.
@@ -135,6 +139,7 @@ impl ProgramSignals {
             opened_at: RwSignal::new(None),
             recorded_text: RwSignal::new(None),
             trials: RwSignal::new(Trials::default()),
+            batch: RwSignal::new(None),
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct LessonOptions {
     /// Write the answers into another file, and the handout without them.
     #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
     pub(crate) answers: Option<PathBuf>,
-    /// Write the questions and exercises alone into another file: two pages a lesson.
+    /// Write the questions and exercises alone into another file: one page or two a lesson.
     #[arg(long, value_name = "QUESTIONS.html", requires = "handout")]
     pub(crate) questions: Option<PathBuf>,
     /// Write the answer key into another file: a page a lesson.

@@ -1,6 +1,7 @@
 //! All allocations of a recording as columns: where each block is, how long it lives, and what it belongs to.
 
 mod collect;
+mod gradients;
 mod index;
 
 pub use self::collect::Collector;
@@ -37,6 +38,8 @@ pub struct Allocations {
     pools: Vec<(PoolId, PoolKind)>,
     reserved: Vec<ReservedRange>,
     moments: usize,
+    // The rows without a stack that are gradients, ascending.
+    gradients: Vec<u32>,
     // Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their order counts.
     pub(crate) active: Vec<u32>,
     // For each group of moments the moment with the most active bytes; each further level is for `GROUP`
@@ -260,6 +263,12 @@ impl Allocations {
 
     pub(crate) fn frees(&self) -> &[u32] {
         &self.frees
+    }
+
+    /// Whether the row is a gradient although it has no stack: its size, its life and the parameters of the recording say so.
+    #[must_use]
+    pub fn is_gradient_without_stack(&self, row: usize) -> bool {
+        self.gradients.binary_search(&crate::numbers::step_u32(row)).is_ok()
     }
 
     /// The id of a row.

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use blockyard_record::{AllocationId, Bytes, Recording, StackId};
+use blockyard_record::{AllocationId, Bytes, Recording, StackCategory, StackId};
 use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
 use crate::conversions::{grouped_count, step_u32};
 use crate::fill::Fill;
-use crate::holders::{GroupBy, GroupKey, StackCategory, group_key, group_text};
+use crate::holders::{GroupBy, GroupKey, group_key, group_text};
+use crate::numbers::{grouped_count, step_u32};
 use crate::role::Role;
 
 /// What the color of an allocation says.
@@ -186,10 +187,11 @@ impl Groups {
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
-            let key = match allocations.id(row).filter(|_| by.needs_stacks()) {
-                Some(id) => *of_stacks
-                    .entry(recording.allocation_stack(id))
-                    .or_insert_with(|| group_key(allocations, recording, row, by)),
+            let stack = allocations.id(row).map(|id| recording.allocation_stack(id));
+            let key = match stack.filter(|stack| by.is_of_stack(*stack)) {
+                Some(stack) => {
+                    *of_stacks.entry(stack).or_insert_with(|| group_key(allocations, recording, row, by))
+                }
                 None => group_key(allocations, recording, row, by),
             };
             let key = key.unwrap_or(GroupKey::Stack(StackId::EMPTY));

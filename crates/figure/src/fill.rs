@@ -2,6 +2,9 @@
 
 use crate::role::{BreakdownClass, Role};
 
+/// Between the bounds of a limit of which no more is known.
+pub(crate) const WITHIN_LIMIT: Fill = Fill { role: Role::Limit, pattern: Pattern::Faint };
+
 /// What a process may not reserve: a grey with thin lines, on which a text can be read.
 pub(crate) const BEYOND_LIMIT: Fill = Fill { role: Role::Free, pattern: Pattern::Barred };
 

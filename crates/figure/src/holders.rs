@@ -1,17 +1,16 @@
 //! Who holds the bytes of a moment: groups of allocations, by stack, by size and by what else is known of them.
 
-mod category;
 mod flame;
 mod query;
 
-pub use self::category::StackCategory;
 pub use self::flame::{FlameGraph, FlameNode, flame_scene};
 pub use self::query::Search;
 
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId, short_path,
+    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackCategory, StackId, Stacks,
+    StreamId, short_path,
 };
 
 use crate::allocations::{Allocations, NEVER};
@@ -56,6 +55,11 @@ impl GroupBy {
     #[must_use]
     pub fn needs_stacks(self) -> bool {
         matches!(self, Self::Stack | Self::Line | Self::Module | Self::Category)
+    }
+
+    /// Whether all allocations of a stack are in one group; a category may follow from more than the stack where there is none.
+    pub(crate) fn is_of_stack(self, stack: StackId) -> bool {
+        self.needs_stacks() && (self != Self::Category || stack != StackId::EMPTY)
     }
 
     /// The name in a list.
@@ -150,6 +154,9 @@ pub fn group_key(
         GroupBy::Stack => GroupKey::Stack(stack),
         GroupBy::Line => GroupKey::Line(stacks.own_frame(stack)),
         GroupBy::Module => GroupKey::Module(module(stacks, stack)),
+        GroupBy::Category if allocations.is_gradient_without_stack(row) => {
+            GroupKey::Category(StackCategory::Gradients)
+        }
         GroupBy::Category => GroupKey::Category(StackCategory::of(stacks, stack)),
         GroupBy::Size => GroupKey::Size(allocations.get(row)?.size),
         GroupBy::Stream => GroupKey::Stream(allocations.get(row)?.stream),
@@ -168,8 +175,8 @@ pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize],
     let mut of_stacks: BTreeMap<StackId, Option<GroupKey>> = BTreeMap::new();
     for row in rows {
         let Some(allocation) = allocations.get(*row) else { continue };
-        let key = if by.needs_stacks() {
-            let stack = recording.allocation_stack(allocation.id);
+        let stack = recording.allocation_stack(allocation.id);
+        let key = if by.is_of_stack(stack) {
             *of_stacks.entry(stack).or_insert_with(|| group_key(allocations, recording, *row, by))
         } else {
             group_key(allocations, recording, *row, by)

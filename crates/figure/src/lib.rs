@@ -105,8 +105,8 @@ pub use grid::{
 };
 pub use heading::{ShownPart, figure_facts};
 pub use holders::{
-    AllocationFilter, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Search, StackCategory, bytes_of,
-    flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
+    AllocationFilter, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Search, bytes_of, flame_scene,
+    frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
 };
 pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,

@@ -1,9 +1,9 @@
 //! Which value of a program's option fits a GPU: `blockyard fit`.
 //!
-//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and
-//! the next value does not, [`SearchOutcome`] says what the probes prove and whether they contradict each
-//! other, and [`Growth`] says how bytes grow with the value. This crate runs nothing: a function of the
-//! caller makes each probe.
+//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and the next value does not,
+//! [`SearchOutcome`] says what the probes prove and whether they contradict each other, and [`Growth`] says how bytes grow with the value. This
+//! crate runs nothing: a function of the caller makes each probe. [`BatchSize`] is where the text of a program says how large its batch is, and
+//! [`next_batch`] the same search, value by value, for a caller that waits for each run.
 //!
 //! # Example
 //!
@@ -22,6 +22,7 @@
 //! # Ok::<(), blockyard_fit::ValuesError>(())
 //! ```
 
+mod batch;
 mod fraction;
 mod growth;
 mod largest;
@@ -30,6 +31,7 @@ mod mesh;
 mod probe;
 mod values;
 
+pub use batch::{BatchSize, BatchStep, may_take_amp, next_batch};
 pub use fraction::memory_fraction;
 pub use growth::{Growth, GrowthKind, grows};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};

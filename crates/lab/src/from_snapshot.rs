@@ -95,11 +95,15 @@ fn from_device(
     let mut failures = Failures::of(file, program, simulation);
     let mut stacks = vec![StackId::EMPTY; run.requests().len()];
     let mut times = Vec::with_capacity(kept);
+    let mut served = Vec::with_capacity(kept);
     for (request, entry) in pairs {
         if let Some(stack) = stacks.get_mut(*request) {
             *stack = failures.stack_of(entry.entry.action).unwrap_or(entry.stack);
         }
         times.push((entry.time_us, *request));
+        if entry.entry.action == TraceAction::Alloc {
+            served.push(*request);
+        }
     }
     times.reverse();
     let begins =
@@ -123,6 +127,9 @@ fn from_device(
     }
     run.add_notes(&file.notes);
     if let Some(simulation) = simulation {
+        served.reverse();
+        let request = |number: &u32| served.get(*number as usize).copied();
+        run.set_lasting(simulation.lasting.iter().filter_map(request).collect());
         run.device_words = Some(simulation.device_words());
         // No trace was read: the program itself asked.
         run.drop_notes(FAILED_SIZE_NOTE);

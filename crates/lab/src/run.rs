@@ -51,6 +51,8 @@ pub struct Run {
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
+    /// The requests for parameters and states of an optimizer, where the program itself says which these are; ascending.
+    lasting: Arc<[usize]>,
     addresses: Arc<Addresses>,
 }
 
@@ -139,6 +141,7 @@ impl Run {
             notes: Vec::new(),
             stack_of: Vec::new(),
             stacks: Arc::default(),
+            lasting: Arc::default(),
             addresses: Arc::default(),
         }
     }
@@ -213,6 +216,16 @@ impl Run {
         let mut all = self.workload.labels().to_vec();
         all.extend(labels);
         self.workload.set_labels(all);
+    }
+
+    /// Whether a request is known to be for a parameter or a state of an optimizer, which a training cannot free.
+    pub(crate) fn is_lasting(&self, request: usize) -> bool {
+        self.lasting.binary_search(&request).is_ok()
+    }
+
+    /// Says which requests are for parameters and states of an optimizer: their indices, ascending.
+    pub(crate) fn set_lasting(&mut self, requests: Vec<usize>) {
+        self.lasting = requests.into();
     }
 
     /// Replaces the requests by as many others.

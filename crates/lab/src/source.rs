@@ -66,6 +66,9 @@ pub struct Simulation {
     /// The line of the program at each request that failed, in their order; 0 where none is known. A snapshot that is made of a recording has no
     /// stacks of failures.
     pub failed_lines: Vec<u32>,
+    /// Which allocations are of parameters and states of an optimizer, which a training cannot free: their numbers among all that did not fail,
+    /// counted from 0, ascending.
+    pub lasting: Vec<u32>,
 }
 
 impl Simulation {

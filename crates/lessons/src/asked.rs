@@ -1,7 +1,7 @@
-//! The questions and the exercise of a lesson alone, for a class that has seen the lesson: two pages, and a sheet that can be a test.
+//! The questions and the exercise of a lesson alone, for a class that has seen the lesson: one page or two, and a sheet that can be a test.
 //!
 //! What comes after a question shows how the allocator answered it. So a figure stands only with the first question about a run, and a number that
-//! a run has only after an earlier question was asked is left to the reader: that number, or a sum with it, would be the answer.
+//! a run has only after an earlier question was asked is left out: that number, or a sum with it, would be the answer.
 
 use std::fmt::Write as _;
 
@@ -19,8 +19,11 @@ use crate::question::LessonQuestion;
 use crate::sheet::Sheets;
 use crate::text::Inline;
 
-/// The room for a number that the reader works out.
-const BLANK: &str = "________";
+/// Stands for a number that an earlier question asks for, or that follows from it. A line would look like room to write.
+const LEFT_OUT: &str = "(…)";
+
+/// What that means, above the questions.
+const LEFT_OUT_WORDS: &str = "(…) stands for a number that follows from the answer to an earlier question. Nothing is to be written there.";
 
 /// The questions before one on a sheet.
 #[derive(Clone, Debug, Default)]
@@ -66,22 +69,21 @@ impl<'a> EarlierQuestions<'a> {
     }
 }
 
-/// The text with room for the reader's number in place of each value that is the answer to an earlier question, or from which the reader can
-/// compute that answer.
+/// The text without each value that is the answer to an earlier question, or from which the reader can compute that answer.
 pub(crate) fn fill_alone<'a>(
     pieces: &[Piece],
     stretch: &Stretch<'a>,
     earlier: &EarlierQuestions<'a>,
 ) -> Vec<Inline> {
-    let blank = || Inline::Text(BLANK.to_owned());
+    let left_out = || Inline::Text(LEFT_OUT.to_owned());
     let mut filled = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Value { measure, .. } if earlier.answers(measure, stretch) => filled.push(blank()),
+            Piece::Value { measure, .. } if earlier.answers(measure, stretch) => filled.push(left_out()),
             Piece::Claim { condition, .. }
                 if condition.measures().into_iter().any(|measure| earlier.answers(measure, stretch)) =>
             {
-                filled.push(blank());
+                filled.push(left_out());
             }
             Piece::Claim { words, .. } => filled.extend(fill_alone(words, stretch, earlier)),
             Piece::Strong(pieces) => filled.push(Inline::Strong(fill_alone(pieces, stretch, earlier))),
@@ -99,9 +101,13 @@ pub(crate) fn fill_alone<'a>(
     filled
 }
 
-/// The pages, each a `section.sheet`: the questions, counted from 1, and on a separate page the exercise, which a student can hand in.
+/// The pages, each a `section.sheet`: the questions, counted from 1, and the exercise, on a page of which a student can hand it in.
 pub(crate) fn asked_pages(lesson: &PlayedLesson) -> Result<String, RecordingError> {
     let mut sheets = Sheets::compact();
+    let questions = lesson.cards.iter().filter_map(|card| card.question.as_ref());
+    if questions.into_iter().any(|question| inlines(&question.text_alone).contains(LEFT_OUT)) {
+        sheets.add(&format!("<p class=\"quiet\">{LEFT_OUT_WORDS}</p>\n"));
+    }
     let mut number = 0;
     for (index, card) in lesson.cards.iter().enumerate() {
         if let Some(question) = &card.question {
@@ -117,7 +123,6 @@ pub(crate) fn asked_pages(lesson: &PlayedLesson) -> Result<String, RecordingErro
             }
             write_exercise(&mut out, exercise);
             out.push_str("</section>\n");
-            sheets.break_page();
             sheets.add(&out);
         }
     }

@@ -2,10 +2,12 @@
 
 mod goal;
 mod grade;
+mod mistake;
 mod notes;
 
 pub use self::goal::{Goal, GoalResult};
 pub use self::grade::{Grade, GradeError};
+pub use self::mistake::RunOfLines;
 
 use std::ops::{ControlFlow, Range};
 

@@ -1,9 +1,11 @@
 //! The grades of a class as a table: a row for each handed-in file, the same in the page and in the command.
 
 use crate::exercise::{Exercise, Grade};
+use crate::handed_in::student_name;
 
 /// The heads of the columns.
-pub const GRADE_COLUMNS: [&str; 6] = ["File", "Lesson", "Result", "Goals met", "Goals missed", "Message"];
+pub const GRADE_COLUMNS: [&str; 7] =
+    ["File", "Name", "Lesson", "Result", "Goals met", "Goals missed", "Message"];
 
 /// What is known of a handed-in file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +35,8 @@ impl GradeResult {
 pub struct GradeRow {
     /// The name of the file.
     pub file: String,
+    /// Whose file it is, by its name.
+    pub name: String,
     /// The id of the lesson whose exercise it answers; empty where none is known.
     pub lesson: String,
     /// The result.
@@ -58,6 +62,7 @@ impl GradeRow {
         };
         Self {
             file: file.to_owned(),
+            name: student_name(file),
             lesson: lesson.to_owned(),
             result,
             met: Some((grade.goals.iter().filter(is_met).count(), exercise.goals.len())),
@@ -71,6 +76,7 @@ impl GradeRow {
     pub fn failed(file: &str, lesson: &str, why: &str) -> Self {
         Self {
             file: file.to_owned(),
+            name: student_name(file),
             lesson: lesson.to_owned(),
             result: GradeResult::NotGraded,
             met: None,
@@ -81,10 +87,10 @@ impl GradeRow {
 
     /// The cells, in the order of [`GRADE_COLUMNS`].
     #[must_use]
-    pub fn cells(&self) -> [String; 6] {
+    pub fn cells(&self) -> [String; 7] {
         let met = self.met.map(|(met, count)| format!("{met} of {count}")).unwrap_or_default();
-        let (file, lesson) = (self.file.clone(), self.lesson.clone());
-        [file, lesson, self.result.word().to_owned(), met, self.missed.join("; "), self.message.clone()]
+        let [file, name, lesson] = [&self.file, &self.name, &self.lesson].map(String::clone);
+        [file, name, lesson, self.result.word().to_owned(), met, self.missed.join("; "), self.message.clone()]
     }
 }
 
@@ -148,12 +154,12 @@ mod tests {
 
     #[test]
     fn a_cell_is_quoted_and_no_formula() {
-        let row = GradeRow::failed("=1+1,\"x\".py", "", "not UTF-8");
+        let row = GradeRow::failed("=1+1,\"x\"_a.py", "", "not UTF-8");
         let csv = grades_csv([&row]);
         assert_eq!(
             csv,
-            "\"File\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"\r\n\
-             \"'=1+1,\"\"x\"\".py\",\"\",\"not graded\",\"\",\"\",\"not UTF-8\"\r\n"
+            "\"File\",\"Name\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"\r\n\
+             \"'=1+1,\"\"x\"\"_a.py\",\"'=1+1,\"\"x\"\"\",\"\",\"not graded\",\"\",\"\",\"not UTF-8\"\r\n"
         );
     }
 

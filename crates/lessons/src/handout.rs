@@ -28,7 +28,7 @@ pub struct Handout {
     /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question, `tells` has none, `task` is an exercise.
     /// No page shows the answer to a question before it.
     pub cards: String,
-    /// The same for the questions and the exercise alone, on two pages: nothing in these pages answers one of their questions with a number or a
+    /// The same for the questions and the exercise alone, on one page or two: nothing in these pages answers one of their questions with a number or a
     /// figure.
     pub asked: String,
     /// `section.answer-key`: a page with the right answer of each question, by its number, and the lines that solve the exercise.
@@ -66,22 +66,22 @@ pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
 ///
 /// # Errors
 /// Where a recording is damaged, which no run of a lesson is.
-pub fn question_figure(lesson: &PlayedLesson, card: usize) -> Result<String, RecordingError> {
+pub fn question_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<String, RecordingError> {
     lesson
         .cards
         .get(card)
-        .map_or_else(|| Ok(String::new()), |asked| figure_at(lesson, asked, asked.steps.start))
+        .map_or_else(|| Ok(String::new()), |asked| figure_in(lesson, asked, asked.steps.start, theme))
 }
 
 /// The moment at the end of a card, as an SVG; empty for a card that the lesson has not.
 ///
 /// # Errors
 /// As [`question_figure`].
-pub fn card_figure(lesson: &PlayedLesson, card: usize) -> Result<String, RecordingError> {
+pub fn card_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<String, RecordingError> {
     lesson
         .cards
         .get(card)
-        .map_or_else(|| Ok(String::new()), |shown| figure_at(lesson, shown, shown.steps.end))
+        .map_or_else(|| Ok(String::new()), |shown| figure_in(lesson, shown, shown.steps.end, theme))
 }
 
 /// The memory after this many steps of a card's run, and the recording that names its blocks.
@@ -269,10 +269,20 @@ pub(crate) fn is_empty_device(lesson: &PlayedLesson, card: &PlayedCard) -> Resul
     Ok(state.breakdown().reserved().is_zero() && !is_non_pytorch_drawn)
 }
 
+/// The moment on paper.
 pub(crate) fn figure_at(
     lesson: &PlayedLesson,
     card: &PlayedCard,
     step: usize,
+) -> Result<String, RecordingError> {
+    figure_in(lesson, card, step, Theme::Light)
+}
+
+fn figure_in(
+    lesson: &PlayedLesson,
+    card: &PlayedCard,
+    step: usize,
+    theme: Theme,
 ) -> Result<String, RecordingError> {
     let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
     // What changed is not marked: on paper a frame around half of all blocks says nothing.
@@ -300,7 +310,7 @@ pub(crate) fn figure_at(
             fill.pattern = Pattern::Tint;
         }
     }
-    let svg = scene.to_svg(Theme::Light, &plain(&card.title), &breakdown_text(&state, recording));
+    let svg = scene.to_svg(theme, &plain(&card.title), &breakdown_text(&state, recording));
     Ok(svg)
 }
 

@@ -89,6 +89,7 @@ mod packed_steps;
 mod packed_times;
 mod recording;
 mod snapshot;
+mod stack_category;
 mod stacks;
 mod state;
 mod stats;
@@ -113,6 +114,7 @@ pub use recording::{
     StepOutcome,
 };
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
+pub use stack_category::StackCategory;
 pub use stacks::{Frame, Stacks};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};

@@ -61,10 +61,23 @@ impl OomLimit {
         if self.is_known() {
             return self.highest.to_string();
         }
-        // The highest is a byte less than the bytes that were refused: the text names the refused bytes.
+        format!("between {} and {}", self.lowest, self.refused().unwrap_or(self.highest))
+    }
+
+    /// The bytes that were refused, where the highest is a byte less than these.
+    fn refused(&self) -> Option<Bytes> {
         let refused = self.highest.saturating_add(Bytes::new(1));
-        let is_refused = refused.get().is_multiple_of(size::MIN_BLOCK_SIZE.get());
-        format!("between {} and {}", self.lowest, if is_refused { refused } else { self.highest })
+        refused.get().is_multiple_of(size::MIN_BLOCK_SIZE.get()).then_some(refused)
+    }
+
+    /// Both bounds in a few words: `at least 594 MiB`, `below 614 MiB`.
+    #[must_use]
+    pub fn bound_texts(&self) -> [String; 2] {
+        let highest = match self.refused() {
+            Some(refused) => format!("below {refused}"),
+            None => format!("at most {}", self.highest),
+        };
+        [format!("at least {}", self.lowest), highest]
     }
 
     /// The limit of a request that failed, from the free and total memory that the device reported at that moment.

@@ -55,7 +55,7 @@ impl Stacks {
 }
 
 /// Whether a frame is a backward function of PyTorch, at its call: `torch::autograd::generated::PowBackward0::apply(...)`.
-fn is_backward_function(name: &str) -> bool {
+pub(crate) fn is_backward_function(name: &str) -> bool {
     name.strip_prefix(BACKWARD).is_some_and(|rest| rest.contains("::apply("))
 }
 
@@ -147,7 +147,7 @@ impl StackHolder {
 }
 
 /// The frame that a text of a stack is, without its line.
-fn frame_of(line: &str) -> Frame<'_> {
+pub(crate) fn frame_of(line: &str) -> Frame<'_> {
     let (name, place) = line.strip_suffix(')').unwrap_or(line).rsplit_once(" (").unwrap_or(("", line));
     let filename = place.rsplit_once(':').map_or(place, |(file, _)| file);
     Frame { name, filename, line: 0 }

@@ -169,6 +169,7 @@ fn a_simulation_is_no_recording_of_pytorch() {
         release: Release::LATEST,
         caveats: vec!["the numbers of this GPU are derived".to_owned()],
         failed_lines: Vec::new(),
+        lasting: Vec::new(),
     };
     let name = "program.py".to_owned();
     let source = || RunSource::Simulated {

@@ -31,7 +31,7 @@ fn notes() -> Option<Storage> {
     browser::window()?.session_storage().ok()?
 }
 
-/// Reads a note: the first line is the mark of the kept files, and each other line is the name of a file.
+/// Reads a note: the first line is the mark of the kept files, empty where the browser did not keep them, and each other line is the name of a file.
 fn read(note: &str) -> Option<(&str, Vec<&str>)> {
     let (mark, names) = note.split_once('\n')?;
     Some((mark, names.lines().collect()))
@@ -67,8 +67,9 @@ fn keep(files: Vec<File>, then: impl FnOnce(bool) + 'static) {
         let mark = format!("{:.0}", js_sys::Date::now());
         // If the browser has no room or does not allow it, a reload asks the reader to open the file again.
         let is_kept = fits && write(&mark, &files).await.is_some();
-        if is_kept && let Some(notes) = notes() {
+        if let Some(notes) = notes() {
             let names: Vec<String> = files.iter().map(File::name).collect();
+            let mark = if is_kept { mark } else { String::new() };
             let _ = notes.set_item(NAME, &format!("{mark}\n{}", names.join("\n")));
         }
         then(is_kept);
@@ -85,10 +86,28 @@ async fn write(mark: &str, files: &[File]) -> Option<()> {
     Some(())
 }
 
+/// Which file was open in this tab, and that the page does not have it any more.
+fn gone() -> String {
+    let note = notes().and_then(|notes| notes.get_item(NAME).ok()?);
+    let names = note.as_deref().and_then(read).map(|(_, names)| names.join(", "));
+    match names.filter(|names| !names.is_empty()) {
+        Some(names) => format!(
+            "{names} was open here, and the browser has no copy of it: it is larger than {} MB, another tab has opened a file since, or the browser stores nothing for this page. Choose the file \
+             again with \u{201c}Open file\u{201d}; its verdict comes with it.",
+            MOST_BYTES / 1e6
+        ),
+        None => "This address means a file that was open in another tab. Choose it again with \u{201c}Open file\u{201d}; its verdict comes with it."
+            .to_owned(),
+    }
+}
+
 /// The files that this tab has kept; `None` if there are none any more.
 async fn recall() -> Option<Vec<File>> {
     let note = notes()?.get_item(NAME).ok()??;
     let (mark, names) = read(&note)?;
+    if mark.is_empty() {
+        return None;
+    }
     let caches = caches()?;
     let cache: Cache = JsFuture::from(caches.open(NAME)).await.ok()?.dyn_into().ok()?;
     let mut files = Vec::new();
@@ -133,9 +152,7 @@ impl Feature<FileSignals> {
                 return self.open_again(files, Box::new(then));
             }
             self.session.messages().work.set(None);
-            self.session.messages().show_error(
-                "This address means a file that was open in another tab, or is too large to be kept. Open the file again.",
-            );
+            self.session.messages().show_error(gone());
         });
     }
 

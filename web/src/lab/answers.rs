@@ -119,6 +119,8 @@ pub(crate) struct Answers {
     pub(crate) verdict: Option<PtrEq<Verdict>>,
     /// The device and the conditions that the verdict is for.
     pub(crate) verdict_for: QuestionConditions,
+    /// Whether another question ended the verdict before it was made.
+    pub(super) is_verdict_due: bool,
     pub(crate) failed: Option<(QuestionKind, String)>,
 }
 

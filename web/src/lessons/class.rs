@@ -19,13 +19,36 @@ pub(crate) enum ClassFileState {
     Graded(GradeRow),
 }
 
+/// A file that waits for its grade.
+#[derive(Clone, Debug)]
+pub(crate) enum HandedIn {
+    /// A file of the machine, which is read when its turn comes.
+    File(File),
+    /// The content of a file of an archive.
+    Bytes(Vec<u8>),
+    /// What cannot be graded, for this reason.
+    Refused(String),
+}
+
+/// A lesson that the teacher opened beside the files of the class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClassLesson {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) text: String,
+}
+
 /// The files of a class; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct ClassSignals {
     /// All files, in the order in which they came.
     pub(crate) files: RwSignal<Vec<ClassFile>>,
+    /// The files that were given and are not looked into yet: archives and lessons have no row.
+    pub(crate) given: RwSignal<Vec<File>, LocalStorage>,
     /// The files that are not graded yet, each with its place among all.
-    pub(crate) queue: RwSignal<Vec<(usize, File)>, LocalStorage>,
+    pub(crate) queue: RwSignal<Vec<(usize, HandedIn)>, LocalStorage>,
+    /// The teacher's own lessons, whose exercises the files may answer.
+    pub(crate) lessons: RwSignal<Vec<ClassLesson>>,
     /// The id of the lesson whose exercise the files answer; empty where each file says it by its lines.
     pub(crate) lesson: RwSignal<String>,
     /// Whether a file is being graded.
@@ -38,6 +61,8 @@ impl ClassSignals {
     pub(super) fn new() -> Self {
         Self {
             files: RwSignal::new(Vec::new()),
+            given: RwSignal::new_local(Vec::new()),
+            lessons: RwSignal::new(Vec::new()),
             queue: RwSignal::new_local(Vec::new()),
             lesson: RwSignal::new(String::new()),
             is_busy: RwSignal::new(false),
@@ -45,14 +70,23 @@ impl ClassSignals {
         }
     }
 
-    /// Takes files of a class: each has a row from now on.
+    /// Takes files of a class, archives of such files, and lessons; the page for teachers looks into them.
     pub(crate) fn hand_in(self, list: &FileList) {
-        let files: Vec<File> = (0..list.length()).filter_map(|place| list.get(place)).collect();
+        let files = (0..list.length()).filter_map(|place| list.get(place));
+        self.given.update(|given| given.extend(files));
+    }
+
+    /// Puts files into the queue: each has a row from now on.
+    pub(crate) fn enqueue(self, files: Vec<(String, HandedIn)>) {
         let first = self.files.with_untracked(Vec::len);
         self.files.update(|rows| {
-            let row = |file: &File| ClassFile { name: file.name(), state: ClassFileState::Waiting };
+            let row = |(name, _): &(String, HandedIn)| ClassFile {
+                name: name.clone(),
+                state: ClassFileState::Waiting,
+            };
             rows.extend(files.iter().map(row));
         });
+        let files = files.into_iter().map(|(_, file)| file);
         self.queue.update(|queue| queue.extend((first..).zip(files)));
     }
 

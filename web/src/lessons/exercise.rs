@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeError, ProgramEnd};
+use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeError, ProgramEnd, RunOfLines};
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use leptos::prelude::*;
@@ -22,6 +22,8 @@ use crate::session::Feature;
 pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
+    /// What the reader's text does otherwise than the solution of the lesson, in a sentence.
+    pub(crate) mistake: Option<String>,
     /// The goals, each with whether it is met, in the order of the exercise. The sentence has the numbers.
     pub(crate) goals: Vec<(String, bool)>,
     /// The run of the reader's text; `None` if the text could not be run.
@@ -128,7 +130,7 @@ impl Feature<LessonSignals> {
         });
     }
 
-    fn follow_exercise(self, exercise: &Exercise, text: &str, report: ProgramReport) {
+    fn follow_exercise(self, exercise: &PtrEq<Exercise>, text: &str, report: ProgramReport) {
         match report {
             ProgramReport::Loading(bytes) => self.set_exercise_status(ProgramStatus::Loading(bytes)),
             ProgramReport::Building => self.set_exercise_status(ProgramStatus::Building),
@@ -146,7 +148,7 @@ impl Feature<LessonSignals> {
         }
     }
 
-    fn grade_program(self, exercise: &Exercise, text: &str, run: ProgramRun) {
+    fn grade_program(self, exercise: &PtrEq<Exercise>, text: &str, run: ProgramRun) {
         let traceback = run.traceback.clone().unwrap_or_default();
         self.state.update(|state| state.exercise_run.traceback = traceback);
         let Some(recording) = run.recording else {
@@ -155,8 +157,39 @@ impl Feature<LessonSignals> {
             ));
         };
         self.set_exercise_status(ProgramStatus::Idle);
+        // A program that fails by itself has its error; where memory ran out, what it did before says why.
+        let may_be_compared = run.traceback.as_deref().is_none_or(|text| text.contains("OutOfMemoryError"));
         let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
         self.take_grade(exercise.grade_program(text, end));
+        if may_be_compared {
+            self.compare_with_solution(exercise.clone(), text.to_owned(), run.step_lines);
+        }
+    }
+
+    /// Runs the solution of the lesson where the reader's program has missed a goal, and says what the reader's does otherwise.
+    fn compare_with_solution(self, exercise: PtrEq<Exercise>, text: String, lines: Vec<u32>) {
+        let missed = |graded: &GradedExercise| !graded.is_passed && graded.mistake.is_none();
+        let graded = self.state.with_untracked(|state| state.graded.clone()).filter(missed);
+        let (Some(own), Some(solution)) = (graded.and_then(|graded| graded.run), exercise.solution()) else {
+            return;
+        };
+        let job = exercise_job(&exercise, exercise.with_region(solution));
+        interpreter::try_out(&job, move |end| {
+            let Some((recording, solved)) = end.ok().and_then(|run| Some((run.recording?, run.step_lines)))
+            else {
+                return;
+            };
+            let own_run = RunOfLines { recording: &own.recording, lines: &lines };
+            let solved_run = RunOfLines { recording: &recording, lines: &solved };
+            let Some(found) = exercise.mistake(&text, &own_run, &solved_run) else { return };
+            self.state.update(|state| {
+                // The reader may have run other lines meanwhile.
+                if let Some(graded) = state.graded.as_mut().filter(|graded| graded.run.as_ref() == Some(&own))
+                {
+                    graded.mistake = Some(sentence(&found));
+                }
+            });
+        });
     }
 
     fn set_exercise_status(self, status: ProgramStatus) {
@@ -169,6 +202,7 @@ impl Feature<LessonSignals> {
             Err(error) => GradedExercise {
                 is_passed: false,
                 sentence: sentence(&error.to_string()),
+                mistake: None,
                 goals: Vec::new(),
                 run: None,
             },
@@ -208,6 +242,7 @@ fn graded(grade: Grade) -> GradedExercise {
     GradedExercise {
         is_passed: grade.is_passed,
         sentence: grade.sentence,
+        mistake: grade.mistake.as_deref().map(sentence),
         goals,
         run: Some(PtrEq::new(Run::of(grade.workload, grade.recording))),
     }

@@ -113,6 +113,7 @@ impl ProgramResult {
             release: input.release,
             caveats: derived.into_iter().chain(notes).chain(estimates).collect(),
             failed_lines: failed_lines(&self.run, &self.details).collect(),
+            lasting: lasting(&self.details.origins),
         }
     }
 }
@@ -122,6 +123,14 @@ fn failed_lines<'a>(run: &'a Run, details: &'a ProgramRun) -> impl DoubleEndedIt
     let failed = run.recording.failed_steps().iter();
     let failed = failed.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
     failed.map(|(step, _)| details.step_lines.get(*step as usize).copied().unwrap_or(0))
+}
+
+/// The numbers of the allocations, among those that did not fail, that are parameters or states of an optimizer.
+fn lasting(origins: &[AllocationOrigin]) -> Vec<u32> {
+    let served = origins.iter().filter(|origin| origin.allocation.is_some()).zip(0..);
+    let is_lasting =
+        |origin: &AllocationOrigin| matches!(origin.category.as_str(), "parameters" | "optimizer");
+    served.filter(|(origin, _)| is_lasting(origin)).map(|(_, number)| number).collect()
 }
 
 /// How a program ended.

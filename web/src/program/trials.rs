@@ -107,6 +107,7 @@ impl Feature<ProgramSignals> {
             trials.ended.retain(|ended| ended.change != change);
             trials.running = Some(RunningTrial { change, input: input.clone(), seconds: 0 });
         });
+        self.give_up_batch();
         self.count_trial_seconds(0);
         interpreter::try_out(&job, move |end| {
             let end = end.map(|run| {

@@ -134,6 +134,9 @@ pub(crate) fn allocations(session: Session) -> AnyView {
             {legend(it)}
             {move || picked_card(session, "picked-card")}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
+            <p class="hint quiet" data-testid="counts-steps" hidden=flag(move || session.figures().clock.with(Option::is_none))>
+                "This figure counts steps; \u{201c}By time\u{201d} is the axis of memory over time alone."
+            </p>
             {it.tip.view()}
         </section>
     }

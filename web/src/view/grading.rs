@@ -1,33 +1,29 @@
 //! The files of a class: graded one after the other, and shown as a table that can be sorted and saved.
 
+mod taking;
+
 use std::rc::Rc;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
     Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, ProgramEnd, exercise_of,
-    grades_csv, lessons,
+    grades_csv, lessons, student_name,
 };
 use blockyard_record::counted;
-use js_sys::Uint8Array;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
-use wasm_bindgen_futures::JsFuture;
-use web_sys::File;
 
 use crate::browser;
 use crate::interpreter;
-use crate::lessons::{ClassFile, ClassFileState, ClassSignals, exercise_job};
+use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, exercise_job};
 use crate::link::{Link, Target};
 use crate::session::Session;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
 use crate::view::make_lesson;
 use crate::view::teachers::{cluster, marked};
-
-/// An answer is a text: a larger file is something else.
-const MOST_BYTES: f64 = 1e6;
 
 /// The section of the page for teachers that grades files.
 pub(super) fn grading(session: Session) -> Vec<AnyView> {
@@ -38,6 +34,19 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
             // The page has shown the new rows by then.
             let _ = browser::after_millis(0, move || grade_next(class, exercises));
         }
+    });
+    effect(move || {
+        if class.given.with(|given| !given.is_empty()) {
+            let _ = browser::after_millis(0, move || {
+                let given = class.given.try_update(std::mem::take).unwrap_or_default();
+                spawn_local(taking::take(class, given));
+            });
+        }
+    });
+    // A lesson that came with the files is one of those that they may answer.
+    effect(move || {
+        class.lessons.track();
+        exercises.set_value(None);
     });
     let picker = NodeRef::<html::Input>::new();
     let open = click(move || {
@@ -64,25 +73,46 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
             on:change=pick
         />
     };
-    let mut options = vec![(String::new(), "Each file: the lesson that its lines answer".to_owned())];
-    options.extend(blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())));
+    let options = Signal::derive(move || {
+        let mut options = vec![(String::new(), "Each file: the lesson that its lines answer".to_owned())];
+        class
+            .lessons
+            .with(|own| options.extend(own.iter().map(|lesson| (lesson.id.clone(), lesson.title.clone()))));
+        options.extend(
+            blockyard_lessons::course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())),
+        );
+        options
+    });
     let chosen = text(move || class.lesson.get());
     vec![
         marked(INTRODUCTION.to_owned()),
         cluster(vec![
             button("primary large", "grade-files", "Choose files to grade …", "As many as there are", open),
             input.into_any(),
-            select("grade-lesson", "The lesson of the files", Signal::stored(options), chosen, move |id| {
+            select("grade-lesson", "The lesson of the files", options, chosen, move |id| {
                 class.lesson.set(id);
             }),
         ]),
+        own_lessons(class),
         progress(class),
         table(class),
     ]
 }
 
-const INTRODUCTION: &str = "<p>Drop the files of a class anywhere on this page, or choose them: all at once. Each is run and graded here, nothing is sent. A file that holds \
-                            a link to a solution is graded, too.</p>";
+const INTRODUCTION: &str = "<p>Drop the files of a class anywhere on this page, or choose them: all at once, also as a <code>.zip</code>. Each is run and graded here, for at most 10 s, \
+                            and nothing is sent. Notebooks (<code>.ipynb</code>) and files that hold a link to a solution are graded, too. For a lesson of your own, give its file (<code>.md</code>) \
+                            with the others. The name is taken from the file, or its folder in the archive, up to the first <code>_</code> or <code>-</code>.</p>";
+
+/// The lessons of the teacher's own that the files may answer.
+fn own_lessons(class: ClassSignals) -> AnyView {
+    let words = text(move || {
+        let titles =
+            class.lessons.with(|own| own.iter().map(|lesson| lesson.title.clone()).collect::<Vec<_>>());
+        format!("Graded too, by the file that you gave: {}.", titles.join(", "))
+    });
+    view! { <p role="status" data-testid="class-lessons" hidden=flag(move || class.lessons.with(Vec::is_empty))>{words}</p> }
+        .into_any()
+}
 
 /// How far the grades are, and what can be done with them.
 fn progress(class: ClassSignals) -> AnyView {
@@ -182,10 +212,10 @@ fn heads(order: Order) -> String {
 
 /// The rows as HTML: a view of each cell would make the download larger.
 fn body(files: &[ClassFile], order: Order) -> String {
-    let mut rows: Vec<[String; 6]> = Vec::new();
+    let mut rows: Vec<[String; 7]> = Vec::new();
     for file in files {
         let cells = cells(file);
-        let key = |cells: &[String; 6], column: usize| cells.get(column).map(|cell| cell.to_lowercase());
+        let key = |cells: &[String; 7], column: usize| cells.get(column).map(|cell| cell.to_lowercase());
         let place = match order {
             None => rows.len(),
             Some((column, false)) => rows.partition_point(|other| key(other, column) <= key(&cells, column)),
@@ -196,21 +226,22 @@ fn body(files: &[ClassFile], order: Order) -> String {
     rows.iter().map(row).collect()
 }
 
-fn cells(file: &ClassFile) -> [String; 6] {
+fn cells(file: &ClassFile) -> [String; 7] {
     let word = match &file.state {
         ClassFileState::Graded(row) => return row.cells(),
         ClassFileState::Running => "runs …",
         ClassFileState::Waiting => "waits",
     };
-    let mut cells = [const { String::new() }; 6];
+    let mut cells = [const { String::new() }; 7];
     cells[0].clone_from(&file.name);
-    word.clone_into(&mut cells[2]);
+    cells[1] = student_name(&file.name);
+    word.clone_into(&mut cells[3]);
     cells
 }
 
-fn row(cells: &[String; 6]) -> String {
+fn row(cells: &[String; 7]) -> String {
     let [file, rest @ ..] = cells;
-    let is = |result: GradeResult| cells.get(2).is_some_and(|cell| cell == result.word());
+    let is = |result: GradeResult| cells.get(3).is_some_and(|cell| cell == result.word());
     let class = if is(GradeResult::Passed) {
         "is-right"
     } else if is(GradeResult::NotGraded) {
@@ -237,21 +268,24 @@ fn grade_next(class: ClassSignals, exercises: Exercises) {
     class.queue.update(|queue| drop(queue.remove(0)));
     class.is_busy.set(true);
     class.set_state(place, ClassFileState::Running);
-    let known = known.unwrap_or_else(|| Rc::new(all_exercises()));
+    let known = known.unwrap_or_else(|| Rc::new(all_exercises(class)));
     let _ = exercises.try_set_value(Some(Rc::clone(&known)));
     let lesson = class.lesson.get_untracked();
+    let name = class.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));
     spawn_local(async move {
-        let row = grade(class, &file, &lesson, &known).await;
+        let row = grade(class, (&name.unwrap_or_default(), &file), &lesson, &known).await;
         class.loading.set(None);
         class.set_state(place, ClassFileState::Graded(row));
         class.is_busy.set(false);
     });
 }
 
-/// The exercises of all lessons with their ids, and that of the lesson in the editor.
-fn all_exercises() -> Vec<(String, Exercise)> {
+/// The exercises of all lessons with their ids, first those of the lessons that came with the files, at last that of the lesson in the editor.
+fn all_exercises(class: ClassSignals) -> Vec<(String, Exercise)> {
     let own = browser::recall(make_lesson::KEY);
-    let texts = lessons().iter().map(|file| file.text).chain(own.as_deref());
+    let given = class.lessons.get_untracked();
+    let given = given.iter().map(|lesson| lesson.text.as_str());
+    let texts = given.chain(lessons().iter().map(|file| file.text)).chain(own.as_deref());
     let exercises = texts.filter_map(|text| {
         let lesson = Lesson::parse(text).ok()?.play().ok()?;
         let exercise = lesson.cards.into_iter().find_map(|card| card.exercise)?;
@@ -260,11 +294,15 @@ fn all_exercises() -> Vec<(String, Exercise)> {
     exercises.collect()
 }
 
-async fn grade(class: ClassSignals, file: &File, lesson: &str, exercises: &[(String, Exercise)]) -> GradeRow {
-    let name = file.name();
-    let text = match read(file).await {
+async fn grade(
+    class: ClassSignals,
+    (name, file): (&str, &HandedIn),
+    lesson: &str,
+    exercises: &[(String, Exercise)],
+) -> GradeRow {
+    let text = match taking::text_of(name, file).await {
         Ok(text) => text,
-        Err(why) => return GradeRow::failed(&name, lesson, why),
+        Err(why) => return GradeRow::failed(name, lesson, &why),
     };
     let (linked, text) = match of_link(&text, exercises) {
         Some((id, text)) => (Some(id), text),
@@ -273,30 +311,15 @@ async fn grade(class: ClassSignals, file: &File, lesson: &str, exercises: &[(Str
     let chosen = linked.as_deref().or(Some(lesson).filter(|lesson| !lesson.is_empty()));
     let found = match chosen {
         Some(id) => exercises.iter().find(|(known, _)| known == id),
-        None => exercise_of(&name, &text, exercises),
+        None => exercise_of(name, &text, exercises),
     };
     let Some((id, exercise)) = found else {
         let why = "its lines are those of no exercise here: choose the lesson above, and see which line of the task was changed";
-        return GradeRow::failed(&name, lesson, why);
+        return GradeRow::failed(name, lesson, why);
     };
     match run(class, exercise, text).await {
-        Ok(grade) => GradeRow::of(&name, id, exercise, &grade),
-        Err(why) => GradeRow::failed(&name, id, &why),
-    }
-}
-
-/// The text of a file, or why it has none.
-async fn read(file: &File) -> Result<String, &'static str> {
-    if file.size() > MOST_BYTES {
-        return Err("larger than 1 MB: an answer is a text");
-    }
-    let buffer = JsFuture::from(file.array_buffer()).await.ok();
-    let buffer = buffer.and_then(|buffer| buffer.dyn_into::<js_sys::ArrayBuffer>().ok());
-    let buffer = buffer.ok_or("cannot be read: a folder, or a file that was moved")?;
-    let text = String::from_utf8(Uint8Array::new(&buffer).to_vec()).map_err(|_| "not UTF-8")?;
-    match text.trim_start_matches('\u{feff}') {
-        text if text.trim().is_empty() => Err("empty"),
-        text => Ok(text.to_owned()),
+        Ok(grade) => GradeRow::of(name, id, exercise, &grade),
+        Err(why) => GradeRow::failed(name, id, &why),
     }
 }
 

@@ -233,7 +233,10 @@ fn failure_of(session: Session, kind: QuestionKind) -> Option<String> {
 }
 
 fn failed(session: Session, kind: QuestionKind) -> AnyView {
-    let why = Memo::new(move |_| failure_of(session, kind));
+    // What the field of the settings says already is said once.
+    let is_said =
+        move |why: &String| kind == QuestionKind::WhatIf && what_if::refusal(session).as_ref() == Some(why);
+    let why = Memo::new(move |_| failure_of(session, kind).filter(|why| !is_said(why)));
     view! {
         <p class="error" role="alert" data-testid="lab-error" hidden=flag(move || why.with(Option::is_none))>
             {text(move || why.get().unwrap_or_default())}

@@ -403,9 +403,14 @@ fn grade_view(session: Session) -> AnyView {
                     view! { <li><b>{mark}</b>{prose::inlines(session, &with_code(&goal))}</li> }.into_any()
                 })
                 .collect::<Vec<_>>();
+            let mistake = grade.mistake.map(|words| {
+                view! { <p data-testid="mistake">{prose::inlines(session, &with_code(&words))}</p> }
+                    .into_any()
+            });
             view! {
                 <div class=class role="status" data-testid="verdict">
                     <p>{prose::inlines(session, &with_code(&grade.sentence))}</p>
+                    {mistake}
                     <ul class="goals">{goals}</ul>
                 </div>
             }

@@ -170,22 +170,68 @@ pub(crate) fn words(session: Session, at: String) -> AnyView {
         Ok(glossary) => glossary.entries,
         Err(error) => return view! { <main class="page"><p>{error.to_string()}</p></main> }.into_any(),
     };
-    let entries = entries.iter().map(|entry| word(session, entry, entry.id == at)).collect::<Vec<_>>();
+    let sought = RwSignal::new(String::new());
+    let texts: Vec<String> = entries.iter().map(text_of).collect();
+    let count = texts.len();
+    let found = Memo::new(move |_| {
+        let wanted = sought.get().trim().to_lowercase();
+        let is_found = |text: &String| wanted.split_whitespace().all(|part| text.contains(part));
+        texts.iter().map(is_found).collect::<Vec<bool>>()
+    });
+    let entries = entries.iter().enumerate().map(|(place, entry)| {
+        let is_hidden = flag(move || !found.with(|found| found.get(place).copied().unwrap_or(true)));
+        word(session, entry, entry.id == at, is_hidden)
+    });
+    let entries = entries.collect::<Vec<_>>();
     if !at.is_empty() {
         let _ = browser::after_millis(30, move || browser::scroll_to(&format!("[data-entry='{at}']")));
     }
-    // The device with everything that the first words name, drawn once.
-    let figure =
-        played("nvidia-smi").and_then(|lesson| card_figure(&lesson, FIGURE_CARD).ok()).unwrap_or_default();
+    // The device with everything that the first words name, in the colors of the page.
+    let lesson = StoredValue::new_local(played("nvidia-smi"));
+    let figure = text(move || {
+        let theme = session.appearance().shown_theme();
+        lesson.with_value(|lesson| card_figure(lesson.as_ref()?, FIGURE_CARD, theme).ok()).unwrap_or_default()
+    });
     view! {
         <main class="page">
             <h1>"The words"</h1>
             <p class="lead">"What each means, what PyTorch calls it, and what other texts say."</p>
-            <div class="drawn" inner_html=figure></div>
+            {word_filter(sought, text(move || matches(found.with(|found| found.iter().filter(|is| **is).count()), count)))}
+            <div class="drawn" inner_html=figure hidden=flag(move || !sought.with(|sought| sought.trim().is_empty()))></div>
             <dl class="glossary" data-testid="glossary">{entries}</dl>
         </main>
     }
     .into_any()
+}
+
+/// The field that leaves those words on the page that have what is typed, and how many these are.
+fn word_filter(sought: RwSignal<String>, count: Signal<String>) -> AnyView {
+    let typed = on(move |event: leptos::ev::Event| sought.set(event_target_value(&event)));
+    view! {
+        <p class="cluster">
+            <label for="word-filter">"Find a word"</label>
+            <input
+                type="search" id="word-filter" class="field" data-testid="word-filter" autocomplete="off"
+                placeholder="cached, memory_reserved, split …" prop:value=text(move || sought.get()) on:input=typed
+            />
+            <span class="quiet" role="status" data-testid="word-count">{count}</span>
+        </p>
+    }
+    .into_any()
+}
+
+fn matches(found: usize, count: usize) -> String {
+    match found {
+        0 => format!("none of {count} words has this"),
+        found if found == count => format!("{count} words"),
+        found => format!("{found} of {count} words"),
+    }
+}
+
+/// All that an entry of the glossary says, in small letters.
+fn text_of(entry: &GlossaryEntry) -> String {
+    let words = [&entry.term, &entry.api.join(" "), &plain(&entry.text), &plain(&entry.other_words)];
+    words.map(|text| text.to_lowercase()).join(" ")
 }
 
 /// The card of the lesson about nvidia-smi, from 0, whose figure is above the words: the CUDA context, a segment, what is allocated and
@@ -207,7 +253,7 @@ fn taught_in(entry: &str) -> Option<(&'static LessonFile, usize)> {
     })
 }
 
-fn word(session: Session, entry: &GlossaryEntry, is_sought: bool) -> AnyView {
+fn word(session: Session, entry: &GlossaryEntry, is_sought: bool, is_hidden: Signal<bool>) -> AnyView {
     let api =
         entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
     let has_other = !entry.other_words.is_empty();
@@ -220,7 +266,7 @@ fn word(session: Session, entry: &GlossaryEntry, is_sought: bool) -> AnyView {
             .into_any()
     });
     view! {
-        <div class:is-sought=is_sought data-entry=entry.id.clone()>
+        <div class:is-sought=is_sought data-entry=entry.id.clone() hidden=is_hidden>
             <dt>{entry.term.clone()}</dt>
             <dd>
                 <p class="api">{api}</p>
@@ -316,11 +362,12 @@ fn quiz_question(
         was_right.set_value(state.with_untracked(|state| state.as_ref().is_some_and(|given| given.is_right)));
     });
     let is_hidden = flag(move || is_filtered.get() && was_right.get_value());
-    let figure = RwSignal::new(String::new());
+    let drawn = RwSignal::new_local(None::<PlayedLesson>);
     let lesson = item.lesson.clone();
-    let draw = click(move || {
-        let drawn = played(&lesson).and_then(|lesson| question_figure(&lesson, card).ok());
-        figure.set(drawn.unwrap_or_default());
+    let draw = click(move || drawn.set(played(&lesson)));
+    let figure = Memo::new(move |_| {
+        let theme = session.appearance().shown_theme();
+        drawn.with(|lesson| question_figure(lesson.as_ref()?, card, theme).ok()).unwrap_or_default()
     });
     let place = Place::Lesson { id: item.lesson.clone(), card: CardPlace::At(item.card) };
     let target = Target::Lesson { id: item.lesson, card: item.card + 1 };

@@ -1,6 +1,7 @@
 //! Python programs: the editor with the memory of each line, the output, and the figures of the run.
 
 mod again;
+mod batch;
 mod editor;
 mod ended;
 mod holding;

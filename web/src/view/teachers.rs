@@ -260,7 +260,7 @@ const MAKE: &str = "<p>A lesson is a text file (Markdown with workload blocks). 
                     and a link has all of it.</p>";
 const EMBED: &str = "<p>A frame shows a whole lesson in a page of your own, such as one of a learning platform. Every figure of the workbench has a Share button: a \
                      link with the text, the settings and the step in it, a frame, and SVG, PNG, CSV.</p>";
-const HAND_OUT: &str = "<p>Each lesson has a sheet of questions and its exercise on two pages, the cards as a script, an answer key on one page, and the answers with \
+const HAND_OUT: &str = "<p>Each lesson has a sheet of questions and its exercise on one page or two, the cards as a script, an answer key, and the answers with \
                         their reasons. Choose several lessons for common sheets and a common link.</p>";
 
 /// Sheets and links of lessons: of one, or of several that are chosen.
@@ -381,18 +381,17 @@ pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
     };
     let count = |html: &str| counted(html.matches("<section class=\"sheet\">").count(), "page");
     let (all, short) = (count(&paper.cards), count(&paper.asked));
-    let keys = counted(paper.key.matches("<section class=\"answer-key\">").count(), "page");
     view! {
         <main class="page handout" data-paper-part=move || part.get()>
             <p class="no-print cluster">
-                {button("primary large", "print-short", "Print questions and exercises alone", "For the class: a page of questions, and the exercise", click(move || print("short")))}
-                {button("large", "print-key", "Print the answer key", "For the teacher: a page a lesson", click(move || print("key")))}
+                {button("primary large", "print-short", "Print questions and exercises alone", "For the class: the questions and the exercise", click(move || print("short")))}
+                {button("large", "print-key", "Print the answer key", "For the teacher: several short keys share a page", click(move || print("key")))}
                 {button("large", "print-cards", "Print all cards without the answers", "For the class", click(move || print("cards")))}
                 {button("large", "print-answers", "Print the answers with reasons", "For the teacher", click(move || print("answers")))}
                 {button("large", "print", "Print cards and answers", "The cards, and the answers on separate pages", click(move || print("")))}
             </p>
             <p class="no-print quiet" data-testid="paper-words">
-                {format!("Questions and exercises alone are {short} for each student; a number that would answer an earlier question, or from which its answer could be computed, is left blank there. The answer key is {keys}. All cards are {all}: a page ends with its question, and the next page shows what happened. Turn the pages together, or hand them out one by one.")}
+                {format!("Questions and exercises alone are {short} for each student; a number that would answer an earlier question, or from which its answer could be computed, is left out there. Answer keys of several lessons share pages. All cards are {all}: a page ends with its question, and the next page shows what happened. Turn the pages together, or hand them out one by one.")}
             </p>
             <div class="sheets" inner_html=paper.cards></div>
             <div class="asked" aria-hidden="true" inner_html=paper.asked></div>

@@ -221,7 +221,7 @@ fn head(session: Session) -> AnyView {
     view! {
         <div class="head">
             <h2>"Memory over time"</h2>
-            {choices("Horizontal axis", without_times, vec![axis(false, "by-steps", "By step"), axis(true, "by-clock", "By time")])}
+            {choices("Horizontal axis of memory over time", without_times, vec![axis(false, "by-steps", "By step"), axis(true, "by-clock", "By time")])}
             <span class="spacer"></span>
             <span class="saves">
                 {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
-use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeResult, GradeRow, grades_csv};
+use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeResult, GradeRow, grades_csv, student_name};
 
 #[cfg(feature = "python")]
 use super::program;
@@ -25,10 +25,12 @@ pub(super) fn check_all(
     let mut rows = Vec::new();
     for path in paths {
         let file = path.display().to_string();
-        let row = match grade(exercise, path) {
+        let mut row = match grade(exercise, path) {
             Ok(grade) => GradeRow::of(&file, lesson, exercise, &grade),
             Err(why) => GradeRow::failed(&file, lesson, &why.to_string()),
         };
+        // The folder of a file here is the teacher's, and not that of a student.
+        row.name = path.file_name().map(|name| student_name(&name.to_string_lossy())).unwrap_or_default();
         if !is_table {
             let message = if row.message.is_empty() { String::new() } else { format!(": {}", row.message) };
             output::line(&mut out, &format!("{:<10} {file}{message}", row.result.word()))?;

@@ -124,16 +124,19 @@ fn the_grades_of_a_class_are_a_table_too() {
     assert!(called.out.ends_with("1 of 3 passed.\n"), "{}", called.out);
     let rows = std::fs::read_to_string(&table).unwrap();
     let rows: Vec<&str> = rows.lines().collect();
-    assert_eq!(rows[0], "\"File\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"");
-    assert_eq!(rows[1], format!("\"{good}\",\"pools\",\"passed\",\"2 of 2\",\"\",\"\""));
+    assert_eq!(rows[0], "\"File\",\"Name\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"");
+    assert_eq!(rows[1], format!("\"{good}\",\"good\",\"pools\",\"passed\",\"2 of 2\",\"\",\"\""));
     assert_eq!(
         rows[2],
         format!(
-            "\"{early}\",\"pools\",\"not yet\",\"1 of 2\",\"the number of segments is at most 1\",\"the \
-             number of segments is 2, 1 more than 1.\""
+            "\"{early}\",\"early\",\"pools\",\"not yet\",\"1 of 2\",\"the number of segments is at most 1\",\"the number of segments is 2, 1 more than 1.\""
         )
     );
-    assert!(rows[3].starts_with("\"nowhere\",\"pools\",\"not graded\",\"\",\"\",\""), "{}", rows[3]);
+    assert!(
+        rows[3].starts_with("\"nowhere\",\"nowhere\",\"pools\",\"not graded\",\"\",\"\",\""),
+        "{}",
+        rows[3]
+    );
     // One file, and the table on standard output, without lines beside it.
     let called = blockyard(["lesson", "pools", "--check", &good, "--csv", "-"]);
     assert_eq!((called.status, called.out.lines().count()), (0, 2), "{}", called.out);
@@ -214,9 +217,7 @@ fn questions_alone_and_the_key_have_files_of_their_own() {
     assert_eq!(called.status, 0, "{}", called.err);
     let [questions, key] = [&questions, &key].map(|path| std::fs::read_to_string(path).unwrap());
     assert_eq!(questions.matches("<section class=\"sheet\">").count(), 4, "two pages a lesson");
-    assert!(
-        questions.contains("<strong>2.</strong> The next tensor asks for 5 MiB, and ________ are cached.")
-    );
+    assert!(questions.contains("<strong>2.</strong> The next tensor asks for 5 MiB, and (…) are cached."));
     assert_eq!(key.matches("<section class=\"answer-key\">").count(), 2);
     assert!(
         key.contains("<strong>c) 20 MiB</strong>") && key.contains("<pre class=\"code\">del b\ndel c</pre>"),

@@ -9,6 +9,7 @@ use blockyard_record::{
 };
 use rustc_hash::FxHashMap;
 
+use super::gradients::gradients;
 use super::index::IntervalIndex;
 use super::{Allocations, GROUP, NEVER, ReservedRange, SizeClass, size_class};
 use crate::conversions::step_u32;
@@ -102,6 +103,7 @@ impl Collector {
         let units = |bytes: Bytes| u32::try_from(bytes.get() / RECT_UNIT).unwrap_or(u32::MAX);
         self.made.active = active.map(|breakdown| units(breakdown.active())).collect();
         self.made.prepare();
+        self.made.gradients = gradients(&self.made, &recording);
         self.made
     }
 

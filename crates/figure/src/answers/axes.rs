@@ -79,6 +79,17 @@ impl Axes {
         scene.text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
     }
 
+    /// How far two values are from each other on the page.
+    pub(super) fn height_px(&self, low: Bytes, high: Bytes) -> f32 {
+        self.y_px(bytes_f64(low)) - self.y_px(bytes_f64(high))
+    }
+
+    /// The area between two values.
+    pub(super) fn band(&self, scene: &mut Scene, (low, high): (Bytes, Bytes), fill: crate::fill::Fill) {
+        let (top, foot) = (self.y_px(bytes_f64(high)), self.y_px(bytes_f64(low)));
+        scene.rect(Rect::new(self.plot.x_px, top, self.plot.width_px, foot - top), fill, None);
+    }
+
     /// A level line over the whole width, with a word above it.
     pub(super) fn level(&self, scene: &mut Scene, bytes: Bytes, role: Role, dash: Dash, text: &str) {
         let y = self.y_px(bytes_f64(bytes)).round() + 0.5;

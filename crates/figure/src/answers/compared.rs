@@ -3,8 +3,7 @@
 use blockyard_record::Bytes;
 
 use super::axes::{Axes, draw_legend};
-use crate::conversions::bytes_f64;
-use crate::fill::{Fill, Pattern};
+use crate::fill::{Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
@@ -22,8 +21,8 @@ pub struct ComparedTimelines {
     pub after: ComparedCurve,
     /// How many requests there are.
     pub requests: u64,
-    /// What may be reserved at most, where that is known.
-    pub limit: Option<Bytes>,
+    /// What may be reserved at most, where that is known: the least that this may be, and the most.
+    pub limit: Option<(Bytes, Bytes)>,
 }
 
 /// One of them.
@@ -63,9 +62,13 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
     let parts = compared.before.parts.iter().chain(&compared.after.parts);
     let highest = parts.map(|part| part.reserved.max(part.allocated)).max().unwrap_or_default();
     // A limit that is far away would press the curves together.
-    let limit = compared.limit.filter(|limit| limit.get() / 3 < highest.get());
-    let axes = Axes::new(size, compared.requests, Bytes::ZERO, limit.unwrap_or_default().max(highest));
+    let limit = compared.limit.filter(|(_, limit)| limit.get() / 3 < highest.get());
+    let most = limit.map_or(Bytes::ZERO, |(_, limit)| limit);
+    let axes = Axes::new(size, compared.requests, Bytes::ZERO, most.max(highest));
     axes.draw(scene);
+    if let Some((lowest, limit)) = limit.filter(|(lowest, limit)| lowest < limit) {
+        axes.band(scene, (lowest, limit), WITHIN_LIMIT);
+    }
     let before = steps(&compared.before, &axes, |part| part.reserved);
     let mut area = before.clone();
     if let (Some(first), Some(last)) = (before.first(), before.last()) {
@@ -83,8 +86,17 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
     path(steps(after, &axes, |part| part.allocated), Role::PeakAllocated, Dash::Dotted, 1.5);
     path(before, Role::TextMuted, Dash::Dashed, 2.0);
     path(steps(after, &axes, |part| part.reserved), Role::PeakReserved, Dash::Solid, 2.0);
-    if let Some(limit) = limit {
-        axes.level(scene, limit, Role::Limit, Dash::Dashed, &format!("at most {limit}"));
+    if let Some((lowest, limit)) = limit {
+        let is_band = axes.height_px(lowest, limit) >= 18.0;
+        if is_band {
+            axes.level(scene, lowest, Role::Limit, Dash::Dashed, &format!("limit at least {lowest}"));
+        }
+        let text = match (lowest < limit, is_band) {
+            (false, _) => format!("at most {limit}"),
+            (true, true) => format!("limit at most {limit}"),
+            (true, false) => format!("limit between {lowest} and {limit}"),
+        };
+        axes.level(scene, limit, Role::Limit, Dash::Dashed, &text);
     }
     for (curve, role) in [(&compared.before, Role::TextMuted), (after, Role::Failure)] {
         if let Some(request) = curve.oom {

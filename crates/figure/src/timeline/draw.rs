@@ -2,8 +2,7 @@
 
 use blockyard_record::{Bytes, OomLimit, Recording};
 
-use crate::conversions::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
-use crate::fill::{BEYOND_LIMIT, Fill, Pattern};
+use crate::fill::{BEYOND_LIMIT, Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{PLATE_PX, baseline};
 use crate::role::{BreakdownClass, Role};
@@ -274,6 +273,12 @@ fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], ran
         let Some(limit) = limit.filter(|limit| range.holds(limit.highest)) else { continue };
         let (Some(first), Some(last)) = (span.first(), span.last()) else { continue };
         let (top, foot) = (range.plot.y_px, range.y_px(limit.highest).round() + 0.5);
+        // Somewhere in this band the limit lies.
+        let lowest = range.y_px(limit.lowest).round() + 0.5;
+        if lowest > foot {
+            let band = Rect::new(first.left_px, foot, last.right_px - first.left_px, lowest - foot);
+            scene.rect(band, WITHIN_LIMIT, None);
+        }
         if foot > top {
             let beyond = Rect::new(first.left_px, top, last.right_px - first.left_px, foot - top);
             scene.rect(beyond, BEYOND_LIMIT, None);
@@ -313,10 +318,17 @@ fn draw_bounds(
         let is_lower = |limit: &OomLimit| capacity.is_none_or(|capacity| limit.highest < capacity);
         let Some(limit) = limit.filter(is_lower) else { continue };
         let (Some(first), Some(last)) = (span.first(), span.last()) else { continue };
-        let text = format!("limit {}", limit.range());
         let has_line = range.holds(limit.highest);
         let y = range.y_px(limit.highest).round() + 0.5;
         let edges = (first.left_px, last.right_px);
+        let lowest = range.y_px(limit.lowest).round() + 0.5;
+        let [at_least, at_most] = limit.bound_texts().map(|text| format!("limit {text}"));
+        // Both bounds are named where the band has room for a text, else the upper line names both.
+        let is_wide = has_line && lowest - y >= 18.0;
+        if is_wide {
+            bounds.draw(scene, edges, lowest, Dash::Dashed, &at_least);
+        }
+        let text = if is_wide { at_most } else { format!("limit {}", limit.range()) };
         if has_line {
             let line = Rect::new(edges.0, y - 1.5, edges.1 - edges.0, 3.0);
             scene.target(line, TargetId::Limit);

@@ -13,7 +13,16 @@ fn curve(reserved: &[u64]) -> ComparedCurve {
 }
 
 fn texts(before: &[u64], after: &[u64], is_difference: bool) -> Vec<String> {
-    let compared = ComparedTimelines { before: curve(before), after: curve(after), requests: 3, limit: None };
+    texts_under(None, before, after, is_difference)
+}
+
+fn texts_under(
+    limit: Option<(Bytes, Bytes)>,
+    before: &[u64],
+    after: &[u64],
+    is_difference: bool,
+) -> Vec<String> {
+    let compared = ComparedTimelines { before: curve(before), after: curve(after), requests: 3, limit };
     let scene = compared_timelines(&compared, is_difference, Size::new(480.0, 190.0));
     let marks = scene.marks.into_iter();
     marks.filter_map(|mark| if let Mark::Text { text, .. } = mark { Some(text) } else { None }).collect()
@@ -28,4 +37,17 @@ fn a_difference_of_nothing_says_so_in_the_place_of_axes() {
     let words = texts(&[20, 40, 40], &[20, 40, 60], true);
     assert!(words.contains(&"more reserved after".to_owned()), "{words:?}");
     assert!(texts(&[20, 40, 40], &[20, 40, 40], false).contains(&"reserved before".to_owned()));
+}
+
+#[test]
+fn both_bounds_of_a_limit_are_named_where_the_band_between_them_has_room() {
+    let under = |low: u64, high: u64| {
+        texts_under(Some((Bytes::mib(low), Bytes::mib(high))), &[20, 40, 40], &[20, 40, 40], false)
+    };
+    let has = |words: &[String], text: &str| words.iter().any(|word| word == text);
+    let wide = under(40, 60);
+    assert!(has(&wide, "limit at least 40 MiB") && has(&wide, "limit at most 60 MiB"), "{wide:?}");
+    let narrow = under(40, 41);
+    assert!(has(&narrow, "limit between 40 MiB and 41 MiB"), "{narrow:?}");
+    assert!(has(&under(40, 40), "at most 40 MiB"));
 }

@@ -1,8 +1,8 @@
 //! The limit of the process: what a memory fraction sets, and what a failed request shows.
 
 use blockyard_figure::{
-    Changes, Mark, Pattern, Scene, Series, Size, Stage, StageView, TargetId, TimelineView, describe_target,
-    timeline,
+    Changes, Mark, Pattern, Rect, Role, Scene, Series, Size, Stage, StageView, TargetId, TimelineView,
+    describe_target, timeline,
 };
 use blockyard_record::{Bytes, Event, OomLimit, Recording, StepOutcome, StreamId};
 
@@ -82,7 +82,23 @@ fn a_failed_request_shows_between_which_bytes_the_limit_is() {
     let refused = Bytes::new(Bytes::mib(60).get() - 1);
     assert_eq!(limit, OomLimit { lowest: Bytes::mib(40), highest: refused, others: Bytes::ZERO });
     let scene = over_time(&recording, Size::new(900.0, 300.0));
-    assert!(is_barred(&scene) && has_text(&scene, "limit between 40 MiB and 60 MiB"), "{scene}");
+    assert!(is_barred(&scene), "{scene}");
+    assert!(has_text(&scene, "limit at least 40 MiB") && has_text(&scene, "limit below 60 MiB"), "{scene}");
+    assert_texts_are_apart(&scene);
+    // The band between the bounds lies below what is beyond the limit, and ends at the lower bound.
+    let rects = |wanted: Pattern, role: Role| -> Vec<Rect> {
+        let of = |mark: &Mark| match mark {
+            Mark::Rect { rect, fill, .. } if fill.pattern == wanted && fill.role == role => Some(*rect),
+            _ => None,
+        };
+        scene.marks.iter().filter_map(of).collect()
+    };
+    let (bands, beyond) = (rects(Pattern::Faint, Role::Limit), rects(Pattern::Barred, Role::Free));
+    let (Some(band), Some(beyond)) = (bands.first(), beyond.first()) else { panic!("{scene}") };
+    assert!((beyond.bottom_px() - band.y_px).abs() < 0.1 && band.height_px > 18.0, "{band:?} {beyond:?}");
+    // In a figure without room for two texts, one has both bounds.
+    let scene = over_time(&recording, Size::new(900.0, 90.0));
+    assert!(!has_text(&scene, "limit at least"), "{scene}");
     let scene = stage(&recording, 1300.0);
     assert!(is_barred(&scene) && has_text(&scene, "limit between 40 MiB and 60 MiB"), "{scene}");
     let state = recording.state_at(recording.event_count()).unwrap();

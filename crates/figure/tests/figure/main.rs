@@ -19,6 +19,7 @@
 
 mod apart;
 mod compared;
+mod gradients;
 mod labels;
 mod limit;
 mod map;

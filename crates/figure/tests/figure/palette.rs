@@ -1,8 +1,10 @@
 //! Colors that lie beside each other are told apart, also by people who are color blind.
 
 use blockyard_figure::{
-    BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, StackCategory, Theme, blended,
+    BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, Theme, blended,
 };
+
+use blockyard_record::StackCategory;
 
 type Color = [f64; 3];
 
@@ -300,6 +302,22 @@ fn neighbors_of_one_hue_differ_in_lightness_too() {
             for other in 0..site {
                 let names = [site, other].map(|site| format!("site {site}"));
                 assert_apart(theme, 7.5, (&names[0], color(site)), (&names[1], color(other)));
+            }
+        }
+    }
+}
+
+/// Activations have the most sites of a training, and any two of them may lie on each other where one in between is freed.
+#[test]
+fn any_two_sites_of_activations_are_apart_in_every_vision() {
+    const ACTIVATIONS: u8 = 3;
+    for theme in [Theme::Light, Theme::Dark] {
+        let color = |site: u8| linear(&theme.color(Role::Site(site)));
+        let sites = ACTIVATIONS * Role::SHADES..(ACTIVATIONS + 1) * Role::SHADES;
+        for site in sites.clone() {
+            for other in sites.start..site {
+                let names = [site, other].map(|site| format!("site {site}"));
+                assert_apart(theme, 12.5, (&names[0], color(site)), (&names[1], color(other)));
             }
         }
     }

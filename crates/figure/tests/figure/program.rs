@@ -1,11 +1,14 @@
 //! Recordings made by hand: the events of a small allocator that is plain enough to be read, so that figures are tested
 //! without the real one.
 
+use std::sync::Arc;
+
 use blockyard_record::{
     AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause,
-    MemoryState, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StepOutcome,
-    StreamId,
+    MemoryState, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StackId, Stacks,
+    StepOutcome, StreamId,
 };
+
 use proptest::prelude::*;
 
 /// The stream that the tests call `side`.
@@ -14,6 +17,7 @@ pub(crate) const SIDE: StreamId = StreamId::new(7);
 /// Writes a recording step by step.
 pub(crate) struct Program {
     recorder: Recorder,
+    stacks: Stacks,
     named: Vec<(String, BlockId)>,
     segments: u32,
     blocks: u32,
@@ -38,6 +42,7 @@ impl Program {
         recorder.name_stream(SIDE, "side");
         Self {
             recorder,
+            stacks: Stacks::default(),
             named: Vec::new(),
             segments: 0,
             blocks: 0,
@@ -73,6 +78,19 @@ impl Program {
 
     pub(crate) fn markers(&mut self, markers: Vec<blockyard_record::Marker>) -> &mut Self {
         self.recorder.set_markers(markers);
+        self
+    }
+
+    /// What follows is allocated under a stack of one frame, `name (file:1)`; without a stack for an empty name.
+    pub(crate) fn under(&mut self, name: &str, file: &str) -> &mut Self {
+        let stacks = &mut self.stacks;
+        let stack = (!name.is_empty()).then(|| {
+            let (name, file) = (stacks.intern_text(name).unwrap(), stacks.intern_text(file).unwrap());
+            let frame = stacks.intern_frame(name, file, 1).unwrap();
+            stacks.intern_stack(&[frame.get()]).unwrap()
+        });
+        self.recorder.set_stack(stack.unwrap_or(StackId::EMPTY));
+        self.recorder.set_stacks(Arc::new(self.stacks.clone()));
         self
     }
 

@@ -1,19 +1,23 @@
 //! Which live tensors, once freed, might let a request pass.
 
-use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot, StackHolder};
+use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot, StackCategory, StackHolder};
 
 use super::Examination;
 use super::failure::Failure;
 
 /// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first. The program can free all of them: where stacks
-/// were recorded, none is PyTorch's own.
+/// were recorded, none is PyTorch's own, a parameter or a state of an optimizer.
 pub(super) fn tensor_sets(examined: &Examination<'_>) -> Vec<Vec<usize>> {
     const MOST_SETS: usize = 12;
     let mut sets = windows(examined);
     sets.extend(releases(examined));
     let has_stacks = examined.run.has_stacks();
     let can_free = |request: &usize| {
-        !has_stacks || StackHolder::of_texts(&examined.run.stack(*request)) == StackHolder::Program
+        let stack = examined.run.stack(*request);
+        let is_lasting =
+            matches!(StackCategory::of_texts(&stack), StackCategory::Parameters | StackCategory::Optimizer);
+        let is_of_program = StackHolder::of_texts(&stack) == StackHolder::Program;
+        !has_stacks || (is_of_program && !is_lasting && !examined.run.is_lasting(*request))
     };
     sets.retain(|(_, set)| !set.is_empty() && set.iter().all(can_free));
     sets.sort();

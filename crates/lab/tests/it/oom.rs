@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blockyard_lab::{Autopsy, ChangeKind, Conditions, Run, autopsy, what_if};
+use blockyard_lab::{Autopsy, ChangeKind, Conditions, Run, RunSource, Simulation, autopsy, what_if};
 use blockyard_pytorch::snapshot::read;
 use blockyard_record::{Bytes, OomCause};
+use blockyard_rules::Release;
 use serde_json::Value;
 
 use crate::on;
@@ -240,4 +241,34 @@ fn a_request_that_a_free_block_would_have_served_is_recognized() {
     assert!(found.sentence.contains("issue 189504"), "{}", found.sentence);
     let change = found.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();
     assert!(change.proved);
+}
+
+/// Parameters and states of an optimizer cannot be freed: a program that says which these are gets no advice to free them.
+#[test]
+fn what_a_training_cannot_free_is_in_no_set_of_tensors_to_free() {
+    let bytes = fixture("checkerboard_default_100.pickle.gz").unwrap();
+    let freed = |lasting: Vec<u32>| {
+        let simulation = Box::new(Simulation {
+            program: String::new(),
+            arguments: String::new(),
+            gpu: "H200".to_owned(),
+            total: Bytes::new(TOTAL),
+            capacity: Bytes::new(TOTAL),
+            release: Release::default(),
+            caveats: Vec::new(),
+            failed_lines: Vec::new(),
+            lasting,
+        });
+        let source = RunSource::Simulated { name: "program.py".to_owned(), bytes: bytes.clone(), simulation };
+        let run = source.runs(&mut on).unwrap().remove(0);
+        let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
+        let changes = found.changes.iter().chain(&found.in_vain);
+        let requests = changes.filter_map(|change| match &change.kind {
+            ChangeKind::FreeTensors { requests, .. } => Some(requests.clone()),
+            _ => None,
+        });
+        requests.flatten().collect::<Vec<u64>>()
+    };
+    assert!(!freed(Vec::new()).is_empty(), "without them there are tensors to free");
+    assert_eq!(freed((0..100_000).collect()), Vec::<u64>::new());
 }

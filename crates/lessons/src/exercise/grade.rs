@@ -5,6 +5,7 @@ use blockyard_replay::RunError;
 use blockyard_workload::{ParseError, Workload};
 use thiserror::Error;
 
+use super::mistake::{RunOfLines, mistake};
 use super::{Exercise, ExerciseLanguage, Goal, GoalResult};
 use crate::lesson::MOST_REQUESTS;
 use crate::measure::Stretch;
@@ -17,6 +18,9 @@ pub struct Grade {
     pub is_passed: bool,
     /// The verdict in a sentence, with the reason where it is not passed.
     pub sentence: String,
+    /// What the answer does otherwise than the solution, where it is not passed and the lesson has a solution: the first difference, as a sentence
+    /// without a full stop. Of a program, [`Exercise::mistake`] finds it.
+    pub mistake: Option<String>,
     /// All goals, in the order of the file.
     pub goals: Vec<GoalResult>,
     /// The answer's requests; none of a program.
@@ -73,7 +77,32 @@ impl Exercise {
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let recording = self.run(&workload)?;
         let refused = refused_setting(&workload, &recording);
-        Ok(self.grade_run(workload, recording, refused.as_deref()))
+        let mut grade = self.grade_run(workload, recording, refused.as_deref());
+        if !grade.is_passed && refused.is_none() {
+            grade.mistake = self.workload_mistake(text, &grade);
+        }
+        Ok(grade)
+    }
+
+    fn workload_mistake(&self, text: &str, grade: &Grade) -> Option<String> {
+        let solved = Workload::parse(&self.with_region(self.solution()?)).ok()?;
+        let recording = self.run(&solved).ok()?;
+        let lines = |workload: &Workload| -> Vec<u32> {
+            (0..workload.requests().len()).map(|request| workload.line(request).unwrap_or(0)).collect()
+        };
+        let (own, solved) = (lines(&grade.workload), lines(&solved));
+        self.mistake(
+            text,
+            &RunOfLines { recording: &grade.recording, lines: &own },
+            &RunOfLines { recording: &recording, lines: &solved },
+        )
+    }
+
+    /// The first difference between an answer's run and the run of the lesson's solution, as a sentence without a full stop: what a line of the
+    /// answer does, and what is otherwise where all goals are met. `text` is the whole answer. None where both do the same to memory.
+    #[must_use]
+    pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
+        mistake(text, own, solved)
     }
 
     /// Says which goals a program has met that is run already.
@@ -113,7 +142,7 @@ impl Exercise {
             }
             (false, _) => format!("Not yet: {}.", failure.unwrap_or(&missed.join("; "))),
         };
-        Grade { is_passed, sentence, goals, workload, recording }
+        Grade { is_passed, sentence, mistake: None, goals, workload, recording }
     }
 
     /// Checks that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.

@@ -292,6 +292,7 @@ fn a_row_has_the_goals_that_are_missed_and_why() {
         row(exercise.start()),
         [
             "a.txt",
+            "a",
             "pools",
             "not yet",
             "1 of 2",
@@ -300,6 +301,6 @@ fn a_row_has_the_goals_that_are_missed_and_why() {
         ]
     );
     let solved = exercise.with_region(exercise.solution().unwrap());
-    assert_eq!(row(&solved), ["a.txt", "pools", "passed", "2 of 2", "", ""]);
+    assert_eq!(row(&solved), ["a.txt", "a", "pools", "passed", "2 of 2", "", ""]);
     assert_eq!(GRADE_COLUMNS.len(), row(&solved).len());
 }

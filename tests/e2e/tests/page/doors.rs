@@ -358,3 +358,29 @@ fn a_recording_opens_at_its_peak() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn the_words_are_filtered_and_their_figure_follows_the_theme() -> Result<()> {
+    drive_at("/#glossary", Window::default(), GpuChoice::None, |page| {
+        page.wait_for(&id("glossary"))?;
+        let all = page.count("[data-testid=glossary] > div")?;
+        page.wait_text(&id("word-count"), &format!("{all} words"))?;
+        page.fill(&id("word-filter"), "memory_reserved")?;
+        page.wait_text(&id("word-count"), &format!(" of {all} words"))?;
+        let shown = page.count("[data-testid=glossary] > div:not([hidden])")?;
+        ensure!(0 < shown && shown < all / 2, "{shown} of {all} words");
+        page.wait_text("[data-testid=glossary] > div:not([hidden])", "memory_reserved")?;
+        page.check_accessible()?;
+        page.fill(&id("word-filter"), "zebra")?;
+        page.wait_text(&id("word-count"), &format!("none of {all} words has this"))?;
+        page.fill(&id("word-filter"), "")?;
+        page.wait_text(&id("word-count"), &format!("{all} words"))?;
+        // The ground of the figure is that of the page.
+        let ground = "return document.querySelector('.drawn svg rect').getAttribute('fill')";
+        let light = page.execute(ground, &[])?;
+        page.dark(true)?;
+        page.wait_until("document.querySelector('.drawn svg rect').getAttribute('fill') === '#161b22'")?;
+        ensure!(light == json!("#ffffff"), "{light}");
+        page.check_accessible()
+    })
+}

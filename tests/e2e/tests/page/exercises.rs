@@ -51,6 +51,8 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         write(page, WRONG)?;
         run_by_key(page)?;
         wait_verdict(page, "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
+        // What the line does otherwise than the solution, once that has run too.
+        wait_verdict(page, "makes 294 MiB, where 73.5 MiB are made in a program that meets all goals.")?;
         let field = "return document.activeElement.dataset.testid";
         ensure!(page.execute(field, &[])? == json!("exercise-text"), "the field has lost the focus");
         page.wait_text(&id("answer-output"), "torch.float64")?;
@@ -136,5 +138,20 @@ fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
             "!document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
         )?;
         page.wait_until("location.hash === '#lesson=nvidia-smi&card=8'").map(drop)
+    })
+}
+
+#[test]
+fn a_mistake_is_named_by_what_the_program_did_at_which_line() -> Result<()> {
+    drive_at("/#lesson=peaks&card=6", Window::default(), GpuChoice::None, |page| {
+        page.reduced_motion(true)?;
+        page.wait_for(&id("exercise-text"))?;
+        click(page, "check")?;
+        // The start of the exercise keeps each tensor until the end.
+        wait_verdict(page, "Not yet:")?;
+        wait_verdict(
+            page,
+            "makes 16 MiB while the 16 MiB of line 3 are still held, until line 8; free them first.",
+        )
     })
 }

@@ -82,13 +82,14 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         ensure!(table.len() == 61, "{} rows", table.len());
         let of = |name: &str| row(&table, name);
         ensure!(
-            of("solved.workload")?[1..] == ["pools", "passed", "2 of 2", "", ""],
+            of("solved.workload")?[1..] == ["solved", "pools", "passed", "2 of 2", "", ""],
             "{:?}",
             of("solved.workload")
         );
         ensure!(
             of("early.workload")?[1..]
                 == [
+                    "early",
                     "pools",
                     "not yet",
                     "1 of 2",
@@ -98,30 +99,30 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
             "{:?}",
             of("early.workload")
         );
-        ensure!(of("half.py")?[1..3] == ["tensor", "passed"], "{:?}", of("half.py"));
+        ensure!(of("half.py")?[2..4] == ["tensor", "passed"], "{:?}", of("half.py"));
         ensure!(
-            of("whole.py")?[1..3] == ["tensor", "not yet"] && of("whole.py")?[5].contains("148 MiB"),
+            of("whole.py")?[2..4] == ["tensor", "not yet"] && of("whole.py")?[6].contains("148 MiB"),
             "{:?}",
             of("whole.py")
         );
         ensure!(
-            of("broken.py")?[2] == "not yet" && of("broken.py")?[5].contains("SyntaxError"),
+            of("broken.py")?[3] == "not yet" && of("broken.py")?[6].contains("SyntaxError"),
             "{:?}",
             of("broken.py")
         );
         ensure!(
-            of("meyer_pools.txt")?[1..3] == ["pools", "not graded"]
-                && of("meyer_pools.txt")?[5].contains("line 6 belongs to the task"),
+            of("meyer_pools.txt")?[1..4] == ["meyer", "pools", "not graded"]
+                && of("meyer_pools.txt")?[6].contains("line 6 belongs to the task"),
             "{:?}",
             of("meyer_pools.txt")
         );
         ensure!(
-            of("essay.txt")?[2] == "not graded" && of("essay.txt")?[5].contains("of no exercise here"),
+            of("essay.txt")?[3] == "not graded" && of("essay.txt")?[6].contains("of no exercise here"),
             "{:?}",
             of("essay.txt")
         );
-        ensure!(of("empty.py")?[5] == "empty", "{:?}", of("empty.py"));
-        ensure!(of("link.txt")?[1..3] == ["pools", "passed"], "{:?}", of("link.txt"));
+        ensure!(of("empty.py")?[6] == "empty", "{:?}", of("empty.py"));
+        ensure!(of("link.txt")?[2..4] == ["pools", "passed"], "{:?}", of("link.txt"));
         page.check_accessible()?;
         // Bytes that are no text, dropped on the page: the rows before stay.
         page.execute(
@@ -132,18 +133,18 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
             ])],
         )?;
         wait_graded(page, "63 of 63 files graded, 56 passed, 4 could not be graded.")?;
-        ensure!(row(&rows(page)?, "photo.py")?[5] == "not UTF-8", "bytes");
+        ensure!(row(&rows(page)?, "photo.py")?[6] == "not UTF-8", "bytes");
         // Sorted by a press, from its end by another, in the order of the files by a third.
         let sort =
             |column: usize| page.click(&format!("[data-testid=grades] [data-column='{}']", column - 1));
-        sort(3)?;
-        page.wait_for("[data-testid=grades] th:nth-child(3)[aria-sort=ascending]")?;
-        ensure!(rows(page)?[0][2] == "not graded", "sorted by the result");
-        sort(3)?;
-        page.wait_for("[data-testid=grades] th:nth-child(3)[aria-sort=descending]")?;
-        ensure!(rows(page)?[0][2] == "passed", "sorted from the end");
-        sort(3)?;
-        page.wait_for("[data-testid=grades] th:nth-child(3)[aria-sort=none]")?;
+        sort(4)?;
+        page.wait_for("[data-testid=grades] th:nth-child(4)[aria-sort=ascending]")?;
+        ensure!(rows(page)?[0][3] == "not graded", "sorted by the result");
+        sort(4)?;
+        page.wait_for("[data-testid=grades] th:nth-child(4)[aria-sort=descending]")?;
+        ensure!(rows(page)?[0][3] == "passed", "sorted from the end");
+        sort(4)?;
+        page.wait_for("[data-testid=grades] th:nth-child(4)[aria-sort=none]")?;
         ensure!(rows(page)?[0][0] == "solved.workload", "the order of the files");
         // On a phone the table scrolls in its frame, and the page does not.
         let screen = |width: u32| {
@@ -161,10 +162,77 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         page.wait_text(&id("grade-progress"), "63 of 63 files graded")?;
         page.execute("URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#teachers'; }", &[])?;
         page.click(&id("grades-csv"))?;
-        page.wait_until("window.saved?.includes('\"File\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"')")?;
+        page.wait_until("window.saved?.includes('\"File\",\"Name\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"')")?;
         let saved: Value = page.execute("return window.saved.trim().split('\\r\\n').length", &[])?;
         ensure!(saved == json!(64), "{saved} lines");
         page.click(&id("clear-grades"))?;
         page.wait_until("document.querySelectorAll('[data-testid=grades] tbody tr').length === 0").map(drop)
+    })
+}
+
+/// An archive as a learning platform packs it: a folder of each student's.
+const ZIP: &str = "const bytes = [], directory = [];
+    const u16 = (n) => [n & 255, n >> 8], u32 = (n) => [...u16(n & 65535), ...u16(n >>> 16)];
+    const files = arguments[0];
+    for (const [name, text] of files) {
+        const raw = [...new TextEncoder().encode(text)], path = [...new TextEncoder().encode(name)];
+        const packed = [...new Uint8Array(await new Response(new Blob([text]).stream().pipeThrough(new CompressionStream('deflate-raw'))).arrayBuffer())];
+        const rest = [...u16(8), 0, 0, 0, 0, 0, 0, 0, 0, ...u32(packed.length), ...u32(raw.length), ...u16(path.length), 0, 0];
+        directory.push(80, 75, 1, 2, 20, 0, 20, 0, 0, 0, ...rest, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...u32(bytes.length), ...path);
+        bytes.push(80, 75, 3, 4, 20, 0, 0, 0, ...rest, ...path, ...packed);
+    }
+    const end = [80, 75, 5, 6, 0, 0, 0, 0, ...u16(files.length), ...u16(files.length), ...u32(directory.length), ...u32(bytes.length), 0, 0];
+    return [...bytes, ...directory, ...end];";
+
+const OWN: &str = "---\nid: own-lesson\ntitle: My own lesson\nsummary: One card.\ncapacity: 64 MiB\n---\n\n## A card\n\n```exercise\ngoal: peak reserved at most 20 MiB\n                   goal: same requests\nhint: Free a.\n```\n\n```start\na = alloc 12 MiB\n# edit from here\n# edit to here\nb = alloc 12 MiB\n```\n\n```solution\nfree a\n```\n";
+
+#[test]
+fn archives_notebooks_and_a_lesson_of_the_teachers_own_are_graded_and_an_endless_loop_holds_nobody_up()
+-> Result<()> {
+    at("/#teachers", LAPTOP, |page| {
+        page.wait_for(&id("grade-files"))?;
+        let tensor = |lines: &str| TENSOR.replace("LINES", lines);
+        let half = "batch = torch.randn(256, 3, 224, 224, dtype=torch.float16, device=\"cuda\")\n";
+        let cells: Vec<Value> = [json!({ "cell_type": "markdown", "source": ["# Mine"] })]
+            .into_iter()
+            .chain([json!({ "cell_type": "code", "source": ["%matplotlib inline\n", tensor(half)] })])
+            .collect();
+        let own = |line: &str| {
+            format!("a = alloc 12 MiB\n# edit from here\n{line}# edit to here\nb = alloc 12 MiB\n")
+        };
+        let zip = page.execute_async(
+            ZIP,
+            &[json!([
+                ["week/Anna Meyer_17_assign/own.workload", own("free a\n")],
+                ["week/Bo Li_18_assign/loop.py", tensor("while True:\n    pass\n")],
+                ["week/Cy_19_assign/mine.ipynb", json!({ "cells": cells }).to_string()],
+            ])],
+        )?;
+        page.execute(
+            DROP,
+            &[json!([
+                ["week.zip", zip],
+                ["own.md", OWN.bytes().collect::<Vec<u8>>()],
+                ["dora-own.workload", own("").bytes().collect::<Vec<u8>>()],
+                ["broken.zip", [80, 75, 3, 4]],
+            ])],
+        )?;
+        page.wait_text(&id("class-lessons"), "Graded too, by the file that you gave: My own lesson.")?;
+        wait_graded(page, "5 of 5 files graded, 2 passed, 2 could not be graded.")?;
+        let table = rows(page)?;
+        let of = |name: &str| row(&table, name);
+        let anna = of("Anna Meyer_17_assign/own.workload")?;
+        ensure!(anna[1..4] == ["Anna Meyer", "own-lesson", "passed"], "{anna:?}");
+        let bo = of("Bo Li_18_assign/loop.py")?;
+        ensure!(
+            bo[1..4] == ["Bo Li", "tensor", "not graded"] && bo[6].contains("stopped after 10 s"),
+            "{bo:?}"
+        );
+        let cy = of("Cy_19_assign/mine.ipynb")?;
+        ensure!(cy[1..4] == ["Cy", "tensor", "passed"], "{cy:?}");
+        let dora = of("dora-own.workload")?;
+        ensure!(dora[1..4] == ["dora", "own-lesson", "not yet"], "{dora:?}");
+        ensure!(of("broken.zip")?[6].contains("no zip archive"), "{:?}", of("broken.zip"));
+        page.check_accessible()
     })
 }

@@ -92,10 +92,10 @@ fn the_answer_before_is_hidden_while_a_question_is_refused() -> Result<()> {
         page.wait_for(&id("answer-what-if"))?;
         // An answer below a wrong question would look like the question's own.
         try_setting(page, "max_split_size_mb:1")?;
-        page.wait_text("[data-testid=lab-error]:not([hidden])", "must be >= 20")?;
+        page.wait_text(&id("lab-conf-error"), "must be >= 20")?;
         page.wait_gone(&id("answer-what-if"))?;
         try_setting(page, "max_split_size_mb:64")?;
-        page.wait_gone("[data-testid=lab-error]:not([hidden])")?;
+        page.wait_gone("[data-testid=lab-conf-error]:not([hidden])")?;
         page.wait_text(&id("answer-what-if"), "max_split_size_mb:64").map(drop)
     })
 }

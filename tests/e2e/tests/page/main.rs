@@ -1,6 +1,7 @@
 //! The page as people use it.
 
 mod access;
+mod batches;
 mod boxes;
 mod doors;
 mod editor;
@@ -28,6 +29,7 @@ mod site;
 mod story;
 mod teaching;
 mod touch;
+mod verdicts;
 
 use std::path::{Path, PathBuf};
 

@@ -105,7 +105,7 @@ fn a_sheet_of_questions_is_numbered_and_its_key_has_the_letters_of_its_choices()
         let asked = "return document.querySelector('.asked').textContent";
         let asked = page.execute(asked, &[])?;
         let asked = asked.as_str().unwrap_or_default();
-        ensure!(asked.contains("2. The next tensor asks for 5 MiB, and ________ are cached."), "{asked}");
+        ensure!(asked.contains("2. The next tensor asks for 5 MiB, and (…) are cached."), "{asked}");
         ensure!(!asked.contains("17 MiB"), "a number that answers question 1: {asked}");
         page.execute("window.print = () => {}", &[])?;
         print_part(page, "key")?;

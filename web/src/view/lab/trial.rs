@@ -33,7 +33,7 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
     let is_difference = session.lab().shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
     // Where only bounds of the limit are known, the curves are those at the lower one.
-    let limit = after.limit.map(|limit| limit.lowest);
+    let limit = after.limit.map(|limit| (limit.lowest, limit.highest));
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
     let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
         compared_timelines(&timelines, is_difference.get(), Size::new(width_px, HEIGHT_PX))

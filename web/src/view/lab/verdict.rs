@@ -7,9 +7,10 @@ use blockyard_lab::{
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
-use super::parts::{given_words, hypothesis, line_to_copy};
+use super::parts::{conditions_text, first_oom, given_words, hypothesis, line_to_copy};
 use super::{failed, working};
-use crate::lab::QuestionKind;
+use crate::browser;
+use crate::lab::{Answers, QuestionKind};
 use crate::messages::sentence;
 use crate::session::Session;
 use crate::view::holders::holding_table;
@@ -100,11 +101,47 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
     };
     view! {
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
+        {asked(session)}
         {hypothesis(session, under)}
         {again(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
+}
+
+/// What the run does under what was asked last below, since the headline is about its own settings.
+fn asked(session: Session) -> AnyView {
+    let words = Memo::new(move |_| asked_words(&session.lab().answers()?));
+    let show = click(move || {
+        session.lab().kind.set(QuestionKind::WhatIf);
+        let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=answer-what-if]"));
+    });
+    view! {
+        <p class="asked-words" data-testid="verdict-asked" hidden=flag(move || words.with(Option::is_none))>
+            {text(move || words.get().unwrap_or_default())}
+            " "{button("link", "verdict-asked-show", "Show it", "Shows the answer of \u{201c}What if\u{201d}", show)}
+        </p>
+    }
+    .into_any()
+}
+
+/// The answer to the last question of "What if" as sentences; `None` where it is about what the headline is about, or was refused.
+fn asked_words(answers: &Answers) -> Option<String> {
+    let row = answers.what_if.first()?.rows.first()?;
+    let outcome = row.answered().filter(|_| row.conditions != answers.verdict_for.1)?;
+    let most = outcome.peak_reserved.max(row.answered_at_high()?.peak_reserved);
+    let result = match row.dependence() {
+        Some(depends) => depends,
+        None if !row.fits() => format!("out of memory at {}", first_oom(outcome)),
+        None if row.ends_at_failure => {
+            format!("the request that failed passes, peak {most} reserved until there")
+        }
+        None => format!("fits, peak {most} reserved"),
+    };
+    Some(format!(
+        "As asked in \u{201c}What if\u{201d}, with {}: {result}. The headline is about the run with its own settings.",
+        conditions_text(row)
+    ))
 }
 
 /// A sentence with links to its moments and to the rows of its settings.

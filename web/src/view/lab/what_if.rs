@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use super::parts::{OUTCOME_HEAD, conditions_text, files, outcome_cells, sizes, submit, table};
 use super::trial::{compared, deltas};
 use crate::browser;
-use crate::lab::Sheet;
+use crate::lab::{Cell, Sheet};
 use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
@@ -27,11 +27,7 @@ const COMMON: [&str; 5] = [
 
 pub(super) fn form(session: Session) -> AnyView {
     let conf = session.lab().conf;
-    let error = Memo::new(move |_| {
-        let release = session.lab().release.get().unwrap_or(Release::LATEST);
-        let parsed = conf.with(|conf| AllocatorConfig::parse(conf.trim(), release));
-        parsed.err().map(|error| sentence(&error.to_string()))
-    });
+    let error = Memo::new(move |_| refusal(session));
     let chips = COMMON
         .map(|setting| {
             let ask = click(move || {
@@ -43,7 +39,10 @@ pub(super) fn form(session: Session) -> AnyView {
         })
         .into_iter()
         .collect::<Vec<_>>();
-    let typed = on(move |event: ev::Event| conf.set(event_target_value(&event)));
+    let typed = on(move |event: ev::Event| {
+        session.lab().forget_refusal();
+        conf.set(event_target_value(&event));
+    });
     view! {
         <form class="asked" on:submit=submit(session)>
             <div class="cluster" role="group" aria-label="Common settings">{chips}</div>
@@ -69,10 +68,20 @@ pub(super) fn form(session: Session) -> AnyView {
             <p class="error" id="lab-conf-error" data-testid="lab-conf-error" hidden=flag(move || error.with(Option::is_none))>
                 {text(move || error.get().unwrap_or_default())}
             </p>
-            {settings::form("lab", text(move || conf.get()), move |new| conf.set(new))}
+            {settings::form("lab", text(move || conf.get()), move |new| {
+                session.lab().forget_refusal();
+                conf.set(new);
+            })}
         </form>
     }
     .into_any()
+}
+
+/// Why PyTorch refuses the settings in the field, in its words. Reads signals.
+pub(super) fn refusal(session: Session) -> Option<String> {
+    let release = session.lab().release.get().unwrap_or(Release::LATEST);
+    let parsed = session.lab().conf.with(|conf| AllocatorConfig::parse(conf.trim(), release));
+    parsed.err().map(|error| sentence(&error.to_string()))
 }
 
 /// Proposals for a text of settings: the settings before its last comma, followed by each key with each of its common values.
@@ -116,6 +125,11 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
         .as_ref()
         .err()
         .map(|why| view! { <p class="error">{sentence(&why.to_string())}</p> }.into_any());
+    // The reason of the latest has a line above the table.
+    let mut shown = sheet.clone();
+    if let (true, Some([_, reason])) = (row.outcome.is_err(), shown.rows.get_mut(1).map(Vec::as_mut_slice)) {
+        *reason = Cell::text("refused");
+    }
     let warnings = row.answered().map(|outcome| {
         let all = outcome
             .warnings
@@ -129,7 +143,7 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
             {wrong}
             {pictured}
             {warnings}
-            {table("Everything asked so far", &sheet, &classes)}
+            {table("Everything asked so far", &shown, &classes)}
             {files(session, "what-if", sheet)}
         </section>
     }

@@ -82,6 +82,9 @@ class RNNBase(Module):
                 self.batch_first,
                 bool(self.bidirectional),
             )
+        # All weights lie in one block now, which the operator has made.
+        for weight in weights:
+            weight._set_category("parameter")
 
     def _apply(self, fn, recurse=True):
         made = super()._apply(fn, recurse)

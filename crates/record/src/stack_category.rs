@@ -1,6 +1,7 @@
 //! Categories of data (parameters, gradients, activations), derived from stacks.
 
-use blockyard_record::{Frame, StackId, Stacks};
+use crate::own_code::{frame_of, is_backward_function};
+use crate::{Frame, StackId, Stacks};
 
 /// The kind of data that an allocation holds, if the stack shows it.
 ///
@@ -18,7 +19,7 @@ pub enum StackCategory {
     Activations,
     /// Made by other code.
     Other,
-    /// No stack was recorded, as for most of a backward pass.
+    /// No stack was recorded, as for most of a backward pass. Which of these are gradients, a figure infers from more than the stack.
     Unknown,
 }
 
@@ -36,16 +37,25 @@ impl StackCategory {
             Self::Optimizer => "optimizer",
             Self::Activations => "activations",
             Self::Other => "other code",
-            Self::Unknown => "no stack",
+            Self::Unknown => "without a stack",
         }
     }
 
     /// The category of an allocation with this stack.
     #[must_use]
     pub fn of(stacks: &Stacks, stack: StackId) -> Self {
-        let frames = || stacks.frames(stack).map(|frame| stacks.frame(frame));
+        Self::of_frames(|| stacks.frames(stack).map(|frame| stacks.frame(frame)))
+    }
+
+    /// The same of a stack of texts, `function (file:line)`.
+    #[must_use]
+    pub fn of_texts(stack: &[String]) -> Self {
+        Self::of_frames(|| stack.iter().map(|line| frame_of(line)))
+    }
+
+    fn of_frames<'a, I: Iterator<Item = Frame<'a>>>(frames: impl Fn() -> I) -> Self {
         let any = |is_so: fn(&Frame<'_>) -> bool| frames().any(|frame| is_so(&frame));
-        if frames().len() == 0 {
+        if frames().next().is_none() {
             Self::Unknown
         } else if any(is_optimizer) {
             Self::Optimizer
@@ -69,6 +79,9 @@ fn is_backward(frame: &Frame<'_>) -> bool {
     (frame.name == "backward" && frame.filename.contains("torch/"))
         || frame.name == "_engine_run_backward"
         || frame.filename.ends_with("torch/autograd/graph.py")
+        // A thread of autograd, where frames of C++ were recorded.
+        || frame.name.starts_with("torch::autograd::Engine::")
+        || is_backward_function(frame.name)
 }
 
 /// `Module.to` and its like, parameters that a constructor makes, and checkpoints that are loaded.
@@ -88,4 +101,29 @@ fn is_building(frame: &Frame<'_>) -> bool {
 
 fn is_forward(frame: &Frame<'_>) -> bool {
     frame.name == "forward" || frame.name == "_call_impl"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_of_texts_has_the_category_of_its_frames() {
+        let of = |frames: &[&str]| {
+            StackCategory::of_texts(&frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>())
+        };
+        let adam = "_init_group (/x/site-packages/torch/optim/adam.py:169)";
+        assert_eq!(of(&[adam, "main (train.py:90)"]), StackCategory::Optimizer);
+        let to = "_apply (/x/site-packages/torch/nn/modules/module.py:928)";
+        assert_eq!(of(&[to, "main (train.py:12)"]), StackCategory::Parameters);
+        assert_eq!(of(&["main (train.py:12)"]), StackCategory::Other);
+        let accumulate = "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&) (:0)";
+        let thread =
+            "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&) (??:0)";
+        assert_eq!(of(&["at::native::mul(at::Tensor const&) (??:0)", thread]), StackCategory::Gradients);
+        assert_eq!(of(&[accumulate]), StackCategory::Gradients);
+        let forward = "torch::autograd::VariableType::(anonymous namespace)::mul(at::Tensor const&) (:0)";
+        assert_eq!(of(&[forward, "main (train.py:12)"]), StackCategory::Other);
+        assert_eq!(of(&[]), StackCategory::Unknown);
+    }
 }

@@ -1,0 +1,318 @@
+//! What the reader's run does otherwise than the run that solves the exercise: the first difference, in a sentence.
+//!
+//! Both runs are compared as what they do to memory: tensors that are made, by their size; tensors that are freed; segments that go back to the
+//! device. What comes before the first difference is equal, so the sentence is about one line of the reader.
+
+use std::collections::HashMap;
+
+use blockyard_record::{AllocationId, BlockId, Bytes, Event, Recording, Step};
+
+/// A run, and which line of its text made each step.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOfLines<'a> {
+    /// The run.
+    pub recording: &'a Recording,
+    /// The line of each step, counted from 1; 0 where none is known.
+    pub lines: &'a [u32],
+}
+
+/// What a run does to memory. Tensors are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Make(Bytes),
+    Free(usize),
+    /// Segments of this size go back to the device, beside no request.
+    Release(Bytes),
+}
+
+/// What a run does, in its order, and the tensors that it makes.
+struct Acts {
+    all: Vec<(Act, u32)>,
+    made: Vec<Made>,
+    /// Whether no request failed.
+    is_whole: bool,
+}
+
+struct Made {
+    size: Bytes,
+    line: u32,
+    name: Option<String>,
+}
+
+impl Acts {
+    fn of(run: &RunOfLines<'_>) -> Self {
+        let mut acts =
+            Self { all: Vec::new(), made: Vec::new(), is_whole: run.recording.failed_steps().is_empty() };
+        let mut in_blocks: HashMap<BlockId, usize> = HashMap::new();
+        let mut segments = HashMap::new();
+        let mut steps =
+            (0..run.recording.step_count()).filter_map(|step| Some((step, run.recording.step(step)?)));
+        let mut current = steps.next();
+        let mut released = Bytes::ZERO;
+        for (place, event) in run.recording.events_from(0).enumerate() {
+            while current.as_ref().is_some_and(|(_, events)| place >= events.end) {
+                acts.end_step(current, run, &mut released);
+                current = steps.next();
+            }
+            let line = line_of(current, run);
+            match event {
+                Event::SegmentAllocated { segment, size, .. } => {
+                    segments.insert(segment, size);
+                }
+                Event::SegmentReleased { segment, .. } => {
+                    released = released.saturating_add(segments.remove(&segment).unwrap_or_default());
+                }
+                Event::Allocated { block, allocation, requested, .. } => {
+                    // What a request takes back from the cache to be served is no act of the program.
+                    released = Bytes::ZERO;
+                    in_blocks.insert(block, acts.made.len());
+                    acts.make(run.recording, allocation, requested, line);
+                }
+                Event::FreeRequested { block, .. } => {
+                    if let Some(number) = in_blocks.remove(&block) {
+                        acts.all.push((Act::Free(number), line));
+                    }
+                }
+                _ => {}
+            }
+        }
+        acts.end_step(current, run, &mut released);
+        acts
+    }
+
+    fn make(&mut self, recording: &Recording, allocation: AllocationId, size: Bytes, line: u32) {
+        self.all.push((Act::Make(size), line));
+        let name = recording.name(allocation).map(ToOwned::to_owned);
+        self.made.push(Made { size, line, name });
+    }
+
+    fn end_step(&mut self, current: Option<(usize, Step)>, run: &RunOfLines<'_>, released: &mut Bytes) {
+        if !released.is_zero() {
+            self.all.push((Act::Release(*released), line_of(current, run)));
+            *released = Bytes::ZERO;
+        }
+    }
+
+    /// Whether the run does this after the act with this number, and in which line.
+    fn later(&self, after: usize, wanted: Act) -> Option<u32> {
+        let mut later = self.all.iter().skip(after);
+        later.find(|(act, _)| *act == wanted).map(|(_, line)| *line)
+    }
+
+    /// A tensor in words, as the subject of a sentence: `b`, or `the 16 MiB of line 8`; and whether it is one word.
+    fn tensor(&self, number: usize) -> (String, bool) {
+        match self.made.get(number) {
+            Some(Made { name: Some(name), .. }) => (format!("`{name}`"), true),
+            Some(Made { size, line: 0, .. }) => (format!("the {size} of an earlier line"), false),
+            Some(Made { size, line, .. }) => (format!("the {size} of line {line}"), false),
+            None => ("a tensor".to_owned(), true),
+        }
+    }
+
+    /// The tensor that the act with this number makes, in words: `b (8 MiB)`, or `8 MiB`.
+    fn making(&self, place: usize, size: Bytes) -> String {
+        let before = self.all.iter().take(place).filter(|(act, _)| matches!(act, Act::Make(_))).count();
+        match self.made.get(before).and_then(|made| made.name.as_ref()) {
+            Some(name) => format!("`{name}` ({size})"),
+            None => size.to_string(),
+        }
+    }
+}
+
+fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
+    let step = current.map(|(step, _)| step);
+    step.and_then(|step| run.lines.get(step)).copied().unwrap_or(0)
+}
+
+/// The first difference between the reader's run and the run that solves the exercise, as a sentence without a full stop: what the reader's line
+/// does, and what is otherwise where all goals are met. `text` is the reader's whole text. None where both do the same.
+pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
+    let (own, solved) = (Acts::of(own), Acts::of(solved));
+    let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
+    let wanted = solved.all.get(same).map(|(act, _)| *act);
+    let Some((act, line)) = own.all.get(same).copied() else {
+        return missing(&own, wanted?);
+    };
+    let place = at(text, line);
+    Some(match (act, wanted) {
+        (Act::Make(size), Some(Act::Free(held))) => {
+            let making = own.making(same, size);
+            still_held(&own, held, &format!("{place} makes {making}"), own.later(same, Act::Free(held)))
+        }
+        (Act::Make(size), Some(Act::Make(other))) => {
+            let making = own.making(same, size);
+            if own.later(same, Act::Make(other)).is_some() && solved.later(same, Act::Make(size)).is_some() {
+                format!(
+                    "{place} makes {making} before the {other} that come later; the other order meets the goals"
+                )
+            } else {
+                format!("{place} makes {making}, where {other} are made in a program that meets all goals")
+            }
+        }
+        (Act::Make(size), Some(Act::Release(_))) => {
+            let making = own.making(same, size);
+            format!("{place} makes {making} while the cache still has what is not needed; empty it before")
+        }
+        (Act::Make(size), None) => {
+            format!(
+                "{place} makes {}, and a program that meets all goals makes no such tensor",
+                own.making(same, size)
+            )
+        }
+        (Act::Free(freed), wanted) => freed_early(&own, &place, freed, wanted),
+        (Act::Release(_), Some(Act::Free(held))) if solved.releases_after(same) => {
+            let released = format!("{place} empties the cache");
+            still_held(&own, held, &released, own.later(same, Act::Free(held)))
+        }
+        (Act::Release(size), _) => {
+            format!(
+                "{place} gives {size} of cached memory back to the device, and the next large request has to take a new segment; the goals are met without that"
+            )
+        }
+    })
+}
+
+impl Acts {
+    fn releases_after(&self, place: usize) -> bool {
+        self.all.iter().skip(place).any(|(act, _)| matches!(act, Act::Release(_)))
+    }
+}
+
+/// The line with its text, as the begin of a sentence.
+fn at(text: &str, line: u32) -> String {
+    let index = usize::try_from(line).ok().and_then(|line| line.checked_sub(1));
+    match index.and_then(|index| text.lines().nth(index)).map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) => format!("line {line}, `{text}`,"),
+        None if line > 0 => format!("line {line}"),
+        None => "the program".to_owned(),
+    }
+}
+
+/// Something is done too early: a tensor is still held.
+fn still_held(own: &Acts, held: usize, what: &str, freed_in: Option<u32>) -> String {
+    let (tensor, is_one) = own.tensor(held);
+    let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
+    match freed_in {
+        Some(line) if line > 0 => {
+            format!("{what} while {tensor} {are} still held, until line {line}; free {it} first")
+        }
+        _ => format!("{what} while {tensor} {are} still held: a name keeps {it}; free {it} first"),
+    }
+}
+
+fn freed_early(own: &Acts, place: &str, freed: usize, wanted: Option<Act>) -> String {
+    let (tensor, _) = own.tensor(freed);
+    match wanted {
+        Some(Act::Make(size)) => {
+            format!("{place} frees {tensor} before the next {size} are made; make them first")
+        }
+        Some(Act::Free(_)) => {
+            format!("{place} frees {tensor}; where all goals are met, another tensor is freed at this place")
+        }
+        Some(Act::Release(_)) => format!("before {place} frees {tensor}, the cache is to be emptied"),
+        None => format!("{place} frees {tensor}, and that is needed until the end"),
+    }
+}
+
+/// What the reader's run does not do although all else is equal.
+fn missing(own: &Acts, wanted: Act) -> Option<String> {
+    match wanted {
+        Act::Free(held) => {
+            let (tensor, is_one) = own.tensor(held);
+            let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
+            Some(format!("{tensor} {are} still held at the end: a name keeps {it}; `del` every name of {it}"))
+        }
+        // A program that failed did not come so far.
+        Act::Make(size) => own.is_whole.then(|| format!("a tensor of {size} is never made")),
+        Act::Release(_) => Some(
+            "after the last free the cache is not emptied again: `empty_cache` gives back what is cached at that moment"
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use blockyard_record::Bytes;
+    use blockyard_replay::{RunSettings, run};
+    use blockyard_rules::AllocatorConfig;
+    use blockyard_workload::Workload;
+
+    use super::*;
+
+    fn found(own: &str, solved: &str) -> Option<String> {
+        let [own_run, solved_run] = [own, solved].map(|text| {
+            let workload = Workload::parse(text).unwrap();
+            let settings = RunSettings {
+                title: String::new(),
+                config: AllocatorConfig::default(),
+                capacity: Bytes::gib(1),
+            };
+            let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
+            let lines: Vec<u32> =
+                (0..workload.requests().len()).map(|at| workload.line(at).unwrap_or(0)).collect();
+            (recording, lines)
+        });
+        let [own_run, solved_run] =
+            [&own_run, &solved_run].map(|(recording, lines)| RunOfLines { recording, lines });
+        mistake(own, &own_run, &solved_run)
+    }
+
+    #[test]
+    fn the_first_difference_says_what_a_line_does() {
+        let solved = "a = alloc 16 MiB\nfree a\nb = alloc 16 MiB\n";
+        assert_eq!(
+            found("a = alloc 16 MiB\nb = alloc 16 MiB\nfree a\n", solved).unwrap(),
+            "line 2, `b = alloc 16 MiB`, makes `b` (16 MiB) while `a` is still held, until line 3; free it first"
+        );
+        assert_eq!(
+            found("a = alloc 16 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
+            "line 2, `b = alloc 16 MiB`, makes `b` (16 MiB) while `a` is still held: a name keeps it; free it first"
+        );
+        assert_eq!(found(solved, solved), None);
+        assert_eq!(
+            found("a = alloc 16 MiB\nb = alloc 16 MiB\n", "a = alloc 16 MiB\nb = alloc 16 MiB\nfree b\n")
+                .unwrap(),
+            "`b` is still held at the end: a name keeps it; `del` every name of it"
+        );
+    }
+
+    #[test]
+    fn sizes_and_the_order_of_requests_are_told_apart() {
+        let solved = "a = alloc 8 MiB\nb = alloc 16 MiB\n";
+        assert_eq!(
+            found("b = alloc 16 MiB\na = alloc 8 MiB\n", solved).unwrap(),
+            "line 1, `b = alloc 16 MiB`, makes `b` (16 MiB) before the 8 MiB that come later; the other order meets the goals"
+        );
+        assert_eq!(
+            found("a = alloc 12 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
+            "line 1, `a = alloc 12 MiB`, makes `a` (12 MiB), where 8 MiB are made in a program that meets all goals"
+        );
+        assert_eq!(
+            found("a = alloc 8 MiB\nfree a\nb = alloc 16 MiB\n", solved).unwrap(),
+            "line 2, `free a`, frees `a` before the next 16 MiB are made; make them first"
+        );
+    }
+
+    #[test]
+    fn a_cache_that_is_emptied_too_early_or_in_vain_is_named() {
+        let solved = "a = alloc 32 MiB\nb = alloc 64 MiB\nfree a\nfree b\nempty_cache\n";
+        assert_eq!(
+            found("a = alloc 32 MiB\nb = alloc 64 MiB\nfree a\nempty_cache\nfree b\n", solved).unwrap(),
+            "line 4, `empty_cache`, empties the cache while `b` is still held, until line 5; free it first"
+        );
+        assert!(
+            found("a = alloc 32 MiB\nb = alloc 64 MiB\nfree a\nfree b\n", solved)
+                .unwrap()
+                .starts_with("after the last free")
+        );
+        let kept = "a = alloc 32 MiB\nfree a\nb = alloc 32 MiB\n";
+        let emptied = found("a = alloc 32 MiB\nfree a\nempty_cache\nb = alloc 32 MiB\n", kept).unwrap();
+        assert!(
+            emptied.starts_with("line 3, `empty_cache`, gives 32 MiB of cached memory back"),
+            "{emptied}"
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! The verdict above the questions: what was asked below it, and a reload.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{Page, drive};
+use serde_json::json;
+
+use crate::{id, write_workload};
+
+fn snapshot(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
+}
+
+/// A click where a reader scrolls to: the head of the page stands over its upper edge.
+fn click(page: &Page, name: &str) -> Result<()> {
+    page.wait_for(&id(name))?;
+    let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+    page.execute(script, &[json!(id(name))])?;
+    page.click(&id(name))
+}
+
+#[test]
+fn what_was_asked_stands_beside_the_headline_which_is_about_the_runs_own_settings() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory by a leak")?;
+        ensure!(page.count("[data-testid=verdict-asked]:not([hidden])")? == 0, "nothing was asked yet");
+        click(page, "verdict-setting")?;
+        page.wait_text(&id("answer-what-if"), "expandable_segments:True")?;
+        let asked = "[data-testid=verdict-asked]:not([hidden])";
+        page.wait_text(asked, "As asked in “What if”, with expandable_segments:True: depends on the limit")?;
+        page.wait_text(asked, "The headline is about the run with its own settings.")?;
+        page.check_accessible()
+    })
+}
+
+/// Answers that a question was refused for are said once.
+#[test]
+fn a_refused_setting_has_one_error() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        page.click(&id("tab-lab"))?;
+        page.click(&id("lab-what-if"))?;
+        page.fill(&id("lab-conf"), "max_split_size_mb:1")?;
+        click(page, "lab-ask")?;
+        page.wait_text(&id("lab-conf-error"), "must be >= 20")?;
+        let shown =
+            "return [...document.querySelectorAll('.question-body .error, .question-body [role=alert]')]
+            .filter((error) => !error.hidden && error.textContent.includes('must be >= 20')).length";
+        let count = page.execute(shown, &[])?;
+        ensure!(count == json!(1), "the error is said {count} times");
+        // With another setting in the field, the error is gone.
+        page.fill(&id("lab-conf"), "max_split_size_mb:32")?;
+        page.wait_gone("[data-testid=lab-error]:not([hidden])")?;
+        click(page, "lab-ask")?;
+        page.wait_for(&id("answer-what-if"))
+    })
+}
+
+/// The address names the question that is unfolded below a failure: its answer must not take the place of the verdict.
+#[test]
+fn a_reload_keeps_the_verdict() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory by a leak")?;
+        page.wait_until("location.hash.includes('lab=autopsy')")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_until("document.readyState === 'complete'")?;
+        page.wait_text(&id("verdict-headline"), "Out of memory by a leak")?;
+        page.wait_gone(&id("lab-work"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory by a leak")?;
+        // Where the browser has no copy any more, the page says which file it was and what to do.
+        page.execute_async("await caches.delete('blockyard.opened'); return true;", &[])?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text("body", "loss_history_100.pickle.gz was open here")?;
+        page.wait_text("body", "Choose the file again with “Open file”; its verdict comes with it.")
+    })
+}

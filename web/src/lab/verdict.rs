@@ -1,0 +1,65 @@
+//! The verdict about the run that is shown: when it is made, and when it is made again.
+
+use blockyard_lab::Question;
+use leptos::prelude::*;
+
+use super::{Answers, LabSignals, QuestionKind};
+use crate::messages::sentence;
+use crate::session::Feature;
+
+impl Feature<LabSignals> {
+    /// Asks for the verdict under the conditions of the panel's fields.
+    pub(super) fn make_verdict(self) {
+        let conditions = match self.own_conditions() {
+            Ok(conditions) => conditions,
+            Err(why) => {
+                let run = self.session.run.get_untracked();
+                let why = sentence(&why.to_string());
+                return self
+                    .write_answers(&run, |answers| answers.failed = Some((QuestionKind::Verdict, why)));
+            }
+        };
+        let terms = (self.asked_device(), conditions.clone());
+        self.send(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
+            self.take_answer(&of, answer);
+            self.write_answers(&of, |answers| answers.verdict_for = terms.clone());
+        });
+    }
+
+    /// Makes the verdict again where the last question was asked under other conditions than those of the verdict, or ended it.
+    pub(super) fn renew_verdict(self) {
+        // A search has only begun when its settings are known, and another question would end it.
+        if self.work.with_untracked(Option::is_none) && (self.is_verdict_due() || self.is_verdict_old()) {
+            self.make_verdict();
+        }
+    }
+
+    pub(super) fn is_verdict_due(self) -> bool {
+        untrack(|| self.answers()).is_some_and(|answers| answers.is_verdict_due)
+    }
+
+    /// Forgets that the settings were refused which the reader types now.
+    pub(crate) fn forget_refusal(self) {
+        let of = self.session.run.get_untracked();
+        let is_refused =
+            |answers: Answers| answers.failed.is_some_and(|(kind, _)| kind == QuestionKind::WhatIf);
+        if untrack(|| self.answers()).is_some_and(is_refused) {
+            self.write_answers(&of, |answers| answers.failed = None);
+        }
+    }
+
+    /// Whether the verdict is for other conditions than those of the panel's fields.
+    pub(crate) fn is_verdict_old(self) -> bool {
+        let terms = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
+        let answers = untrack(|| self.answers());
+        answers.is_some_and(|answers| {
+            answers.verdict.is_some() && terms.is_ok_and(|terms| terms != answers.verdict_for)
+        })
+    }
+
+    /// Shows the verdict about the run, and asks for it.
+    pub(crate) fn ask_verdict(self) {
+        self.open(QuestionKind::Verdict);
+        self.ask();
+    }
+}
