@@ -44,6 +44,7 @@ mod pad;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 mod products;
+mod quantize;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
 mod scatter;
@@ -108,6 +109,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     searchsorted::TABLE,
     noise::TABLE,
     products::TABLE,
+    quantize::TABLE,
     statistics::TABLE,
     ctc::TABLE,
     fold::TABLE,

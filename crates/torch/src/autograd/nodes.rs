@@ -126,6 +126,8 @@ nodes! {
     ExpBackward0
     ExpandBackward0
     Expm1Backward0
+    FakeQuantizePerTensorAffineCachemaskBackward0
+    FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0
     FillBackward2
     FlipBackward0
     FloorBackward0
