@@ -17,11 +17,12 @@ fn check_range(quant_min: i64, quant_max: i64) -> Result<()> {
     Ok(())
 }
 
-/// `fake_quantize_per_tensor_affine_cachemask` and its twin for tensors: the result, then the mask, which the backward function keeps.
+/// The result, then the mask, which the backward function keeps: `fake_quantize_per_tensor_affine_cachemask`, by numbers as by tensors.
 fn with_mask(input: &Tensor, node: &'static str) -> Result<Tensor> {
     let output = empty_like(input)?;
     let mask = empty_like_as(input, Dtype::Bool, MemoryFormat::Preserve)?;
-    if !input.dtype().is_floating() {
+    // The kernel exists for the types of training alone, and the two of 8 bits are not among them.
+    if !input.dtype().is_floating() || input.dtype().size() == 1 {
         return not_implemented(format!(
             "\"fake_quantize_tensor_cachemask_kernel_types\" not implemented for '{}'",
             input.dtype().scalar_name()
@@ -60,7 +61,8 @@ fn by_tensors(
     for (tensor, name) in [(scale, "scale"), (zero_point, "zero_point")] {
         if crate::autograd::needs_history(&[tensor]) {
             return runtime(format!(
-                "The function '_fake_quantize_per_tensor_affine_cachemask_tensor_qparams' is not differentiable with respect to argument '{name}'. This input cannot have requires_grad True."
+                "The function '_fake_quantize_per_tensor_affine_cachemask_tensor_qparams' is not differentiable \
+                 with respect to argument '{name}'. This input cannot have requires_grad True."
             ));
         }
     }

@@ -74,10 +74,9 @@ fn a_missing_argument_is_none_and_a_list_of_nothing_is_not() {
 #[test]
 fn each_composed_backward_function_is_in_pytorchs_list() {
     let nodes: BTreeSet<&str> = DERIVATIVES.lines().filter_map(|line| line.split(' ').next()).collect();
-    let mut count = 0;
-    for node in registry::composed() {
+    let composed: Vec<&str> = registry::composed().collect();
+    assert!(!composed.is_empty());
+    for node in composed {
         assert!(nodes.contains(node), "{node}");
-        count += 1;
     }
-    assert_eq!(count, 53);
 }
