@@ -268,7 +268,7 @@ impl Allocations {
     /// Whether the row is a gradient although it has no stack: its size, its life and the parameters of the recording say so.
     #[must_use]
     pub fn is_gradient_without_stack(&self, row: usize) -> bool {
-        self.gradients.binary_search(&crate::numbers::step_u32(row)).is_ok()
+        self.gradients.binary_search(&crate::conversions::step_u32(row)).is_ok()
     }
 
     /// The id of a row.
