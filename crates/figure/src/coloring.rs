@@ -10,7 +10,6 @@ use crate::allocations::{Allocations, NEVER};
 use crate::conversions::{grouped_count, step_u32};
 use crate::fill::Fill;
 use crate::holders::{GroupBy, GroupKey, group_key, group_text};
-use crate::conversions::{grouped_count, step_u32};
 use crate::role::Role;
 
 /// What the color of an allocation says.

@@ -3,6 +3,7 @@
 use blockyard_record::Bytes;
 
 use super::axes::{Axes, draw_legend};
+use crate::conversions::bytes_f64;
 use crate::fill::{Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
 use crate::role::Role;

@@ -2,6 +2,7 @@
 
 use blockyard_record::{Bytes, OomLimit, Recording};
 
+use crate::conversions::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::fill::{BEYOND_LIMIT, Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{PLATE_PX, baseline};
