@@ -20,7 +20,7 @@ use super::views::{first, transpose};
 use choice::{Kernel, NO_KERNEL, Sizes, choose};
 use products::{by_products, repeated_heads};
 
-/// From so many keys on cuDNN may share the work of one query among blocks, which takes a workspace.
+/// From this many keys on cuDNN may share the work of one query among blocks, which takes a workspace.
 const MANY_KEYS: i64 = 1000;
 
 /// A result whose elements lie as the query's do.

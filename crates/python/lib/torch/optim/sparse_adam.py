@@ -46,6 +46,8 @@ class SparseAdam(Optimizer):
 
 
 def _sparse_adam(params, grads, exp_avgs, exp_avg_sqs, steps, group):
+    # In this order they go at the end: the indices last, which a function of PyTorch's keeps.
+    old_values = old_sq_values = numer = denom = grad_values = grad = grad_indices = None
     beta1, beta2 = group["betas"]
     for i, param in enumerate(params):
         grad = grads[i]
