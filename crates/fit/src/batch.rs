@@ -57,12 +57,11 @@ pub fn may_take_amp(text: &str, arguments: &str) -> bool {
 
 /// What a search for the largest batch does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "a search has one step at a time")]
 pub enum BatchStep {
     /// Run the program with this size.
     Try(u64),
     /// The probe of the largest size that fits; `None` where not even the size 1 does.
-    Found(Option<Probe>),
+    Found(Option<Box<Probe>>),
 }
 
 /// The next step of a search below a size that does not fit, after these probes: sizes are halved until one fits, and then the search goes on between the
@@ -88,7 +87,7 @@ pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
     });
     match found.ended {
         Some((size, ())) => BatchStep::Try(size),
-        None => BatchStep::Found(found.largest_fitting().cloned()),
+        None => BatchStep::Found(found.largest_fitting().cloned().map(Box::new)),
     }
 }
 

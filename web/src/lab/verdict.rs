@@ -34,6 +34,12 @@ impl Feature<LabSignals> {
         }
     }
 
+    /// Lets the verdict follow the question that is asked now, where it is not made yet.
+    pub(crate) fn want_verdict(self) {
+        let run = self.session.run.get_untracked();
+        self.write_answers(&run, |answers| answers.is_verdict_due |= answers.verdict.is_none());
+    }
+
     pub(super) fn is_verdict_due(self) -> bool {
         untrack(|| self.answers()).is_some_and(|answers| answers.is_verdict_due)
     }

@@ -209,6 +209,10 @@ impl Feature<NavigationSignals> {
             self.session.lab().conf.set(or_empty(&link.with));
         }
         self.session.lab().open(kind);
+        // The code of the lab may not be loaded yet: a verdict that was asked for a moment ago would be this question then.
+        if kind != QuestionKind::Verdict && self.session.shows_recording() {
+            self.session.lab().want_verdict();
+        }
         self.session.lab().ask();
     }
 }

@@ -140,7 +140,7 @@ impl Feature<ProgramSignals> {
                     next = Some((size, variant.clone()));
                     break;
                 }
-                BatchStep::Found(found) => variant.found = Some(Ok(found)),
+                BatchStep::Found(found) => variant.found = Some(Ok(found.map(|probe| *probe))),
             }
         }
         search.running = next.as_ref().map(|(size, _)| (*size, 0));
@@ -197,7 +197,7 @@ fn next_batch_of(variant: &BatchVariant, limit: Bytes) -> BatchStep {
     }
     match variant.probes.iter().find(|probe| probe.value == failed) {
         None => BatchStep::Try(failed),
-        Some(probe) if probe.is_fitting => BatchStep::Found(Some(probe.clone())),
+        Some(probe) if probe.is_fitting => BatchStep::Found(Some(Box::new(probe.clone()))),
         Some(_) => next_batch(failed, limit, &variant.probes),
     }
 }
