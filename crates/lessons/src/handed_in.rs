@@ -2,7 +2,8 @@
 
 use std::io::Read as _;
 
-use flate2::read::DeflateDecoder;
+use flate2::bufread::DeflateDecoder;
+use rawzip::{CompressionMethod, ZipArchive, ZipSliceEntry};
 
 /// A file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,21 +17,28 @@ pub struct ArchiveFile {
 /// The most files of an archive that are read.
 const MOST_FILES: usize = 5000;
 
-/// The files of a zip archive, in its order, without what operating systems add. `most` is the most bytes of a file. `None` for bytes that are no zip archive,
-/// or a damaged one.
+/// The files of a zip archive, in its order, without what operating systems add. `most` is the most bytes of a file.
+/// `None` for other bytes, and for an archive whose directory is damaged.
 #[must_use]
 pub fn archive_files(bytes: &[u8], most: usize) -> Option<Vec<ArchiveFile>> {
-    const END: u32 = 0x0605_4b50;
-    const LONGEST_COMMENT: usize = 65_535 + 22;
-    let first = bytes.len().saturating_sub(LONGEST_COMMENT);
-    let end = (first..bytes.len().saturating_sub(21)).rev().find(|at| long(bytes, *at) == Some(END))?;
-    let count = usize::from(word(bytes, end + 10)?);
-    let mut at = usize::try_from(long(bytes, end + 16)?).ok()?;
+    let archive = ZipArchive::from_slice(bytes).ok()?;
+    let mut entries = archive.entries();
     let mut files = Vec::new();
-    for _ in 0..count.min(MOST_FILES) {
-        let (file, next) = entry(bytes, at, most)?;
-        files.extend(file);
-        at = next;
+    while files.len() < MOST_FILES
+        && let Some(entry) = entries.next_entry().ok()?
+    {
+        let path = String::from_utf8_lossy(entry.file_path().as_bytes()).replace('\\', "/");
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if name.is_empty() || name.starts_with('.') || path.starts_with("__MACOSX/") {
+            continue;
+        }
+        let content = match archive.get_entry(entry.wayfinder()) {
+            _ if entry.flags().is_encrypted() => Err("encrypted"),
+            _ if entry.uncompressed_size_hint() > most as u64 => Err("larger than 1 MB: an answer is a text"),
+            Ok(packed) => unpacked(&packed, entry.compression_method(), most as u64),
+            Err(_) => Err("damaged"),
+        };
+        files.push(ArchiveFile { path, content });
     }
     let folder = common_folder(&files);
     for file in &mut files {
@@ -39,53 +47,24 @@ pub fn archive_files(bytes: &[u8], most: usize) -> Option<Vec<ArchiveFile>> {
     Some(files)
 }
 
-/// The file of an entry of the directory, where it is one that somebody wrote, and the place of the next entry.
-fn entry(bytes: &[u8], at: usize, most: usize) -> Option<(Option<ArchiveFile>, usize)> {
-    const ENTRY: u32 = 0x0201_4b50;
-    const ENCRYPTED: u16 = 1;
-    const STORED: u16 = 0;
-    const DEFLATED: u16 = 8;
-    if long(bytes, at)? != ENTRY {
-        return None;
-    }
-    let of = |at: usize| word(bytes, at).map(usize::from);
-    let (name_length, extra, comment) = (of(at + 28)?, of(at + 30)?, of(at + 32)?);
-    let (packed, size) = (long(bytes, at + 20)? as usize, long(bytes, at + 24)? as usize);
-    let path = String::from_utf8_lossy(bytes.get(at + 46..at + 46 + name_length)?).replace('\\', "/");
-    let next = at + 46 + name_length + extra + comment;
-    let name = path.rsplit('/').next().unwrap_or_default();
-    if name.is_empty() || name.starts_with('.') || path.starts_with("__MACOSX/") {
-        return Some((None, next));
-    }
-    let local = long(bytes, at + 42)? as usize;
-    let data_at = local + 30 + of(local + 26)? + of(local + 28)?;
-    let data = bytes.get(data_at..data_at.checked_add(packed)?)?;
-    let (flags, method) = (word(bytes, at + 8)?, word(bytes, at + 10)?);
-    let content = match method {
-        _ if flags & ENCRYPTED != 0 => Err("encrypted"),
-        _ if size > most => Err("larger than 1 MB: an answer is a text"),
-        STORED => Ok(data.to_vec()),
-        DEFLATED => inflated(data, most),
-        _ => Err("packed in a way that is not read here"),
-    };
-    Some((Some(ArchiveFile { path, content }), next))
-}
-
-fn inflated(data: &[u8], most: usize) -> Result<Vec<u8>, &'static str> {
+fn unpacked(
+    packed: &ZipSliceEntry<'_>,
+    method: CompressionMethod,
+    most: u64,
+) -> Result<Vec<u8>, &'static str> {
     let mut content = Vec::new();
-    let limit = u64::try_from(most).unwrap_or(u64::MAX);
-    match DeflateDecoder::new(data).take(limit).read_to_end(&mut content) {
-        Ok(_) => Ok(content),
-        Err(_) => Err("damaged"),
-    }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+    // One byte more than the archive may say: its sizes are then compared with what came.
+    let most = most.saturating_add(1);
+    let read = match method {
+        CompressionMethod::STORE => {
+            packed.verifying_reader(packed.data()).take(most).read_to_end(&mut content)
+        }
+        CompressionMethod::DEFLATE => {
+            packed.verifying_reader(DeflateDecoder::new(packed.data())).take(most).read_to_end(&mut content)
+        }
+        _ => return Err("packed in a way that is not read here"),
+    };
+    read.map(|_| content).map_err(|_| "damaged")
 }
 
 /// How long the path is of a folder that all files are in, with its slash. A single file keeps its folder, which may be its student's.
@@ -126,40 +105,34 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::DeflateEncoder;
+    use rawzip::ZipArchiveWriter;
 
     use super::*;
 
-    /// A zip archive of these files, every other one deflated.
+    /// A zip archive of these files, every other one deflated; a name that ends with a slash is a folder's.
     fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
-        let (mut bytes, mut directory) = (Vec::new(), Vec::new());
+        let mut archive = ZipArchiveWriter::new(Vec::new());
         for (place, (name, content)) in files.iter().enumerate() {
-            let mut data = content.to_vec();
-            let method = if place % 2 == 0 { 0_u16 } else { 8 };
-            if method == 8 {
-                let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-                encoder.write_all(content).unwrap();
-                data = encoder.finish().unwrap();
+            if name.ends_with('/') {
+                archive.new_dir(*name).create().unwrap();
+                continue;
             }
-            let long = |number: usize| u32::try_from(number).unwrap().to_le_bytes();
-            let word = |number: usize| u16::try_from(number).unwrap().to_le_bytes();
-            let at = bytes.len();
-            let sizes =
-                [&[0; 4][..], &long(data.len()), &long(content.len()), &word(name.len()), &[0; 2]].concat();
-            bytes
-                .extend([b"PK\x03\x04", &[20, 0, 0, 0][..], &method.to_le_bytes(), &[0; 4], &sizes].concat());
-            bytes.extend(name.as_bytes());
-            bytes.extend(&data);
-            directory.extend(
-                [b"PK\x01\x02", &[20, 0, 20, 0, 0, 0][..], &method.to_le_bytes(), &[0; 4], &sizes].concat(),
-            );
-            directory.extend([&[0; 10][..], &long(at), name.as_bytes()].concat());
+            let method = if place % 2 == 0 { CompressionMethod::STORE } else { CompressionMethod::DEFLATE };
+            let (mut entry, config) = archive.new_file(*name).compression_method(method).start().unwrap();
+            let descriptor = if method == CompressionMethod::STORE {
+                let mut writer = config.wrap(&mut entry);
+                writer.write_all(content).unwrap();
+                writer.finish().unwrap().1
+            } else {
+                let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
+                writer.write_all(content).unwrap();
+                let (encoder, descriptor) = writer.finish().unwrap();
+                encoder.finish().unwrap();
+                descriptor
+            };
+            entry.finish(descriptor).unwrap();
         }
-        let at = u32::try_from(bytes.len()).unwrap().to_le_bytes();
-        let length = u32::try_from(directory.len()).unwrap().to_le_bytes();
-        let count = u16::try_from(files.len()).unwrap().to_le_bytes();
-        bytes.extend(directory);
-        bytes.extend([b"PK\x05\x06", &[0; 4][..], &count, &count, &length, &at, &[0; 2]].concat());
-        bytes
+        archive.finish().unwrap()
     }
 
     #[test]
@@ -181,10 +154,19 @@ mod tests {
         assert_eq!(names, ["Anna Meyer", "Bo"]);
         assert!(archive_files(&archive, 100).unwrap()[1].content.is_err());
         assert_eq!(archive_files(b"no archive, whatever it is called", 100), None);
-        // A damaged archive is none, wherever it is cut.
+        // An archive that is cut has no directory.
         for end in 0..archive.len() {
-            let _ = archive_files(&archive[..end], 100);
+            assert_eq!(archive_files(&archive[..end], 100), None, "{end}");
         }
+        // A byte that changed in a file's content is found by its checksum, and the other files are read.
+        let mut damaged = archive.clone();
+        let place = damaged.windows(10).position(|bytes| bytes == b"/pools.wor").unwrap();
+        let content = place + b"/pools.workload".len();
+        assert_eq!(damaged[content], b'a');
+        damaged[content] = b'b';
+        let files = archive_files(&damaged, 1 << 20).unwrap();
+        assert_eq!(files[0].content, Err("damaged"));
+        assert_eq!(files[1].content, Ok(long.into_bytes()));
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Acts {
                     released = released.saturating_add(segments.remove(&segment).unwrap_or_default());
                 }
                 Event::Allocated { block, allocation, requested, .. } => {
-                    // What a request takes back from the cache to be served is no act of the program.
+                    // The allocator released these for the request, and not the program.
                     released = Bytes::ZERO;
                     in_blocks.insert(block, acts.made.len());
                     acts.make(run.recording, allocation, requested, line);
