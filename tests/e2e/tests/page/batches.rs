@@ -67,12 +67,12 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         wait(
             page,
             &id("batch"),
-            "The largest --batch-size that fits the H200 is 37: peak 740 MiB reserved; 38 runs out of memory.",
+            "The largest --batch-size that fits the NVIDIA H200 is 37: peak 740 MiB reserved; 38 runs out of memory.",
         )?;
         wait(
             page,
             &id("batch"),
-            "With --amp the batch of 64 fits the H200 as it is: peak 640 MiB reserved.",
+            "With --amp the batch of 64 fits the NVIDIA H200 as it is: peak 640 MiB reserved.",
         )?;
         ensure!(page.count(&id("batch-answer"))? == 2, "two answers");
         page.check_accessible()?;

@@ -184,7 +184,7 @@ const ZIP: &str = "const bytes = [], directory = [];
     const end = [80, 75, 5, 6, 0, 0, 0, 0, ...u16(files.length), ...u16(files.length), ...u32(directory.length), ...u32(bytes.length), 0, 0];
     return [...bytes, ...directory, ...end];";
 
-const OWN: &str = "---\nid: own-lesson\ntitle: My own lesson\nsummary: One card.\ncapacity: 64 MiB\n---\n\n## A card\n\n```exercise\ngoal: peak reserved at most 20 MiB\n                   goal: same requests\nhint: Free a.\n```\n\n```start\na = alloc 12 MiB\n# edit from here\n# edit to here\nb = alloc 12 MiB\n```\n\n```solution\nfree a\n```\n";
+const OWN: &str = "---\nid: own-lesson\ntitle: My own lesson\nsummary: One card.\ncapacity: 64 MiB\n---\n\n## A card\n\n```exercise\ngoal: peak reserved at most 20 MiB\ngoal: same requests\nhint: Free a.\n```\n\n```start\na = alloc 12 MiB\n# edit from here\n# edit to here\nb = alloc 12 MiB\n```\n\n```solution\nfree a\n```\n";
 
 #[test]
 fn archives_notebooks_and_a_lesson_of_the_teachers_own_are_graded_and_an_endless_loop_holds_nobody_up()
