@@ -52,7 +52,10 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         run_by_key(page)?;
         wait_verdict(page, "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
         // What the line does otherwise than the solution, once that has run too.
-        wait_verdict(page, "makes batch (294 MiB), where 73.5 MiB are made in a program that meets all goals.")?;
+        wait_verdict(
+            page,
+            "makes batch (294 MiB), where 73.5 MiB are made in a program that meets all goals.",
+        )?;
         let field = "return document.activeElement.dataset.testid";
         ensure!(page.execute(field, &[])? == json!("exercise-text"), "the field has lost the focus");
         page.wait_text(&id("answer-output"), "torch.float64")?;
