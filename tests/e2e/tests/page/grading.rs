@@ -174,10 +174,18 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
 const ZIP: &str = "const bytes = [], directory = [];
     const u16 = (n) => [n & 255, n >> 8], u32 = (n) => [...u16(n & 65535), ...u16(n >>> 16)];
     const files = arguments[0];
+    const crc = (raw) => {
+        let sum = -1;
+        for (const byte of raw) {
+            sum ^= byte;
+            for (let bit = 0; bit < 8; bit++) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+        }
+        return ~sum >>> 0;
+    };
     for (const [name, text] of files) {
         const raw = [...new TextEncoder().encode(text)], path = [...new TextEncoder().encode(name)];
         const packed = [...new Uint8Array(await new Response(new Blob([text]).stream().pipeThrough(new CompressionStream('deflate-raw'))).arrayBuffer())];
-        const rest = [...u16(8), 0, 0, 0, 0, 0, 0, 0, 0, ...u32(packed.length), ...u32(raw.length), ...u16(path.length), 0, 0];
+        const rest = [...u16(8), 0, 0, 0, 0, ...u32(crc(raw)), ...u32(packed.length), ...u32(raw.length), ...u16(path.length), 0, 0];
         directory.push(80, 75, 1, 2, 20, 0, 20, 0, 0, 0, ...rest, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...u32(bytes.length), ...path);
         bytes.push(80, 75, 3, 4, 20, 0, 0, 0, ...rest, ...path, ...packed);
     }

@@ -86,7 +86,7 @@ fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
         page.wait_text(&id("position"), "step 80 of 81")?;
         // Another tab has no such file, and says so.
         page.execute("sessionStorage.clear(); location.reload()", &[])?;
-        page.wait_text(&id("message"), "Open the file again")
+        page.wait_text(&id("message"), "Choose it again with")
     })
 }
 
@@ -125,7 +125,7 @@ fn the_readers_file_is_forgotten_when_asked() -> Result<()> {
         ensure!(page.execute(is_kept, &[])? == json!(false), "the copy is still there");
         page.wait_text(&id("position"), "step 81 of 81")?;
         page.execute("location.reload()", &[])?;
-        page.wait_text(&id("message"), "Open the file again")
+        page.wait_text(&id("message"), "Choose it again with")
     })
 }
 
