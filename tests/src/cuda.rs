@@ -13,7 +13,7 @@ use crate::{Fault, PatternMemory};
 /// Checks come a little late, so that a block that is allocated too early is written again before they run.
 #[derive(Debug)]
 pub struct CudaMemory {
-    // Before the device: it has memory there.
+    /// Before the device: it has memory there.
     patterns: Patterns,
     device: CudaDevice,
 }

@@ -9,7 +9,7 @@
 //! - **The data of blocks is checked.** One suite for every device fills each block with a pattern on its
 //!   stream and checks the pattern before the free, while other streams use the block late. The suite also
 //!   runs on broken devices and allocators, to show that it fails there. The CUDA suite runs everywhere on a
-//!   stand-in for the driver library (`examples/fake_cuda`), which ends the process if a resource leaks. With
+//!   fake driver library (`examples/fake_cuda`), which ends the process if a resource leaks. With
 //!   `REQUIRE_CUDA=1` a machine without a GPU is a failure, and with `REQUIRE_VULKAN_GPU=1` a machine where
 //!   Vulkan finds only software.
 

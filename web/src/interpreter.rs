@@ -239,7 +239,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
 /// A run beside the program in the editor.
 struct RunBeside {
     worker: Option<Worker>,
-    // Which run it is: what an ended worker still says does not count.
+    /// Which run it is: what an ended worker still says does not count.
     generation: u32,
 }
 

@@ -461,7 +461,7 @@ fn source_of(run: &Run, workload: Workload) -> RunSource {
     RunSource::Workload {
         name: info.title.clone(),
         workload: Box::new(workload),
-        config: info.config.clone(),
+        conf: info.config.clone(),
         capacity: info.capacity,
     }
 }

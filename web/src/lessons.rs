@@ -84,7 +84,7 @@ pub(crate) struct LessonSignals {
     pub(crate) state: RwSignal<LessonState>,
     /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
     pub(crate) own: RwSignal<Option<PtrEq<OpenLesson>>>,
-    /// The text of the lesson in the lesson editor, or of the lesson of a link. None for a lesson that was opened from a file.
+    /// The text of the lesson in the lesson editor, or of the lesson of a link. `None` for a lesson that was opened from a file.
     pub(crate) own_text: RwSignal<Option<String>>,
     /// Whether that text came in a link for a class, which does not edit it.
     pub(crate) is_for_class: RwSignal<bool>,
@@ -126,7 +126,7 @@ impl LessonSignals {
 const CARD_SPEED: f32 = 0.9;
 
 impl Feature<LessonSignals> {
-    /// What the process has beside PyTorch's segments at the moment that the open lesson shows; none where the lesson says nothing of it.
+    /// What the process has beside PyTorch's segments at the moment that the open lesson shows; `None` where the lesson says nothing of it.
     /// Reads signals.
     pub(crate) fn non_pytorch(self) -> Option<MeasuredMemory> {
         let lesson = self.session.open_lesson()?;
@@ -147,7 +147,7 @@ impl Feature<LessonSignals> {
     }
 
     /// After how many steps the run is hidden: where the first question stands that the reader has not answered, on this card or a later one.
-    /// None where everything may be seen. Reads signals.
+    /// `None` where everything may be seen. Reads signals.
     pub(crate) fn hidden_after(self) -> Option<usize> {
         let lesson = self.session.open_lesson()?;
         let (card, is_revealed, has_run) =

@@ -62,7 +62,7 @@ pub(crate) enum Target {
 pub(crate) struct Link {
     pub(crate) target: Target,
     /// `PYTORCH_CUDA_ALLOC_CONF`, if it differs from that of the target.
-    pub(crate) config: Option<String>,
+    pub(crate) conf: Option<String>,
     /// The capacity of the device, if it differs from that of the target.
     pub(crate) capacity: Option<String>,
     /// The id of the GPU that a program runs on, if it is not the H200.
@@ -190,7 +190,7 @@ impl Link {
                     Err(error) => problems.push(error.to_string()),
                 },
                 "title" => title = Some(value),
-                "conf" => link.config = Some(value),
+                "conf" => link.conf = Some(value),
                 "capacity" => link.capacity = Some(value),
                 "gpu" => link.gpu = Some(value),
                 "release" => link.release = Some(value),
@@ -245,7 +245,7 @@ impl Link {
             }
         };
         parts.extend(self.solution.as_deref().map(|lines| format!("solution={VERSION}{}", packed(lines))));
-        parts.extend(self.config.as_deref().map(|config| pair("conf", config)));
+        parts.extend(self.conf.as_deref().map(|conf| pair("conf", conf)));
         parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
         parts.extend(self.gpu.as_deref().map(|gpu| pair("gpu", gpu)));
         parts.extend(self.release.as_deref().map(|release| pair("release", release)));
@@ -407,7 +407,7 @@ mod tests {
                 title: "Mine & \"yours\" 100%".to_owned(),
                 text: "a = alloc 3 MiB # é\nfree a\n".to_owned(),
             },
-            config: Some("expandable_segments:True,max_split_size_mb:64".to_owned()),
+            conf: Some("expandable_segments:True,max_split_size_mb:64".to_owned()),
             capacity: Some("1.5 GiB".to_owned()),
             gpu: Some("a100-80".to_owned()),
             release: Some("2.15".to_owned()),

@@ -52,7 +52,7 @@ pub(crate) struct ProgramInput {
     pub(crate) release: Release,
     /// The memory of the GPU; empty for all memory that this GPU has.
     pub(crate) capacity: String,
-    pub(crate) config: String,
+    pub(crate) conf: String,
     /// What follows the program's name, as in a shell.
     pub(crate) arguments: String,
 }
@@ -64,7 +64,7 @@ impl Default for ProgramInput {
             gpu: DEFAULT_GPU.to_owned(),
             release: Release::OF_RECORDED_OPERATORS,
             capacity: String::new(),
-            config: String::new(),
+            conf: String::new(),
             arguments: String::new(),
         }
     }
@@ -308,14 +308,14 @@ impl Feature<ProgramSignals> {
         if let Some(example) = self.shown_example() {
             return Target::Python(example.id.to_owned()).into();
         }
-        let ProgramInput { text, capacity, config, gpu, release, arguments } = self.input.get();
+        let ProgramInput { text, capacity, conf, gpu, release, arguments } = self.input.get();
         if text == FIRST_PROGRAM {
             return Target::Python(String::new()).into();
         }
         let typed = |text: String| (!text.trim().is_empty()).then_some(text);
         let gpu = (gpu != DEFAULT_GPU).then_some(gpu);
         Link {
-            config: typed(config),
+            conf: typed(conf),
             capacity: typed(capacity),
             arguments: typed(arguments),
             gpu,
@@ -355,7 +355,7 @@ impl Feature<ProgramSignals> {
             self.session.messages().show_note("The program of this link has not run yet: Run starts it.");
         }
         self.input.update(|input| {
-            input.config = link.config.clone().unwrap_or_default();
+            input.conf = link.conf.clone().unwrap_or_default();
             input.capacity = link.capacity.clone().unwrap_or_default();
             input.arguments = link.arguments.clone().unwrap_or_default();
             input.release = release_of(link.release.as_deref().unwrap_or_default());
@@ -424,7 +424,7 @@ fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
         release: input.release,
         capacity,
         is_shared: true,
-        config: input.config.trim().to_owned(),
+        conf: input.conf.trim().to_owned(),
         referrers_at: None,
     })
 }

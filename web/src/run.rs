@@ -17,7 +17,7 @@ use crate::ptr_eq::PtrEq;
 pub(crate) struct Input {
     pub(crate) title: String,
     pub(crate) text: String,
-    pub(crate) config: String,
+    pub(crate) conf: String,
     pub(crate) capacity: String,
     /// Whether the workload runs on the reader's GPU instead of the virtual device.
     pub(crate) on_gpu: bool,
@@ -160,7 +160,7 @@ pub(crate) fn job(input: &Input) -> Result<Job, InputError> {
     Ok(Job::Run {
         title: input.title.clone(),
         text: input.text.clone(),
-        config: input.config.trim().to_owned(),
+        config: input.conf.trim().to_owned(),
         capacity: parse_size(&input.capacity).map_err(|error| InputError::Capacity(error.to_string()))?,
     })
 }

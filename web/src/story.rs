@@ -90,7 +90,7 @@ impl Story {
     }
 
     pub(crate) fn is_expandable(&self) -> bool {
-        self.settings.config == EXPANDABLE
+        self.settings.conf == EXPANDABLE
     }
 
     pub(crate) fn can_undo(&self) -> bool {
@@ -99,9 +99,9 @@ impl Story {
 
     /// Runs the program.
     pub(crate) fn run(&self) -> PtrEq<Run> {
-        let SettingsTexts { title, config, capacity } = self.settings.clone();
+        let SettingsTexts { title, conf, capacity } = self.settings.clone();
         let text = self.history.text().to_owned();
-        match crate::run::attempt(&Input { title, text, config, capacity, on_gpu: false }) {
+        match crate::run::attempt(&Input { title, text, conf, capacity, on_gpu: false }) {
             Attempt::Ran(run) => run,
             _ => PtrEq::new(Run::empty()),
         }
@@ -126,10 +126,10 @@ impl Story {
 
     /// Runs the same lines under expandable segments, or under the defaults again.
     fn turn(&mut self, now_millis: f64) {
-        let config = if self.is_expandable() { "" } else { EXPANDABLE };
+        let conf = if self.is_expandable() { "" } else { EXPANDABLE };
         let text = self.history.text().to_owned();
         self.history.change_settings(text, now_millis, &self.settings);
-        self.settings = self.situation().settings(config);
+        self.settings = self.situation().settings(conf);
     }
 
     fn restore(&mut self, to: fn(&mut History, &SettingsTexts) -> Option<SettingsTexts>) {
@@ -140,9 +140,9 @@ impl Story {
 }
 
 impl Situation {
-    fn settings(&self, config: &str) -> SettingsTexts {
+    fn settings(&self, conf: &str) -> SettingsTexts {
         let (title, capacity) = (self.title.to_owned(), self.capacity.to_owned());
-        SettingsTexts { title, config: config.to_owned(), capacity }
+        SettingsTexts { title, conf: conf.to_owned(), capacity }
     }
 
     /// How many requests come before those of the reader.
@@ -353,7 +353,7 @@ impl Feature<StorySignals> {
 
     /// The cursor of the story is always at its end.
     fn go_to_end(self) {
-        self.session.dispatch(PlayerAction::Loaded { keep_at_end: false });
+        self.session.dispatch(PlayerAction::Loaded { goes_to_end: false });
         self.session.dispatch(PlayerAction::End);
     }
 }

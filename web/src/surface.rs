@@ -2,7 +2,6 @@
 //!
 //! A pixel of a figure is a pixel of the page, or more if the page's letters are larger ([`browser::text_scale`]).
 
-use crate::view::kit::effect;
 use blockyard_figure::{Scene, Size};
 use leptos::html;
 use leptos::prelude::*;
@@ -10,6 +9,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{HtmlCanvasElement, MouseEvent, ResizeObserver, ResizeObserverEntry};
 
 use crate::browser;
+use crate::view::kit::effect;
 
 /// The size of the element's content in pixels of a figure. The signal follows the element's size, and is zero until the element is laid
 /// out.

@@ -28,7 +28,7 @@ use crate::session::{Feature, Source};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SettingsTexts {
     pub(crate) title: String,
-    pub(crate) config: String,
+    pub(crate) conf: String,
     pub(crate) capacity: String,
 }
 
@@ -36,7 +36,7 @@ impl SettingsTexts {
     pub(crate) fn of(preset: &Preset) -> Self {
         Self {
             title: preset.title.to_owned(),
-            config: preset.config.to_owned(),
+            conf: preset.config.to_owned(),
             capacity: preset.capacity.to_string(),
         }
     }
@@ -81,9 +81,9 @@ impl WorkloadSignals {
         let on_gpu = RwSignal::new(false);
         let long_run = RwSignal::new(None::<LongRun>);
         let input = Memo::new(move |_| {
-            let SettingsTexts { title, config, capacity } = settings.get();
+            let SettingsTexts { title, conf, capacity } = settings.get();
             let text = history.with(|history| history.text().to_owned());
-            Input { title, text, config, capacity, on_gpu: on_gpu.get() }
+            Input { title, text, conf, capacity, on_gpu: on_gpu.get() }
         });
         let attempt = Memo::new(move |_| {
             input.with(|input| match long_run.get() {
@@ -146,8 +146,8 @@ impl Feature<WorkloadSignals> {
         }
     }
 
-    pub(crate) fn set_config(self, config: String) {
-        self.change_settings(|settings| settings.config = config);
+    pub(crate) fn set_config(self, conf: String) {
+        self.change_settings(|settings| settings.conf = conf);
     }
 
     pub(crate) fn set_capacity(self, capacity: String) {
@@ -174,13 +174,13 @@ impl Feature<WorkloadSignals> {
     pub(crate) fn read_header(self) {
         let workload = self.history.with_untracked(|history| Workload::parse(history.text()));
         let Ok(workload) = workload else { return };
-        let SettingsTexts { title, config, capacity } = self.settings.get_untracked();
-        let config = workload.config().map_or(config, str::to_owned);
+        let SettingsTexts { title, conf, capacity } = self.settings.get_untracked();
+        let conf = workload.config().map_or(conf, str::to_owned);
         let capacity = match workload.capacity() {
             Some(in_text) if parse_size(&capacity) != Ok(in_text) => in_text.to_string(),
             _ => capacity,
         };
-        let settings = SettingsTexts { title, config, capacity };
+        let settings = SettingsTexts { title, conf, capacity };
         if self.settings.with_untracked(|before| *before != settings) {
             self.settings.set(settings);
         }
@@ -321,9 +321,9 @@ impl Feature<WorkloadSignals> {
     /// Saves the text of the workload as a file, with its capacity and settings in the header.
     pub(crate) fn save(self) {
         let text = self.history.with_untracked(|history| history.text().to_owned());
-        let SettingsTexts { title, config, capacity } = self.settings.get_untracked();
+        let SettingsTexts { title, conf, capacity } = self.settings.get_untracked();
         // With the header, the file gives the same numbers everywhere.
-        let text = with_header(&text, &capacity, &config);
+        let text = with_header(&text, &capacity, &conf);
         let stem: String = title
             .strip_suffix(FILE_ENDING)
             .unwrap_or(&title)
@@ -339,7 +339,7 @@ fn with_settings(settings: &SettingsTexts, text: String) -> String {
     let has_header = Workload::parse(&text)
         .is_ok_and(|workload| workload.capacity().is_some() || workload.config().is_some());
     if has_header && parse_size(&settings.capacity).is_ok() {
-        with_header(&text, &settings.capacity, &settings.config)
+        with_header(&text, &settings.capacity, &settings.conf)
     } else {
         text
     }

@@ -26,7 +26,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn verdict(&self) -> &'static str {
+    fn outcome_word(&self) -> &'static str {
         match self.outcome {
             Ok(StageOutcome::Passed) => "ok",
             Ok(StageOutcome::Skipped(_)) => "skipped",
@@ -73,10 +73,10 @@ impl Stages {
     pub(crate) fn finish(self) -> Result<()> {
         println!();
         for stage in &self.done {
-            println!("{:<28} {:<7} {:>8}", stage.name, stage.verdict(), seconds(stage.took));
+            println!("{:<28} {:<7} {:>8}", stage.name, stage.outcome_word(), seconds(stage.took));
         }
-        let named = |verdict: &str| -> Vec<&str> {
-            self.done.iter().filter(|stage| stage.verdict() == verdict).map(|stage| stage.name).collect()
+        let named = |word: &str| -> Vec<&str> {
+            self.done.iter().filter(|stage| stage.outcome_word() == word).map(|stage| stage.name).collect()
         };
         let (total, all) = (seconds(self.begun.elapsed()), self.done.len());
         let (failed, skipped) = (named("FAILED"), named("skipped"));
@@ -126,8 +126,8 @@ mod tests {
         let mut stages = Stages::new();
         stages.run("first", || Ok(()));
         stages.run_or_skip("second", || Ok(skipped()));
-        let verdicts: Vec<_> = stages.done.iter().map(Stage::verdict).collect();
-        assert_eq!(verdicts, ["ok", "skipped"]);
+        let outcome_words: Vec<_> = stages.done.iter().map(Stage::outcome_word).collect();
+        assert_eq!(outcome_words, ["ok", "skipped"]);
         assert!(stages.finish().is_ok());
     }
 

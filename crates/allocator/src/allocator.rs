@@ -8,15 +8,15 @@ use blockyard_record::{
     AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, NullSink, PoolId, SegmentId, StatArray,
     Stats, StreamId,
 };
+use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 use crate::AllocError;
 use crate::block::{BlockIndex, BlockTable};
 use crate::counters::Counters;
 use crate::expandable::ExpandableSegments;
-use crate::pool::{FreeListIndex, FreeLists};
-use crate::private_pool::{MemoryPool, Scope};
+use crate::free_list::{FreeListIndex, FreeLists};
+use crate::memory_pool::{MemoryPool, Scope};
 use crate::stream::PendingFrees;
-use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 /// PyTorch's caching allocator over the device `D`. It reports every step to the sink `S`.
 ///
@@ -29,7 +29,7 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) blocks: BlockTable,
     pub(crate) free_lists: FreeLists,
     /// The default pool, then the pools of programs and of graph captures in the order of creation.
-    pub(crate) pools: Vec<MemoryPool>,
+    pub(crate) memory_pools: Vec<MemoryPool>,
     /// Open scopes on pools, in the order in which they were opened.
     pub(crate) scopes: Vec<Scope>,
     /// How many graph captures are going on, as far as they were announced.
@@ -40,7 +40,7 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) deferred: Vec<BlockIndex>,
     pub(crate) pending: PendingFrees<D::Event>,
     pub(crate) counters: Counters,
-    /// The expandable segments.
+    /// First address and page size by segment.
     pub(crate) expandable_segments: ExpandableSegments,
     /// Whether the rules for default settings decide which block a request gets.
     pub(crate) has_default_rules: bool,
@@ -50,8 +50,10 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) reserved: Bytes,
     /// The most that may be reserved, if a memory fraction below 1 is set.
     pub(crate) limit: Option<Bytes>,
-    pub(crate) segments: u32,
-    pub(crate) allocations: u32,
+    /// The number of the next segment.
+    pub(crate) next_segment_id: u32,
+    /// The number of the next allocation.
+    pub(crate) next_allocation_id: u32,
     /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses and
     /// numbers.
     identity: u64,
@@ -110,7 +112,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             config,
             blocks: BlockTable::default(),
             free_lists: FreeLists::default(),
-            pools: vec![MemoryPool::new(PoolId::DEFAULT, 1)],
+            memory_pools: vec![MemoryPool::new(PoolId::DEFAULT, 1)],
             scopes: Vec::new(),
             captures: 0,
             private_reserved: BTreeMap::new(),
@@ -122,8 +124,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             default_lists: [None; 2],
             reserved: Bytes::ZERO,
             limit: None,
-            segments: 0,
-            allocations: 0,
+            next_segment_id: 0,
+            next_allocation_id: 0,
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
         };
         if fraction < 1.0 {
@@ -150,7 +152,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         let index = self.allocate_block(requested, stream)?;
         // The number of the newest allocation.
-        let id = AllocationId::new(self.allocations.wrapping_sub(1));
+        let id = AllocationId::new(self.next_allocation_id.wrapping_sub(1));
         Ok(self.handle(self.addr_of(index), index, id))
     }
 
@@ -324,7 +326,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.counters.read()
     }
 
-    /// The device.
+    /// The device that segments are allocated from.
     pub fn device(&self) -> &D {
         &self.device
     }
@@ -372,12 +374,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Numbers new allocations from the one after `taken`.
     pub(crate) fn skip_allocations(&mut self, taken: AllocationId) {
-        self.allocations = self.allocations.max(taken.get().wrapping_add(1));
+        self.next_allocation_id = self.next_allocation_id.max(taken.get().wrapping_add(1));
     }
 
     /// Numbers new segments from the one after `taken`.
     pub(crate) fn skip_segments(&mut self, taken: SegmentId) {
-        self.segments = self.segments.max(taken.get().wrapping_add(1));
+        self.next_segment_id = self.next_segment_id.max(taken.get().wrapping_add(1));
     }
 
     // `None` for an allocation of zero bytes.

@@ -4,15 +4,15 @@ use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
     AllocationId, Backend, Bytes, DeviceAddr, EventSink, NullSink, PoolId, Snapshot, Stats, StreamId,
 };
+use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 use crate::{
     AllocError, Allocation, AsyncAllocation, AsyncAllocator, CachingAllocator, Corruption, PoolOptions,
 };
-use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 /// PyTorch's device allocator of the backend that the settings name.
 ///
-/// It has the calls of both backends. A call that a backend does not support fails with PyTorch's error.
+/// This type has the calls of both backends. A call that a backend does not support fails with PyTorch's error.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of them, which never moves")]
 pub enum BackendAllocator<D: DeviceMemory, S: EventSink = NullSink> {

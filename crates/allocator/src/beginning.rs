@@ -4,13 +4,13 @@ use blockyard_device::DeviceMemory;
 use blockyard_record::{
     BlockSnapshot, BlockState, Bytes, EventSink, PoolId, SegmentSnapshot, Snapshot, Stats,
 };
+use blockyard_rules::AllocatorConfig;
 
 use crate::block::{Block, BlockIndex};
 use crate::counters::Counters;
-use crate::pool::FreeListIndex;
-use crate::private_pool::{MemoryPool, PoolIndex};
+use crate::free_list::FreeListIndex;
+use crate::memory_pool::{MemoryPool, MemoryPoolIndex};
 use crate::{AllocError, Allocation, CachingAllocator, Corruption};
-use blockyard_rules::AllocatorConfig;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// An allocator with the segments of the snapshot, which the device must have allocated before. Also returns the live
@@ -58,7 +58,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let most = Bytes::new(i64::MAX.unsigned_abs());
         let reserved = self.reserved.checked_add(segment.mapped()).filter(|reserved| *reserved <= most);
         self.reserved = reserved.ok_or(AllocError::Beginning(Corruption::TooLarge(segment.id)))?;
-        self.pools[memory_pool].device_allocations += 1;
+        self.memory_pools[memory_pool].device_allocations += 1;
         self.skip_segments(segment.id);
         let list = self.free_list(memory_pool, segment.pool, segment.stream);
         if segment.is_expandable {
@@ -88,12 +88,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The memory pool with this id, which is added if there is none.
-    fn memory_pool_of(&mut self, id: PoolId) -> PoolIndex {
-        if let Some(memory_pool) = self.pools.iter().position(|pool| pool.id == id) {
+    fn memory_pool_of(&mut self, id: PoolId) -> MemoryPoolIndex {
+        if let Some(memory_pool) = self.memory_pools.iter().position(|pool| pool.id == id) {
             return memory_pool;
         }
-        self.pools.push(MemoryPool::new(id, 1));
-        self.pools.len() - 1
+        self.memory_pools.push(MemoryPool::new(id, 1));
+        self.memory_pools.len() - 1
     }
 
     fn adopt_block(

@@ -27,7 +27,7 @@ const LAST_BIN: usize = WORD * WORD - 1;
 /// then it never needs to be put in a bin.
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
-    /// The small or the large pool, which decides which sizes share a bin.
+    /// The small or the large block pool, which decides which sizes share a bin.
     pub(crate) pool: PoolKind,
     latest: Option<BlockIndex>,
     /// Zero if there is no latest block.
@@ -63,7 +63,7 @@ struct BinnedBlock {
 }
 
 impl SizeBins {
-    /// No blocks, for the small or the large pool.
+    /// No blocks, for the small or the large block pool.
     pub(crate) fn new(pool: PoolKind) -> Self {
         Self {
             pool,

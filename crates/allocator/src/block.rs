@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
 
-use crate::pool::FreeListIndex;
+use crate::free_list::FreeListIndex;
 
 /// The place of a block in the table. Places are reused after a block is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,12 +7,12 @@ use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
     BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause, SegmentId, SegmentSnapshot,
 };
+use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::block::{Block, BlockIndex};
 use crate::request::AllocParams;
 use crate::{AllocError, CachingAllocator};
-use blockyard_rules::size;
 
 /// The first address of an expandable segment, and the size of its pages.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct ExpandableSegment {
     page: Bytes,
 }
 
-/// All expandable segments.
+/// First address and page size by segment.
 pub(crate) type ExpandableSegments = FxHashMap<SegmentId, ExpandableSegment>;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -144,7 +144,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             candidate = next;
         }
-        self.pools[params.memory_pool].device_allocations += 1;
+        self.memory_pools[params.memory_pool].device_allocations += 1;
         self.take_from_pool(candidate);
         Ok(Some(candidate))
     }
@@ -201,7 +201,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let segment = self.new_segment_id();
         let id = self.blocks.new_id();
         let (stream, memory_pool, pool) = (params.stream, params.memory_pool, params.pool);
-        let pool_id = self.pools[memory_pool].id;
+        let pool_id = self.memory_pools[memory_pool].id;
         let index =
             self.blocks.insert(Block::of_segment(id, segment, (addr, size), (params.list, pool), true));
         self.expandable_segments.insert(segment, ExpandableSegment { base: addr, page });
@@ -285,7 +285,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         });
         self.blocks[index].state = BlockState::Unmapped;
         self.reserved -= size;
-        self.pools[memory_pool].device_allocations -= 1;
+        self.memory_pools[memory_pool].device_allocations -= 1;
         self.counters.infrequent.unmapped(pool, size);
         self.note_private_reserved(memory_pool, pool, size.signed().wrapping_neg());
         self.sink.record(Event::Unmapped { block: id, before, after });

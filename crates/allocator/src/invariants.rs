@@ -2,10 +2,10 @@
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink, PoolKind, StatArray};
+use blockyard_rules::size;
 
 use crate::block::Block;
 use crate::{CachingAllocator, Corruption};
-use blockyard_rules::size;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Tests the invariants that the crate's first page lists, as far as they can be seen at one moment. Of the last one, the

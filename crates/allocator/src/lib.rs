@@ -34,7 +34,7 @@
 //! # Reading order
 //!
 //! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins`
-//! and `pool` (free blocks ordered by stream, size, address), `counters` (statistics), `private_pool` (memory
+//! and `free_list` (free blocks ordered by stream, size, address), `counters` (statistics), `memory_pool` (memory
 //! pools and scopes), `allocator` and `request` (allocate and free as lists of their steps), `segment`
 //! (splits and merges), `stream` (pending frees), `reclaim` (garbage collection, a new segment, releases of
 //! oversize blocks and of the whole cache), `expandable` (expandable segments), `shared` with `addr_table`
@@ -140,12 +140,12 @@ mod block;
 mod counters;
 mod error;
 mod expandable;
+mod free_list;
 pub mod host;
 mod invariants;
 pub mod malloc_async;
+mod memory_pool;
 mod numbering;
-mod pool;
-mod private_pool;
 mod queries;
 mod reclaim;
 mod request;
@@ -159,5 +159,5 @@ pub use backend::{BackendAllocation, BackendAllocator, UncachedAllocation};
 pub use error::{AllocError, Corruption, MallocAsyncOutOfMemory, OomAdvice, OutOfMemory};
 pub use host::{HostAllocation, HostAllocator, HostError};
 pub use malloc_async::{AsyncAllocation, AsyncAllocator};
-pub use private_pool::PoolOptions;
+pub use memory_pool::PoolOptions;
 pub use shared::SharedAllocator;

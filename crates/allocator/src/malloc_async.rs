@@ -30,10 +30,11 @@ use blockyard_record::{
     AllocationId, Backend, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause,
     NullSink, PoolId, PoolKind, SegmentSnapshot, Snapshot, Stats, StreamId,
 };
+use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 use crate::AllocError;
 use crate::error::MallocAsyncOutOfMemory;
-use blockyard_rules::{AllocatorConfig, ConfigError, size};
+
 use memory::Memory;
 use regions::FreeAddresses;
 

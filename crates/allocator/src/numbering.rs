@@ -35,8 +35,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 next = block.next;
             }
         }
-        self.segments = segments;
-        self.allocations = allocations;
+        self.next_segment_id = segments;
+        self.next_allocation_id = allocations;
         self.blocks.set_next_id(blocks);
     }
 }

@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, Event, EventSink, PoolKind};
 use blockyard_rules::size;
 
 use crate::block::BlockIndex;
-use crate::private_pool::{DEFAULT_POOL, PoolIndex};
+use crate::memory_pool::{DEFAULT_POOL, MemoryPoolIndex};
 use crate::request::AllocParams;
 use crate::{AllocError, CachingAllocator};
 
@@ -64,7 +64,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let target = self.reserved - threshold;
         let age = |allocator: &Self, index: BlockIndex| {
             let block = &allocator.blocks[index];
-            allocator.pools[DEFAULT_POOL]
+            allocator.memory_pools[DEFAULT_POOL]
                 .block_pool(PoolKind::Large)
                 .calls()
                 .saturating_sub(block.calls_when_freed)
@@ -154,7 +154,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Releases the cached segments of one block pool (`release_blocks`).
-    pub(crate) fn release_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Result<(), AllocError> {
+    pub(crate) fn release_blocks(&mut self, pool: MemoryPoolIndex, kind: PoolKind) -> Result<(), AllocError> {
         let (expandable, whole): (Vec<_>, Vec<_>) =
             self.cached_blocks(pool, kind).into_iter().partition(|index| self.blocks[*index].is_expandable);
         for index in whole {
@@ -169,9 +169,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The cached blocks of one block pool, by ascending stream, size and address.
-    fn cached_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
+    fn cached_blocks(&mut self, pool: MemoryPoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
         let mut cached = Vec::new();
-        for list in self.pools[pool].block_pool(kind).lists() {
+        for list in self.memory_pools[pool].block_pool(kind).lists() {
             let list = &mut self.free_lists[list].cached;
             list.put_latest_in_bin(&self.blocks);
             cached.extend(list.iter(&self.blocks));
@@ -190,7 +190,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.take_from_pool(index);
         self.blocks.remove(index);
         self.reserved -= size;
-        self.pools[memory_pool].device_allocations -= 1;
+        self.memory_pools[memory_pool].device_allocations -= 1;
         self.counters.infrequent.segment_released(pool, size, is_oversize);
         self.note_private_reserved(memory_pool, pool, size.signed().wrapping_neg());
         self.sink.record(Event::SegmentReleased { segment, is_oversize });

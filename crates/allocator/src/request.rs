@@ -4,12 +4,12 @@ use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
     AllocationId, BlockId, BlockState, Bytes, Event, EventSink, FailureCause, PoolKind, StreamId,
 };
+use blockyard_rules::{ExpandableAdvice, size};
 
 use crate::block::{Block, BlockIndex};
-use crate::pool::FreeListIndex;
-use crate::private_pool::{DEFAULT_POOL, PoolIndex};
+use crate::free_list::FreeListIndex;
+use crate::memory_pool::{DEFAULT_POOL, MemoryPoolIndex};
 use crate::{AllocError, CachingAllocator, OomAdvice, OutOfMemory};
-use blockyard_rules::{ExpandableAdvice, size};
 
 /// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct AllocParams {
     pub(crate) rounded: Bytes,
     pub(crate) stream: StreamId,
     /// The memory pool that serves the request.
-    pub(crate) memory_pool: PoolIndex,
+    pub(crate) memory_pool: MemoryPoolIndex,
     /// Which of the two block pools of the memory pool.
     pub(crate) pool: PoolKind,
     /// The free list that is searched: the one of the stream in the block pool.
@@ -180,11 +180,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     #[inline]
     pub(crate) fn free_list(
         &mut self,
-        memory_pool: PoolIndex,
+        memory_pool: MemoryPoolIndex,
         pool: PoolKind,
         stream: StreamId,
     ) -> FreeListIndex {
-        let block_pool = self.pools[memory_pool].block_pool_mut(pool);
+        let block_pool = self.memory_pools[memory_pool].block_pool_mut(pool);
         match block_pool.list_of(stream) {
             Some(list) => list,
             None => self.free_lists.add(block_pool, (stream, memory_pool, pool)),
@@ -212,7 +212,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Best fit among cached blocks of the stream (`get_free_block`).
     pub(crate) fn find_free_block(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.free_lists.count_call(self.pools[params.memory_pool].block_pool_mut(params.pool));
+            self.free_lists.count_call(self.memory_pools[params.memory_pool].block_pool_mut(params.pool));
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(params)?;
@@ -265,8 +265,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let segment = self.new_segment_id();
         let (stream, memory_pool, pool, is_oversize) =
             (params.stream, params.memory_pool, params.pool, self.is_oversize(size));
-        let pool_id = self.pools[memory_pool].id;
-        self.pools[memory_pool].device_allocations += 1;
+        let pool_id = self.memory_pools[memory_pool].id;
+        self.memory_pools[memory_pool].device_allocations += 1;
         let id = self.blocks.new_id();
         let index =
             self.blocks.insert(Block::of_segment(id, segment, (addr, size), (params.list, pool), false));
@@ -297,8 +297,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         requested: Bytes,
         found: &ChosenBlock,
     ) -> BlockIndex {
-        let allocation = AllocationId::new(self.allocations);
-        self.allocations = self.allocations.wrapping_add(1);
+        let allocation = AllocationId::new(self.next_allocation_id);
+        self.next_allocation_id = self.next_allocation_id.wrapping_add(1);
         let AllocatedBlock { index, id, size } = if found.splits {
             self.take_front::<IS_FAST_PATH, IS_RECORDED>(requested, found, allocation)
         } else {
@@ -414,7 +414,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             is_rejected,
         });
         AllocError::OutOfMemory(Box::new(OutOfMemory {
-            pool_id: self.pools[params.memory_pool].id,
+            pool_id: self.memory_pools[params.memory_pool].id,
             requested: params.requested,
             rounded: params.rounded,
             segment_size: self.segment_size(params),

@@ -118,13 +118,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink.record(Event::Merged { block: id, absorbed: absorbed.id });
     }
 
-    /// The id of a new segment.
+    /// The id that the next new segment gets; each call takes one.
     pub(crate) fn new_segment_id(&mut self) -> SegmentId {
         loop {
-            let segment = SegmentId::new(self.segments);
+            let segment = SegmentId::new(self.next_segment_id);
             // After 2^32 segments the numbers begin again. Expandable segments are looked up by their id, so an id that one
             // of them has is skipped.
-            self.segments = self.segments.wrapping_add(1);
+            self.next_segment_id = self.next_segment_id.wrapping_add(1);
             if !self.expandable_segments.contains_key(&segment) {
                 return segment;
             }

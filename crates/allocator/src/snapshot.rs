@@ -22,7 +22,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                     addr: head.addr,
                     size: blocks.iter().map(|block| block.size).sum(),
                     stream: list.stream,
-                    pool_id: self.pools[list.memory_pool].id,
+                    pool_id: self.memory_pools[list.memory_pool].id,
                     pool: head.pool,
                     is_expandable: head.is_expandable,
                     blocks,

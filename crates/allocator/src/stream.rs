@@ -6,7 +6,7 @@ use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Event, EventSink, StreamId};
 
 use crate::block::BlockIndex;
-use crate::private_pool::PoolIndex;
+use crate::memory_pool::MemoryPoolIndex;
 use crate::{AllocError, CachingAllocator};
 
 /// The events that frees wait for: one queue for each stream, in the order of recording (`cuda_events`).
@@ -109,7 +109,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Waits for all events, or for the events of one pool's blocks, and completes the frees (`synchronize_and_free_events`).
-    pub(crate) fn synchronize_streams(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
+    pub(crate) fn synchronize_streams(&mut self, only: Option<MemoryPoolIndex>) -> Result<(), AllocError> {
         self.counters.infrequent.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
         if !self.is_capturing() {

@@ -28,15 +28,15 @@ pub struct AutopsyFailure {
     /// The cause in a sentence.
     pub sentence: String,
     /// The request that failed.
-    pub request: FailedRequest,
+    pub request: FailedAllocationAnswer,
     /// What the memory was used for then.
     pub memory: FailureMemory,
     /// The segments whose free bytes could not serve the request, with the blocks that keep them.
     pub pinned_by: Vec<PinnedBy>,
     /// What lets the request pass, each proved by a replay; of every kind the smallest first.
-    pub changes: Vec<ReplayedChange>,
+    pub changes: Vec<ChangeAnswer>,
     /// What was replayed too and does not help at every bound of the limit.
-    pub in_vain: Vec<ReplayedChange>,
+    pub in_vain: Vec<ChangeAnswer>,
 }
 
 /// Why a request found no memory.
@@ -69,7 +69,7 @@ pub enum Cause {
 /// The request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FailedRequest {
+pub struct FailedAllocationAnswer {
     /// The request, counted from 1.
     pub request: u64,
     /// How many allocations came before the request.
@@ -137,13 +137,13 @@ pub struct PinnedBy {
     /// How many live blocks the segment has.
     pub block_count: u64,
     /// The live blocks by ascending address; the first 64.
-    pub blocks: Vec<PinningAllocation>,
+    pub blocks: Vec<PinningBlockAnswer>,
 }
 
 /// A live block that keeps a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PinningAllocation {
+pub struct PinningBlockAnswer {
     /// Where the block starts, in the replay.
     pub addr: u64,
     /// The bytes of the block.
@@ -159,7 +159,7 @@ pub struct PinningAllocation {
 /// A change that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ReplayedChange {
+pub struct ChangeAnswer {
     /// What changes.
     pub kind: ChangeName,
     /// What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for `free_tensors`, else null.

@@ -17,9 +17,9 @@ pub struct DiffAnswer {
     /// The allocations of both, in order, by size, call site and whether they are on the default stream.
     pub alignment: AlignedAllocations,
     /// The change of the most bytes allocated.
-    pub allocated: PeakComparison,
+    pub allocated: PeakDiffAnswer,
     /// The change of the most bytes reserved.
-    pub reserved: PeakComparison,
+    pub reserved: PeakDiffAnswer,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
     /// The two steps, counted from 1; absent where two runs are compared.
@@ -46,7 +46,7 @@ pub struct AlignedAllocations {
 /// The change of a peak as a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PeakComparison {
+pub struct PeakDiffAnswer {
     /// The peak of the first run, in bytes.
     pub before: u64,
     /// The peak of the second run, in bytes.

@@ -50,7 +50,7 @@ pub struct DryRunFields {
     /// Each GPU of `--gpu`.
     pub gpus: Vec<DryRunGpu>,
     /// The assumptions.
-    pub notes: Vec<DryRunNote>,
+    pub notes: Vec<DryRunAssumption>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The processes that the program started, by device. Their bytes are in no other field, unless the
@@ -186,7 +186,7 @@ pub struct DryRunGpu {
 /// An assumption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunNote {
+pub struct DryRunAssumption {
     /// `read` for a value that a kernel would have computed, `function` for a function of which only the name
     /// is known, or `estimate`.
     pub kind: String,

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeaksAnswer {
     /// How the iterations were found.
-    pub steps: StepSource,
+    pub steps: IterationSourceAnswer,
     /// The requests after which iterations end, counted from 1.
     pub boundaries: Vec<u64>,
     /// The live bytes at each boundary.
     pub live: Vec<u64>,
     /// The call sites that grow.
-    pub growing: Vec<GrowingSite>,
+    pub growing: Vec<GrowingCallSiteAnswer>,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub struct LeaksAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum StepSource {
+pub enum IterationSourceAnswer {
     /// Markers of the recording, or labels of the workload.
     Markers,
     /// The same requests come again and again.
@@ -35,7 +35,7 @@ pub enum StepSource {
 /// A call site whose live bytes never fall from one iteration to the next, and grow in more than half of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GrowingSite {
+pub struct GrowingCallSiteAnswer {
     /// The call site, innermost frame first.
     pub site: Vec<String>,
     /// The live bytes of the site at each boundary.

@@ -49,17 +49,17 @@ mod verdict;
 
 pub use allocators::{AllocatorOutcome, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, Cause, ChangeName, ChangeValue, FailedRequest, FailureMemory, PinnedBy,
-    PinningAllocation, ReplayedChange,
+    AutopsyAnswer, AutopsyFailure, Cause, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
+    FailureMemory, PinnedBy, PinningBlockAnswer,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
-pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
+pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakDiffAnswer};
 pub use dry_run::{
-    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder,
-    DryRunLine, DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace,
+    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunAssumption, DryRunChild, DryRunFields, DryRunGpu,
+    DryRunHolder, DryRunLine, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace,
     DryRunRange, DryRunRank, DryRunRanks, DryRunStep,
 };
 pub use fit::{
@@ -75,19 +75,20 @@ pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettin
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
 };
-pub use leaks::{GrowingSite, LeaksAnswer, StepSource};
-pub use limit::{LimitAnswer, LimitKind, LimitOrigin};
+pub use leaks::{GrowingCallSiteAnswer, IterationSourceAnswer, LeaksAnswer};
+pub use limit::{LimitAnswer, LimitKind, LimitSourceAnswer};
 pub use line::{Answer, AnswerLine, ErrorLine, QUESTIONS_VERSION, QuestionLine};
 pub use outcome::{
     ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SearchAnswer, SettingOutcome,
     SettingResult, WhatIfAnswer,
 };
 pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
-pub use read::{Document, ReadError, read};
+pub use read::{Document, DocumentError, read};
 pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,
     SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    HoldingLineAnswer, MomentKind, MomentOfRun, Topic, VerdictAnswer, VerdictSentence, VerdictWord,
+    AboutAnswer, FindingAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
+    VerdictMomentAnswer,
 };

@@ -13,7 +13,7 @@ pub struct LimitAnswer {
     /// The limit is at most this many bytes.
     pub high: u64,
     /// How the limit is known.
-    pub source: LimitOrigin,
+    pub source: LimitSourceAnswer,
     /// What the limit is.
     pub by: LimitKind,
     /// The bytes of the device that others hold: other processes, and what is not PyTorch's in this one.
@@ -25,7 +25,7 @@ pub struct LimitAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum LimitOrigin {
+pub enum LimitSourceAnswer {
     /// The file of a run that went out of memory implies the limit.
     Inferred,
     /// The question gives the limit.

@@ -24,7 +24,7 @@ pub trait Document: DeserializeOwned {
 /// Why a document is not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum DocumentError {
     /// The text is not JSON.
     #[error("the text is not JSON: {0}")]
     NotJson(#[source] serde_json::Error),
@@ -62,7 +62,7 @@ pub enum ReadError {
 ///
 /// # Errors
 ///
-/// [`ReadError`]: no JSON, no version, a version that is not known, or a document of another form.
+/// [`DocumentError`]: no JSON, no version, a version that is not known, or a document of another form.
 ///
 /// # Example
 ///
@@ -75,21 +75,21 @@ pub enum ReadError {
 /// let QuestionLine::Answer(line) = read(printed)? else { panic!("no answer") };
 /// let Answer::WhatIf(answer) = line.answer else { panic!("another question") };
 /// assert_eq!((line.version, answer.limit), (2, None));
-/// # Ok::<(), blockyard_answers::ReadError>(())
+/// # Ok::<(), blockyard_answers::DocumentError>(())
 /// ```
-pub fn read<T: Document>(text: &str) -> Result<T, ReadError> {
+pub fn read<T: Document>(text: &str) -> Result<T, DocumentError> {
     let document = T::NAME;
-    let mut value: Value = serde_json::from_str(text).map_err(ReadError::NotJson)?;
+    let mut value: Value = serde_json::from_str(text).map_err(DocumentError::NotJson)?;
     let found = value.get("version").and_then(Value::as_u64).filter(|version| *version > 0);
-    let found = found.ok_or(ReadError::NoVersion { document })?;
+    let found = found.ok_or(DocumentError::NoVersion { document })?;
     if found > u64::from(T::VERSION) {
-        return Err(ReadError::UnknownVersion { document, found, newest: T::VERSION });
+        return Err(DocumentError::UnknownVersion { document, found, newest: T::VERSION });
     }
     T::upgrade(&mut value);
     if let Some(fields) = value.as_object_mut() {
         fields.insert("version".to_owned(), json!(T::VERSION));
     }
-    serde_json::from_value(value).map_err(|error| ReadError::OtherForm { document, error })
+    serde_json::from_value(value).map_err(|error| DocumentError::OtherForm { document, error })
 }
 
 impl Document for QuestionLine {

@@ -11,13 +11,13 @@ pub struct VerdictAnswer {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub conf: String,
     /// The verdict in a word.
-    pub kind: VerdictWord,
+    pub kind: VerdictKindAnswer,
     /// The verdict in a sentence.
     pub headline: String,
     /// The cause of the autopsy; null where the run fits.
     pub cause: Option<Cause>,
     /// The sentences, in the order in which a reader asks.
-    pub findings: Vec<VerdictSentence>,
+    pub findings: Vec<FindingAnswer>,
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits,
     /// those first that held most.
     pub held: Vec<HoldingLineAnswer>,
@@ -32,8 +32,8 @@ pub struct VerdictAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum VerdictWord {
-    /// No request failed.
+pub enum VerdictKindAnswer {
+    /// No request failed, or the run cannot be replayed; the headline says which.
     Fits,
     /// No request failed, and each iteration holds more than the one before.
     Grows,
@@ -46,15 +46,15 @@ pub enum VerdictWord {
 /// A sentence of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VerdictSentence {
+pub struct FindingAnswer {
     /// What the sentence is about.
-    pub about: Topic,
+    pub about: AboutAnswer,
     /// The sentence.
     pub text: String,
     /// The request that the sentence is about, counted from 1, or null.
     pub request: Option<u64>,
     /// The moments that the sentence is about, in their order.
-    pub moments: Vec<MomentOfRun>,
+    pub moments: Vec<VerdictMomentAnswer>,
     /// The settings that the sentence is about; each is a row of `what-if`.
     pub settings: Vec<String>,
     /// The release of PyTorch that the sentence is about, as `--release` names it, or null.
@@ -67,7 +67,7 @@ pub struct VerdictSentence {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Topic {
+pub enum AboutAnswer {
     /// What happened.
     Happened,
     /// What grows from iteration to iteration.
@@ -89,9 +89,9 @@ pub enum Topic {
 /// A moment of a run: just after one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MomentOfRun {
+pub struct VerdictMomentAnswer {
     /// What happens then.
-    pub name: MomentKind,
+    pub name: MomentNameAnswer,
     /// The request, counted from 1.
     pub request: u64,
     /// The step of the program, counted from 1; null where steps are not known.
@@ -103,7 +103,7 @@ pub struct MomentOfRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum MomentKind {
+pub enum MomentNameAnswer {
     /// The request fails.
     Failure,
     /// Most bytes are allocated.
@@ -131,5 +131,5 @@ pub struct HoldingLineAnswer {
     /// The last request of the line that is live then, counted from 1.
     pub last_request: u64,
     /// The first and the last block of the line.
-    pub moments: Vec<MomentOfRun>,
+    pub moments: Vec<VerdictMomentAnswer>,
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, DryRunAnswer, FitAnswer, GuardAnswer, LimitKind, LimitOrigin, QuestionLine, ReadError,
+    Answer, DocumentError, DryRunAnswer, FitAnswer, GuardAnswer, LimitKind, LimitSourceAnswer, QuestionLine,
     SettingOutcome, SettingResult, SnapshotLine, read,
 };
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn a_document_of_the_newest_version_is_read_as_it_is() {
 #[test]
 fn rows_of_version_1_have_the_same_numbers_at_both_bounds() {
     let [Answer::WhatIf(old), Answer::WhatIf(new)] = both("what-if") else { panic!("another question") };
-    assert_eq!((old.limit, new.limit.map(|limit| limit.source)), (None, Some(LimitOrigin::Inferred)));
+    assert_eq!((old.limit, new.limit.map(|limit| limit.source)), (None, Some(LimitSourceAnswer::Inferred)));
     let [ooms, at_high, reserved, reserved_at_high] = bounds(&old.settings[0].outcome);
     assert!(ooms.is_some() && ooms == at_high && reserved == reserved_at_high);
     assert_eq!((old.baseline.release.as_str(), old.baseline.capacity), ("", new.baseline.capacity));
@@ -97,9 +97,9 @@ fn the_limit_of_version_1_has_the_names_of_version_2() {
     let changes = old.failure.iter().flat_map(|failure| failure.changes.iter().chain(&failure.in_vain));
     assert!(changes.clone().count() > 0 && changes.clone().all(|change| !change.depends_on_limit));
     for (source, origin, kind) in [
-        ("fraction", LimitOrigin::Inferred, LimitKind::MemoryFraction),
-        ("device", LimitOrigin::Inferred, LimitKind::Device),
-        ("given", LimitOrigin::Given, LimitKind::MemoryFraction),
+        ("fraction", LimitSourceAnswer::Inferred, LimitKind::MemoryFraction),
+        ("device", LimitSourceAnswer::Inferred, LimitKind::Device),
+        ("given", LimitSourceAnswer::Given, LimitKind::MemoryFraction),
     ] {
         let mut value: Value = serde_json::from_str(&text("version-1/autopsy.jsonl")).unwrap();
         value["limit"]["source"] = json!(source);
@@ -145,6 +145,6 @@ fn a_version_that_is_not_known_is_an_error_in_words() {
         read::<DryRunAnswer>(later).unwrap_err(),
         read::<FitAnswer>(later).unwrap_err(),
     ] {
-        assert!(matches!(error, ReadError::UnknownVersion { found: 2, newest: 1, .. }), "{error}");
+        assert!(matches!(error, DocumentError::UnknownVersion { found: 2, newest: 1, .. }), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use blockyard_device::VirtualDevice;
 use blockyard_device_cuda::driver_version;
-use blockyard_measure::{BenchReport, Machine, Trace, TraceError, markdown};
+use blockyard_measure::{BenchReport, Machine, OperationList, OperationListError, markdown};
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::Bytes;
 
@@ -48,10 +48,10 @@ pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The requests of a recording, as far as any allocator can serve them.
-fn trace(bytes: &[u8]) -> anyhow::Result<Trace> {
+fn trace(bytes: &[u8]) -> anyhow::Result<OperationList> {
     let run = RecordedRun::read(bytes)?;
-    let trace = match Trace::recorded(&run.meta.name, &run) {
-        Err(TraceError::MemoryPool { .. }) => {
+    let trace = match OperationList::recorded(&run.meta.name, &run) {
+        Err(OperationListError::MemoryPool { .. }) => {
             bail!("it has memory pools, which the driver's own allocators do not")
         }
         trace => trace?,

@@ -16,7 +16,7 @@ use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_o
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
-pub(crate) use self::text::{EXACT, beside};
+pub(crate) use self::text::{EXACT, write_non_pytorch};
 use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
@@ -56,7 +56,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     // The program gets the signal too, and its report is still to come.
     ctrlc::set_handler(interrupted).context("cannot pass Ctrl-C on to the program")?;
     let (status, text, json) = if let Some(ranks) = &ranks {
-        let of = |rank| of_rank(&program, ranks, rank);
+        let of = |rank| rank_program(&program, ranks, rank);
         let port = options.ranks.master_port;
         let mut report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
         for rank in &mut report.ranks {
@@ -94,7 +94,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// What one rank runs.
-fn of_rank(program: &Program, ranks: &Ranks, rank: u32) -> Program {
+fn rank_program(program: &Program, ranks: &Ranks, rank: u32) -> Program {
     let snapshot = program.snapshot.as_ref().map(|path| ranks.path(path, rank));
     Program { snapshot, ..program.clone() }
 }

@@ -28,7 +28,7 @@ use self::answer::{LargestOnGpu, answer};
 use self::cache::{RunCache, file_of};
 pub(crate) use self::options::FitOptions;
 use self::options::Question;
-use self::run_queue::{Answers, RunQueue, each};
+use self::run_queue::{AnswerQueue, RunQueue, each};
 use self::runs::{RunConditions, RunEnd, Runs};
 use self::vary::Vary;
 use crate::exit_status::ExitStatus;
@@ -40,7 +40,7 @@ struct Reply {
     text: String,
     json: FitAnswer,
     status: ExitStatus,
-    /// The curves of searches; none for settings and layouts.
+    /// The curves of searches; `None` for settings and layouts.
     page: Option<FitPage>,
 }
 
@@ -113,7 +113,8 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
 
 /// The largest value that fits.
 fn largest(runs: &Runs<'_>, conditions: &[RunConditions], vary: &Vary) -> anyhow::Result<Reply> {
-    let ask = |conditions: &RunConditions, _before: &Answers<LargestOnGpu>| answer(runs, conditions, vary);
+    let ask =
+        |conditions: &RunConditions, _before: &AnswerQueue<LargestOnGpu>| answer(runs, conditions, vary);
     let answers = each(conditions, runs.queue.most(), ask, LargestOnGpu::is_ended);
     let mut text = String::new();
     for answer in &answers {
@@ -132,7 +133,7 @@ fn largest(runs: &Runs<'_>, conditions: &[RunConditions], vary: &Vary) -> anyhow
         text,
         json: json::report(runs, vary, &answers)?,
         status: status(ended.map(|(_, ended)| ended), is_found),
-        page: Some(curves::of_gpus(vary, &answers)),
+        page: Some(curves::curve_page(vary, &answers)),
     })
 }
 

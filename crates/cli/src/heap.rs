@@ -11,7 +11,7 @@ use crate::exit_status::ExitStatus;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// A request beyond these bytes ends the process.
-static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
+static MOST_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The system's allocator with a count of its bytes; the command's binary has it.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +26,12 @@ pub(crate) fn used() -> u64 {
 /// of its steps; one call that takes everything at once has no such place.
 pub(crate) fn limit(most: Bytes) {
     let beyond = most.get().saturating_add(most.get() / 2);
-    MOST.store(usize::try_from(beyond).unwrap_or(usize::MAX), Ordering::Relaxed);
+    MOST_BYTES.store(usize::try_from(beyond).unwrap_or(usize::MAX), Ordering::Relaxed);
 }
 
 fn grow(bytes: usize) {
     let before = USED.fetch_add(bytes, Ordering::Relaxed);
-    if before.saturating_add(bytes) > MOST.load(Ordering::Relaxed) {
+    if before.saturating_add(bytes) > MOST_BYTES.load(Ordering::Relaxed) {
         end();
     }
 }
@@ -39,7 +39,7 @@ fn grow(bytes: usize) {
 #[cold]
 fn end() -> ! {
     // Another request must not come back here.
-    MOST.store(usize::MAX, Ordering::Relaxed);
+    MOST_BYTES.store(usize::MAX, Ordering::Relaxed);
     let text = b"blockyard: the program was stopped because one of its calls needs more of the computer's \
 memory than a run may take (see --max-host-memory)\n";
     let _nobody_reads = std::io::stderr().write_all(text);

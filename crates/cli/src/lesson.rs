@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
-    Answers, Exercise, ExerciseLanguage, Handout, Inline, Lesson, LessonQuestion, PARTS, PlayedCard,
-    PlayedLesson, TextBlock, lessons, plain,
+    Exercise, ExerciseLanguage, Handout, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson,
+    RightAnswers, TextBlock, lessons, plain,
 };
 use blockyard_record::MemoryState;
 use clap::Args;
@@ -230,8 +230,8 @@ fn card_text(lesson: &PlayedLesson, card: &PlayedCard, index: usize) -> anyhow::
 
 fn exercise_text(id: &str, exercise: &Exercise) -> String {
     let mut text = format!("The device has {}", exercise.capacity);
-    if !exercise.settings.is_empty() {
-        let _ = write!(text, ", the settings are {}", exercise.settings);
+    if !exercise.conf.is_empty() {
+        let _ = write!(text, ", the settings are {}", exercise.conf);
     }
     text.push_str(".\n\n");
     for line in exercise.start().lines() {
@@ -267,8 +267,8 @@ fn moment<'a>(
 
 fn choices(question: &LessonQuestion) -> String {
     let texts: Vec<&[Inline]> = match &question.answers {
-        Answers::Choices(choices) => choices.iter().map(|choice| choice.text.as_slice()).collect(),
-        Answers::Bytes(_) | Answers::Count(_) => Vec::new(),
+        RightAnswers::Choices(choices) => choices.iter().map(|choice| choice.text.as_slice()).collect(),
+        RightAnswers::Bytes(_) | RightAnswers::Count(_) => Vec::new(),
     };
     let lines =
         texts.iter().enumerate().map(|(index, text)| wrapped(&format!("  {}) ", index + 1), &plain(text)));

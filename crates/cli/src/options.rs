@@ -69,7 +69,7 @@ pub(crate) enum Command {
     /// Write a report about a run: one HTML page to read, to send and to print, without a script and without a network.
     ///
     /// The report says what happened, who holds the memory, what other settings do, and how sure that is.
-    Report(ReportOptions),
+    Report(ReportCommand),
     /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
     Open(OpenOptions),
     /// Write a course for any web server: the page with its lessons, your own files beside it, and an index of both.
@@ -290,7 +290,7 @@ pub(crate) struct ExportOptions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ReportOptions {
+pub(crate) struct ReportCommand {
     /// A snapshot or a recording, also packed, or a workload's text, or the name of a preset; `-` for standard input.
     pub(crate) file: PathBuf,
     /// The page to write; `-` for standard output.

@@ -53,7 +53,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let recording = match options.device {
         DeviceName::Virtual => run(&workload, &settings, on_progress)?,
         DeviceName::Cuda(index) => {
-            let device = open_cuda(index)?.with_budget(settings.capacity);
+            let device = open_cuda(index)?.with_capacity(settings.capacity);
             let settings = RunSettings { capacity: device.total_memory(), ..settings };
             run_on(device, &workload, &settings, on_progress)?
         }

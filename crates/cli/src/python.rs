@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_answers::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
-use blockyard_python::{DeviceRun, ProcessMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{
+    DeviceRun, HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread,
+};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
@@ -30,7 +32,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
         String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
     let settings = settings(options)?;
     heap::limit(options.max_host_memory);
-    let program = Program { file, source, arguments: options.arguments.clone() };
+    let program = ProgramSource { file, source, arguments: options.arguments.clone() };
     let gpu = settings.gpu.clone();
     let (send, printed) = mpsc::channel::<String>();
     let shows = !options.json;
@@ -82,7 +84,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
         most_requests: options.max_requests,
-        process_memory: Some(ProcessMemory { used: heap::used, most: options.max_host_memory }),
+        process_memory: Some(HostMemoryLimit { used: heap::used, most: options.max_host_memory }),
         time_limit: Some(Duration::from_secs(options.time_limit)),
     })
 }
@@ -115,7 +117,7 @@ pub fn play_program(
     let file = options.file.display().to_string();
     let source =
         String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
-    let program = Program { file, source, arguments: options.arguments };
+    let program = ProgramSource { file, source, arguments: options.arguments };
     let (send, printed) = mpsc::channel::<String>();
     let collector = std::thread::spawn(move || printed.iter().collect::<String>());
     let finished = run_on_thread(program, settings, move |text: &str| {
@@ -154,8 +156,8 @@ fn report(finished: &ProgramOutcome) -> anyhow::Result<()> {
     for note in finished.notes.iter().chain(&finished.cause) {
         writeln!(text, "note: line {}: {}", note.line, note.text)?;
     }
-    for mark in &finished.marks {
-        writeln!(text, "estimated: line {}: {}: {}", mark.line, mark.operator, mark.reason)?;
+    for estimate in &finished.estimates {
+        writeln!(text, "estimated: line {}: {}: {}", estimate.line, estimate.operator, estimate.reason)?;
     }
     std::io::stderr().lock().write_all(text.as_bytes())?;
     Ok(())
@@ -164,10 +166,10 @@ fn report(finished: &ProgramOutcome) -> anyhow::Result<()> {
 fn summary(printed: &str, finished: &ProgramOutcome) -> ProgramAnswer {
     let notes = finished.notes.iter().chain(&finished.cause);
     let notes = notes.map(|note| ProgramNoteAnswer { line: note.line, text: note.text.clone() });
-    let estimated = finished.marks.iter().map(|mark| EstimatedOperator {
-        line: mark.line,
-        operator: mark.operator.clone(),
-        reason: mark.reason.clone(),
+    let estimated = finished.estimates.iter().map(|estimate| EstimatedOperator {
+        line: estimate.line,
+        operator: estimate.operator.clone(),
+        reason: estimate.reason.clone(),
     });
     let device = |device: &DeviceRun| {
         let stats = blockyard_pytorch::memory_stats(&device.stats).into_iter();
@@ -192,7 +194,7 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
     let meta = Meta {
         name: name.to_owned(),
         torch: recording.info().release.version().to_owned(),
-        config: device.config.clone(),
+        config: device.conf.clone(),
         // What the driver and CUDA's libraries leave.
         total_memory: recording.info().capacity,
         device: gpu.name.to_owned(),

@@ -1,12 +1,22 @@
 //! What the commands that ask about runs have in common: reading runs, and one answer a file.
 
+pub(crate) mod autopsy;
+pub(crate) mod bound;
+pub(crate) mod compare;
+pub(crate) mod diff;
+pub(crate) mod leaks;
+mod options;
+pub(crate) mod search;
+pub(crate) mod verdict;
+pub(crate) mod what_if;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use blockyard_answers::{
-    Answer, AnswerLine, ErrorLine, LimitAnswer, LimitKind, LimitOrigin, QUESTIONS_VERSION,
+    Answer, AnswerLine, ErrorLine, LimitAnswer, LimitKind, LimitSourceAnswer, QUESTIONS_VERSION,
 };
 use blockyard_lab::{Limit, LimitSource, Run};
 use blockyard_record::{Bytes, grouped};
@@ -24,16 +34,6 @@ pub use self::options::{
     AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
-
-pub(crate) mod autopsy;
-pub(crate) mod bound;
-pub(crate) mod compare;
-pub(crate) mod diff;
-pub(crate) mod leaks;
-mod options;
-pub(crate) mod search;
-pub(crate) mod verdict;
-pub(crate) mod what_if;
 
 /// The answer about one file.
 pub(crate) struct QuestionReply {
@@ -191,7 +191,7 @@ pub(crate) fn limit_json(limit: Limit) -> LimitAnswer {
     LimitAnswer {
         low: limit.lowest.get(),
         high: limit.highest.get(),
-        source: if limit.is_inferred() { LimitOrigin::Inferred } else { LimitOrigin::Given },
+        source: if limit.is_inferred() { LimitSourceAnswer::Inferred } else { LimitSourceAnswer::Given },
         by: match limit.source {
             LimitSource::Given | LimitSource::Fraction => LimitKind::MemoryFraction,
             LimitSource::Capacity | LimitSource::Device => LimitKind::Device,
@@ -206,18 +206,18 @@ pub(crate) fn byte_counts(all: &[Bytes]) -> Vec<u64> {
 }
 
 /// How many requests a run has, and the limit that its file implies, where that counts.
-pub(crate) fn counted(run: &Run, limit: Option<Limit>) -> String {
+pub(crate) fn requests_sentence(run: &Run, limit: Option<Limit>) -> String {
     let requests = grouped(run.requests().len() as u64);
     match limit.filter(Limit::is_inferred) {
         Some(limit) => {
-            format!("{requests} requests, under the limit that the file implies: {}", limit.range())
+            format!("{requests} requests, under the limit that the file implies: {}", limit.range_text())
         }
         None => format!("{requests} requests"),
     }
 }
 
 /// `default settings` for an empty text.
-pub(crate) fn setting(conf: &str) -> &str {
+pub(crate) fn conf_or_default(conf: &str) -> &str {
     if conf.is_empty() { "default settings" } else { conf }
 }
 

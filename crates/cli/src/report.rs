@@ -6,18 +6,18 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use blockyard_lab::RunSource;
-use blockyard_report::{ReportOptions as Content, report_under};
+use blockyard_report::{ReportOptions, report_under};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 
-use crate::options::ReportOptions;
+use crate::options::ReportCommand;
 use crate::output;
 use crate::progress::Bar;
 
-pub(crate) fn report(options: &ReportOptions) -> anyhow::Result<ExitCode> {
+pub(crate) fn report(options: &ReportCommand) -> anyhow::Result<ExitCode> {
     let path = options.file.display().to_string();
-    let content = Content {
-        redact: options.redact,
+    let content = ReportOptions {
+        is_redacted: options.redact,
         notes: options.note.clone(),
         device: options.device,
         tried: Vec::new(),
@@ -49,7 +49,7 @@ fn source(path: &Path) -> anyhow::Result<RunSource> {
         return Ok(RunSource::Workload {
             name: preset.id.to_owned(),
             workload: Box::new(workload),
-            config: preset.config.to_owned(),
+            conf: preset.config.to_owned(),
             capacity: preset.capacity,
         });
     }

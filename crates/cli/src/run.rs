@@ -35,7 +35,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
         DeviceName::Cuda(index) => {
             let device = open_cuda(index)?;
             let device = match options.total_memory {
-                Some(total) => device.with_budget(total),
+                Some(total) => device.with_capacity(total),
                 None => device,
             };
             run.meta.total_memory = device.total_memory();

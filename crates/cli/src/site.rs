@@ -42,12 +42,12 @@ const BESIDE: &str = "open";
 
 /// A file of the reader's own.
 struct OwnFile {
-    /// Its name, without folders.
+    /// The file's name, without folders.
     name: String,
     bytes: Vec<u8>,
-    /// Its name in the index.
+    /// The file's name in the index.
     title: String,
-    /// Its text in the index.
+    /// The file's text in the index.
     about: String,
 }
 

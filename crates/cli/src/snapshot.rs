@@ -19,7 +19,7 @@ use blockyard_pytorch::snapshot::{self, SnapshotFile};
 use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress, certify};
 
-pub(crate) use self::report::{DeviceReport, ReportOptions, difference_json};
+pub(crate) use self::report::{DescribeOptions, DeviceReport, difference_json};
 use crate::exit_status::ExitStatus;
 use crate::options::SnapshotOptions;
 use crate::output;
@@ -92,7 +92,7 @@ pub fn describe_device(
     on_progress: OnProgress,
 ) -> anyhow::Result<DeviceAnswer> {
     let at = at.map(|at| at.parse().map_err(anyhow::Error::msg)).transpose()?;
-    let question = ReportOptions { at, top, has_certificate: false };
+    let question = DescribeOptions { at, top, has_certificate: false };
     Ok(DeviceReport::of(file, place, question, on_progress)?.json(file))
 }
 
@@ -140,7 +140,7 @@ fn answer(
     let bar = Bar::new(name);
     let file = open(path, &bar)?;
     let question =
-        ReportOptions { at: options.at, top: options.top, has_certificate: !options.no_certificate };
+        DescribeOptions { at: options.at, top: options.top, has_certificate: !options.no_certificate };
     let mut reports = Vec::new();
     for place in 0..file.memories().count() {
         if options.device.is_none_or(|device| file.place_of(device) == Some(place)) {
@@ -166,7 +166,7 @@ pub(crate) fn lines_at_peak<L: Ord>(
     places: Range<usize>,
     mut line_of: impl FnMut(Option<Frame<'_>>) -> L,
 ) -> anyhow::Result<Vec<(L, Bytes)>> {
-    let question = ReportOptions { at: Some(MomentChoice::Peak), top: usize::MAX, has_certificate: false };
+    let question = DescribeOptions { at: Some(MomentChoice::Peak), top: usize::MAX, has_certificate: false };
     let mut lines: BTreeMap<L, Bytes> = BTreeMap::new();
     for place in places {
         let report = DeviceReport::of(file, place, question, &mut |_| ControlFlow::Continue(()))?;

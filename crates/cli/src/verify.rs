@@ -167,7 +167,7 @@ fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) ->
         output::line(out, &json_line(&to_json(found))?)?;
         return Ok(());
     }
-    let verdict = match agreement(comparison) {
+    let agreement_words = match agreement(comparison) {
         Agreement::Identical => "identical",
         Agreement::Differs => "DIFFERS",
         Agreement::Nothing => "nothing to compare: the file has no results",
@@ -178,7 +178,7 @@ fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) ->
         .map(|count| format!("{} {}/{}", count.kind, count.identical, count.total))
         .collect();
     let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
-    output::line(out, &format!("{name}: {verdict}{counts}"))?;
+    output::line(out, &format!("{name}: {agreement_words}{counts}"))?;
     if let Some(difference) = &comparison.first_difference {
         output::line(out, &format!("  first difference, {}", difference.what))?;
         if let Some(step) = difference.step {

@@ -10,7 +10,7 @@ use crate::error::DriverError;
 pub(crate) struct DeviceContext {
     raw: driver::PrimaryContext,
     pub(crate) device: driver::Device,
-    // Making an event costs several times as much as recording one.
+    /// Making an event costs several times as much as recording one.
     idle: Mutex<Vec<driver::Event>>,
 }
 

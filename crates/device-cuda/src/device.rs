@@ -29,7 +29,7 @@ pub struct CudaDevice {
     name: String,
     bus_address: CString,
     total: Bytes,
-    budget: Option<Bytes>,
+    capacity: Option<Bytes>,
     used: Bytes,
     has_virtual_memory: bool,
     segments: BTreeMap<DeviceAddr, Bytes>,
@@ -41,7 +41,7 @@ pub struct CudaDevice {
 /// A point in the work of a stream of a [`CudaDevice`].
 #[derive(Debug)]
 pub struct CudaEvent {
-    // `None` only while it is dropped.
+    /// `None` only while it is dropped.
     event: Option<driver::Event>,
     context: Arc<DeviceContext>,
 }
@@ -102,7 +102,7 @@ impl CudaDevice {
             name: device.name()?,
             bus_address: device.bus_address()?,
             total: device.total_memory()?,
-            budget: None,
+            capacity: None,
             used: Bytes::ZERO,
             has_virtual_memory: device.has_virtual_memory()?,
             segments: BTreeMap::new(),
@@ -111,14 +111,14 @@ impl CudaDevice {
         })
     }
 
-    /// Limits the device to `budget` bytes, if it has more; memory that is already allocated counts.
+    /// Limits the device to `capacity` bytes, if it has more; memory that is already allocated counts.
     #[must_use]
-    pub fn with_budget(mut self, budget: Bytes) -> Self {
-        self.budget = Some(budget.min(self.total));
+    pub fn with_capacity(mut self, capacity: Bytes) -> Self {
+        self.capacity = Some(capacity.min(self.total));
         self
     }
 
-    /// Its number, counted from 0.
+    /// The device's number, counted from 0.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
@@ -189,7 +189,7 @@ impl CudaDevice {
 
     /// The bytes that may still be allocated; the driver can still refuse them.
     fn check_budget(&self, size: Bytes) -> Result<(), DeviceError> {
-        let most = self.budget.unwrap_or(self.total);
+        let most = self.capacity.unwrap_or(self.total);
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.map(|_| ()).ok_or(DeviceError::OutOfMemory { requested: size })
     }
@@ -228,15 +228,15 @@ impl DeviceMemory for CudaDevice {
     type Event = CudaEvent;
 
     fn total_memory(&self) -> Bytes {
-        self.budget.unwrap_or(self.total)
+        self.capacity.unwrap_or(self.total)
     }
 
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         // A failure that is still to be reported stays for the next call that does something.
         let current = self.context.enter()?;
         let (free, total) = driver::memory_info(&current)?;
-        let (free, total) = match self.budget {
-            Some(budget) => (free.min(budget.saturating_sub(self.used)), budget),
+        let (free, total) = match self.capacity {
+            Some(capacity) => (free.min(capacity.saturating_sub(self.used)), capacity),
             None => (free, total),
         };
         let processes = driver::processes(&self.bus_address);

@@ -17,7 +17,7 @@ use crate::error::DriverError;
 #[derive(Debug)]
 pub struct Patterns {
     context: Arc<DeviceContext>,
-    // `None` only while it is dropped.
+    /// `None` only while it is dropped.
     code: Option<Code>,
     results: DeviceAddr,
     checks: Vec<Check>,

@@ -18,12 +18,12 @@ use crate::work::PendingWork;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueEvent(u64);
 
-/// Memory on an open adapter, up to a budget.
+/// Memory on an open adapter, up to a capacity.
 #[derive(Debug)]
 pub struct WgpuDevice {
     pub(crate) gpu: Gpu,
-    /// Decides on addresses and on the budget.
-    plan: VirtualDevice,
+    /// Decides on addresses and on the capacity.
+    addresses: VirtualDevice,
     segments: BTreeMap<DeviceAddr, wgpu::Buffer>,
     pub(crate) work: PendingWork,
     /// The last event and how much had been submitted by then.
@@ -32,12 +32,12 @@ pub struct WgpuDevice {
 }
 
 impl WgpuDevice {
-    /// A device on `gpu` that holds at most `budget` bytes at a time.
+    /// A device on `gpu` that holds at most `capacity` bytes at a time.
     #[must_use]
-    pub fn new(gpu: &Gpu, budget: Bytes) -> Self {
+    pub fn new(gpu: &Gpu, capacity: Bytes) -> Self {
         Self {
             gpu: gpu.clone(),
-            plan: VirtualDevice::new(budget),
+            addresses: VirtualDevice::new(capacity),
             segments: BTreeMap::new(),
             work: PendingWork::default(),
             last_event: (0, 0),
@@ -91,23 +91,23 @@ impl DeviceMemory for WgpuDevice {
     type Event = QueueEvent;
 
     fn total_memory(&self) -> Bytes {
-        self.plan.total_memory()
+        self.addresses.total_memory()
     }
 
-    /// The rest of the budget; WebGPU has no query for free memory.
+    /// The rest of the capacity; WebGPU has no query for free memory.
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.gpu.health.check()?;
-        self.plan.memory_info()
+        self.addresses.memory_info()
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         self.gpu.health.check()?;
         let largest = self.gpu.info().largest_buffer;
-        // More than the budget is out of memory, whatever the adapter could do.
-        if size > largest && size <= self.plan.memory_info()?.free {
+        // More than the capacity is out of memory, whatever the adapter could do.
+        if size > largest && size <= self.addresses.memory_info()?.free {
             return Err(DeviceError::TooLarge { requested: size, largest });
         }
-        let base = self.plan.allocate_segment(size)?;
+        let base = self.addresses.allocate_segment(size)?;
         let created = self.create_buffer(size).and_then(|buffer| {
             self.gpu.health.check()?;
             Ok(buffer)
@@ -118,7 +118,7 @@ impl DeviceMemory for WgpuDevice {
                 Ok(base)
             }
             Err(error) => {
-                self.plan.release_segment(base)?;
+                self.addresses.release_segment(base)?;
                 Err(error)
             }
         }
@@ -134,7 +134,7 @@ impl DeviceMemory for WgpuDevice {
         if let Some(buffer) = self.segments.remove(&base) {
             buffer.destroy();
         }
-        self.plan.release_segment(base)
+        self.addresses.release_segment(base)
     }
 
     fn record_event(&mut self, _stream: StreamId) -> Result<QueueEvent, DeviceError> {

@@ -8,7 +8,7 @@
 //!   [`VirtualDevice`](blockyard_device::VirtualDevice), which assigns them here too, so that a workload runs the same way on
 //!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never reused.
 //! - **Out of memory.** WebGPU reports a failed buffer late and never reports how much memory there is, so a
-//!   budget of bytes decides at once. A segment beyond the adapter's largest buffer is
+//!   capacity of bytes decides at once. A segment beyond the adapter's largest buffer is
 //!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is not a
 //!   limit of segments: what is larger is filled and checked in several passes.
 //! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes each later call

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Which addresses are mapped, as runs that never touch each other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MappedAddresses {
-    // From the start of each run to its end.
+    /// From the start of each run to its end.
     runs: BTreeMap<u64, u64>,
 }
 

@@ -67,7 +67,7 @@ pub enum InitialMemory {
         size: Bytes,
     },
     /// Addresses of an expandable segment.
-    Reservation {
+    ReservedRange {
         /// The first address.
         base: DeviceAddr,
         /// How many addresses are reserved.

@@ -55,21 +55,21 @@ impl AddressOrder {
 #[derive(Clone, Debug)]
 pub struct VirtualDevice {
     total: Bytes,
-    /// What others hold of `total`.
-    others: Bytes,
+    /// The bytes of `total` that are non-PyTorch memory.
+    non_pytorch: Bytes,
     used: Bytes,
     next: DeviceAddr,
     order: AddressOrder,
     /// How many slots were taken by [`AddressOrder::Scattered`].
     slots_taken: u64,
     segments: BTreeMap<DeviceAddr, Bytes>,
-    ranges: BTreeMap<DeviceAddr, Reservation>,
+    ranges: BTreeMap<DeviceAddr, ReservedRange>,
     streams: Streams,
 }
 
 /// Reserved addresses, and which of them are mapped.
 #[derive(Clone, Debug)]
-struct Reservation {
+struct ReservedRange {
     size: Bytes,
     mapped: MappedAddresses,
 }
@@ -91,7 +91,7 @@ impl VirtualDevice {
     pub(crate) fn starting_at(total: Bytes, next: DeviceAddr) -> Self {
         Self {
             total,
-            others: Bytes::ZERO,
+            non_pytorch: Bytes::ZERO,
             used: Bytes::ZERO,
             next,
             order: AddressOrder::Growing,
@@ -102,18 +102,18 @@ impl VirtualDevice {
         }
     }
 
-    /// The same device with so many of its bytes in the hands of others, such as the CUDA context of the
+    /// The same device with so much non-PyTorch memory, such as the CUDA context of the
     /// process: they are neither free nor in segments.
     #[must_use]
-    pub const fn with_others(mut self, others: Bytes) -> Self {
-        self.others = others;
+    pub const fn with_non_pytorch(mut self, non_pytorch: Bytes) -> Self {
+        self.non_pytorch = non_pytorch;
         self
     }
 
-    /// What a driver would report of this process, where others than the allocator take memory in it.
+    /// What a driver would report of this process, where it has non-PyTorch memory.
     fn process(&self) -> Option<ProcessMemory> {
-        let used = self.others.saturating_add(self.used);
-        (!self.others.is_zero()).then_some(ProcessMemory { process: None, used })
+        let used = self.non_pytorch.saturating_add(self.used);
+        (!self.non_pytorch.is_zero()).then_some(ProcessMemory { process: None, used })
     }
 
     /// The same device with addresses in another order. Call this before the first segment is taken.
@@ -151,8 +151,8 @@ impl VirtualDevice {
                 self.segments.insert(base, size);
                 (base.offset(size), size)
             }
-            InitialMemory::Reservation { base, size, mapped } => {
-                let mut range = Reservation { size, mapped: MappedAddresses::default() };
+            InitialMemory::ReservedRange { base, size, mapped } => {
+                let mut range = ReservedRange { size, mapped: MappedAddresses::default() };
                 for (start, size) in &mapped {
                     range.mapped.add(start.get(), start.offset(*size).get());
                 }
@@ -176,7 +176,7 @@ impl VirtualDevice {
     }
 
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
-        self.ranges.insert(base, Reservation { size, mapped: MappedAddresses::default() });
+        self.ranges.insert(base, ReservedRange { size, mapped: MappedAddresses::default() });
         base
     }
 
@@ -223,7 +223,7 @@ impl VirtualDevice {
     }
 
     /// The range that contains all of `size` bytes from `addr` on.
-    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut Reservation, DeviceError> {
+    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut ReservedRange, DeviceError> {
         let (base, range) =
             self.ranges.range_mut(..=addr).next_back().ok_or(DeviceError::UnknownSegment(addr))?;
         let end = addr.offset_from(*base).checked_add(size);
@@ -243,7 +243,7 @@ impl VirtualDevice {
     /// The bytes in use after `size` more bytes are allocated.
     fn used_with(&self, size: Bytes) -> Result<Bytes, DeviceError> {
         // PyTorch's statistics are signed numbers of 64 bits, so that no more than 8 EiB are allocated.
-        let most = self.total.saturating_sub(self.others).min(Bytes::new(i64::MAX.unsigned_abs()));
+        let most = self.total.saturating_sub(self.non_pytorch).min(Bytes::new(i64::MAX.unsigned_abs()));
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.ok_or(DeviceError::OutOfMemory { requested: size })
     }
@@ -276,7 +276,7 @@ impl DeviceMemory for VirtualDevice {
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         Ok(MemoryInfo {
             index: 0,
-            free: self.total.saturating_sub(self.others).saturating_sub(self.used),
+            free: self.total.saturating_sub(self.non_pytorch).saturating_sub(self.used),
             total: self.total,
             processes: self.process().into_iter().collect(),
         })
@@ -375,7 +375,7 @@ mod tests {
         let mut device = VirtualDevice::new(Bytes::mib(64));
         device.allocate_segment(Bytes::mib(20)).unwrap();
         assert!(device.memory_info().unwrap().processes.is_empty());
-        let mut device = VirtualDevice::new(Bytes::mib(64)).with_others(Bytes::mib(10));
+        let mut device = VirtualDevice::new(Bytes::mib(64)).with_non_pytorch(Bytes::mib(10));
         device.allocate_segment(Bytes::mib(20)).unwrap();
         let info = device.memory_info().unwrap();
         assert_eq!(info.free, Bytes::mib(34));

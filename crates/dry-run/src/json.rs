@@ -1,8 +1,8 @@
 //! The report as JSON: `docs/dry-run.md` has its fields, and `blockyard-answers` its types.
 
 use blockyard_answers::{
-    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder, DryRunLine,
-    DryRunNote, DryRunOutside, DryRunPeaks, DryRunPlace, DryRunRank, DryRunRanks, DryRunStep,
+    DRY_RUN_VERSION, DryRunAnswer, DryRunAssumption, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder,
+    DryRunLine, DryRunOutside, DryRunPeaks, DryRunPlace, DryRunRank, DryRunRanks, DryRunStep,
 };
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -29,7 +29,7 @@ impl Report {
             parts: memory.parts.iter().map(|(what, bytes)| holder(what, *bytes)).collect(),
             unknown: memory.unknown,
         });
-        let notes = self.notes.iter().map(|note| DryRunNote {
+        let notes = self.notes.iter().map(|note| DryRunAssumption {
             kind: note.kind.name().to_owned(),
             text: note.sentence(),
             file: note.file.clone(),
@@ -49,7 +49,7 @@ impl Report {
             lines: lines.collect(),
             peaks: peaks.collect(),
             outside: outside.collect(),
-            steps: self.steps.iter().flat_map(step).collect(),
+            steps: self.iterations.iter().flat_map(step).collect(),
             steady: self.is_steady(),
             holders: self.holders.iter().map(|row| holder(&row.what, row.bytes)).collect(),
             gpus: self.fits(gpus).iter().map(fit).collect(),

@@ -23,7 +23,7 @@ mod torch;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
-pub use note::{Note, NoteKind, ProgramLine};
+pub use note::{AssumptionNote, NoteKind, ProgramLine};
 pub use orders::{
     BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
 };

@@ -47,13 +47,13 @@ impl Report {
                 if taken.is_empty() && device.peak_reserved.is_zero() {
                     return NonPytorchMemory::default();
                 }
-                of_device(&taken, gpu)
+                device_memory(&taken, gpu)
             })
             .collect()
     }
 }
 
-fn of_device(taken: &[&HolderCount], gpu: &GpuProfile) -> NonPytorchMemory {
+fn device_memory(taken: &[&HolderCount], gpu: &GpuProfile) -> NonPytorchMemory {
     let count = |wanted: NonPytorchHolder| -> u64 {
         let of = taken.iter().filter(|taken| taken.what == wanted.name()).map(|taken| taken.count);
         of.max().unwrap_or(0)

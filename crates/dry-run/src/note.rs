@@ -44,7 +44,7 @@ impl NoteKind {
 
 /// Something that makes what follows an estimate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Note {
+pub struct AssumptionNote {
     /// Why.
     pub kind: NoteKind,
     /// The function that our libraries do not implement.
@@ -64,7 +64,7 @@ pub struct Note {
     pub line: u32,
 }
 
-impl Note {
+impl AssumptionNote {
     /// A note with this sentence.
     pub(crate) fn estimate(text: String) -> Self {
         Self { kind: NoteKind::Estimate, text, ..Self::default() }

@@ -204,7 +204,7 @@ impl OtherOrders {
         self.ended_otherwise(own).is_empty()
             && self.lines(own).is_empty()
             && self.devices(own).iter().all(is_one)
-            && self.like(own).all(|report| report.steps == own.steps)
+            && self.like(own).all(|report| report.iterations == own.iterations)
     }
 
     fn like<'a>(&'a self, own: &'a Report) -> impl Iterator<Item = &'a Report> {
@@ -282,7 +282,7 @@ pub fn run_other_orders(
     Ok(OtherOrders { runs })
 }
 
-/// Bytes of the host's memory that new processes may take; none where the host does not say.
+/// Bytes of the host's memory that new processes may take; `None` where the host does not say.
 #[must_use]
 pub fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;

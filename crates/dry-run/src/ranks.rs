@@ -12,7 +12,7 @@ use blockyard_record::Bytes;
 
 pub use self::store::Store;
 use crate::run::{RunningProgram, STORE};
-use crate::{DryRunError, LibraryFolder, Note, Program, Report, Torch};
+use crate::{AssumptionNote, DryRunError, LibraryFolder, Program, Report, Torch};
 
 /// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -154,7 +154,7 @@ impl Ranks {
 pub struct RankReport {
     /// The rank.
     pub rank: u32,
-    /// Its report.
+    /// The memory that the process of the rank took.
     pub report: Report,
 }
 
@@ -163,14 +163,14 @@ pub struct RankReport {
 pub struct RanksReport {
     /// The ranks that ran, rising.
     pub ranks: Vec<RankReport>,
-    /// The rank that failed first; none where the run was interrupted before.
+    /// The rank that failed first; `None` where the run was interrupted before.
     pub failed: Option<u32>,
     /// Whether the run was interrupted, and the ranks ended for that.
     pub is_interrupted: bool,
 }
 
 impl RanksReport {
-    /// The rank whose peak reserved is the largest, the lowest of several; none where none ran.
+    /// The rank whose peak reserved is the largest, the lowest of several; `None` where none ran.
     #[must_use]
     pub fn largest(&self) -> Option<&RankReport> {
         let peak = |rank: &&RankReport| -> Bytes { rank.report.peak_reserved() };
@@ -235,12 +235,12 @@ pub fn run_ranks(
 }
 
 /// What was read of the store that only a rank which does not run would have set.
-fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
+fn assumed(store: &Store, ranks: &Ranks) -> Option<AssumptionNote> {
     let keys = store.assumed();
     let first = keys.first()?;
     let count = keys.len();
     let running: Vec<String> = ranks.asked().iter().map(ToString::to_string).collect();
-    Some(Note::estimate(format!(
+    Some(AssumptionNote::estimate(format!(
         "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
          those of rank {}",
         if count == 1 { "key" } else { "keys" },

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run_log::Records;
-use crate::{ChildPeak, HolderCount, Iteration, Note, PrintedLine, ProgramLine, ReplayedOrders};
+use crate::{AssumptionNote, ChildPeak, HolderCount, Iteration, PrintedLine, ProgramLine, ReplayedOrders};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct RunOom {
 pub struct Fit {
     /// The GPU.
     pub gpu: GpuProfile,
-    /// Whether the program fits; none if the run ended before the answer was known.
+    /// Whether the program fits; `None` where the run ended before the answer was known.
     pub is_fitting: Option<bool>,
     /// The line at which the program exceeds the GPU, if the program does not fit and the line is known.
     pub at: Option<ProgramLine>,
@@ -77,17 +77,17 @@ pub struct Report {
     /// The line of the program that raised the exception.
     pub error_at: Option<ProgramLine>,
     /// The bytes by device; empty if the program used no device. If the process ended before its memory was
-    /// counted, the bytes are those of its steps.
+    /// counted, the bytes are those of its iterations.
     pub devices: Vec<DeviceReport>,
     /// Whether the process ended before the statistics were written.
     pub is_cut: bool,
     /// Why numbers may be estimates.
-    pub notes: Vec<Note>,
+    pub notes: Vec<AssumptionNote>,
     /// The lines that the program printed, if the report keeps them.
     pub lines: Vec<PrintedLine>,
-    /// Steps of the first optimizer, if steps were counted.
-    pub steps: Vec<Iteration>,
-    /// Who holds the peak of the last step, if steps were counted; the bytes add up to the peak.
+    /// Iterations, counted by the steps of the first optimizer, if those were counted.
+    pub iterations: Vec<Iteration>,
+    /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
     pub holders: Vec<PeakHolder>,
     /// Where segments exceeded the GPUs that the run was compared with.
     pub crossings: Vec<Crossing>,
@@ -141,7 +141,7 @@ impl Report {
             is_cut: found.is_none(),
             notes: records.notes,
             lines: records.lines,
-            steps: records.steps,
+            iterations: records.iterations,
             taken: records.taken,
             remarks: records.remarks,
             children: records.children,
@@ -150,14 +150,14 @@ impl Report {
         let found = found.unwrap_or_default();
         if let Some(fault) = found.fault {
             report.is_cut = true;
-            report.notes.push(Note::estimate(format!("the statistics were not read: {fault}")));
+            report.notes.push(AssumptionNote::estimate(format!("the statistics were not read: {fault}")));
         }
         (report.error, report.error_at) = (found.error, found.error_at);
         (report.holders, report.crossings) = (found.holders, found.crossings);
         (report.failed, report.files) = (found.failed, found.files);
         report.devices = found.devices.into_iter().map(device).collect();
         if report.is_cut && report.devices.is_empty() {
-            report.devices = devices_of(&report.steps);
+            report.devices = devices_of(&report.iterations);
         }
         if report.devices.is_empty()
             && let Some(devices) = devices_of_children(&report.children)
@@ -212,10 +212,10 @@ impl Report {
         (0..devices).map(of_device).max().unwrap_or_default()
     }
 
-    /// Whether the last two steps were equal; none for fewer than two steps.
+    /// Whether the last two iterations were equal; `None` for fewer than two.
     #[must_use]
     pub fn is_steady(&self) -> Option<bool> {
-        match self.steps.as_slice() {
+        match self.iterations.as_slice() {
             [.., before, last] => Some(before.devices == last.devices),
             _ => None,
         }
@@ -258,7 +258,7 @@ impl Report {
     /// Notes by sentence, each once.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let seen: BTreeSet<String> = self.notes.iter().map(Note::sentence).collect();
+        let seen: BTreeSet<String> = self.notes.iter().map(AssumptionNote::sentence).collect();
         seen.into_iter().collect()
     }
 }
@@ -295,12 +295,12 @@ fn devices_of_children(children: &[ChildPeak]) -> Option<Vec<DeviceReport>> {
     Some(devices.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// The steps of a run whose process ended before its end.
-fn devices_of(steps: &[Iteration]) -> Vec<DeviceReport> {
+/// The bytes by device of a run whose process ended before its end.
+fn devices_of(iterations: &[Iteration]) -> Vec<DeviceReport> {
     let mut devices: Vec<DeviceReport> = Vec::new();
-    for step in steps {
-        devices.resize(step.devices.len().max(devices.len()), DeviceReport::default());
-        for (device, peak) in devices.iter_mut().zip(&step.devices) {
+    for iteration in iterations {
+        devices.resize(iteration.devices.len().max(devices.len()), DeviceReport::default());
+        for (device, peak) in devices.iter_mut().zip(&iteration.devices) {
             device.peak_allocated = device.peak_allocated.max(peak.peak_allocated);
             device.peak_reserved = device.peak_reserved.max(peak.peak_reserved);
             device.allocated = peak.allocated;

@@ -28,7 +28,7 @@ pub struct Program {
     pub file: PathBuf,
     /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// The folder in which the program starts; none for the folder of this process. A relative `file` is a path from this folder.
+    /// The folder in which the program starts; `None` for the folder of this process. A relative `file` is a path from this folder.
     pub folder: Option<PathBuf>,
     /// The Python that runs the program.
     pub python: String,
@@ -36,7 +36,7 @@ pub struct Program {
     pub gpu: GpuProfile,
     /// How many GPUs the program sees.
     pub devices: u32,
-    /// `PYTORCH_CUDA_ALLOC_CONF`; none for the environment's.
+    /// `PYTORCH_CUDA_ALLOC_CONF`; `None` for the environment's.
     pub conf: Option<String>,
     /// The file for a snapshot with stacks.
     pub snapshot: Option<PathBuf>,

@@ -3,14 +3,14 @@
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::{HolderCount, Note, RunOom};
+use crate::{AssumptionNote, HolderCount, RunOom};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrintedLine {
     /// The line without its end.
     pub text: String,
-    /// The first note that was written before the line; none where the line is exact.
+    /// The first note that was written before the line; `None` where the line is exact.
     pub why: Option<String>,
     /// How many allocations each device had had by then; empty where requests were not kept.
     pub allocations: Vec<u64>,
@@ -46,7 +46,7 @@ pub struct ChildPeak {
     /// The bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// The counts of PyTorch's allocator at the process's end; none if the process ended before they were
+    /// The counts of PyTorch's allocator at the process's end; `None` where the process ended before they were
     /// written, or has no PyTorch.
     #[serde(skip)]
     pub counted: Option<ChildCounts>,
@@ -68,9 +68,9 @@ pub struct ChildCounts {
 /// All lines of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<AssumptionNote>,
     pub(crate) lines: Vec<PrintedLine>,
-    pub(crate) steps: Vec<Iteration>,
+    pub(crate) iterations: Vec<Iteration>,
     /// The most of each process and device.
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.
@@ -108,7 +108,7 @@ impl Records {
         }
         if unread > 0 {
             let text = format!("{unread} lines of the run's own report are damaged");
-            records.notes.push(Note::estimate(text));
+            records.notes.push(AssumptionNote::estimate(text));
         }
         records
     }
@@ -129,7 +129,7 @@ impl Records {
                 self.failed_in_child.get_or_insert(failed);
             }
             "taken" => self.take(serde_json::from_str(line)?),
-            "step" => self.steps.push(serde_json::from_str(line)?),
+            "step" => self.iterations.push(serde_json::from_str(line)?),
             _ => self.notes.push(serde_json::from_str(line)?),
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Records {
 
     /// A piece of what the program prints; lines are whole once their end came.
     fn print(&mut self, text: &str, allocations: &[u64]) {
-        let why = self.notes.first().map(Note::sentence);
+        let why = self.notes.first().map(AssumptionNote::sentence);
         for piece in text.split_inclusive('\n') {
             let (piece, is_whole) = match piece.strip_suffix('\n') {
                 Some(piece) => (piece, true),
@@ -205,7 +205,7 @@ mod tests {
         let why = records.lines[2].why.as_deref().unwrap_or_default();
         assert!(why.starts_with("a.py:3: the program reads 4 bytes"), "{why}");
         assert_eq!((records.notes.len(), records.signal), (2, Some(6)));
-        assert_eq!(records.steps[0].devices[0].peak_reserved.get(), 20);
+        assert_eq!(records.iterations[0].devices[0].peak_reserved.get(), 20);
         assert_eq!(records.remarks, ["something"]);
     }
 

@@ -73,7 +73,7 @@ fn torch(folder: PathBuf) -> Torch {
     }
 }
 
-/// Runs a program with the runner alone; none where there is no Python.
+/// Runs a program with the runner alone; `None` where there is no Python.
 fn done(name: &str, source: &str, asked: &RunOptions) -> Option<RunOutput> {
     if !has_python() {
         return None;
@@ -202,7 +202,7 @@ fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
     assert_eq!(done.output, "['one'] __main__\n0 3000\n1 1000\n");
     let peaks: Vec<(u32, u64, u64)> = done
         .report
-        .steps
+        .iterations
         .iter()
         .map(|step| (step.number, step.devices[0].peak_allocated.get(), step.devices[0].allocated.get()))
         .collect();
@@ -234,7 +234,7 @@ fn steps_are_counted_if_a_library_asked_for_pytorch_before_it_was_loaded() {
     let Some(done) = done("asked", &source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
         return;
     };
-    assert_eq!(done.report.steps.len(), 2, "{}", done.output);
+    assert_eq!(done.report.iterations.len(), 2, "{}", done.output);
     assert!(done.report.remarks.is_empty());
 }
 

@@ -27,33 +27,33 @@ pub struct Allocations {
     sizes: Vec<u64>,
     requested: Vec<u64>,
     starts: Vec<u32>,
-    // The moments from which on the free is requested, and completed.
+    /// The moments from which on the free is requested, and completed.
     frees: Vec<u32>,
     ends: Vec<u32>,
     segments: Vec<SegmentId>,
-    // Indices into `streams` and `pools`.
+    /// Indices into `streams` and `pools`.
     stream_places: Vec<u16>,
     pool_places: Vec<u16>,
     streams: Vec<StreamId>,
     pools: Vec<(PoolId, PoolKind)>,
     reserved: Vec<ReservedRange>,
     moments: usize,
-    // The rows without a stack that are gradients, ascending.
+    /// The rows without a stack that are gradients, ascending.
     gradients: Vec<u32>,
-    // Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their order counts.
+    /// Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their order counts.
     pub(crate) active: Vec<u32>,
-    // For each group of moments the moment with the most active bytes; each further level is for `GROUP`
-    // groups of the one before.
+    /// For each group of moments the moment with the most active bytes; each further level is for `GROUP`
+    /// groups of the one before.
     busiest: Vec<Vec<u32>>,
-    // One for each power of two of sizes.
+    /// One for each power of two of sizes.
     classes: Vec<SizeClass>,
     reserved_index: IntervalIndex,
 }
 
-/// One allocation.
+/// From when to when one allocation lives, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationLifetime {
-    /// Its number in the recording.
+    /// The allocation's number in the recording.
     pub id: AllocationId,
     /// Where its block is.
     pub addr: DeviceAddr,
@@ -73,7 +73,7 @@ pub struct AllocationLifetime {
     pub stream: StreamId,
     /// The memory pool that the block belongs to.
     pub pool_id: PoolId,
-    /// The small or the large pool.
+    /// The small or the large block pool.
     pub pool: PoolKind,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct ReservedRange {
 /// The allocations whose sizes have the same power of two.
 #[derive(Clone, Debug, Default)]
 struct SizeClass {
-    // Ascending, which is also the order of their starts.
+    /// Ascending, which is also the order of their starts.
     rows: Vec<u32>,
     index: IntervalIndex,
     ends: Vec<u32>,

@@ -15,7 +15,7 @@ use crate::role::Role;
 /// What the color of an allocation says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColorBy {
-    /// Its stack.
+    /// The stack that allocated it.
     #[default]
     Stack,
     /// The kind of its data, if the stack shows it.
@@ -24,9 +24,9 @@ pub enum ColorBy {
     Name,
     /// The size of its block.
     Size,
-    /// Its stream.
+    /// The stream that its block belongs to.
     Stream,
-    /// Its pool.
+    /// The memory pool and the block pool of its block.
     Pool,
     /// How many steps it lives.
     Age,
@@ -82,7 +82,7 @@ impl LegendEntry {
 /// The color of each allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    // The place in the legend, for each row.
+    /// The place in the legend, for each row.
     places: Arc<[u8]>,
     legend: Vec<LegendEntry>,
 }

@@ -83,7 +83,7 @@ pub fn percent(part: Bytes, whole: Bytes) -> String {
 /// A binary unit, the same for all numbers of an axis or of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteUnit {
-    /// Its place among the units: 0 for bytes.
+    /// The unit's place among the units: 0 for bytes.
     place: u32,
 }
 
@@ -102,7 +102,7 @@ impl ByteUnit {
         Self { place: largest.min(step.get().max(1).ilog2().saturating_add(2) / 10) }
     }
 
-    /// Its name: `MiB`.
+    /// The unit's name: `MiB`.
     #[must_use]
     pub fn name(self) -> &'static str {
         ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].get(self.place as usize).copied().unwrap_or_default()

@@ -22,9 +22,9 @@ impl Point {
 /// A width and a height in CSS pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Size {
-    /// The width.
+    /// From left to right, in CSS pixels.
     pub width_px: f32,
-    /// The height.
+    /// From top to bottom, in CSS pixels.
     pub height_px: f32,
 }
 

@@ -63,7 +63,7 @@ pub enum Cell {
 pub struct HiddenAllocations {
     /// How many they are.
     pub count: usize,
-    /// Their sizes, added up.
+    /// The sizes of the hidden allocations, added up.
     pub bytes: Bytes,
 }
 
@@ -74,16 +74,16 @@ pub struct Grid {
     view: GridView,
     width: usize,
     height: usize,
-    // Column by column, each from the bottom to the top.
+    /// Column by column, each from the bottom to the top.
     cells: Vec<u32>,
-    // The moment that each column shows.
+    /// The moment that each column shows.
     moments: Vec<u32>,
     hidden: Vec<HiddenAllocations>,
-    // Columns are drawn in the order of a coarse grid first; this is the place in that order.
+    /// Columns are drawn in the order of a coarse grid first; this is the place in that order.
     next: usize,
     smallest_class: usize,
     rows: Vec<u32>,
-    // The place of each row in a stack; rows of one place are in their own order.
+    /// The place of each row in a stack; rows of one place are in their own order.
     places: Arc<[u8]>,
 }
 

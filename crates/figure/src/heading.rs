@@ -52,7 +52,7 @@ pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> 
         facts.push(info.config.clone());
     }
     if let Some(limit) = series.process_limit(last) {
-        facts.push(format!("limit of the process {}", limit.range()));
+        facts.push(format!("limit of the process {}", limit.range_text()));
     }
     facts.push(match recording.known_capacity() {
         Some(capacity) => format!("device {capacity}"),

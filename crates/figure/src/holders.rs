@@ -40,9 +40,9 @@ pub enum GroupBy {
     Category,
     /// The size of the block.
     Size,
-    /// The stream.
+    /// The stream that the block belongs to.
     Stream,
-    /// The pool.
+    /// The memory pool and the block pool of the block.
     Pool,
 }
 
@@ -80,7 +80,7 @@ impl GroupBy {
 /// What the allocations of one group share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// The stack.
+    /// The allocations with this stack.
     Stack(StackId),
     /// The frame; `None` without a stack.
     Line(Option<FrameId>),
@@ -88,11 +88,11 @@ pub enum GroupKey {
     Module(Option<FrameId>),
     /// The kind of data.
     Category(StackCategory),
-    /// The size.
+    /// The allocations of this many bytes.
     Size(Bytes),
-    /// The stream.
+    /// The allocations on this stream.
     Stream(StreamId),
-    /// The pool.
+    /// The allocations in this memory pool and block pool.
     Pool(PoolId, PoolKind),
 }
 

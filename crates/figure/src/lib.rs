@@ -114,7 +114,7 @@ pub use map::{
 };
 pub use markup::escaped;
 pub use moments::steps_at_allocation;
-pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
+pub use player::{MANY_UNITS, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};

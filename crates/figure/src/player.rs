@@ -95,7 +95,7 @@ pub enum PlayerAction {
     /// Another recording replaced the old one.
     Loaded {
         /// Whether to go to the end of the new recording.
-        keep_at_end: bool,
+        goes_to_end: bool,
     },
 }
 
@@ -154,7 +154,7 @@ pub const SPEEDS: [f32; 14] =
     [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 150.0, 400.0, 1000.0, 2500.0, 10_000.0, 50_000.0];
 
 /// How many units [`PlayerAction::ForwardMany`] and [`PlayerAction::BackMany`] move.
-pub const MANY: usize = 100;
+pub const MANY_UNITS: usize = 100;
 
 /// How many events are applied once `steps` steps are complete.
 fn end_of(recording: &Recording, steps: usize) -> usize {
@@ -167,8 +167,8 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
     let moved = match action {
         PlayerAction::Forward => move_by(player, 1, recording),
         PlayerAction::Back => move_by(player, -1, recording),
-        PlayerAction::ForwardMany => move_by(player, MANY.cast_signed(), recording),
-        PlayerAction::BackMany => move_by(player, MANY.cast_signed().saturating_neg(), recording),
+        PlayerAction::ForwardMany => move_by(player, MANY_UNITS.cast_signed(), recording),
+        PlayerAction::BackMany => move_by(player, MANY_UNITS.cast_signed().saturating_neg(), recording),
         PlayerAction::Start => seek_step(player, 0, recording),
         PlayerAction::End => seek_step(player, usize::MAX, recording),
         PlayerAction::SeekStep(steps) => seek_step(player, steps, recording),
@@ -186,7 +186,7 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
             search(player, recording, SearchDirection::Back, |event| names(event, block))
         }
         PlayerAction::Tick { elapsed_millis } => return tick(player, elapsed_millis, recording),
-        PlayerAction::Loaded { keep_at_end } => return loaded(player, keep_at_end, recording),
+        PlayerAction::Loaded { goes_to_end } => return loaded(player, goes_to_end, recording),
         PlayerAction::Play => return play(player, recording),
         PlayerAction::Pause => return pause(player),
         PlayerAction::Toggle => {
@@ -226,10 +226,10 @@ fn to_whole_step(player: &Player, recording: &Recording) -> Player {
     }
 }
 
-fn loaded(player: &Player, keep_at_end: bool, recording: &Recording) -> Player {
-    let steps = if keep_at_end { usize::MAX } else { player.steps };
+fn loaded(player: &Player, goes_to_end: bool, recording: &Recording) -> Player {
+    let steps = if goes_to_end { usize::MAX } else { player.steps };
     Player {
-        is_playing: player.is_playing && !keep_at_end,
+        is_playing: player.is_playing && !goes_to_end,
         earned: 0.0,
         ..seek_step(player, steps, recording)
     }

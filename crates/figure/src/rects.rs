@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
+use blockyard_record::Bytes;
+use blockyard_rules::size::MIN_BLOCK_SIZE;
+
 use crate::allocations::{Allocations, NEVER, size_class};
 use crate::coloring::Groups;
 use crate::conversions::{bytes_f64, floor_count, step_u32};
 use crate::grid::AddressMap;
-use blockyard_record::Bytes;
-use blockyard_rules::size::MIN_BLOCK_SIZE;
 
 /// How many bytes one unit of a rectangle's height is: the smallest block of PyTorch's allocator.
 pub const RECT_UNIT: u64 = MIN_BLOCK_SIZE.get();

@@ -82,7 +82,7 @@ impl BreakdownClass {
 pub enum Role {
     /// Requested bytes.
     Requested,
-    /// Rounding.
+    /// Bytes beyond the requested ones.
     Rounding,
     /// Bytes of pending frees.
     Pending,
@@ -102,13 +102,13 @@ pub enum Role {
     Failure,
     /// The current position.
     Cursor,
-    /// The selection.
+    /// The frame of what is selected.
     Selection,
     /// The mark under the pointer.
     Hover,
     /// A change by the current step.
     Changed,
-    /// Text.
+    /// Words and numbers.
     Text,
     /// Text of less weight.
     TextMuted,

@@ -88,7 +88,7 @@ pub enum Mark {
     Text {
         /// Where the baseline begins, or its middle or end, as `anchor` says.
         at: Point,
-        /// The text.
+        /// The characters to draw.
         text: String,
         /// The color.
         role: Role,
@@ -129,11 +129,11 @@ impl Dash {
 /// Which part of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its beginning.
+    /// The point is where the text begins.
     Start,
-    /// Its middle.
+    /// The point is the middle of the text.
     Middle,
-    /// Its end.
+    /// The point is where the text ends.
     End,
 }
 
@@ -158,17 +158,17 @@ pub struct Target {
 /// The kinds of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TargetId {
-    /// A block.
+    /// The block with this id.
     Block(BlockId),
     /// Neighboring blocks of one segment that are too narrow to be drawn one by one.
     SmallBlocks {
-        /// The segment.
+        /// The segment that the blocks belong to.
         segment: SegmentId,
         /// The first of them, by address.
         first: BlockId,
         /// How many they are.
         count: u32,
-        /// Their sizes, added up.
+        /// The sizes of the blocks, added up.
         bytes: Bytes,
     },
     /// A segment: its row's head.

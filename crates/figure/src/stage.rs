@@ -31,8 +31,8 @@ pub struct Stage {
     max_allocated: f64,
     max_reserved: f64,
     numbers: Numbers,
-    /// The memory of the process beside its segments; `None` if only the allocator is shown.
-    context: Option<Bytes>,
+    /// The non-PyTorch memory of the process; `None` if only the allocator is shown.
+    non_pytorch_bytes: Option<Bytes>,
     /// The parts of that, with their names.
     non_pytorch: Vec<(String, Bytes)>,
     /// The most that the process may reserve.
@@ -43,7 +43,7 @@ pub struct Stage {
     has_failures: bool,
 }
 
-/// The texts about one moment.
+/// The bytes that the texts about one moment name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Numbers {
     /// In [`BreakdownClass::ALL`]'s order.
@@ -134,7 +134,7 @@ const FARTHEST_LIMIT: f64 = 2.5;
 const NARROW_PX: f32 = 560.0;
 
 impl Stage {
-    /// The moment after the player's step; `changes` are those of the step, `names` has the names of pools.
+    /// The moment after the player's step; `changes` are those of the step, `pool_name` gives the names of pools.
     #[must_use]
     pub fn new(
         state: &MemoryState,
@@ -161,7 +161,7 @@ impl Stage {
             max_allocated: bytes_f64(numbers.max_allocated),
             max_reserved: bytes_f64(numbers.max_reserved),
             numbers,
-            context: None,
+            non_pytorch_bytes: None,
             non_pytorch: Vec::new(),
             limit: state.limit().map(|limit| OomLimit::known(limit, Bytes::ZERO)),
             segments: Vec::new(),
@@ -217,19 +217,19 @@ impl Stage {
         Self { shown, ..self }
     }
 
-    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler,
+    /// The same moment as the process that `nvidia-smi` shows: its non-PyTorch memory is drawn before the ruler,
     /// not to scale, and the peaks are left out. The ruler shows at least `least_shown`, so that it stays
     /// while memory grows up to there. Where a request `may_fail`, the row for it is kept free before one
     /// does.
     #[must_use]
-    pub fn of_process(self, context: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
+    pub fn of_process(self, non_pytorch_bytes: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
-        let non_pytorch = vec![("context".to_owned(), context)];
+        let non_pytorch = vec![("context".to_owned(), non_pytorch_bytes)];
         let has_failures = self.has_failures || may_fail;
-        Self { context: Some(context), non_pytorch, shown, has_failures, ..self }
+        Self { non_pytorch_bytes: Some(non_pytorch_bytes), non_pytorch, shown, has_failures, ..self }
     }
 
-    /// The parts of what [`Stage::of_process`] draws as the context.
+    /// The parts of the non-PyTorch memory that [`Stage::of_process`] draws.
     #[must_use]
     pub fn with_non_pytorch_parts(self, parts: &[(String, Bytes)]) -> Self {
         Self { non_pytorch: parts.to_vec(), ..self }
@@ -253,8 +253,8 @@ impl Stage {
 
     /// The blocks before the ruler; one for all parts where there is little room.
     fn non_pytorch_blocks(&self, width_px: f32) -> Vec<(&str, Bytes)> {
-        match self.context {
-            Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("outside", all)],
+        match self.non_pytorch_bytes {
+            Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("non-PyTorch", all)],
             _ => self.non_pytorch.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
         }
     }

@@ -11,7 +11,7 @@ const NEAR: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct StateCursor {
     recording: Arc<Recording>,
-    // The state after `events` events; `None` after an error, because the state may be changed in part.
+    /// The state after `events` events; `None` after an error, because the state may be changed in part.
     state: Option<MemoryState>,
     events: usize,
 }
@@ -24,7 +24,7 @@ impl StateCursor {
         Self { recording, state, events: 0 }
     }
 
-    /// The recording.
+    /// The recording whose moments the cursor visits.
     #[must_use]
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording

@@ -42,7 +42,7 @@ impl BatchSize {
             let text = format!("{}{size}{}", before.unwrap_or_default(), after.unwrap_or_default());
             return (text, arguments.to_owned());
         }
-        let rest = without(arguments, &self.name);
+        let rest = remove_option(arguments, &self.name);
         (text.to_owned(), format!("{rest} {} {size}", self.name).trim_start().to_owned())
     }
 }
@@ -122,7 +122,7 @@ fn option(text: &str, arguments: &str) -> Option<BatchSize> {
         let mut names = quoted(call).filter(|name| name.starts_with('-'));
         let name = names.find(|name| name.starts_with("--") && NAMES.contains(&normal(name).as_str()))?;
         let default = || number(call.split_once("default=")?.1);
-        let value = given(arguments, name).or_else(default)?;
+        let value = option_value(arguments, name).or_else(default)?;
         Some(BatchSize { name: name.to_owned(), value, digits: None })
     })
 }
@@ -135,7 +135,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// The last value of an option among arguments.
-fn given(arguments: &str, name: &str) -> Option<u64> {
+fn option_value(arguments: &str, name: &str) -> Option<u64> {
     let words: Vec<&str> = arguments.split_whitespace().collect();
     let value = |place: usize| {
         let word = words.get(place)?;
@@ -148,7 +148,7 @@ fn given(arguments: &str, name: &str) -> Option<u64> {
 }
 
 /// The arguments without an option and its value. Where words are quoted they stay as they are, since the last of two options counts.
-fn without(arguments: &str, name: &str) -> String {
+fn remove_option(arguments: &str, name: &str) -> String {
     if arguments.contains(['"', '\'', '\\']) {
         return arguments.to_owned();
     }

@@ -45,20 +45,20 @@ pub struct Growth {
 /// A rule may be off by this part of the largest number of bytes.
 const TOLERANCE: f64 = 0.01;
 /// The fewest points that say something about a straight line: any two points lie on one.
-const FEWEST: usize = 3;
+const FEWEST_PROBES: usize = 3;
 
 /// The simplest rule that these points (a value and its bytes) follow: to the byte, or to one part in a
 /// hundred of the most bytes.
 ///
 /// If the points follow no rule, the lowest values are left out, as long as three values are left: at small
-/// values another moment of the program may be the peak. None for fewer than three values, and if no rule is
+/// values another moment of the program may be the peak. `None` for fewer than three values, and if no rule is
 /// found. A quadratic rule needs four values.
 #[must_use]
 pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
     let mut points = points.to_vec();
     points.sort_unstable();
     points.dedup_by_key(|(value, _)| *value);
-    let starts = 0..=points.len().checked_sub(FEWEST)?;
+    let starts = 0..=points.len().checked_sub(FEWEST_PROBES)?;
     let parts = || starts.clone().filter_map(|start| points.get(start..));
     // A rule that is met to the byte by the upper values says more than one over all values that is nearly met.
     parts().find_map(exactly).or_else(|| parts().find_map(nearly))

@@ -57,7 +57,7 @@ impl<E> SearchOutcome<E> {
     }
 
     /// The largest value that is known to fit and whose next value is known not to fit, or which is the
-    /// highest of all. None if no value fits, and if the search ended before the answer.
+    /// highest of all. `None` where no value fits, and if the search ended before the answer.
     #[must_use]
     pub fn largest(&self, values: &Values) -> Option<u64> {
         let is_proved = |probe: &&Probe| {
@@ -174,7 +174,7 @@ struct Search<'a, E, F> {
 }
 
 impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
-    /// None where a probe failed.
+    /// `None` where a probe failed.
     fn run(&mut self) -> Option<()> {
         let end = self.values.last().saturating_add(1);
         if !self.ask(0)? {
@@ -184,7 +184,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         self.narrow(SearchRange { low: 0, high: end }, Phase::Up((end / SECOND).max(1)))
     }
 
-    /// None where a probe failed.
+    /// `None` where a probe failed.
     fn run_from(&mut self, start: u64) -> Option<()> {
         let end = self.values.last().saturating_add(1);
         if self.ask(start)? {
@@ -202,7 +202,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         Some(())
     }
 
-    /// Asks within the range until no number is left. None if a probe failed.
+    /// Asks within the range until no number is left. `None` where a probe failed.
     fn narrow(&mut self, mut range: SearchRange, mut phase: Phase) -> Option<()> {
         let mut is_predicted = false;
         while range.high - range.low > 1 {
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn what_contradicts_is_named_and_the_answer_is_what_was_proved() {
         let range = values("1..512");
-        // 20 to 30 take more than 31.
+        // 20 to 29 take more than 30.
         let found =
             with(&range, 10_000, |value| if (20..30).contains(&value) { 20_000 } else { 1000 + 100 * value });
         let largest = found.largest(&range).unwrap();

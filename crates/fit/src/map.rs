@@ -9,7 +9,7 @@ use crate::{Guess, Probe, SearchOutcome, Values, search, search_from};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column<T, E> {
     /// The terms.
-    pub other: T,
+    pub terms: T,
     /// The result of the search.
     pub found: SearchOutcome<E>,
 }
@@ -140,15 +140,15 @@ mod tests {
         let mut columns: Vec<Column<u64, ()>> = Vec::new();
         for length in &lengths {
             let before: Vec<(Option<u64>, &[Probe])> =
-                columns.iter().map(|column| (Some(column.other), column.found.probes.as_slice())).collect();
+                columns.iter().map(|column| (Some(column.terms), column.found.probes.as_slice())).collect();
             let ask = |batch| Ok::<_, ()>(probe(*length, batch, limit));
             let found = search_guessed(&values, limit, guess(&values, limit, &before, Some(*length)), ask);
-            columns.push(Column { other: *length, found });
+            columns.push(Column { terms: *length, found });
         }
         assert_eq!(columns.len(), lengths.len());
         for column in &columns {
-            let most = values.iter().filter(|batch| bytes(column.other, *batch) <= limit).max();
-            assert_eq!(column.found.largest(&values), most, "{}", column.other);
+            let most = values.iter().filter(|batch| bytes(column.terms, *batch) <= limit).max();
+            assert_eq!(column.found.largest(&values), most, "{}", column.terms);
         }
         let with: usize = columns.iter().skip(1).map(|column| column.found.probes.len()).sum();
         let alone = |length: u64| search(&values, limit, |batch| Ok::<_, ()>(probe(length, batch, limit)));

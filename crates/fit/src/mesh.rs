@@ -105,7 +105,7 @@ impl Layout {
         self.0.iter().map(|(name, size)| (name.as_str(), *size))
     }
 
-    /// How many ranks a dimension has; none if no dimension has this name.
+    /// How many ranks a dimension has; `None` where no dimension has this name.
     #[must_use]
     pub fn size(&self, name: &str) -> Option<u64> {
         self.sizes().find(|(known, _)| *known == name).map(|(_, size)| size)

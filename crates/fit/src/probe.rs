@@ -22,7 +22,7 @@ pub struct Probe {
     /// How many steps of the first optimizer the run made.
     #[serde(default)]
     pub steps: u32,
-    /// Whether the last two steps were equal; none for fewer than two steps.
+    /// Whether the last two steps were equal; `None` for fewer than two steps.
     #[serde(default)]
     pub is_steady: Option<bool>,
     /// Who held the peak of the last step.

@@ -44,7 +44,7 @@ impl Values {
         self.at(self.last())
     }
 
-    /// The number of which all values are multiples; none for a list.
+    /// The number of which all values are multiples; `None` for a list.
     #[must_use]
     pub fn multiple(&self) -> Option<u64> {
         match &self.0 {

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::io::BufRead as _;
 
 use blockyard_gpus::tables::{
-    LayerSize, LayerTable, Operands, Request, estimate, hash, recorded_size, size_in_layers, size_in_networks,
+    LayerSize, LayerTable, Operands, WorkspaceRequest, estimate, hash, recorded_size, size_in_layers,
+    size_in_networks,
 };
 
 /// A question and its answer.
@@ -36,9 +37,9 @@ impl RecordedRequest {
         Some(Self { head: *head, lists, bytes: u64::try_from(bytes).ok()? })
     }
 
-    fn request(&self) -> Request<'_> {
+    fn request(&self) -> WorkspaceRequest<'_> {
         let [input, filter, output, stride, padding, dilation] = &self.lists;
-        Request {
+        WorkspaceRequest {
             operation: usize::try_from(self.head[0]).unwrap_or(0),
             dtype: self.head[1],
             element: match self.head[1] {
@@ -58,7 +59,7 @@ impl RecordedRequest {
 }
 
 /// What the tables of operators have: `tables.bin` and `networks.bin`.
-fn of_operators(request: &Request<'_>) -> Option<u64> {
+fn of_operators(request: &WorkspaceRequest<'_>) -> Option<u64> {
     let bytes =
         |sizes: &[i64], element: u64| sizes.iter().map(|size| size.unsigned_abs()).product::<u64>() * element;
     let at_once = i64::try_from(16 / request.element).unwrap_or(4);

@@ -18,8 +18,8 @@ pub struct Assumption {
 pub struct AssumptionError;
 
 impl std::fmt::Display for AssumptionError {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str("an assumption reads FILE:LINE=VALUE, as train.py:88=0.3 or train.py:90=true")
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an assumption reads FILE:LINE=VALUE, as train.py:88=0.3 or train.py:90=true")
     }
 }
 

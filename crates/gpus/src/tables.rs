@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-pub use estimate::{Request, estimate};
+pub use estimate::{WorkspaceRequest, estimate};
 #[cfg(feature = "networks")]
 pub use layers::{LayerSize, LayerTable, size_in_layers};
 

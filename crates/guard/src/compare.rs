@@ -37,7 +37,7 @@ pub struct PeakGrowth {
 /// A part of the change of the peak allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRow {
-    /// The line; none for everything else.
+    /// The line; `None` for everything else.
     pub line: Option<EntryLine>,
     /// The bytes of the baseline. If the baseline does not list the line, its bytes count as everything else.
     pub before: i128,
@@ -55,10 +55,10 @@ impl ChangeRow {
     }
 }
 
-/// A step whose peak changed. A peak is none if the run or the baseline has no such step.
+/// An iteration whose peak changed. A peak is `None` where the run or the baseline has no such iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepChange {
-    /// The number of the step, counted from 1.
+pub struct IterationChange {
+    /// The number of the iteration, counted from 1.
     pub number: usize,
     /// The peak allocated of the baseline.
     pub before: Option<Bytes>,
@@ -74,8 +74,8 @@ pub struct GuardComparison {
     /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else,
     /// which may be 0. The rows add up to the change, to the byte. Empty without a baseline.
     pub rows: Vec<ChangeRow>,
-    /// Steps whose peak changed.
-    pub steps: Vec<StepChange>,
+    /// Iterations whose peak changed.
+    pub steps: Vec<IterationChange>,
     /// Whether a peak fell by more than the tolerance and the run passes: the baseline can be written again.
     pub is_lower: bool,
     /// Whether something was assumed in the run or in the baseline's.
@@ -160,8 +160,8 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
     rows
 }
 
-fn steps(before: &[Bytes], after: &[Bytes]) -> Vec<StepChange> {
-    let all = (0..before.len().max(after.len())).map(|place| StepChange {
+fn steps(before: &[Bytes], after: &[Bytes]) -> Vec<IterationChange> {
+    let all = (0..before.len().max(after.len())).map(|place| IterationChange {
         number: place.saturating_add(1),
         before: before.get(place).copied(),
         after: after.get(place).copied(),

@@ -77,9 +77,9 @@ pub struct ProgramEntry {
     pub arguments: Vec<String>,
     /// The short name of the GPU.
     pub gpu: String,
-    /// After how many steps of its first optimizer a run ends; none for a run to the program's end.
+    /// After how many steps of its first optimizer a run ends; `None` for a run to the program's end.
     pub steps: Option<u32>,
-    /// `PYTORCH_CUDA_ALLOC_CONF`; none for the environment's.
+    /// `PYTORCH_CUDA_ALLOC_CONF`; `None` for the environment's.
     pub conf: Option<String>,
     /// The most bytes that may be reserved.
     pub budget: Option<Bytes>,

@@ -26,7 +26,7 @@ mod text;
 mod tolerance;
 mod write;
 
-pub use compare::{ChangeRow, Failure, GuardComparison, PeakGrowth, StepChange, compare};
+pub use compare::{ChangeRow, Failure, GuardComparison, IterationChange, PeakGrowth, compare};
 pub use entry::{Baseline, EntryLine, LineHolder, MeasuredRun, ProgramEntry, RunFailure};
 pub use file::{GuardFile, GuardFileError};
 pub use text::{report, signed};

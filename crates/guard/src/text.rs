@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// At most this many rows, notes and steps are listed.
-const SHOWN: usize = 10;
+const SHOWN_ROWS: usize = 10;
 
 /// A change with its sign: `+1,024`.
 #[must_use]
@@ -112,13 +112,13 @@ fn against(
         let more = signed(reserved.saturating_sub(allocated));
         writeln!(text, "    {more:>16}  of segments beyond it")?;
     }
-    let changed = found.steps.iter().take(SHOWN);
+    let changed = found.steps.iter().take(SHOWN_ROWS);
     for step in changed {
         let of = |bytes: Option<Bytes>| bytes.map_or_else(|| "no such step".to_owned(), size);
         writeln!(text, "  step {}: {} instead of {}", step.number, of(step.after), of(step.before))?;
     }
-    if found.steps.len() > SHOWN {
-        writeln!(text, "  and {} more steps", found.steps.len().saturating_sub(SHOWN))?;
+    if found.steps.len() > SHOWN_ROWS {
+        writeln!(text, "  and {} more steps", found.steps.len().saturating_sub(SHOWN_ROWS))?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[Chang
     if changed.is_empty() && rest.change() == 0 {
         return Ok(());
     }
-    for row in changed.iter().take(SHOWN) {
+    for row in changed.iter().take(SHOWN_ROWS) {
         let Some(line) = &row.line else { continue };
         let before = match (row.most_before, row.before, row.after) {
             (Some(most), ..) => format!(", not listed before: at most {most} then"),
@@ -138,7 +138,7 @@ fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[Chang
         };
         writeln!(text, "    {:>16}  {line}{before}", signed(row.change()))?;
     }
-    let hidden = changed.get(SHOWN..).unwrap_or_default();
+    let hidden = changed.get(SHOWN_ROWS..).unwrap_or_default();
     if !hidden.is_empty() {
         let sum = hidden.iter().map(ChangeRow::change).fold(0_i128, i128::saturating_add);
         writeln!(text, "    {:>16}  {} more lines", signed(sum), hidden.len())?;
@@ -174,11 +174,11 @@ fn sure(text: &mut String, entry: &ProgramEntry, run: &MeasuredRun, found: &Guar
         return writeln!(text, "  an estimate: {whose} numbers are marked");
     }
     writeln!(text, "  an estimate, because:")?;
-    for note in run.notes.iter().take(SHOWN) {
+    for note in run.notes.iter().take(SHOWN_ROWS) {
         writeln!(text, "    {note}")?;
     }
-    if run.notes.len() > SHOWN {
-        writeln!(text, "    and {} more, in the JSON", run.notes.len().saturating_sub(SHOWN))?;
+    if run.notes.len() > SHOWN_ROWS {
+        writeln!(text, "    and {} more, in the JSON", run.notes.len().saturating_sub(SHOWN_ROWS))?;
     }
     Ok(())
 }

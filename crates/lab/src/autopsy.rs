@@ -1,5 +1,12 @@
 //! Why a run went out of memory, and what would have helped.
 
+mod cause;
+mod changed;
+mod changes;
+mod failure;
+mod pins;
+mod tensors;
+
 use blockyard_record::{Bytes, MemoryAtFailure, OnDone, OomCause, OomRequest, PoolId, PoolKind, StreamId};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
@@ -8,13 +15,6 @@ use crate::limit::{Limit, LimitSource};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
 use crate::{Conditions, HoldingLine, LabError, LimitedRun, Run};
-
-mod cause;
-mod changed;
-mod changes;
-mod failure;
-mod pins;
-mod tensors;
 
 pub use changed::try_change;
 pub use changes::{Change, ChangeKind};
@@ -26,7 +26,7 @@ use failure::Failure;
 /// Why a request ran out of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autopsy {
-    /// The request.
+    /// The request that failed.
     pub request: FailedAllocation,
     /// Under what the run was replayed: what [`try_change`] wants to say the same.
     pub conditions: Conditions,
@@ -64,15 +64,15 @@ pub struct FailedAllocation {
     pub rounded: Bytes,
     /// The segment that was wanted for it.
     pub segment_size: Bytes,
-    /// Its stream.
+    /// The stream of the request.
     pub stream: StreamId,
     /// The memory pool that it came from.
     pub pool_id: PoolId,
     /// Small or large.
     pub pool: PoolKind,
-    /// Its name, where it has one.
+    /// The name of the tensor, where it has one.
     pub name: Option<String>,
-    /// Its stack, innermost frame first; empty where none was recorded.
+    /// The stack of the request, innermost frame first; empty where none was recorded.
     pub stack: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ pub fn autopsy(
     if met.highest < limit.highest {
         notes.push(format!(
             "whether the run goes out of memory depends on the limit, which is {}: the answer is for {}",
-            limit.range(),
+            limit.range_text(),
             met.highest
         ));
     }

@@ -1,5 +1,7 @@
 //! How good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
 
+mod plan;
+
 use std::collections::BTreeMap;
 
 use blockyard_record::Bytes;
@@ -9,8 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::lifetimes::{Lifetime, lifetimes};
 use crate::request_number;
 use crate::{LabError, Run};
-
-mod plan;
 
 use plan::{Orders, place};
 
@@ -36,9 +36,9 @@ pub struct Placement {
     pub request: u64,
     /// The first request, counted from 1, after which nothing uses it any more; one more than there are if that never comes.
     pub until: u64,
-    /// Its place: bytes from the beginning of the layout.
+    /// The bytes from the beginning of the layout to the block.
     pub offset: Bytes,
-    /// Its bytes.
+    /// The size of the block in bytes.
     pub size: Bytes,
 }
 

@@ -44,7 +44,7 @@ impl AllocatorRow {
             }
             (None, None, _) => "no".to_owned(),
             (low, high, Some(limit)) if low.is_none() != high.is_none() => {
-                format!("depends on the limit: {}", limit.range())
+                format!("depends on the limit: {}", limit.range_text())
             }
             (low, high, _) => format!("request {}", grouped(low.or(high).unwrap_or_default())),
         }
@@ -161,8 +161,8 @@ impl Peak {
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds and requests of one run")]
 fn per_request(nanos: u64, requests: usize) -> Option<f64> {
     /// A browser's clock counts in steps of 100 microseconds.
-    const FEWEST: usize = 1000;
-    (requests >= FEWEST).then(|| nanos as f64 / requests as f64)
+    const FEWEST_REQUESTS: usize = 1000;
+    (requests >= FEWEST_REQUESTS).then(|| nanos as f64 / requests as f64)
 }
 
 fn rival(

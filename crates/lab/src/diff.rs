@@ -1,5 +1,7 @@
 //! What changed from one run to another.
 
+mod align;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -14,8 +16,6 @@ use crate::outcome::outcome;
 use crate::request_number;
 use crate::sites::Sites;
 use crate::{LabError, Outcome, Run};
-
-mod align;
 
 pub use align::Alignment;
 

@@ -107,13 +107,13 @@ fn placed(event: &Event) -> Event {
 }
 
 fn sentence(events: &[Event]) -> String {
-    const MOST: usize = 4;
+    const MOST_EVENTS: usize = 4;
     if events.is_empty() {
         return "nothing more".to_owned();
     }
-    let mut text = events.iter().take(MOST).map(words).collect::<Vec<_>>().join(", ");
-    if events.len() > MOST {
-        let more = events.len() - MOST;
+    let mut text = events.iter().take(MOST_EVENTS).map(words).collect::<Vec<_>>().join(", ");
+    if events.len() > MOST_EVENTS {
+        let more = events.len() - MOST_EVENTS;
         let _ = write!(text, ", and {more} more {}", if more == 1 { "event" } else { "events" });
     }
     text

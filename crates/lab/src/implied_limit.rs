@@ -94,7 +94,7 @@ impl Run {
         self.add_note(format!(
             "the run went out of memory {kind}; the requests that were served and refused show the limit, {}: every \
              answer is for this limit, unless another limit is given",
-            limit.range()
+            limit.range_text()
         ));
         match failed.first() {
             Some(Some(found)) if *found == request => {}
@@ -118,7 +118,7 @@ impl Run {
                 return Ok(());
             }
         }
-        let range = self.implied_limit().map(|limit| limit.range()).unwrap_or_default();
+        let range = self.implied_limit().map(|limit| limit.range_text()).unwrap_or_default();
         let note = forced.note(&range);
         *self = forced.run;
         self.add_note(note);

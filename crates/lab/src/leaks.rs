@@ -18,7 +18,7 @@ use crate::{LabError, Run};
 pub struct Leaks {
     /// How the iterations were found.
     pub found_by: IterationSource,
-    /// Whether these are steps of the program: marked ones, and repetitions in each of which a training step is seen, or of which
+    /// Whether these are iterations of the program: marked ones, and repetitions in each of which a training step is seen, or of which
     /// there are more than networks have layers.
     pub are_iterations_known: bool,
     /// The requests after which an iteration ends, counted from 1.
@@ -48,7 +48,7 @@ pub enum IterationSource {
 pub struct GrowingCallSite {
     /// The call site, innermost frame first.
     pub site: Vec<String>,
-    /// Its live bytes at each boundary.
+    /// The live bytes of the call site at each boundary.
     pub live: Vec<Bytes>,
     /// More bytes at the last boundary than at the first boundary after the first iteration.
     pub growth: Bytes,
@@ -60,13 +60,13 @@ pub struct GrowingCallSite {
     pub last_request: u64,
 }
 
-/// The fewest steps from which growth can be recognized.
-const FEWEST: usize = 4;
+/// The fewest iterations from which growth can be recognized.
+const FEWEST_ITERATIONS: usize = 4;
 
-/// More repetitions than this are taken for steps; fewer may as well be equal layers of a network.
+/// More repetitions than this are taken for iterations; fewer may as well be equal layers of a network.
 const MOST_LAYERS: usize = 100;
 
-/// Repetitions that free less than one in this many of their allocations are not steps: a model that is made layer by layer.
+/// Repetitions that free less than one in this many of their allocations are not iterations: a model that is made layer by layer.
 const LEAST_FREED: usize = 4;
 
 /// Functions that only a training step calls.
@@ -126,7 +126,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let sums =
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
     let mut growing: Vec<GrowingCallSite> = Vec::new();
-    if boundaries.len() >= FEWEST {
+    if boundaries.len() >= FEWEST_ITERATIONS {
         for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let name = sites.names.get(site).cloned().unwrap_or_default();
@@ -145,7 +145,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     }
     growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
     let mut notes = run.notes().to_vec();
-    if boundaries.len() < FEWEST {
+    if boundaries.len() < FEWEST_ITERATIONS {
         notes.push(format!("{} iterations are too few to distinguish growth from set-up", boundaries.len()));
     } else if found_by == IterationSource::Parts {
         notes.push(
@@ -169,11 +169,11 @@ fn growth(live: &[Bytes]) -> Option<Bytes> {
 /// The requests after which iterations end, as numbers of requests done.
 pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<usize>) {
     let total = run.requests().len();
-    let mut marked = step_markers(run.workload().labels());
+    let mut marked = iteration_markers(run.workload().labels());
     marked.retain(|at| *at > 0);
     marked.push(total);
     marked.dedup();
-    if marked.len() >= FEWEST {
+    if marked.len() >= FEWEST_ITERATIONS {
         return (IterationSource::Markers, marked);
     }
     let lifetimes = lifetimes(run);
@@ -185,11 +185,11 @@ pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<
     (IterationSource::Parts, (1..=parts).map(|part| total * part / parts).collect())
 }
 
-/// Where the steps begin that the labels mark.
+/// Where the iterations begin that the labels mark.
 ///
-/// Libraries mark much within a step, such as each collective of each layer. Labels that count (`step 0`, `step 1`, ...) mark steps;
+/// Libraries mark much within an iteration, such as each collective of each layer. Labels that count (`step 0`, `step 1`, ...) mark iterations;
 /// else the first of those labels that come as often as most of the others do; and where none comes often, all of them.
-fn step_markers(labels: &[(u32, String)]) -> Vec<usize> {
+fn iteration_markers(labels: &[(u32, String)]) -> Vec<usize> {
     let places = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<usize> {
         labels.iter().filter(|(_, label)| is_wanted(label)).map(|(at, _)| *at as usize).collect()
     };
@@ -202,12 +202,13 @@ fn step_markers(labels: &[(u32, String)]) -> Vec<usize> {
         *often.entry(label).or_default() += 1;
     }
     let rises = |numbers: &[u64]| numbers.windows(2).all(|pair| matches!(pair, [one, other] if one < other));
-    let steps = counted.iter().filter(|(_, numbers)| numbers.len() >= FEWEST && rises(numbers));
-    if let Some((name, _)) = steps.max_by_key(|(_, numbers)| numbers.len()) {
+    let iterations =
+        counted.iter().filter(|(_, numbers)| numbers.len() >= FEWEST_ITERATIONS && rises(numbers));
+    if let Some((name, _)) = iterations.max_by_key(|(_, numbers)| numbers.len()) {
         return places(&|label| counting(label).is_some_and(|(other, _)| other == *name));
     }
     let mut kinds: BTreeMap<usize, usize> = BTreeMap::new();
-    for count in often.values().filter(|count| **count >= FEWEST) {
+    for count in often.values().filter(|count| **count >= FEWEST_ITERATIONS) {
         *kinds.entry(*count).or_default() += 1;
     }
     let Some((count, _)) = kinds.into_iter().max_by_key(|(count, kinds)| (*kinds, *count)) else {
@@ -245,9 +246,9 @@ fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bo
         && within.windows(2).all(|pair| matches!(pair, [from, to] if (*from..*to).any(&mut seen)))
 }
 
-/// Steps that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
+/// Iterations that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
 fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
-    const MOST: usize = 4096;
+    const MOST_ITERATIONS: usize = 4096;
     let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
     for (index, request) in run.requests().iter().enumerate() {
         if let Request::Allocate { size, .. } = request {
@@ -256,7 +257,9 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
     }
     // How many kinds of allocations come how often.
     let mut often: HashMap<usize, usize> = HashMap::new();
-    for places in places.values().filter(|places| (FEWEST..MOST).contains(&places.len())) {
+    for places in
+        places.values().filter(|places| (FEWEST_ITERATIONS..MOST_ITERATIONS).contains(&places.len()))
+    {
         *often.entry(places.len()).or_default() += 1;
     }
     let mut often: Vec<(usize, usize)> = often.into_iter().collect();
@@ -266,7 +269,7 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
         let first = candidates.min_by_key(|places| places.first().copied())?;
         let gaps = first.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
         let (least, most) = (gaps.clone().min()?, gaps.max()?);
-        // Even steps only: two kinds at least, and no step three times as long as another.
+        // Even iterations only: two kinds at least, and no iteration three times as long as another.
         let is_even = kinds >= 2 && most <= least.saturating_mul(3);
         (is_even && gives_back(lifetimes, *first.first()?, *first.last()?))
             .then(|| first.iter().copied().skip(1).chain([run.requests().len()]).collect())

@@ -87,7 +87,7 @@ pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
 pub use setting_search::{
-    SearchResult, SearchStep, candidates, judge, plain_candidates, recommended, search,
+    SearchResult, SearchStep, candidates, plain_candidates, recommended_row, search, search_result,
 };
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};

@@ -17,7 +17,7 @@ pub(crate) struct Lifetime {
     pub(crate) freed: usize,
     /// The request after which nothing uses it any more: later than `freed` where other streams do.
     pub(crate) done: usize,
-    /// Its bytes, rounded up to 512.
+    /// The size of the allocation in bytes, rounded up to 512.
     pub(crate) size: Bytes,
     /// What was asked for.
     pub(crate) requested: Bytes,

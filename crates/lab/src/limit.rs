@@ -57,8 +57,8 @@ impl Limit {
 
     /// The limit in a few words: `600 MiB`, or `between 594 MiB and 614 MiB`.
     #[must_use]
-    pub fn range(&self) -> String {
-        self.bounds().range()
+    pub fn range_text(&self) -> String {
+        self.bounds().range_text()
     }
 
     /// The limit if it is this one of those that it may be.

@@ -156,7 +156,7 @@ impl Row {
     #[must_use]
     pub fn dependence(&self) -> Option<String> {
         let limit = self.limit.filter(|_| self.depends_on_limit())?;
-        Some(format!("depends on the limit: {}", limit.range()))
+        Some(format!("depends on the limit: {}", limit.range_text()))
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Question {
     Change {
         /// Under what the run is replayed otherwise.
         conditions: Conditions,
-        /// The change.
+        /// What is changed.
         change: ChangeKind,
         /// The request that fails without it, counted from 1.
         request: u64,

@@ -25,7 +25,7 @@ pub struct Run {
     /// What to call it.
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
-    pub config: String,
+    pub conf: String,
     /// The release of PyTorch that the run was made with; the default where that is not known.
     pub release: Release,
     /// All bytes of its device.
@@ -114,17 +114,17 @@ impl Run {
 
     /// The run of a workload on its own device. It goes on after out of memory, as a workload does.
     #[must_use]
-    pub fn from_workload(name: &str, workload: Workload, config: &str, capacity: Bytes) -> Self {
-        Self { goes_on_after_oom: true, ..Self::new(name, workload, config, capacity) }
+    pub fn from_workload(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
+        Self { goes_on_after_oom: true, ..Self::new(name, workload, conf, capacity) }
     }
 
-    fn new(name: &str, workload: Workload, config: &str, capacity: Bytes) -> Self {
+    fn new(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
         let is_reset = |request: &Request| matches!(request, Request::ResetPeak | Request::ResetAccumulated);
         let requests = workload.requests().iter().enumerate();
         let resets = requests.filter(|(_, request)| is_reset(request)).map(|(index, _)| index).collect();
         Self {
             name: name.to_owned(),
-            config: config.to_owned(),
+            conf: conf.to_owned(),
             release: Release::default(),
             capacity,
             is_capacity_assumed: false,
@@ -146,22 +146,22 @@ impl Run {
         }
     }
 
-    /// Its requests, in order.
+    /// The requests of the run, in order.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
         self.workload.requests()
     }
 
-    /// Its requests with names and labels.
+    /// The requests of the run with names and labels.
     #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.workload
     }
 
-    /// Its own settings, device and limit.
+    /// The settings, device and limit of the run itself.
     #[must_use]
     pub fn conditions(&self) -> Conditions {
-        Conditions::with_conf(&self.config)
+        Conditions::with_conf(&self.conf)
     }
 
     /// The request that failed first when the run was recorded, as an index.
@@ -257,8 +257,7 @@ impl Run {
 
     /// The same run with other requests, without names and stacks.
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
-        let mut run =
-            Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);
+        let mut run = Self::new(&self.name, self.workload.with_requests(requests), &self.conf, self.capacity);
         run.release = self.release;
         run.addresses = Arc::clone(&self.addresses);
         run.is_capacity_assumed = self.is_capacity_assumed;
@@ -291,7 +290,7 @@ impl Run {
     #[must_use]
     pub fn under(&self, conditions: &Conditions) -> Self {
         let mut run = self.clone();
-        run.config.clone_from(&conditions.conf);
+        run.conf.clone_from(&conditions.conf);
         run.release = conditions.release_of(self);
         run.capacity = conditions.capacity_of(self);
         run.is_capacity_assumed &= conditions.capacity.is_none();
@@ -422,12 +421,12 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
         let live = segment.blocks.iter().filter(|block| block.state == BlockState::Allocated);
         for block in live {
             if is_private {
-                before.push(Request::EnterPool { pool: segment.pool_id });
+                before.push(Request::EnterPool { pool_id: segment.pool_id });
             }
             let size = if block.requested.is_zero() { block.size } else { block.requested };
             before.push(Request::Allocate { tensor: TensorId::new(tensor), size, stream: segment.stream });
             if is_private {
-                before.push(Request::LeavePool { pool: segment.pool_id });
+                before.push(Request::LeavePool { pool_id: segment.pool_id });
             }
             // A file with 2^32 live blocks would take hundreds of gigabytes to read.
             tensor = tensor.saturating_add(1);

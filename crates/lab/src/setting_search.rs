@@ -18,7 +18,7 @@ pub struct SearchResult {
     pub rows: Vec<Row>,
     /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as indices.
     pub front: Vec<usize>,
-    /// The row to take, if one is better than the baseline: [`recommended`], as the verdict says it.
+    /// The row to take, if one is better than the baseline: [`recommended_row`], as the verdict says it.
     pub best: Option<usize>,
     /// The line to copy, for the best row.
     pub line: Option<String>,
@@ -159,12 +159,12 @@ pub fn search(
         std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
     let mut rows = replay_all(&limited, &settings, on_step)?.into_iter();
     let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
-    Ok(judge(limited.run(), baseline, rows.collect()))
+    Ok(search_result(limited.run(), baseline, rows.collect()))
 }
 
 /// Says which of the rows is best.
 #[must_use]
-pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> SearchResult {
+pub fn search_result(run: &Run, baseline: Row, rows: Vec<Row>) -> SearchResult {
     SearchResult::of(baseline, rows, run.notes().to_vec())
 }
 
@@ -178,7 +178,7 @@ impl SearchResult {
 
 fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
     let front = front(&rows);
-    let best = recommended(&baseline, &rows);
+    let best = recommended_row(&baseline, &rows);
     let chosen = best.and_then(|best| rows.get(best));
     let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
     let sentence = match chosen {
@@ -195,7 +195,7 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
 /// which a search tries as well, and only else another one. Of the plain settings of a run that goes out of memory the first is taken with
 /// which it fits, and of a run that fits the one that reserves least.
 #[must_use]
-pub fn recommended(baseline: &Row, rows: &[Row]) -> Option<usize> {
+pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
     let own = baseline.answered().filter(|_| baseline.fits());
     let is_better = |row: &Row| {
         let less = |outcome: &Outcome| own.is_none_or(|own| outcome.peak_reserved < own.peak_reserved);
@@ -236,7 +236,7 @@ fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
             let bound = if fits_at_low { limit.lowest } else { limit.highest };
             format!(
                 "no setting is sure to let the run fit: it depends on the limit, which is {}, and under {} the run fits at {bound} only",
-                limit.range(),
+                limit.range_text(),
                 name(row)
             )
         }

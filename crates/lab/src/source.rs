@@ -19,14 +19,14 @@ use crate::{LabError, Run};
 pub enum RunSource {
     /// A file: a recording, a memory snapshot, or the text of a workload.
     File {
-        /// Its name.
+        /// The name of the file.
         name: String,
-        /// Its content.
+        /// The content of the file.
         bytes: Vec<u8>,
     },
     /// A program that ran in Blockyard's own PyTorch, without a GPU.
     Simulated {
-        /// Its name.
+        /// The name of the program.
         name: String,
         /// The snapshot that PyTorch would have taken at the end.
         bytes: Vec<u8>,
@@ -37,10 +37,10 @@ pub enum RunSource {
     Workload {
         /// What to call it.
         name: String,
-        /// Its requests.
+        /// The requests, with names and labels.
         workload: Box<Workload>,
         /// `PYTORCH_CUDA_ALLOC_CONF`.
-        config: String,
+        conf: String,
         /// All bytes of its device.
         capacity: Bytes,
     },
@@ -106,8 +106,8 @@ impl RunSource {
                 let file = snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(()))?;
                 Run::from_simulation(name, &file, simulation, on_progress)
             }
-            Self::Workload { name, workload, config, capacity } => {
-                Ok(vec![Run::from_workload(name, (**workload).clone(), config, *capacity)])
+            Self::Workload { name, workload, conf, capacity } => {
+                Ok(vec![Run::from_workload(name, (**workload).clone(), conf, *capacity)])
             }
         }
     }

@@ -13,12 +13,12 @@ use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
 use self::growth::{
-    FREE_WHAT_IS_KEPT, by_line, count_of, growth_findings, growth_headline, leak_headline,
-    line_of_a_growing_run, repeated_growth, steps_left,
+    FREE_WHAT_IS_KEPT, by_line, growth_findings, growth_headline, iterations_left, leak_headline,
+    line_of_a_growing_run, repeated_growth,
 };
 use self::memory::{gpu_for_the_request, gpus_that_hold, limit_words, reserving, under_the_latest_release};
 use self::moments::Moments;
-use self::settings::{compared, fitting, setting_findings, under_plain_settings};
+use self::settings::{fitting_setting, setting_comparison, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
 use crate::leaks::IterationSource;
 use crate::lifetimes::lifetimes;
@@ -26,7 +26,7 @@ use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::{
     Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Row, Run,
-    autopsy, leaks, recommended,
+    autopsy, leaks, recommended_row,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -54,7 +54,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// Nothing failed.
+    /// Nothing failed, or the run cannot be replayed; the headline says which.
     Fits,
     /// Nothing failed, and the steps hold more and more: the run fits as far as it was recorded.
     Grows,
@@ -142,16 +142,17 @@ impl About {
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when the run cannot be replayed.
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the autopsy cannot
+/// replay the run; a run that only the last replay refuses is a verdict that says so.
 pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let found = autopsy(run, conditions, on_progress)?;
     match found {
-        Some(found) => failed(run, conditions, found, on_progress),
-        None => fits(run, conditions, on_progress),
+        Some(found) => verdict_of_failure(run, conditions, found, on_progress),
+        None => verdict_of_fit(run, conditions, on_progress),
     }
 }
 
-fn failed(
+fn verdict_of_failure(
     run: &Run,
     conditions: &Conditions,
     found: Autopsy,
@@ -166,8 +167,8 @@ fn failed(
     let grows = leaks(&cut, on_progress)?;
     let lines = by_line(&grows.growing);
     let moments = Moments::of(run);
-    let freed = without_earlier_steps(limited.run(), conditions, &found, &grows, on_progress)?;
-    let is_leak = freed.as_ref().is_some_and(|change| change.proved);
+    let freed = without_earlier_iterations(limited.run(), conditions, &found, &grows, on_progress)?;
+    let is_leak = freed.as_ref().is_some_and(|change| change.is_proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
         leak_headline(line)
@@ -183,13 +184,13 @@ fn failed(
     // How the limit is known is among the notes.
     findings.extend(found.notes.iter().map(|note| Finding::about(About::Sure, note, None)));
     if let Some(change) = &freed {
-        let about = if change.proved { About::Passes } else { About::Fails };
+        let about = if change.is_proved { About::Passes } else { About::Fails };
         findings.push(Finding::about(about, &change.sentence, Some(found.request.request)));
     }
     if is_leak {
         findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
     }
-    let setting = fitting(&limited, &found, on_progress)?;
+    let setting = fitting_setting(&limited, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
@@ -225,7 +226,7 @@ const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, 
 /// One file has one batch size: what another one takes is found by running the program with it.
 const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
-fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
+fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
     let own = replay_under(run, conditions, 0, &mut on_done)?;
@@ -287,7 +288,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     findings.extend(growth_findings(&moments, &lines, &grows, &[]));
     if growing.is_some() {
         let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
-        findings.extend(steps_left(&lines, most, reserved));
+        findings.extend(iterations_left(&lines, most, reserved));
         findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
     }
     // A note says that an assumed capacity is assumed.
@@ -305,13 +306,13 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         None,
     ));
     let rows = under_plain_settings(run, conditions, on_progress)?;
-    let best = recommended(&own, &rows);
+    let best = recommended_row(&own, &rows);
     let setting = best.and_then(|best| rows.get(best)).map(|row| row.conditions.conf.clone());
     // Expandable segments are what most readers ask for, whether they help or not.
     let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
     let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
     for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
-        findings.extend(compared(&row.conditions.conf, row, outcome));
+        findings.extend(setting_comparison(&row.conditions.conf, row, outcome));
     }
     let (goes_on, best) =
         (growing.is_some() || run.recorded_oom().is_some(), best.and_then(|best| rows.get(best)));
@@ -462,7 +463,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
 }
 
 /// The change that frees what the growing lines kept from the steps before the last one; `None` where nothing grows, or nothing is known of steps.
-fn without_earlier_steps(
+fn without_earlier_iterations(
     run: &Run,
     conditions: &Conditions,
     found: &Autopsy,
@@ -495,7 +496,7 @@ fn without_earlier_steps(
     let passes = passes_changed(run, conditions, &kind, failing, &mut on_done)?;
     let text = format!(
         "with all {} freed that the growing lines kept from earlier iterations, those of the first two too ({bytes}), {}",
-        count_of(kept.len() as u64, "tensor"),
+        counted(kept.len(), "tensor"),
         passes.sentence_end(found.limit)
     );
     Ok(Some(Change::of(kind, passes, text)))

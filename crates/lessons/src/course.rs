@@ -21,7 +21,7 @@ pub struct CourseLesson {
 pub struct CoursePart {
     /// The name that people see.
     pub title: &'static str,
-    /// Its lessons, in the order in which to learn from them.
+    /// The lessons of the part, in the order in which to learn from them.
     pub lessons: &'static [CourseLesson],
 }
 
@@ -78,7 +78,7 @@ pub const PARTS: [CoursePart; 5] = [
 pub struct CourseStretch {
     /// How long it takes.
     pub minutes: u32,
-    /// Its lessons; none in a break.
+    /// The lessons of the stretch; none in a break.
     pub lessons: &'static [PlannedLesson],
     /// What the class does.
     pub task: &'static str,
@@ -246,6 +246,7 @@ const LESSONS: [LessonFile; 20] = [
 /// The glossary of all lessons.
 ///
 /// # Errors
+///
 /// Where its file is wrong, which a test rules out.
 pub fn glossary() -> Result<Glossary, LessonError> {
     Glossary::parse(include_str!("../../../web/lessons/glossary.md"))
@@ -267,6 +268,7 @@ pub struct QuizItem {
 /// The questions of all lessons, in order.
 ///
 /// # Errors
+///
 /// Where a lesson's file is wrong, which a test rules out.
 pub fn quiz() -> Result<Vec<QuizItem>, LessonError> {
     let mut items = Vec::new();

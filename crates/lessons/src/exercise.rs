@@ -38,7 +38,7 @@ pub struct Exercise {
     /// Hints, one after the other.
     pub hints: Vec<Vec<Inline>>,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
-    pub settings: String,
+    pub conf: String,
     /// All bytes of the device.
     pub capacity: Bytes,
     /// What the reader writes.
@@ -104,7 +104,7 @@ impl Exercise {
             goals: goals(&fields, language, errors),
             hints: Vec::new(),
             hint_pieces: fields.all("hint").map(|field| field.prose.parse(errors)).collect(),
-            settings: settings.map(|field| field.value.clone()).unwrap_or_default(),
+            conf: settings.map(|field| field.value.clone()).unwrap_or_default(),
             capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(around.capacity),
             language,
             profile: around.profile.unwrap_or(DEFAULT_PROFILE).to_owned(),

@@ -34,6 +34,7 @@ impl Glossary {
     /// Reads a glossary: a section a term, with a list of `API:` and `Also:` and a paragraph.
     ///
     /// # Errors
+    ///
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, LessonError> {
         let mut errors = Errors::default();

@@ -113,7 +113,7 @@ fn csv_cell(text: &str) -> String {
 }
 
 /// The exercise that a handed-in file answers: the one whose lines of the task the file has. Where several have the same ones, the one whose id is in the
-/// name of the file. None where no exercise has them.
+/// name of the file. `None` where no exercise has them.
 #[must_use]
 pub fn exercise_of<'a>(
     file: &str,

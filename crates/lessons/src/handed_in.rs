@@ -9,9 +9,9 @@ use rawzip::{CompressionMethod, ZipArchive, ZipSliceEntry, ZipVerification};
 /// A file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveFile {
-    /// Its path in the archive, without a folder that all files are in.
+    /// The file's path in the archive, without a folder that all files are in.
     pub path: String,
-    /// Its content, or why it has none.
+    /// The file's content, or why there is none.
     pub content: Result<Vec<u8>, &'static str>,
 }
 

@@ -12,7 +12,7 @@ use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 use crate::asked::asked_pages;
 use crate::exercise::Exercise;
 use crate::played::{MeasuredMemory, PlayedCard, PlayedLesson};
-use crate::question::{Answers, LessonQuestion};
+use crate::question::{LessonQuestion, RightAnswers};
 use crate::sheet::Sheets;
 use crate::text::{Inline, TextBlock, plain, with_code};
 
@@ -49,6 +49,7 @@ impl std::fmt::Display for Handout {
 /// A card with a question shows the moment before its steps. Its title and its text, which have the answer, are in the last part.
 ///
 /// # Errors
+///
 /// Where a recording is damaged, which no run of a lesson is.
 pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
     let mut sheets = Sheets::wide();
@@ -65,6 +66,7 @@ pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
 /// The moment that a card's question is about, as an SVG; empty for a card that the lesson has not.
 ///
 /// # Errors
+///
 /// Where a recording is damaged, which no run of a lesson is.
 pub fn question_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<String, RecordingError> {
     lesson
@@ -76,6 +78,7 @@ pub fn question_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Resu
 /// The moment at the end of a card, as an SVG; empty for a card that the lesson has not.
 ///
 /// # Errors
+///
 /// As [`question_figure`].
 pub fn card_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<String, RecordingError> {
     lesson
@@ -159,10 +162,10 @@ fn asked_card(
 
 /// The task's lines are the reader's paper: what may be changed stands between its comments. Hints are the teacher's to give.
 pub(crate) fn write_exercise(out: &mut String, exercise: &Exercise) {
-    let settings = if exercise.settings.is_empty() {
+    let settings = if exercise.conf.is_empty() {
         String::new()
     } else {
-        format!(", with <code>{}</code>", escaped(&exercise.settings))
+        format!(", with <code>{}</code>", escaped(&exercise.conf))
     };
     let _ = writeln!(
         out,
@@ -206,14 +209,14 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
 /// The choices of a question, or a line for its number.
 pub(crate) fn write_answers_to(out: &mut String, question: &LessonQuestion) {
     match &question.answers {
-        Answers::Choices(choices) => {
+        RightAnswers::Choices(choices) => {
             out.push_str("<ol class=\"choices\">\n");
             for choice in choices {
                 let _ = writeln!(out, "<li>{}</li>", inlines(&choice.text));
             }
             out.push_str("</ol>\n");
         }
-        Answers::Bytes(_) | Answers::Count(_) => out.push_str("<p class=\"answer\"></p>\n"),
+        RightAnswers::Bytes(_) | RightAnswers::Count(_) => out.push_str("<p class=\"answer\"></p>\n"),
     }
 }
 

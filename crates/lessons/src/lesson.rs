@@ -34,7 +34,7 @@ pub struct Lesson {
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) text: String,
-    pub(crate) settings: String,
+    pub(crate) conf: String,
     pub(crate) config: AllocatorConfig,
     pub(crate) capacity: Bytes,
     pub(crate) workload: Workload,
@@ -75,6 +75,7 @@ impl Lesson {
     /// Reads a lesson; its workloads and conditions are checked, but nothing is run.
     ///
     /// # Errors
+    ///
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, LessonError> {
         let mut errors = Errors::default();
@@ -85,6 +86,7 @@ impl Lesson {
     /// Reads a lesson and plays it, for its author.
     ///
     /// # Errors
+    ///
     /// Everything in the text that is wrong, in its order. Where a workload cannot be read, nothing is run, so claims and answers
     /// are not among it.
     pub fn check(text: &str) -> Result<PlayedLesson, Vec<LessonError>> {
@@ -216,10 +218,10 @@ impl Lesson {
 }
 
 impl Script {
-    fn new(settings: &str, config: AllocatorConfig, capacity: Bytes) -> Self {
+    fn new(conf: &str, config: AllocatorConfig, capacity: Bytes) -> Self {
         Self {
             text: String::new(),
-            settings: settings.to_owned(),
+            conf: conf.to_owned(),
             config,
             capacity,
             workload: Workload::default(),
@@ -370,10 +372,10 @@ impl Reader {
             };
             let (settings, config) = match options.settings {
                 Some(settings) => settings,
-                None => (last.settings.clone(), last.config.clone()),
+                None => (last.conf.clone(), last.config.clone()),
             };
             let capacity = options.capacity.unwrap_or(last.capacity);
-            self.runs.push(Script { settings, config, capacity, ..last.clone() });
+            self.runs.push(Script { conf: settings, config, capacity, ..last.clone() });
             return Ok(Lines::All);
         }
         if self.runs.is_empty() || options.is_new {

@@ -5,7 +5,7 @@
 //! quantity (`{reserved}`), never the number. [`Exercise::grade`] runs a reader's solution of an exercise.
 //!
 //! ````
-//! use blockyard_lessons::{Answers, Lesson, plain};
+//! use blockyard_lessons::{RightAnswers, Lesson, plain};
 //! use blockyard_record::Bytes;
 //!
 //! let lesson = Lesson::parse(
@@ -29,7 +29,7 @@
 //! )?
 //! .play()?;
 //! let question = lesson.cards[0].question.as_ref().unwrap();
-//! assert_eq!(question.answers, Answers::Bytes(Bytes::mib(20)));
+//! assert_eq!(question.answers, RightAnswers::Bytes(Bytes::mib(20)));
 //! assert_eq!(question.check("3 MiB"), Ok(false));
 //! # Ok::<(), blockyard_lessons::LessonError>(())
 //! ````
@@ -120,5 +120,5 @@ pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::{ProgramEnd, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};
-pub use question::{AnswerError, Answers, Choice, LessonQuestion};
+pub use question::{AnswerError, Choice, LessonQuestion, RightAnswers};
 pub use text::{Inline, TextBlock, plain, with_code};

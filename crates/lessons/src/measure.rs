@@ -285,14 +285,14 @@ impl Measure {
                 let found = found.ok_or_else(|| MeasureError::NoMeasurement { name: name.to_owned() })?;
                 Ok(QuantityValue::Bytes(found.size))
             }
-            (quantity, Some(name)) => of_tensor(quantity, name, stretch, step),
-            (Quantity::Free, None) => match of_state(Quantity::Free, stretch.recording, step)? {
+            (quantity, Some(name)) => tensor_value(quantity, name, stretch, step),
+            (Quantity::Free, None) => match state_value(Quantity::Free, stretch.recording, step)? {
                 QuantityValue::Bytes(free) => {
                     Ok(QuantityValue::Bytes(free.saturating_sub(stretch.non_pytorch)))
                 }
                 other => Ok(other),
             },
-            (quantity, None) => of_state(quantity, stretch.recording, step),
+            (quantity, None) => state_value(quantity, stretch.recording, step),
         }
     }
 
@@ -351,7 +351,7 @@ fn allocates(workload: &Workload, request: usize, name: &str) -> bool {
     }
 }
 
-fn of_tensor(
+fn tensor_value(
     quantity: Quantity,
     name: &str,
     stretch: &Stretch<'_>,
@@ -385,7 +385,11 @@ fn of_tensor(
     state.block(block).map(|block| QuantityValue::Bytes(block.size)).ok_or_else(no_block)
 }
 
-fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<QuantityValue, MeasureError> {
+fn state_value(
+    quantity: Quantity,
+    recording: &Recording,
+    step: usize,
+) -> Result<QuantityValue, MeasureError> {
     let step = step.min(recording.step_count());
     let events = step.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end);
     let state = recording.state_at(events).map_err(|_| MeasureError::Damaged)?;

@@ -42,7 +42,7 @@ pub struct PlayedRun {
     /// The workload's text, with a label for each card.
     pub text: String,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
-    pub settings: String,
+    pub conf: String,
     /// All bytes of the device.
     pub capacity: Bytes,
     /// The requests.
@@ -83,6 +83,7 @@ impl Lesson {
     /// Runs the lesson's workloads and answers everything that its text asks.
     ///
     /// # Errors
+    ///
     /// A value that has no answer, a question that has none or several right choices, with the place in the file.
     pub fn play(&self) -> Result<PlayedLesson, LessonError> {
         let mut errors = Errors::default();
@@ -203,7 +204,7 @@ fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {
         .map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
     Ok(PlayedRun {
         text: script.text.clone(),
-        settings: script.settings.clone(),
+        conf: script.conf.clone(),
         capacity: script.capacity,
         workload: script.workload.clone(),
         recording,

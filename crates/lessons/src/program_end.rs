@@ -18,7 +18,7 @@ pub struct ProgramEnd {
 const MOST_LETTERS: usize = 140;
 
 impl ProgramEnd {
-    /// Why the program did not run to its end, as a clause with the line of the program, which is quoted; none where it did.
+    /// Why the program did not run to its end, as a clause with the line of the program, which is quoted; `None` where it did.
     pub(crate) fn failure(&self, program: &str) -> Option<String> {
         if self.status == 0 && self.traceback.is_none() {
             return None;

@@ -22,7 +22,7 @@ pub struct LessonQuestion {
     /// The question for a sheet that has the questions of the lesson alone: a number that would answer an earlier question is left to the reader.
     pub text_alone: Vec<Inline>,
     /// The possible answers, and the right answer.
-    pub answers: Answers,
+    pub answers: RightAnswers,
     /// The right answer for people: `20 MiB`, or the words of the right choice.
     pub right: String,
     /// Why it is right; may be empty.
@@ -31,7 +31,7 @@ pub struct LessonQuestion {
 
 /// How a question is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum RightAnswers {
     /// By one of several choices, of which exactly one is right.
     Choices(Vec<Choice>),
     /// By a number of bytes that the reader types.
@@ -89,10 +89,10 @@ const DECIMAL_UNITS: [(&str, &str, &str); 3] =
     [("KB", "1,000", "KiB"), ("MB", "1,000,000", "MiB"), ("GB", "1,000,000,000", "GiB")];
 
 impl LessonQuestion {
-    /// The letter of the right choice, from `a`, as choices have it on paper; none where a number is asked for.
+    /// The letter of the right choice, from `a`, as choices have it on paper; `None` where a number is asked for.
     #[must_use]
     pub fn letter(&self) -> Option<char> {
-        let Answers::Choices(choices) = &self.answers else { return None };
+        let RightAnswers::Choices(choices) = &self.answers else { return None };
         ('a'..='z').zip(choices).find(|(_, choice)| choice.is_right).map(|(letter, _)| letter)
     }
 
@@ -101,19 +101,20 @@ impl LessonQuestion {
     /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type all bytes.
     ///
     /// # Errors
+    ///
     /// Why the answer cannot be compared.
     pub fn check(&self, answer: &str) -> Result<bool, AnswerError> {
         let answer = answer.trim();
         let found = || answer.to_owned();
         match &self.answers {
-            Answers::Choices(choices) => {
+            RightAnswers::Choices(choices) => {
                 let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 let choice = place.and_then(|place| choices.get(place));
                 let not_a_choice = || AnswerError::NotAChoice { count: choices.len(), found: found() };
                 choice.map(|choice| choice.is_right).ok_or_else(not_a_choice)
             }
-            Answers::Bytes(right) => SizeAnswer::parse(answer).map(|typed| typed.is_near(*right)),
-            Answers::Count(right) => {
+            RightAnswers::Bytes(right) => SizeAnswer::parse(answer).map(|typed| typed.is_near(*right)),
+            RightAnswers::Count(right) => {
                 let number = answer.replace(',', "").parse::<u64>();
                 number.map(|number| number == *right).map_err(|_| AnswerError::NotANumber { found: found() })
             }
@@ -242,13 +243,13 @@ impl Expectation {
         question: Position,
         stretch: &Stretch<'_>,
         errors: &mut Errors,
-    ) -> Result<(Answers, String), LessonError> {
+    ) -> Result<(RightAnswers, String), LessonError> {
         let (choices, answer, place) = match self {
             Self::Measure(measure, at) => {
                 let answer = ask(measure, *at, stretch)?;
                 let answers = match &answer {
-                    QuantityValue::Bytes(bytes) => Answers::Bytes(*bytes),
-                    QuantityValue::Count(count) => Answers::Count(*count),
+                    QuantityValue::Bytes(bytes) => RightAnswers::Bytes(*bytes),
+                    QuantityValue::Count(count) => RightAnswers::Count(*count),
                     QuantityValue::Text(_) => return Err(question.at(LessonErrorKind::Question)),
                 };
                 return Ok((answers, answer.to_string()));
@@ -283,7 +284,7 @@ impl Expectation {
             let right = choices.iter().filter(|choice| choice.is_right).count();
             return Err(place.at(LessonErrorKind::Choices { right, answer }));
         };
-        Ok((Answers::Choices(choices), words))
+        Ok((RightAnswers::Choices(choices), words))
     }
 }
 

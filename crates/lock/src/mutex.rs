@@ -93,7 +93,7 @@ impl<T> BiasedMutex<T> {
     pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         let me = thread::current();
         let Some(owner) = self.enter_as_owner(me, inside::LONG) else {
-            return self.act_as_another(me, act);
+            return self.act_as_other(me, act);
         };
         let _leaves = OwnerExit { mutex: self, owner };
         // SAFETY: the owner is inside, so nobody else is.
@@ -107,15 +107,15 @@ impl<T> BiasedMutex<T> {
     #[inline]
     pub fn with_as_owner<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         let owner = self.enter_as_owner(thread::current(), inside::BRIEFLY)?;
-        let _leaves = Leaves(self.inside_of(owner));
+        let _leaves = BriefOwnerExit(self.inside_of(owner));
         // SAFETY: the owner is inside, so nobody else is.
         Some(self.value.with_mut(|value| act(unsafe { &mut *value })))
     }
 
     #[cold]
     #[inline(never)]
-    fn act_as_another<R>(&self, me: usize, act: impl FnOnce(&mut T) -> R) -> R {
-        let _others = self.lock_as_another(me);
+    fn act_as_other<R>(&self, me: usize, act: impl FnOnce(&mut T) -> R) -> R {
+        let _others = self.lock_as_other(me);
         // SAFETY: there is no owner while this thread holds `others`, so nobody else is inside.
         self.value.with_mut(|value| act(unsafe { &mut *value }))
     }
@@ -153,7 +153,7 @@ impl<T> BiasedMutex<T> {
     }
 
     #[inline(never)]
-    fn lock_as_another(&self, me: usize) -> GuestExit<'_> {
+    fn lock_as_other(&self, me: usize) -> OtherExit<'_> {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         // Only the thread that holds `others` changes the owner.
         let owner = self.owner.load(Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl<T> BiasedMutex<T> {
             others.last = me;
             others.turns = 0;
         }
-        GuestExit { owner: &self.owner, others }
+        OtherExit { owner: &self.owner, others }
     }
 
     /// Waits until the thread that was the owner is out.
@@ -199,9 +199,9 @@ impl<T> BiasedMutex<T> {
 }
 
 /// Lets the owner out, also by a panic.
-struct Leaves<'a>(&'a AtomicU8);
+struct BriefOwnerExit<'a>(&'a AtomicU8);
 
-impl Drop for Leaves<'_> {
+impl Drop for BriefOwnerExit<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.store(inside::NO, Ordering::Release);
@@ -227,12 +227,12 @@ impl<T> Drop for OwnerExit<'_, T> {
 }
 
 /// Lets another thread out, also by a panic, and makes it the owner if it took enough turns in a row.
-struct GuestExit<'a> {
+struct OtherExit<'a> {
     owner: &'a AtomicUsize,
     others: MutexGuard<'a, OtherThreads>,
 }
 
-impl Drop for GuestExit<'_> {
+impl Drop for OtherExit<'_> {
     fn drop(&mut self) {
         let OtherThreads { last, turns, turns_to_own, ref mut places, .. } = *self.others;
         if turns < turns_to_own || !last.is_multiple_of(PLACES) || !barrier::is_available() {
@@ -249,8 +249,8 @@ impl Drop for GuestExit<'_> {
 
 impl<T> fmt::Debug for BiasedMutex<T> {
     /// Without the value, which a thread may hold.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("BiasedMutex").finish_non_exhaustive()
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BiasedMutex").finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use blockyard_record::{Bytes, StreamId};
 
-use crate::trace::{Op, OpKind, Trace, stream_handle};
+use crate::trace::{OpKind, Operation, OperationList, stream_handle};
 
 /// An allocator that is measured. Its caller names blocks by slots, of which there are as many as
 /// [`Contender::make_slots`] made.
@@ -72,16 +72,16 @@ pub trait Contender {
     /// # Errors
     ///
     /// What the allocator says.
-    fn replay(&mut self, trace: &Trace) -> Result<(), Self::Error> {
+    fn replay(&mut self, trace: &OperationList) -> Result<(), Self::Error> {
         self.replay_ops(&trace.ops)
     }
 
-    /// Does some operations of a trace.
+    /// Does some operations of a list.
     ///
     /// # Errors
     ///
     /// What the allocator says.
-    fn replay_ops(&mut self, ops: &[Op]) -> Result<(), Self::Error> {
+    fn replay_ops(&mut self, ops: &[Operation]) -> Result<(), Self::Error> {
         for op in ops {
             let (slot, stream) = (op.slot as usize, StreamId::new(stream_handle(op.stream)));
             match op.kind {
@@ -101,7 +101,7 @@ pub trait Contender {
     /// # Errors
     ///
     /// What the allocator says.
-    fn time_replay(&mut self, trace: &Trace, times: u32) -> Result<Duration, Self::Error> {
+    fn time_replay(&mut self, trace: &OperationList, times: u32) -> Result<Duration, Self::Error> {
         let begun = Instant::now();
         for _ in 0..times {
             self.replay(trace)?;

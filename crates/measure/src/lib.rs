@@ -1,7 +1,7 @@
 //! The harness of every benchmark of this project: `blockyard bench` (a device), `cargo xtask bench` (everything else), and what
 //! Python measures inside PyTorch.
 //!
-//! * [`Trace`]: a list of allocations and frees that every contender replays.
+//! * [`OperationList`]: a list of allocations and frees that every contender replays.
 //! * [`Contender`]: an allocator that is measured.
 //! * [`alternate`]: contenders take turns for some rounds, so that a slow moment of the machine meets all of them.
 //! * [`Measure`]: the median of the rounds, and their range.
@@ -48,8 +48,10 @@ pub use contender::Contender;
 pub use long::{Loop, write_long};
 pub use machine::Machine;
 pub use report::{
-    BenchReport, BenchReportError, RatioGoal, ReportRow, Section, Summary, chart, digits, markdown, table,
-    verdict,
+    BenchReport, BenchReportError, RatioGoal, ReportRow, Section, Summary, chart, digits, markdown,
+    summary_sentence, table,
 };
-pub use trace::{DecodeError, Op, OpKind, Replay, Trace, TraceError, fold, stream_handle};
+pub use trace::{
+    DecodeError, OpKind, Operation, OperationList, OperationListError, Replay, fold, stream_handle,
+};
 pub use turns::{Measure, alternate, count_for_turn, geometric_mean, per_unit, take_turns};

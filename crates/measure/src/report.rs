@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::turns::{Measure, count_for_turn, geometric_mean, per_unit, take_turns};
 
 pub use chart::chart;
-pub use table::{digits, markdown, table, verdict};
+pub use table::{digits, markdown, summary_sentence, table};
 
 /// Everything that one run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,8 +46,8 @@ pub struct Section {
     pub goal: Option<RatioGoal>,
     /// Whether tables give each value as a multiple of the first contender's too, and the chart draws the values. For
     /// contenders that do the same work.
-    #[serde(default)]
-    pub multiples: bool,
+    #[serde(default, rename = "multiples")]
+    pub has_multiples: bool,
     /// What else must be said.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -107,7 +107,7 @@ impl Section {
             contenders: contenders.map(str::to_owned).to_vec(),
             rows: Vec::new(),
             goal: None,
-            multiples: false,
+            has_multiples: false,
             notes: Vec::new(),
         }
     }

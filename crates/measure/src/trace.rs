@@ -1,8 +1,8 @@
 //! Traces as flat lists of operations, made before anything is timed, and our allocator's way through them.
 //!
-//! Every contender replays a [`Trace`]: the C++ loop around PyTorch's library and our C ABI, the Rust loop
+//! Every contender replays a [`OperationList`]: the C++ loop around PyTorch's library and our C ABI, the Rust loop
 //! around allocators that are called directly, and that same loop as WebAssembly. It comes from a recorded program
-//! ([`Trace::recorded`]) or from a rule ([`Trace::ping_pong`], [`Trace::random_allocations`]), and gives back everything that
+//! ([`OperationList::recorded`]) or from a rule ([`OperationList::ping_pong`], [`OperationList::random_allocations`]), and gives back everything that
 //! it takes, so that it can be replayed again and again.
 //!
 //! It knows no file.
@@ -13,20 +13,20 @@ mod recorded;
 mod replay;
 
 pub use bytes::DecodeError;
-pub use recorded::TraceError;
+pub use recorded::OperationListError;
 pub use replay::Replay;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum OpKind {
-    /// Asks for [`Op::size`] bytes on [`Op::stream`] and keeps the address in [`Op::slot`].
+    /// Asks for [`Operation::size`] bytes on [`Operation::stream`] and keeps the address in [`Operation::slot`].
     Allocate,
-    /// Gives back what is in [`Op::slot`].
+    /// Gives back what is in [`Operation::slot`].
     Free,
-    /// Says that [`Op::stream`] uses what is in [`Op::slot`] too.
+    /// Says that [`Operation::stream`] uses what is in [`Operation::slot`] too.
     RecordStream,
-    /// Does all work that [`Op::stream`] has so far.
+    /// Does all work that [`Operation::stream`] has so far.
     Advance,
     /// Does all work of all streams.
     AdvanceAll,
@@ -37,12 +37,12 @@ pub enum OpKind {
 /// One operation; the loops in C++ read the same 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Op {
+pub struct Operation {
     /// Bytes to allocate; 0 for other kinds.
     pub size: u64,
     /// Where the caller keeps the address; used again once it is free.
     pub slot: u32,
-    /// The stream, by its number within the trace; 0 is the default stream.
+    /// The stream, by its number within the list; 0 is the default stream.
     pub stream: u16,
     /// What to do.
     pub kind: OpKind,
@@ -50,22 +50,22 @@ pub struct Op {
     pub padding: u8,
 }
 
-const _: () = assert!(size_of::<Op>() == 16);
+const _: () = assert!(size_of::<Operation>() == 16);
 
 /// A list of operations that ends with nothing allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct OperationList {
     /// What to call it.
     pub name: String,
     /// The operations, in order.
-    pub ops: Vec<Op>,
+    pub ops: Vec<Operation>,
     /// How many slots they use.
     pub slots: u32,
     /// How many streams they use, the default stream included.
     pub streams: u16,
 }
 
-/// The handle of a trace's stream: the default stream's is 0, the others' are even and ascend, like addresses.
+/// The handle of a list's stream: the default stream's is 0, the others' are even and ascend, like addresses.
 ///
 /// PyTorch takes an odd handle for one of its own streams.
 #[must_use]
@@ -80,13 +80,13 @@ pub fn fold(hash: u64, addr: u64) -> u64 {
     hash.wrapping_mul(0x0100_0000_01b3).wrapping_add(addr)
 }
 
-impl Op {
+impl Operation {
     pub(crate) fn new(kind: OpKind, slot: u32, stream: u16, size: u64) -> Self {
         Self { size, slot, stream, kind, padding: 0 }
     }
 }
 
-impl Trace {
+impl OperationList {
     /// How many allocations it makes, each of which it gives back.
     #[must_use]
     pub fn pairs(&self) -> usize {

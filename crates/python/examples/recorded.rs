@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use blockyard_python::{Program, ProgramSettings};
+use blockyard_python::{ProgramSettings, ProgramSource};
 use blockyard_torch::tables;
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -107,7 +107,7 @@ fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
         })));
         let printed = Rc::new(RefCell::new(String::new()));
         let sink = Rc::clone(&printed);
-        let program = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
+        let program = ProgramSource { file: "x.py".to_owned(), source, arguments: Vec::new() };
         let print = move |text: &str| sink.borrow_mut().push_str(text);
         let finished = blockyard_python::run(&program, &ProgramSettings::default(), Box::new(print));
         tables::set_learner(None);

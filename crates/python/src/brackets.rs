@@ -44,7 +44,7 @@ pub(crate) fn named(
     vm.invoke_exception(vm.ctx.exceptions.syntax_error.to_owned(), arguments).unwrap_or(error)
 }
 
-/// The innermost bracket that is open at the end of the source; none where one is closed by another kind, which is another error.
+/// The innermost bracket that is open at the end of the source; `None` where one is closed by another kind, which is another error.
 fn unclosed(source: &str) -> Option<OpenBracket> {
     let mut open: Vec<OpenBracket> = Vec::new();
     let (mut line, mut column) = (1, 0);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use blockyard_record::grouped;
 use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::{PyResult, VirtualMachine};
 
@@ -47,7 +48,7 @@ pub(crate) struct Host {
     pub(crate) clock: f64,
     /// Operators that the program has called.
     pub(crate) operators: u64,
-    pub(crate) budget: Budget,
+    pub(crate) limits: RunLimits,
 }
 
 thread_local! {
@@ -94,7 +95,7 @@ pub(crate) fn note(line: u32, text: impl Into<String>) {
 
 /// The limits of one run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RunLimits {
     pub(crate) most_operators: u64,
     pub(crate) most_requests: u64,
 }
@@ -105,7 +106,7 @@ pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
     let over = with(|host| {
         host.operators += 1;
         host.clock += 1e-5;
-        let Budget { most_operators, most_requests } = host.budget;
+        let RunLimits { most_operators, most_requests } = host.limits;
         if host.operators > most_operators {
             Some(format!("called {} operators", grouped(most_operators)))
         } else if blockyard_torch::session().request_count() >= most_requests {
@@ -133,16 +134,3 @@ pub(crate) fn stopped(vm: &VirtualMachine, reason: &str) -> PyBaseExceptionRef {
 /// Where a limit can be raised.
 const OPTIONS: &str =
     if cfg!(target_arch = "wasm32") { "" } else { " (other limits: blockyard python --help)" };
-
-/// A number with commas.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}

@@ -6,10 +6,10 @@
 //! # Example
 //!
 //! ```no_run
-//! use blockyard_python::{Program, ProgramSettings, run_on_thread};
+//! use blockyard_python::{ProgramSource, ProgramSettings, run_on_thread};
 //!
 //! let source = "import torch\nx = torch.ones(1024, device='cuda')\nprint(torch.cuda.memory_allocated())";
-//! let program = Program { file: "ones.py".into(), source: source.into(), arguments: Vec::new() };
+//! let program = ProgramSource { file: "ones.py".into(), source: source.into(), arguments: Vec::new() };
 //! let finished = run_on_thread(program, ProgramSettings::default(), |text: &str| assert_eq!(text.trim(), "4096"))?;
 //! assert_eq!(finished.status, 0);
 //! # Ok::<(), std::io::Error>(())
@@ -59,4 +59,4 @@ pub use host::{Output, ProgramNote};
 pub use referrers::{Reason, Referrers};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
-pub use run::{DeviceRun, ProcessMemory, Program, ProgramOutcome, ProgramSettings, run, run_to_step};
+pub use run::{DeviceRun, HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run, run_to_step};

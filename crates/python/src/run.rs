@@ -17,7 +17,7 @@ use rustpython_vm::signal::{UserSignal, UserSignalReceiver, UserSignalSender};
 use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
-use crate::host::{self, Budget, Host, Output, ProgramNote};
+use crate::host::{self, Host, Output, ProgramNote, RunLimits};
 use crate::referrers::{self, Referrers, ReferrersRequest};
 use crate::{
     brackets, collector, deallocation, integers, kept_graphs, modules, position, traceback, unknown,
@@ -25,7 +25,7 @@ use crate::{
 
 /// A program.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct ProgramSource {
     /// The name that tracebacks show.
     pub file: String,
     /// The text of the program.
@@ -43,7 +43,7 @@ pub struct ProgramSettings {
     pub devices: u8,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: AllocatorConfig,
-    /// The folder of the program's own modules, files that end in `.py`; none if the program has no modules.
+    /// The folder of the program's own modules, files that end in `.py`; `None` where the program has no modules.
     pub folder: Option<PathBuf>,
     /// What the driver and CUDA's libraries take of each GPU: bytes that the program cannot have.
     pub non_pytorch: Bytes,
@@ -56,12 +56,12 @@ pub struct ProgramSettings {
     /// How long a program may run before it is stopped; counts only with a clock and a second thread that reads the clock.
     pub time_limit: Option<Duration>,
     /// How much of the host's memory a program may use before it is stopped; counts only with a second thread that reads the memory.
-    pub process_memory: Option<ProcessMemory>,
+    pub process_memory: Option<HostMemoryLimit>,
 }
 
 /// A limit of the host's memory.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessMemory {
+pub struct HostMemoryLimit {
     /// The bytes that the process uses now.
     pub used: fn() -> u64,
     /// The most bytes.
@@ -89,7 +89,7 @@ impl Default for ProgramSettings {
 #[derive(Clone, Debug)]
 pub struct DeviceRun {
     /// `PYTORCH_CUDA_ALLOC_CONF` as the program left it.
-    pub config: String,
+    pub conf: String,
     /// The statistics at the end.
     pub stats: Stats,
     /// The segments at the end.
@@ -116,7 +116,7 @@ pub struct ProgramOutcome {
     /// Remarks about the program, in order.
     pub notes: Vec<ProgramNote>,
     /// Operators whose results are unverified estimates.
-    pub marks: Vec<Estimate>,
+    pub estimates: Vec<Estimate>,
     /// The signatures of the backward functions that took part in a second derivative.
     pub second_derivatives: Vec<String>,
     /// The program's work on each device.
@@ -127,7 +127,7 @@ pub struct ProgramOutcome {
 ///
 /// The thread's stack has to hold a thousand nested calls of the interpreter, as the thread of [`run_on_thread`] does.
 #[must_use]
-pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output>) -> ProgramOutcome {
+pub fn run(program: &ProgramSource, settings: &ProgramSettings, output: Box<dyn Output>) -> ProgramOutcome {
     run_with(program, settings, output, None)
 }
 
@@ -135,7 +135,7 @@ pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output
 /// program is the same, so the step is the step of an earlier run. The program goes on after the report; a caller that needs no more ends the
 /// program.
 pub fn run_to_step(
-    program: &Program,
+    program: &ProgramSource,
     settings: &ProgramSettings,
     step: usize,
     report: impl FnOnce(Referrers) + 'static,
@@ -146,7 +146,7 @@ pub fn run_to_step(
 }
 
 fn run_with(
-    program: &Program,
+    program: &ProgramSource,
     settings: &ProgramSettings,
     output: Box<dyn Output>,
     request: Option<ReferrersRequest>,
@@ -170,7 +170,7 @@ fn run_with(
         notes: Vec::new(),
         clock: 0.0,
         operators: 0,
-        budget: Budget { most_operators: settings.most_operators, most_requests: settings.most_requests },
+        limits: RunLimits { most_operators: settings.most_operators, most_requests: settings.most_requests },
     };
     let host_before = host::install(Some(host));
     if let Some(request) = request {
@@ -178,7 +178,7 @@ fn run_with(
     }
     let ProgramEnd { status, traceback, cause, devices } = interpret(program, settings, &session);
     let host = host::install(host_before);
-    let marks = session.marks();
+    let estimates = session.estimates();
     let second_derivatives = blockyard_torch::autograd::second_derivatives();
     match session_before {
         Some(before) => drop(blockyard_torch::install(before)),
@@ -189,7 +189,7 @@ fn run_with(
         traceback,
         cause,
         notes: host.map(|host| host.notes).unwrap_or_default(),
-        marks,
+        estimates,
         second_derivatives,
         devices,
     }
@@ -201,7 +201,7 @@ fn devices(session: &Session) -> impl Iterator<Item = &Rc<SimulatedGpu>> {
 
 fn finish(device: &SimulatedGpu, file: &str) -> DeviceRun {
     DeviceRun {
-        config: device.config().map(|config| config.text().to_owned()).unwrap_or_default(),
+        conf: device.config().map(|config| config.text().to_owned()).unwrap_or_default(),
         stats: device.stats(),
         snapshot: device.snapshot(),
         origins: device.origins(),
@@ -220,7 +220,7 @@ struct ProgramEnd {
     devices: Vec<DeviceRun>,
 }
 
-fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session>) -> ProgramEnd {
+fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<Session>) -> ProgramEnd {
     let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
     let interpreter = interpreter(stopped);
     let _watch = Watch::start(settings, stop);
@@ -257,14 +257,14 @@ fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session
 /// one call of the interpreter's own code does not end: the thread then goes on until the process ends.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run_on_thread(
-    program: Program,
+    program: ProgramSource,
     settings: ProgramSettings,
     output: impl Output + Send + 'static,
 ) -> Result<ProgramOutcome, std::io::Error> {
     let failed = || std::io::Error::other("the interpreter failed");
     let limit = settings.time_limit;
     let (done, wait) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK);
+    let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK_BYTES);
     let thread = thread.spawn(move || {
         // The receiver does not exist any more if the caller gave the program up.
         let _given_up = done.send(run(&program, &settings, Box::new(output)));
@@ -293,12 +293,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of the stack of a program's thread; pages that no call reaches cost nothing.
 #[cfg(not(target_arch = "wasm32"))]
-const STACK: usize = 1 << 30;
+const STACK_BYTES: usize = 1 << 30;
 
 /// How often the limits are checked.
-const LOOK: Duration = Duration::from_millis(100);
+const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long after a signal the next one is sent.
-const AGAIN: Duration = Duration::from_millis(10);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Stops a program when its time is over or its memory is used up.
 struct Watch {
@@ -314,7 +314,7 @@ impl Watch {
         }
         let (done, wait) = std::sync::mpsc::channel::<()>();
         let watch = move || {
-            let (mut left, mut look) = (time, LOOK);
+            let (mut left, mut look) = (time, LIMIT_CHECK_INTERVAL);
             // The other end hangs up when the program is done. The signal is sent again until then: the interpreter's flag for
             // signals is one for the whole process, and another interpreter may have taken the first one down.
             while wait.recv_timeout(look) == Err(RecvTimeoutError::Timeout) {
@@ -328,7 +328,7 @@ impl Watch {
                 if stop.send(stopped).is_err() {
                     return;
                 }
-                look = AGAIN;
+                look = SIGNAL_INTERVAL;
             }
         };
         let _thread = std::thread::Builder::new().name("limits".to_owned()).spawn(watch);
@@ -337,7 +337,7 @@ impl Watch {
 }
 
 /// Why a program has to stop: the limit of its time, if that is over, or its memory.
-fn over(time: Option<Duration>, memory: Option<ProcessMemory>) -> Option<String> {
+fn over(time: Option<Duration>, memory: Option<HostMemoryLimit>) -> Option<String> {
     if let Some(limit) = time {
         return Some(format!("after {} s, as long as one run may take", limit.as_secs()));
     }
@@ -371,7 +371,7 @@ fn interpreter(stopped: UserSignalReceiver) -> Interpreter {
 /// without optimization; a browser's stack is small.
 const RECURSION_LIMIT: usize = if cfg!(target_arch = "wasm32") { 400 } else { 1000 };
 
-fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> PyResult<()> {
+fn execute(vm: &VirtualMachine, program: &ProgramSource, kept: &mut Option<Scope>) -> PyResult<()> {
     vm.recursion_limit.set(RECURSION_LIMIT);
     deallocation::install(vm);
     unknown::install(vm);

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Program, ProgramSettings, run_on_thread};
+use blockyard_python::{ProgramSettings, ProgramSource, run_on_thread};
 
 fn printed(source: &str, name: &str) -> String {
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
-    let program = Program { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program = ProgramSource { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
         sink.lock().expect("no printing failed").push_str(text);
     })
@@ -18,7 +18,7 @@ fn printed(source: &str, name: &str) -> String {
     // What depends on the driver's addresses is marked, and came out as on the recorded GPU.
     let is_chance =
         |mark: &blockyard_torch::Estimate| mark.reason.contains("addresses that the driver chooses");
-    assert!(finished.marks.iter().all(is_chance), "{name}: {:?}", finished.marks);
+    assert!(finished.estimates.iter().all(is_chance), "{name}: {:?}", finished.estimates);
     printed.lock().expect("no printing failed").clone()
 }
 

@@ -5,11 +5,11 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use blockyard_python::{ProcessMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
 use blockyard_record::Bytes;
 
 fn run(source: &str, settings: ProgramSettings) -> ProgramOutcome {
-    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program = ProgramSource { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     run_on_thread(program, settings, |_: &str| {}).expect("the interpreter answers")
 }
 
@@ -46,7 +46,7 @@ fn a_program_may_call_so_many_operators() {
 fn a_program_that_takes_ever_more_memory_of_the_computer_is_stopped() {
     let used = || 5 << 30;
     let settings = ProgramSettings {
-        process_memory: Some(ProcessMemory { used, most: Bytes::gib(4) }),
+        process_memory: Some(HostMemoryLimit { used, most: Bytes::gib(4) }),
         ..ProgramSettings::default()
     };
     let text = stopped("xs = []\nwhile True:\n    xs = [len(xs)]\n", settings);
@@ -91,7 +91,7 @@ fn a_line_that_repeats_in_a_traceback_is_written_three_times() {
 fn one_call_that_does_not_end_is_given_up_when_the_time_is_over() {
     let settings =
         ProgramSettings { time_limit: Some(Duration::from_millis(100)), ..ProgramSettings::default() };
-    let program = Program {
+    let program = ProgramSource {
         file: "x.py".to_owned(),
         source: "import itertools\nsum(itertools.count())\n".to_owned(),
         arguments: Vec::new(),

@@ -163,12 +163,12 @@ fn engines_that_cudnn_would_measure_are_marked() {
             "import torch\n{setting}\nx = torch.randn(32, 3, 224, 224, device='cuda')\ntorch.nn.Conv2d(3, 64, 7, 2, 3).cuda()(x)\n"
         )
     };
-    let marks = |setting: &str| {
+    let estimates = |setting: &str| {
         let (_, finished) = run(&program(setting));
         assert_eq!(finished.traceback, None);
-        finished.marks.iter().filter(|mark| mark.reason.contains("cudnn.")).count()
+        finished.estimates.iter().filter(|estimate| estimate.reason.contains("cudnn.")).count()
     };
-    assert_eq!(marks("torch.backends.cudnn.benchmark = False"), 0);
-    assert_eq!(marks("torch.backends.cudnn.benchmark = True"), 1);
-    assert_eq!(marks("torch.backends.cudnn.deterministic = True"), 1);
+    assert_eq!(estimates("torch.backends.cudnn.benchmark = False"), 0);
+    assert_eq!(estimates("torch.backends.cudnn.benchmark = True"), 1);
+    assert_eq!(estimates("torch.backends.cudnn.deterministic = True"), 1);
 }

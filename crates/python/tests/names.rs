@@ -10,7 +10,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Program, ProgramSettings, run_on_thread};
+use blockyard_python::{ProgramSettings, ProgramSource, run_on_thread};
 
 /// Tells for each of `NAMES` whether it is there.
 const LOOK: &str = r#"
@@ -192,7 +192,7 @@ fn the_most_used_names_are_there_or_refused_in_a_sentence() {
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
     let source = format!("NAMES = {:?}\n{LOOK}", names.join(" "));
-    let program = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
+    let program = ProgramSource { file: "x.py".to_owned(), source, arguments: Vec::new() };
     let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
         sink.lock().expect("no printing failed").push_str(text);
     })

@@ -4,13 +4,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Program, ProgramSettings, Referrers, run_to_step};
+use blockyard_python::{ProgramSettings, ProgramSource, Referrers, run_to_step};
 
 /// The reasons at a step, by the number of the allocation, as they are shown.
 fn referrers(source: &str, step: usize) -> Vec<(u32, Vec<String>)> {
     let reported: Arc<Mutex<Option<Referrers>>> = Arc::default();
     let sink = Arc::clone(&reported);
-    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program = ProgramSource { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let thread = std::thread::Builder::new().stack_size(1 << 28);
     let finished = thread
         .spawn(move || {
@@ -139,7 +139,7 @@ except ValueError as error:
 
 /// The names in the recording of a program, by allocation; an empty one for an allocation without.
 fn recorded_names(source: &'static str) -> Vec<String> {
-    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program = ProgramSource { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let settings = ProgramSettings { is_recorded: true, ..ProgramSettings::default() };
     let thread = std::thread::Builder::new().stack_size(1 << 28);
     let finished = thread

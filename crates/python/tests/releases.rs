@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use blockyard_python::{Program, ProgramSettings};
+use blockyard_python::{ProgramSettings, ProgramSource};
 use blockyard_rules::{AllocatorConfig, Release};
 
 #[path = "support/run.rs"]
@@ -38,7 +38,7 @@ fn workspaces_follow_the_variables_of_the_environment() {
         let (head, wanted) = answer.split_once('\n').expect("a head");
         let (release, variables) = head.split_once(' ').expect("a release and variables");
         let config = AllocatorConfig::parse("", release.parse().expect("a release")).expect("no settings");
-        let program = Program {
+        let program = ProgramSource {
             file: "program.py".to_owned(),
             source: source.clone(),
             arguments: variables.split(' ').map(str::to_owned).collect(),

@@ -22,7 +22,7 @@ fn a_line_is_marked_where_the_number_of_different_indices_decides() {
                   d = w.grad.to_dense()\ng = w.grad.coalesce()\nprint(g._nnz())\n";
     let (printed, finished) = run(source);
     assert_eq!((printed.as_str(), finished.traceback), ("5\n", None));
-    let lines: Vec<_> = finished.marks.iter().map(|mark| mark.line).collect();
+    let lines: Vec<_> = finished.estimates.iter().map(|estimate| estimate.line).collect();
     assert_eq!(lines, [6]);
 }
 

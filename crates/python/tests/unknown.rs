@@ -38,10 +38,7 @@ fn settings_of_the_environment_hold_from_the_first_allocation_on() {
     assert_eq!(run(&program("", "")).0, "20971520\n");
     let (printed, finished) = run(&program(setting, ""));
     assert_eq!((printed.as_str(), finished.notes.len()), ("20971520\n", 0));
-    assert_eq!(
-        finished.devices.first().map(|device| device.config.as_str()),
-        Some("expandable_segments:True")
-    );
+    assert_eq!(finished.devices.first().map(|device| device.conf.as_str()), Some("expandable_segments:True"));
     let (_, finished) = run(&program("", setting));
     assert!(finished.notes.iter().any(|note| note.line == 4 && note.text.contains("changes nothing")));
     let (_, finished) = run(&program("os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'no_such_setting:1'", ""));
@@ -61,7 +58,7 @@ fn a_program_chooses_among_the_kernels_of_attention_and_what_was_not_recorded_is
     let peak = |allowed: &str| {
         let (printed, finished) = run(&program(allowed, "float16"));
         assert_eq!(finished.traceback, None);
-        (printed.trim().parse::<u64>().expect("a number"), finished.marks.len())
+        (printed.trim().parse::<u64>().expect("a number"), finished.estimates.len())
     };
     // The products keep a row of 512 numbers for each query.
     let (products, flash) = (peak("SDPBackend.MATH"), peak("[SDPBackend.FLASH_ATTENTION]"));

@@ -15,7 +15,7 @@ pub enum ReadError {
     /// More text than this program takes on.
     #[error("the file unpacks to more than {most_mib} MiB")]
     TooLarge {
-        /// The most, in MiB.
+        /// The most that is read, in MiB.
         most_mib: u64,
     },
     /// A known kind of file that is not a recording.

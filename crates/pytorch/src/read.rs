@@ -170,7 +170,7 @@ struct AnyLine {
     size: Option<u64>,
     stream: Option<u64>,
     addr: Option<u64>,
-    // A text in an operation; the last line of a program has it too, as something else.
+    /// A text in an operation; the last line of a program has it too, as something else.
     oom: Option<serde_json::Value>,
     fraction: Option<f64>,
     pool: Option<u32>,

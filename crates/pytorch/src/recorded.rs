@@ -65,14 +65,14 @@ impl Meta {
 pub struct StatChange {
     /// The statistic, as an index into [`stat_keys`](crate::stat_keys).
     pub key: usize,
-    /// Its value.
+    /// The new value of the statistic.
     pub value: i64,
 }
 
 /// One operation, and the result in PyTorch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedOperation {
-    /// Its line, counted from 1.
+    /// The line of the file that has the operation, counted from 1.
     pub line: usize,
     /// The operation.
     pub kind: OperationKind,
@@ -80,7 +80,7 @@ pub struct RecordedOperation {
     pub stats: Vec<StatChange>,
 }
 
-/// The kinds of operations.
+/// What an operation does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OperationKind {
     /// The moment before the first request; its statistics are complete.
@@ -150,7 +150,7 @@ impl OperationKind {
     }
 }
 
-/// The result of an allocation.
+/// Where an allocation was placed, or that it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllocationResult {
     /// Memory at this address.
@@ -164,7 +164,7 @@ pub enum AllocationResult {
 pub struct RecordedSegment {
     /// Where it starts.
     pub addr: u64,
-    /// Its size.
+    /// The size of the segment in bytes.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
@@ -176,7 +176,7 @@ pub struct RecordedSegment {
     pub is_expandable: bool,
     /// The sums that PyTorch reported: allocated, active and requested bytes.
     pub sums: [Bytes; 3],
-    /// Its blocks by ascending address.
+    /// The blocks of the segment by ascending address.
     pub blocks: Vec<RecordedBlock>,
 }
 
@@ -185,7 +185,7 @@ pub struct RecordedSegment {
 pub struct RecordedBlock {
     /// Where it starts.
     pub addr: u64,
-    /// Its size.
+    /// The size of the block in bytes.
     pub size: Bytes,
     /// The size of the last request for the block.
     pub requested: Bytes,

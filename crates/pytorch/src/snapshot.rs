@@ -45,7 +45,7 @@ pub struct SnapshotFile {
     pub devices: Vec<DeviceSnapshot>,
     /// Host (pinned) memory, which PyTorch writes since 2.14; `None` where the file has nothing of it.
     ///
-    /// Its place among memories, after all devices, is [`SnapshotFile::host_place`].
+    /// The place of host memory among memories, after all devices, is [`SnapshotFile::host_place`].
     pub host: Option<DeviceSnapshot>,
     /// The settings of the allocator, as far as they are known.
     pub settings: SnapshotSettings,
@@ -79,13 +79,13 @@ pub struct SnapshotSegment {
     pub device: u32,
     /// Where it starts.
     pub addr: u64,
-    /// Its size.
+    /// The size of the segment in bytes.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// Whether it belongs to the small or to the large pool.
+    /// Whether it belongs to the small or to the large block pool.
     pub pool: PoolKind,
     /// Whether its memory is mapped page by page.
     pub is_expandable: bool,
@@ -93,7 +93,7 @@ pub struct SnapshotSegment {
     pub sums: [Bytes; 3],
     /// The stack that it was made from.
     pub stack: StackId,
-    /// Its blocks by ascending address.
+    /// The blocks of the segment by ascending address.
     pub blocks: Vec<SnapshotBlock>,
 }
 
@@ -102,7 +102,7 @@ pub struct SnapshotSegment {
 pub struct SnapshotBlock {
     /// The address of the block; until the segment is complete, the address in the file.
     addr: Option<u64>,
-    /// Its size.
+    /// The size of the block in bytes.
     pub size: Bytes,
     /// The size of the last request for the block; `None` if the file does not have it.
     pub requested: Option<Bytes>,
@@ -115,7 +115,7 @@ pub struct SnapshotBlock {
 /// A moment at which a named stretch of the program begins or ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Annotation {
-    /// Its name: a text of the file's stacks.
+    /// The name of the annotation: a text of the file's stacks.
     pub name: TextId,
     /// Whether the stretch ends here.
     pub is_end: bool,

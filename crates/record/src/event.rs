@@ -24,7 +24,7 @@ pub enum Event {
         stream: StreamId,
         /// The memory pool that owns it.
         pool_id: PoolId,
-        /// The small or the large pool.
+        /// The small or the large block pool.
         pool: PoolKind,
         /// Whether its size is at least `max_split_size` (counted in `oversize_segments`).
         is_oversize: bool,
@@ -50,7 +50,7 @@ pub enum Event {
         stream: StreamId,
         /// The memory pool that owns it.
         pool_id: PoolId,
-        /// The small or the large pool.
+        /// The small or the large block pool.
         pool: PoolKind,
     },
     /// The addresses of an expandable segment, which had become one unmapped block, were released.
@@ -61,7 +61,7 @@ pub enum Event {
     /// Memory was mapped into the low `size` bytes of an unmapped block, which is inactive now. The remainder, if there is
     /// one, is the new unmapped block `remainder`. Merges with inactive neighbors follow as separate events.
     Mapped {
-        /// The block.
+        /// The block that has memory now.
         block: BlockId,
         /// How many bytes were mapped, in whole pages.
         size: Bytes,
@@ -72,7 +72,7 @@ pub enum Event {
     /// parts of the block below and above them stay inactive and are new blocks. Merges with unmapped neighbors follow as
     /// separate events.
     Unmapped {
-        /// The block.
+        /// The block that has no memory now.
         block: BlockId,
         /// The new block below the unmapped pages, and its size.
         before: Option<(BlockId, Bytes)>,
@@ -97,7 +97,7 @@ pub enum Event {
     },
     /// A block was allocated to a caller.
     Allocated {
-        /// The block.
+        /// The block that serves the request.
         block: BlockId,
         /// The allocation that it serves.
         allocation: AllocationId,
@@ -108,24 +108,24 @@ pub enum Event {
     },
     /// Another stream used the block. The free of the block will wait for the work of that stream.
     StreamRecorded {
-        /// The block.
+        /// The block that the further stream uses.
         block: BlockId,
-        /// The stream.
+        /// The further stream.
         stream: StreamId,
     },
     /// The caller freed the block. The block stays active until [`Event::FreeCompleted`].
     FreeRequested {
-        /// The block.
+        /// The block that the caller frees.
         block: BlockId,
         /// Whether the size is at least `max_split_size` as it is set at this moment.
         is_oversize: bool,
     },
     /// The block is inactive and can be allocated again. Merges with its inactive neighbors follow as separate events.
     FreeCompleted {
-        /// The block.
+        /// The block that is free now.
         block: BlockId,
     },
-    /// A block was merged with an adjacent inactive block, which no longer exists.
+    /// A block was merged with an adjacent block of the same state (inactive or unmapped), which no longer exists.
     Merged {
         /// The block that covers both now.
         block: BlockId,

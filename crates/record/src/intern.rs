@@ -14,7 +14,7 @@ use crate::encoding::EncodingError;
 /// four times the memory, which matters for a file with ten million stacks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    // Each entry is the number plus one; zero is a vacant entry. The length is a power of two.
+    /// Each entry is the number plus one; zero is a vacant entry. The length is a power of two.
     entries: Vec<u32>,
     count: usize,
 }

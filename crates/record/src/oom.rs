@@ -57,7 +57,7 @@ impl OomLimit {
 
     /// The limit in a few words: `600 MiB`, or `between 594 MiB and 614 MiB`.
     #[must_use]
-    pub fn range(&self) -> String {
+    pub fn range_text(&self) -> String {
         if self.is_known() {
             return self.highest.to_string();
         }
@@ -86,7 +86,7 @@ impl OomLimit {
     /// the limit is all memory that the allocator has or could still get, and others have the remaining
     /// memory of the device.
     #[must_use]
-    pub fn met(
+    pub fn at_failure(
         request: &OomRequest,
         reserved: Bytes,
         fraction: Option<Bytes>,
@@ -268,7 +268,7 @@ impl OomCause {
         let allowed = if is_known {
             format!("at most {most} may be reserved")
         } else {
-            format!("the most that may be reserved is {}", limit.range())
+            format!("the most that may be reserved is {}", limit.range_text())
         };
         match self {
             Self::RequestAboveLimit if is_known => {
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn a_memory_fraction_is_the_limit_where_it_leaves_too_little_and_the_device_otherwise() {
         let met = |fraction: Option<u64>, free: u64| {
-            OomLimit::met(
+            OomLimit::at_failure(
                 &request(200),
                 Bytes::mib(1000),
                 fraction.map(Bytes::mib),

@@ -27,18 +27,18 @@ pub struct Recording {
     events: PackedEvents,
     steps: PackedSteps,
     labels: Vec<Label>,
-    // Steps whose outcome is not [`StepOutcome::Done`], ascending.
+    /// Steps whose outcome is not [`StepOutcome::Done`], ascending.
     outcomes: Vec<(u32, StepOutcome)>,
-    // Notes of steps whose events do not show what the request was, ascending.
+    /// Notes of steps whose events do not show what the request was, ascending.
     notes: Vec<Note>,
-    // The step that made each allocation.
+    /// The step that made each allocation.
     allocation_steps: Vec<u32>,
-    // The allocations that have a name, ascending, each with an index into `names`.
+    /// The allocations that have a name, ascending, each with an index into `names`.
     allocation_names: Vec<(u32, u32)>,
     names: Vec<String>,
     streams: Vec<(StreamId, String)>,
     saved_states: Vec<SavedState>,
-    // The memory before the first event, if the device was not empty then.
+    /// The memory before the first event, if the device was not empty then.
     start: Option<Box<MemoryState>>,
     annotations: Annotations,
 }
@@ -79,7 +79,7 @@ pub struct Label {
 /// What the request of a step was, if the events of the step do not show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The step.
+    /// The index of the step.
     pub step: u32,
     /// The request, as a workload writes it: `enter p`.
     pub title: String,
@@ -147,7 +147,7 @@ pub enum RecordingError {
 /// How much memory each part of a recording takes, in bytes. Texts of labels, names and outcomes are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingSize {
-    /// The events.
+    /// The bytes of the events.
     pub events: usize,
     /// The ends of steps.
     pub steps: usize,
@@ -155,7 +155,7 @@ pub struct RecordingSize {
     pub breakdowns: usize,
     /// The step and the name of each allocation.
     pub allocations: usize,
-    /// The saved states.
+    /// The bytes of the saved states.
     pub saved_states: usize,
     /// Times, markers, and the number of each allocation's stack. The stacks themselves are shared and not counted.
     pub annotations: usize,
@@ -172,7 +172,7 @@ impl RecordingSize {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SavedState {
     events: u32,
-    // An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked for.
+    /// An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked for.
     #[serde(with = "serde_bytes")]
     state: Vec<u8>,
 }

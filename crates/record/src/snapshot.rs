@@ -24,7 +24,7 @@ pub struct SegmentSnapshot {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// The small or the large pool.
+    /// The small or the large block pool.
     pub pool: PoolKind,
     /// Whether the segment is expandable: memory is mapped into reserved addresses page by page. The size then counts unmapped
     /// blocks too.
@@ -91,7 +91,7 @@ pub struct SegmentInfo {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// The small or the large pool.
+    /// The small or the large block pool.
     pub pool: PoolKind,
     /// Whether the segment is expandable: memory is mapped into reserved addresses page by page.
     pub is_expandable: bool,
@@ -116,7 +116,7 @@ pub struct BlockSnapshot {
     pub streams: Vec<StreamId>,
 }
 
-/// The state of a block.
+/// Who may use the bytes of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BlockState {
     /// Allocated to a caller.

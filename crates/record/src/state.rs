@@ -27,7 +27,7 @@ pub struct MemoryState {
     backend: Backend,
     segments: BTreeMap<DeviceAddr, SegmentEntry>,
     segment_addrs: FxHashMap<SegmentId, DeviceAddr>,
-    // Blocks are stored in slots, which are reused. `block_slots` finds the slot of a block id, which is never reused.
+    /// Blocks are stored in slots, which are reused. `block_slots` finds the slot of a block id, which is never reused.
     slots: Vec<BlockEntry>,
     vacant: Vec<u32>,
     block_slots: FxHashMap<BlockId, u32>,
@@ -35,8 +35,8 @@ pub struct MemoryState {
     next_block: u64,
     stats: Stats,
     requested: Bytes,
-    // The new block of a split, if the event before was one. Allocating this block must not count as allocating an inactive block
-    // that was split earlier.
+    /// The new block of a split, if the event before was one. Allocating this block must not count as allocating an inactive block
+    /// that was split earlier.
     fresh_front: Option<BlockId>,
 }
 

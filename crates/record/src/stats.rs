@@ -59,9 +59,9 @@ impl Stat {
 pub struct StatArray {
     /// Both pools.
     pub all: Stat,
-    /// The small pool.
+    /// The numbers of the small block pools.
     pub small_pool: Stat,
-    /// The large pool.
+    /// The numbers of the large block pools.
     pub large_pool: Stat,
 }
 
@@ -113,7 +113,7 @@ impl StatArray {
 pub struct Stats {
     /// Allocated blocks.
     pub allocation: StatArray,
-    /// Segments.
+    /// The number of segments.
     pub segment: StatArray,
     /// Allocated and pending blocks.
     pub active: StatArray,

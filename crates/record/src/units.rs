@@ -43,8 +43,9 @@ pub fn grouped(number: u64) -> String {
 
 /// How many of something: `1 segment`, `2,000 segments`. The plural of `noun` ends in an s.
 #[must_use]
-pub fn counted(count: usize, noun: &str) -> String {
-    let number = grouped(count as u64);
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let number = grouped(count);
     if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
 }
 

@@ -13,7 +13,7 @@ use blockyard_pytorch::stat_keys;
 pub(crate) struct StatsBaseline {
     /// Whether the sizes of some blocks are not known, on which some sums of bytes depend.
     has_open_sizes: bool,
-    // For each key, the count before the recording; for peaks, the value at the last checkpoint.
+    /// For each key, the count before the recording; for peaks, the value at the last checkpoint.
     learned: Option<Vec<i64>>,
 }
 

@@ -3,10 +3,10 @@
 use blockyard_pytorch::snapshot::{SnapshotError, SnapshotFile};
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
+use blockyard_rules::{Release, known_config, left_out_note};
 
 use crate::verify::verify;
 use crate::{Difference, OnProgress, RunError};
-use blockyard_rules::{Release, known_config, left_out_note};
 
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
 #[derive(Clone, Debug, Default)]
@@ -58,15 +58,17 @@ impl Certificate {
 /// certificate.
 pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Result<Certificate, RunError> {
     if file.host_place() == Some(place) {
-        return Ok(without("not replayed: host (pinned) memory has another allocator than a GPU".to_owned()));
+        return Ok(nothing_compared(
+            "not replayed: host (pinned) memory has another allocator than a GPU".to_owned(),
+        ));
     }
     let mut run = match blockyard_trace::recorded_run(file, place, "") {
         Ok(run) => run,
         Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
-        Err(error) => return Ok(without(error.to_string())),
+        Err(error) => return Ok(nothing_compared(error.to_string())),
     };
     if run.trace.as_ref().is_none_or(Vec::is_empty) {
-        return Ok(without("the snapshot has no trace, so there is nothing to verify".to_owned()));
+        return Ok(nothing_compared("the snapshot has no trace, so there is nothing to verify".to_owned()));
     }
     let (config, left_out) = known_config(&run.meta.config, run.meta.release());
     run.meta.config = config;
@@ -74,9 +76,9 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
         Ok(verified) => verified,
         Err(RunError::Cancelled) => return Err(RunError::Cancelled),
         Err(RunError::Read(error @ ReadError::BeginsLate { .. })) => {
-            return Ok(without(format!("{error}; the trace has lost entries in between")));
+            return Ok(nothing_compared(format!("{error}; the trace has lost entries in between")));
         }
-        Err(error) => return Ok(without(error.to_string())),
+        Err(error) => return Ok(nothing_compared(error.to_string())),
     };
     let found = verified.recording.trace()?;
     let (placements, identical) = placements(&run, &found);
@@ -97,7 +99,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     })
 }
 
-fn without(reason: String) -> Certificate {
+fn nothing_compared(reason: String) -> Certificate {
     Certificate { reasons: vec![reason], ..Certificate::default() }
 }
 

@@ -123,34 +123,34 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
     /// Runs a request about memory pools.
     fn perform_pool_request(&mut self, request: &Request) -> Result<(), AllocError> {
         match *request {
-            Request::CreatePool { pool, never_splits, serves_on_oom } => {
+            Request::CreatePool { pool_id, never_splits, serves_on_oom } => {
                 let made = self.allocator.create_pool(PoolOptions { never_splits, serves_on_oom })?;
-                self.user_pools.insert(pool, made);
+                self.user_pools.insert(pool_id, made);
                 Ok(())
             }
-            Request::EnterPool { pool } => self.enter_pool(pool),
-            Request::LeavePool { pool } => {
+            Request::EnterPool { pool_id } => self.enter_pool(pool_id),
+            Request::LeavePool { pool_id } => {
                 // `use_mem_pool` releases its own use of the pool, not the use of the owner.
-                let pool = self.number_of(pool);
-                self.allocator.end_allocate_to_pool(pool)?;
-                self.allocator.release_pool(pool)
+                let pool_id = self.number_of(pool_id);
+                self.allocator.end_allocate_to_pool(pool_id)?;
+                self.allocator.release_pool(pool_id)
             }
-            Request::DestroyPool { pool } => self.allocator.destroy_pool(self.number_of(pool)),
+            Request::DestroyPool { pool_id } => self.allocator.destroy_pool(self.number_of(pool_id)),
             _ => Ok(()),
         }
     }
 
-    fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
+    fn enter_pool(&mut self, pool_id: PoolId) -> Result<(), AllocError> {
         // A program's pool keeps its memory after a scope ends: the use of the first scope stands for the use of the owner.
-        if pool.user > 0 && self.user_pools.insert(pool, self.number_of(pool)).is_none() {
-            self.allocator.begin_allocate_to_pool(pool, None)?;
-            self.allocator.end_allocate_to_pool(pool)?;
+        if pool_id.user > 0 && self.user_pools.insert(pool_id, self.number_of(pool_id)).is_none() {
+            self.allocator.begin_allocate_to_pool(pool_id, None)?;
+            self.allocator.end_allocate_to_pool(pool_id)?;
         }
-        self.allocator.begin_allocate_to_pool(self.number_of(pool), None)
+        self.allocator.begin_allocate_to_pool(self.number_of(pool_id), None)
     }
 
-    fn number_of(&self, pool: PoolId) -> PoolId {
-        self.user_pools.get(&pool).copied().unwrap_or(pool)
+    fn number_of(&self, pool_id: PoolId) -> PoolId {
+        self.user_pools.get(&pool_id).copied().unwrap_or(pool_id)
     }
 
     fn keep(&mut self, tensor: TensorId, allocation: BackendAllocation) {

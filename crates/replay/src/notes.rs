@@ -5,11 +5,12 @@ use blockyard_workload::{Request, Workload};
 
 /// The request as a workload writes it, and what it does; `None` for requests whose events show what they are.
 pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, String)> {
-    let name = |pool: PoolId| workload.pool_name(pool).map_or_else(|| pool.to_string(), ToOwned::to_owned);
+    let name =
+        |pool_id: PoolId| workload.pool_name(pool_id).map_or_else(|| pool_id.to_string(), ToOwned::to_owned);
     Some(match request {
-        Request::CreatePool { pool, never_splits, serves_on_oom } => {
+        Request::CreatePool { pool_id, never_splits, serves_on_oom } => {
             let (mut title, mut sentence) =
-                (format!("pool {}", name(pool)), String::from("makes a memory pool"));
+                (format!("pool {}", name(pool_id)), String::from("makes a memory pool"));
             if never_splits {
                 title.push_str(" no_split");
                 sentence.push_str("; each of its requests gets a whole segment");
@@ -20,16 +21,16 @@ pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, 
             }
             (title, sentence)
         }
-        Request::EnterPool { pool } => (
-            format!("enter {}", name(pool)),
-            format!("what follows comes from the memory pool {}", name(pool)),
+        Request::EnterPool { pool_id } => (
+            format!("enter {}", name(pool_id)),
+            format!("what follows comes from the memory pool {}", name(pool_id)),
         ),
-        Request::LeavePool { pool } => (
-            format!("leave {}", name(pool)),
-            format!("what follows does not come from the memory pool {} any more", name(pool)),
+        Request::LeavePool { pool_id } => (
+            format!("leave {}", name(pool_id)),
+            format!("what follows does not come from the memory pool {} any more", name(pool_id)),
         ),
         // The events show what is released.
-        Request::DestroyPool { pool } => (format!("destroy {}", name(pool)), String::new()),
+        Request::DestroyPool { pool_id } => (format!("destroy {}", name(pool_id)), String::new()),
         Request::Set { settings } => {
             let text = workload.settings(settings).unwrap_or_default();
             let sentence = "changes the allocator's settings; blocks and segments stay as they are";

@@ -7,11 +7,11 @@ use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry, counted};
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_trace::{InferredRun, requests, requests_after};
+use blockyard_trace::{RewindError, RewoundMemory, rewind};
 
 use crate::decide::decide;
 use crate::fraction::infer_fraction;
 use crate::{OnProgress, RunError, RunSettings};
-use blockyard_trace::{RewindError, RewoundMemory, rewind};
 
 /// A recorded run, ready to be replayed.
 #[derive(Clone, Debug)]
@@ -180,7 +180,7 @@ fn initial_memory(segment: &SegmentSnapshot) -> InitialMemory {
     let (base, size) = (segment.addr, segment.size);
     if segment.is_expandable {
         let runs = segment.mapped_runs();
-        InitialMemory::Reservation {
+        InitialMemory::ReservedRange {
             base,
             size,
             mapped: runs.iter().map(|run| (run.addr, run.size)).collect(),

@@ -26,7 +26,7 @@ pub struct Totals {
 /// little memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreparedWorkload {
-    // The tensor numbers of these requests are slots, or `NOWHERE` for tensors that do not exist.
+    /// The tensor numbers of these requests are slots, or `NOWHERE` for tensors that do not exist.
     pub(crate) requests: Vec<Request>,
     pub(crate) slots: usize,
     settings: Vec<String>,

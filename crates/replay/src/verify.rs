@@ -11,11 +11,11 @@ use blockyard_device::{Advance, AnyDevice, DeviceMemory, RecordedDevice};
 use blockyard_pytorch::{RecordedRun, memory_summary};
 use blockyard_record::{Backend, EventSink, Recording, SegmentSnapshot, Stats};
 use blockyard_rules::AllocatorConfig;
+use blockyard_trace::RewoundMemory;
 use blockyard_workload::Workload;
 
 use crate::replayable::{ReplayableRun, device_of, open};
 use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner};
-use blockyard_trace::RewoundMemory;
 
 use self::segments::{compare_segments, first_new_block};
 use self::steps::StepComparer;

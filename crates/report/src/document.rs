@@ -11,7 +11,7 @@ use blockyard_replay::OnProgress;
 use crate::html::{escaped, sentence, sentence_case};
 use crate::moment::Moment;
 use crate::settings::{self, Settings};
-use crate::source::{OpenedDevice, OpenedFile, PlacementCheck};
+use crate::source::{PlacementCheck, ReportDevice, ReportFile};
 use crate::verdict::{SIMULATED, Verdict, with_code};
 use crate::{ReportError, ReportOptions, figures, holding_lines};
 
@@ -25,13 +25,13 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A device with everything that was found out about it.
 struct ExaminedDevice<'a> {
-    device: &'a OpenedDevice,
+    device: &'a ReportDevice,
     headline: String,
     body: String,
 }
 
 pub(crate) fn write(
-    opened: &OpenedFile,
+    opened: &ReportFile,
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
@@ -105,7 +105,7 @@ fn contents(out: &mut String, examined: &[ExaminedDevice<'_>]) {
 
 fn examine<'a>(
     place: usize,
-    device: &'a OpenedDevice,
+    device: &'a ReportDevice,
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
@@ -145,7 +145,7 @@ fn examine<'a>(
         grows: verdict.growth(),
     };
     figures::write(&mut body, &shown, &pool_name);
-    holding_lines::write(&mut body, place, recording, &moment, &held, !options.redact);
+    holding_lines::write(&mut body, place, recording, &moment, &held, !options.is_redacted);
     settings_part(
         &mut body,
         place,
@@ -217,7 +217,7 @@ fn unknown<'a>(out: &mut String, sentences: impl Iterator<Item = &'a String>) {
     out.push_str("</ul>\n");
 }
 
-fn notes(out: &mut String, opened: &OpenedFile, options: &ReportOptions) {
+fn notes(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
     if !options.notes.is_empty() {
         out.push_str("<section>\n<h2>Notes</h2>\n");
         for note in &options.notes {
@@ -234,7 +234,7 @@ fn notes(out: &mut String, opened: &OpenedFile, options: &ReportOptions) {
     }
 }
 
-fn provenance(out: &mut String, opened: &OpenedFile, options: &ReportOptions) {
+fn provenance(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
     out.push_str("<section>\n<h2>Where these numbers come from</h2>\n<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(out, "<dt>{}</dt>\n<dd>{}</dd>", escaped(name), escaped(value));
@@ -254,7 +254,7 @@ fn provenance(out: &mut String, opened: &OpenedFile, options: &ReportOptions) {
         );
     }
     fact("Made by", &format!("Blockyard {VERSION}"));
-    if options.redact {
+    if options.is_redacted {
         fact("Left out", "stacks, and the names of functions, files and tensors; sizes are as they were");
     }
     out.push_str("</dl>\n</section>\n");

@@ -4,7 +4,7 @@
 //! verdict, the figures, who holds the memory, what other settings do, the certificate, notes, and where the
 //! numbers come from. A snapshot of several devices has a part for each.
 //!
-//! With [`ReportOptions::redact`] the page has no stacks, and no names of functions, files or tensors. They
+//! With [`ReportOptions::is_redacted`] the page has no stacks, and no names of functions, files or tensors. They
 //! are taken out of the data before anything is computed, so that no later sentence can contain one.
 //!
 //! [`fit_page`] makes the page of another answer: which value of a program's option fits a GPU, as a curve.
@@ -56,7 +56,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportOptions {
     /// Whether stacks and names are left out: of functions, files and tensors, and the file's own.
-    pub redact: bool,
+    pub is_redacted: bool,
     /// What the reader of the file wants to say, a paragraph each.
     pub notes: Vec<String>,
     /// What the reader tried beside: other settings, and devices, limits and releases in place of the run's own.
@@ -141,7 +141,7 @@ pub fn report_under(
     }
     let opened = match source {
         ReportSource::Asked(source) => source::open(source, options, conditions_of, on_progress)?,
-        ReportSource::Snapshot(file, name) => source::of_snapshot(name, *file, options, on_progress)?,
+        ReportSource::Snapshot(file, name) => source::open_snapshot(name, *file, options, on_progress)?,
     };
     document::write(&opened, options, conditions_of, on_progress)
 }

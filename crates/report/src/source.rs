@@ -13,7 +13,7 @@ use blockyard_workload::Workload;
 use crate::{ReportError, ReportOptions, redact};
 
 /// A file that was read.
-pub(crate) struct OpenedFile {
+pub(crate) struct ReportFile {
     /// The file's name; `None` where it is left out.
     pub(crate) name: Option<String>,
     /// Facts about the file, by name: what the last part of a report lists.
@@ -22,11 +22,11 @@ pub(crate) struct OpenedFile {
     pub(crate) notes: Vec<String>,
     /// The text of the program that was simulated; `None` for files, and where it is left out.
     pub(crate) program: Option<String>,
-    pub(crate) devices: Vec<OpenedDevice>,
+    pub(crate) devices: Vec<ReportDevice>,
 }
 
 /// One device of it.
-pub(crate) struct OpenedDevice {
+pub(crate) struct ReportDevice {
     /// `device 0` where the file names devices.
     pub(crate) name: Option<String>,
     pub(crate) recording: Arc<Recording>,
@@ -54,16 +54,16 @@ pub(crate) fn open(
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
-) -> Result<OpenedFile, ReportError> {
+) -> Result<ReportFile, ReportError> {
     match source {
         RunSource::Simulated { name, bytes, simulation } => {
             let file =
                 snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(())).map_err(LabError::from)?;
-            of_simulation(&name, &file, *simulation, options, on_progress)
+            open_simulation(&name, &file, *simulation, options, on_progress)
         }
-        RunSource::Workload { name, workload, config, capacity } => {
+        RunSource::Workload { name, workload, conf, capacity } => {
             let workload = Workload::clone(&workload);
-            of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)
+            open_workload(&name, workload, (&conf, capacity), options, conditions_of, on_progress)
         }
         RunSource::File { name, bytes } => {
             let mut opened = match file_kind(&bytes) {
@@ -73,14 +73,14 @@ pub(crate) fn open(
                         on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
                     };
                     let file = snapshot::read(&bytes[..], &mut tell).map_err(LabError::from)?;
-                    of_snapshot(&name, file, options, on_progress)?
+                    open_snapshot(&name, file, options, on_progress)?
                 }
-                FileKind::Recording => of_recording(&name, &bytes, options, on_progress)?,
+                FileKind::Recording => open_recording(&name, &bytes, options, on_progress)?,
                 FileKind::Other => {
                     let workload = Workload::parse(&unpacked_text(&bytes)?).map_err(LabError::from)?;
                     let config = workload.config().unwrap_or_default().to_owned();
                     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
-                    of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?
+                    open_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?
                 }
             };
             let size = crate::html::exact(Bytes::new(bytes.len() as u64));
@@ -98,12 +98,12 @@ fn settings_fact(config: &str) -> (String, String) {
     fact("PYTORCH_CUDA_ALLOC_CONF", if config.is_empty() { "default settings" } else { config })
 }
 
-pub(crate) fn of_snapshot(
+pub(crate) fn open_snapshot(
     name: &str,
     mut file: SnapshotFile,
     options: &ReportOptions,
     on_progress: OnProgress,
-) -> Result<OpenedFile, ReportError> {
+) -> Result<ReportFile, ReportError> {
     if let Some(wanted) = options.device {
         let known = file.memory_names();
         if file.place_of(wanted).is_none() {
@@ -114,7 +114,7 @@ pub(crate) fn of_snapshot(
     if file.memories().next().is_none() {
         return Err(ReportError::Empty);
     }
-    if options.redact {
+    if options.is_redacted {
         file = redact::snapshot(file);
     }
     let has_several = file.devices.len() > 1;
@@ -131,21 +131,27 @@ pub(crate) fn of_snapshot(
     let is_named = has_several || host.is_some();
     for device in std::mem::take(&mut file.devices) {
         let one = SnapshotFile { devices: vec![device], notes: Vec::new(), ..file.clone() };
-        devices.push(of_device(&one, is_named, on_progress)?);
+        devices.push(open_device(&one, is_named, on_progress)?);
     }
     if host.is_some() {
         let one = SnapshotFile { host, notes: Vec::new(), ..file };
-        devices.push(of_device(&one, is_named, on_progress)?);
+        devices.push(open_device(&one, is_named, on_progress)?);
     }
-    Ok(OpenedFile { name: (!options.redact).then(|| name.to_owned()), facts, notes, program: None, devices })
+    Ok(ReportFile {
+        name: (!options.is_redacted).then(|| name.to_owned()),
+        facts,
+        notes,
+        program: None,
+        devices,
+    })
 }
 
 /// The only device of a snapshot.
-fn of_device(
+fn open_device(
     file: &SnapshotFile,
     is_named: bool,
     on_progress: OnProgress,
-) -> Result<OpenedDevice, ReportError> {
+) -> Result<ReportDevice, ReportError> {
     let total = file.trace_len(0);
     let mut on_done = |done| on_progress(Progress::new("recording", done, total));
     let found = blockyard_trace::record(file, 0, "", &mut on_done).map_err(LabError::from)?;
@@ -170,7 +176,7 @@ fn of_device(
     } else {
         PlacementCheck::default()
     };
-    Ok(OpenedDevice {
+    Ok(ReportDevice {
         name: file.memories().next().filter(|_| is_named).map(DeviceSnapshot::name),
         recording: Arc::new(found.recording),
         run,
@@ -180,15 +186,15 @@ fn of_device(
 }
 
 /// The GPUs of a program that ran without one.
-fn of_simulation(
+fn open_simulation(
     name: &str,
     file: &SnapshotFile,
     mut simulation: Simulation,
     options: &ReportOptions,
     on_progress: OnProgress,
-) -> Result<OpenedFile, ReportError> {
-    let file = if options.redact { redact::snapshot(file.clone()) } else { file.clone() };
-    if options.redact {
+) -> Result<ReportFile, ReportError> {
+    let file = if options.is_redacted { redact::snapshot(file.clone()) } else { file.clone() };
+    if options.is_redacted {
         // Remarks name lines and operators of the program, and a line without the name of its file says nothing.
         simulation.caveats.clear();
         simulation.failed_lines.clear();
@@ -201,7 +207,7 @@ fn of_simulation(
         fact("Memory that PyTorch has", crate::html::exact(simulation.capacity)),
         settings_fact(&file.settings.config),
     ];
-    if !simulation.arguments.trim().is_empty() && !options.redact {
+    if !simulation.arguments.trim().is_empty() && !options.is_redacted {
         facts.push(fact("Arguments of the program", simulation.arguments.clone()));
     }
     let mut devices = Vec::new();
@@ -210,13 +216,13 @@ fn of_simulation(
         let mut on_done = |done| on_progress(Progress::new("recording", done, total));
         let found = blockyard_trace::record(&file, place, "", &mut on_done).map_err(LabError::from)?;
         // The lines of requests that failed have this file.
-        let program = if options.redact { "" } else { name };
+        let program = if options.is_redacted { "" } else { name };
         let run = match Run::from_simulation(program, &file, &simulation, on_progress) {
             Ok(runs) => runs.into_iter().nth(place).ok_or_else(|| LabError::NoTrace.to_string()),
             Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
             Err(error) => Err(error.to_string()),
         };
-        devices.push(OpenedDevice {
+        devices.push(ReportDevice {
             name: file.devices.get(place).filter(|_| file.devices.len() > 1).map(DeviceSnapshot::name),
             recording: Arc::new(found.recording),
             run,
@@ -224,23 +230,23 @@ fn of_simulation(
             notes: found.notes,
         });
     }
-    Ok(OpenedFile {
-        name: (!options.redact).then(|| name.to_owned()),
+    Ok(ReportFile {
+        name: (!options.is_redacted).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),
-        program: (!options.redact).then_some(simulation.program),
+        program: (!options.is_redacted).then_some(simulation.program),
         devices,
     })
 }
 
-fn of_recording(
+fn open_recording(
     name: &str,
     bytes: &[u8],
     options: &ReportOptions,
     on_progress: OnProgress,
-) -> Result<OpenedFile, ReportError> {
+) -> Result<ReportFile, ReportError> {
     let read = RecordedRun::read(bytes).map_err(|error| LabError::from(RunError::Read(error)))?;
-    let recorded = if options.redact { redact::recorded(read) } else { read };
+    let recorded = if options.is_redacted { redact::recorded(read) } else { read };
     let verified = verify(&recorded, on_progress).map_err(LabError::from)?;
     let run = match Run::from_recorded(&recorded, on_progress) {
         Ok(run) => Ok(run),
@@ -256,7 +262,7 @@ fn of_recording(
         }
     }
     facts.push(fact("Memory of the GPU", crate::html::exact(meta.total_memory)));
-    let device = OpenedDevice {
+    let device = ReportDevice {
         name: None,
         recording: Arc::new(verified.recording),
         run,
@@ -269,8 +275,8 @@ fn of_recording(
         },
         notes: Vec::new(),
     };
-    Ok(OpenedFile {
-        name: (!options.redact).then(|| name.to_owned()),
+    Ok(ReportFile {
+        name: (!options.is_redacted).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),
         program: None,
@@ -278,16 +284,16 @@ fn of_recording(
     })
 }
 
-fn of_workload(
+fn open_workload(
     name: &str,
     workload: Workload,
     own: (&str, Bytes),
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
-) -> Result<OpenedFile, ReportError> {
-    let workload = if options.redact { redact::workload(&workload) } else { workload };
-    let title = if options.redact { "" } else { name };
+) -> Result<ReportFile, ReportError> {
+    let workload = if options.is_redacted { redact::workload(&workload) } else { workload };
+    let title = if options.is_redacted { "" } else { name };
     let requests = Run::from_workload(title, workload.clone(), own.0, own.1);
     let conditions = conditions_of(&requests);
     let capacity = conditions.capacity_of(&requests);
@@ -299,15 +305,15 @@ fn of_workload(
         settings_fact(&conditions.conf),
         fact("Memory of the device", crate::html::exact(capacity)),
     ];
-    let device = OpenedDevice {
+    let device = ReportDevice {
         name: None,
         recording: Arc::new(recording),
         run: Ok(requests),
         certificate: PlacementCheck::default(),
         notes: Vec::new(),
     };
-    Ok(OpenedFile {
-        name: (!options.redact).then(|| name.to_owned()),
+    Ok(ReportFile {
+        name: (!options.is_redacted).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),
         program: None,

@@ -193,7 +193,7 @@ fn a_simulation_is_no_recording_of_pytorch() {
     for part in ["Certificate", "made the same decisions", "memory snapshot of PyTorch", "are assumed"] {
         assert!(!html.contains(part), "{part}: {html}");
     }
-    let redacted = made(source(), &ReportOptions { redact: true, ..ReportOptions::default() });
+    let redacted = made(source(), &ReportOptions { is_redacted: true, ..ReportOptions::default() });
     assert!(!redacted.contains("--batch-size") && !redacted.contains("print(1"), "{redacted}");
 }
 
@@ -234,7 +234,7 @@ fn read_snapshot(path: &Path) -> SnapshotFile {
 
 #[test]
 fn a_redacted_report_has_no_name_of_the_file() {
-    let redacted = ReportOptions { redact: true, ..ReportOptions::default() };
+    let redacted = ReportOptions { is_redacted: true, ..ReportOptions::default() };
     // Words that any report has: a function may be called `main`.
     let words = made(workload("x", "x = alloc 3 MiB"), &redacted);
     for path in ["snapshots", "oom"].into_iter().flat_map(fixtures) {
@@ -306,12 +306,12 @@ fn no_text_of_a_frame_is_left_in_a_redacted_report() {
     {
         let marked = || with_texts(&fixture(name), |text| format!("{text}ZQX"));
         assert!(made(marked(), &ReportOptions::default()).contains("ZQX"), "{name}");
-        let redacted = ReportOptions { redact: true, ..ReportOptions::default() };
+        let redacted = ReportOptions { is_redacted: true, ..ReportOptions::default() };
         assert!(!made(marked(), &redacted).contains("ZQX"), "{name}");
     }
     let text =
         "stream ZQXs\npool ZQXp\nstep \"ZQXl\"\nZQXa = alloc 3 MiB\nZQXb = alloc 4 MiB on ZQXs\nfree ZQXa";
-    let redacted = ReportOptions { redact: true, ..ReportOptions::default() };
+    let redacted = ReportOptions { is_redacted: true, ..ReportOptions::default() };
     let html = made(workload("ZQX.workload", text), &redacted);
     assert!(!html.contains("ZQX") && html.contains("its name is left out"));
     let recording = source(&fixture("programs/gpt2_varlen.jsonl.gz"));

@@ -53,14 +53,14 @@ pub const ALIGNMENT: u64 = 512;
 
 /// An allocator over a device of this many bytes.
 pub trait Allocator {
-    /// Gives `size` bytes, more than none, to be used on `stream`.
+    /// Allocates `size` bytes, more than none, to be used on `stream`.
     ///
     /// # Errors
     ///
     /// [`RivalOutOfMemory`] when the device has no more and nothing cached can serve.
     fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory>;
 
-    /// Takes a block back.
+    /// Frees a block.
     fn free(&mut self, allocation: RivalAllocation);
 
     /// Gives everything that is cached and whole back to the device.
@@ -80,7 +80,7 @@ pub struct RivalAllocation {
     pub size: Bytes,
     /// The requested size.
     pub requested: Bytes,
-    /// Its stream.
+    /// The stream that the block is used on.
     pub stream: StreamId,
 }
 

@@ -1,10 +1,5 @@
 //! The allocator's settings and the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
 
-use std::str::FromStr;
-
-use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED, most_addresses};
-use crate::{Backend, Bytes, Release};
-
 mod environment;
 mod error;
 mod keys;
@@ -12,6 +7,11 @@ mod known;
 mod parse;
 mod reserve;
 mod tokens;
+
+use std::str::FromStr;
+
+use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED, most_addresses};
+use crate::{Backend, Bytes, Release};
 
 pub use environment::{Environment, EnvironmentError};
 pub use error::ConfigError;
@@ -265,8 +265,8 @@ impl AllocatorConfig {
         self.release_lock_on_device_malloc
     }
 
-    /// Whether graph captures reuse blocks that other streams have used. It has no effect here, since captures are not
-    /// modeled.
+    /// Whether graph captures reuse blocks that other streams have used. It has no effect here: during a capture, blocks
+    /// that other streams have used always wait for its end.
     #[must_use]
     pub fn graph_capture_record_stream_reuse(&self) -> bool {
         self.graph_capture_record_stream_reuse

@@ -1,4 +1,4 @@
-//! The small and the large pool.
+//! The small and the large block pool.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::size::SMALL_SIZE;
 
-/// Whether a segment belongs to the small or to the large pool.
+/// Whether a segment belongs to the small or to the large block pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolKind {
     /// Requests of at most 1 MiB after rounding, served from segments of 2 MiB.

@@ -6,7 +6,7 @@ use crate::{AllocatorConfig, Bytes, PoolKind};
 pub const MIN_BLOCK_SIZE: Bytes = Bytes::new(512);
 /// Rounded requests up to this are small (`kSmallSize`). A large block is split only if the remainder is larger than this.
 pub const SMALL_SIZE: Bytes = Bytes::mib(1);
-/// The size of segments of the small pool (`kSmallBuffer`).
+/// The size of segments of the small block pool (`kSmallBuffer`).
 pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
 /// Rounded requests of at least this get a segment of their own size (`kMinLargeAlloc`).
 pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);

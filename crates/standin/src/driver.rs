@@ -165,7 +165,7 @@ entries! {
 
     fn cuMemAddressReserve(to: Out<u64>, size: u64, _alignment: u64, _wanted: u64, _flags: c_ulonglong) -> c_int {
         let found = match state().devices.get(current_device()) {
-            Some(device) => device.take_addresses(size),
+            Some(device) => device.reserve(size),
             None => Err(MemoryError::Full),
         };
         code(found.map(|address| to.put(address)))
@@ -174,7 +174,7 @@ entries! {
     fn cuMemAddressFree(address: u64, _size: u64) -> c_int {
         let Some(index) = device_of(address) else { return INVALID_VALUE };
         let found = match state().devices.get(index) {
-            Some(device) => device.give_addresses(address),
+            Some(device) => device.release(address),
             None => Err(MemoryError::NoSuchAddress),
         };
         code(found)
@@ -187,7 +187,7 @@ entries! {
         }
         let mut state = state();
         let Some(device) = state.devices.get(prop.device) else { return INVALID_DEVICE };
-        let found = device.take_memory(size);
+        let found = device.map(size);
         if found.is_ok() {
             to.put(state.physical.add(PhysicalMemory { device: prop.device, size }));
         }
@@ -199,7 +199,7 @@ entries! {
         let Some(memory) = state.physical.remove(handle) else { return INVALID_HANDLE };
         match state.devices.get(memory.device) {
             Some(device) => {
-                device.give_memory(memory.size);
+                device.unmap(memory.size);
                 SUCCESS
             }
             None => INVALID_DEVICE,

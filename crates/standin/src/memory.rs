@@ -10,9 +10,9 @@ use crate::report;
 use crate::settings::settings;
 
 /// Where the addresses of the first device start: far from what a system gives out by itself.
-const BASE: u64 = 0x2000_0000_0000;
+const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
 /// Addresses of all devices together: three quarters of what a process has.
-const ALL: u64 = 0x4000_0000_0000;
+const ALL_ADDRESSES: u64 = 0x4000_0000_0000;
 /// Larger copies are not kept: their bytes are unknown.
 const MOST_KEPT: u64 = 1 << 20;
 
@@ -21,13 +21,13 @@ fn span() -> u64 {
     static SPAN: OnceLock<u64> = OnceLock::new();
     *SPAN.get_or_init(|| {
         let devices = u64::from(settings().devices.unsigned_abs()).max(16);
-        ALL / devices / ALIGNMENT * ALIGNMENT
+        ALL_ADDRESSES / devices / ALIGNMENT * ALIGNMENT
     })
 }
 
 /// The device whose addresses hold this one.
 pub(crate) fn device_of(address: u64) -> Option<i32> {
-    let device = i32::try_from(address.checked_sub(BASE)? / span()).ok()?;
+    let device = i32::try_from(address.checked_sub(FIRST_ADDRESS)? / span()).ok()?;
     (device < settings().devices).then_some(device)
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Device {
 impl Device {
     /// Reserves the device's addresses; `None` where the system does not give them.
     pub(crate) fn new(index: i32) -> Option<Self> {
-        let base = BASE.checked_add(span().checked_mul(u64::from(index.unsigned_abs()))?)?;
+        let base = FIRST_ADDRESS.checked_add(span().checked_mul(u64::from(index.unsigned_abs()))?)?;
         if !map(base, span()) {
             return None;
         }
@@ -114,7 +114,7 @@ impl Device {
     }
 
     /// Allocates memory: bytes of the device, and addresses for these bytes.
-    pub(crate) fn take(&mut self, size: u64) -> Result<u64, MemoryError> {
+    pub(crate) fn allocate(&mut self, size: u64) -> Result<u64, MemoryError> {
         if size > self.free_bytes() {
             return Err(MemoryError::Full);
         }
@@ -123,27 +123,27 @@ impl Device {
         Ok(base)
     }
 
-    /// Gives back memory that [`Device::take`] allocated: its bytes and its addresses.
-    pub(crate) fn give(&mut self, base: u64) -> Result<(), MemoryError> {
-        let size = self.give_addresses(base)?;
+    /// Frees memory that [`Device::allocate`] allocated: its bytes and its addresses.
+    pub(crate) fn free(&mut self, base: u64) -> Result<(), MemoryError> {
+        let size = self.release(base)?;
         self.used = self.used.saturating_sub(size);
         Ok(())
     }
 
-    /// Addresses without memory.
-    pub(crate) fn take_addresses(&mut self, size: u64) -> Result<u64, MemoryError> {
+    /// Reserves addresses without memory.
+    pub(crate) fn reserve(&mut self, size: u64) -> Result<u64, MemoryError> {
         self.addresses.reserve(size).ok_or(MemoryError::Full)
     }
 
-    /// Gives addresses back and says how many there were.
-    pub(crate) fn give_addresses(&mut self, base: u64) -> Result<u64, MemoryError> {
+    /// Releases addresses and says how many there were.
+    pub(crate) fn release(&mut self, base: u64) -> Result<u64, MemoryError> {
         let size = self.addresses.give(base).ok_or(MemoryError::NoSuchAddress)?;
         self.discard(base, size);
         Ok(size)
     }
 
-    /// Memory without addresses.
-    pub(crate) fn take_memory(&mut self, size: u64) -> Result<(), MemoryError> {
+    /// Counts memory that is mapped into reserved addresses.
+    pub(crate) fn map(&mut self, size: u64) -> Result<(), MemoryError> {
         if size > self.free_bytes() {
             return Err(MemoryError::Full);
         }
@@ -151,7 +151,8 @@ impl Device {
         Ok(())
     }
 
-    pub(crate) fn give_memory(&mut self, size: u64) {
+    /// Counts memory that is unmapped again.
+    pub(crate) fn unmap(&mut self, size: u64) {
         self.used = self.used.saturating_sub(size);
     }
 
@@ -355,7 +356,7 @@ impl Devices {
         held.map_or(address, |(base, size)| base.saturating_add(size))
     }
 
-    /// The bytes from here, and how sure they are; none where one of them is unknown.
+    /// The bytes from here, and how sure they are; `None` where one of them is unknown.
     pub(crate) fn known_bytes(&mut self, from: u64, count: u64) -> Option<(Vec<u8>, Sureness)> {
         self.checked(from, count).ok()??;
         let sureness = Some(self.sureness(from, from.saturating_add(count)))

@@ -13,7 +13,12 @@ pub(crate) fn cause(failed: &OutOfMemory, snapshot: &Snapshot) -> String {
         pool_id: failed.pool_id,
     };
     let memory = MemoryAtFailure::of(snapshot, &request);
-    let limit =
-        OomLimit::met(&request, failed.reserved, failed.limit, failed.device_free, failed.device_total);
+    let limit = OomLimit::at_failure(
+        &request,
+        failed.reserved,
+        failed.limit,
+        failed.device_free,
+        failed.device_total,
+    );
     OomCause::of(&request, &memory, limit).sentence(&request, &memory, limit)
 }

@@ -23,7 +23,7 @@ pub(crate) type Allocator = CachingAllocator<CudaDevice, HistorySink>;
 pub(crate) struct Device {
     pub(crate) index: c_int,
     pub(crate) allocator: SharedAllocator<CudaDevice, HistorySink>,
-    // The bits of a float; 1 for no limit.
+    /// The bits of a float; 1 for no limit.
     fraction: AtomicU64,
 }
 

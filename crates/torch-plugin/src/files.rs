@@ -117,8 +117,9 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
 
 fn trace(noted: &VecDeque<TimedEntry>, names_pools: bool) -> String {
     let mut text = String::from("[");
-    for (index, TimedEntry { entry, micros, stack, pool }) in noted.iter().enumerate() {
-        let pool = if names_pools { format!("[{},{}]", pool.capture, pool.user) } else { "null".to_owned() };
+    for (index, TimedEntry { entry, micros, stack, pool_id }) in noted.iter().enumerate() {
+        let pool =
+            if names_pools { format!("[{},{}]", pool_id.capture, pool_id.user) } else { "null".to_owned() };
         let separator = if index == 0 { "" } else { "," };
         let (action, addr, size, stream) = (entry.action, entry.addr, entry.size.get(), entry.stream);
         let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros},{stack},{pool}]"#);

@@ -74,7 +74,7 @@ pub(crate) struct TimedEntry {
     /// The Python stack of the thread: see [`crate::python_stack`].
     pub(crate) stack: u32,
     /// The memory pool that the entry is about.
-    pub(crate) pool: PoolId,
+    pub(crate) pool_id: PoolId,
 }
 
 /// The trace from some moment on, with the memory that it leads to.
@@ -169,8 +169,8 @@ impl History {
             if self.entries.len() >= self.most {
                 self.entries.pop_front();
             }
-            let (stack, pool) = (python_stack::current(), self.state.memory_pool_of(event));
-            self.entries.push_back(TimedEntry { entry, micros: micros(), stack, pool });
+            let (stack, pool_id) = (python_stack::current(), self.state.memory_pool_of(event));
+            self.entries.push_back(TimedEntry { entry, micros: micros(), stack, pool_id });
         }
         self.apply(event);
     }

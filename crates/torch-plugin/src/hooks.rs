@@ -22,7 +22,7 @@ pub extern "C" fn blockyard_init(_device_count: c_int) {
     hook((), || settings().map(drop));
 }
 
-/// Hands out `size` bytes for use on `stream`; null for 0 bytes, and when there is no memory.
+/// Allocates `size` bytes for use on `stream`; null for 0 bytes, and when there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_malloc(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
     hook(ptr::null_mut(), || allocate(size, device, stream))

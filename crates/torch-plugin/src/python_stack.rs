@@ -65,7 +65,7 @@ pub(crate) fn known() -> Stacks {
 #[derive(Debug, Default)]
 struct StackTable {
     stacks: Stacks,
-    // Addresses of code objects, which are never given back, so that no other gets the same.
+    /// Addresses of code objects, which are never given back, so that no other gets the same.
     frame_numbers: HashMap<(usize, c_int), u32>,
 }
 

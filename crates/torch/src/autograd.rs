@@ -115,6 +115,12 @@ impl Drop for GradModeGuard {
     }
 }
 
+/// Does the work without gradients.
+pub(crate) fn without_grad<T>(work: impl FnOnce() -> T) -> T {
+    let _no_grad = GradModeGuard::new(false);
+    work()
+}
+
 /// Whether a backward function of PyTorch runs now.
 pub(crate) fn is_in_formula() -> bool {
     session().modes.is_in_formula.get()

@@ -39,6 +39,7 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 #![allow(clippy::similar_names, clippy::many_single_char_names, reason = "ATen's names: mat1, mat2, q, k, v")]
+
 mod arguments;
 pub mod autocast;
 pub mod autograd;
@@ -50,17 +51,15 @@ mod iterator;
 mod limits;
 pub mod memory;
 mod ops;
-
 mod registry;
 mod schema;
 pub mod session;
 mod sparse;
 mod storage;
-pub use blockyard_gpus::tables;
 mod tensor;
 mod value;
 
-pub use blockyard_gpus::GpuProfile;
+pub use blockyard_gpus::{GpuProfile, tables};
 pub use dtype::{Dtype, promote};
 pub use error::{ForeignError, Result, TorchError};
 pub use geometry::{channels_last_strides, contiguous_strides, numel};

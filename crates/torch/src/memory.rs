@@ -10,9 +10,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::error::runtime;
-use crate::session::Notes;
-use crate::{GpuProfile, Result, TorchError};
 use blockyard_allocator::{AllocError, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
@@ -20,6 +17,10 @@ use blockyard_record::{
     StreamId, index_u32,
 };
 use blockyard_rules::AllocatorConfig;
+
+use crate::error::runtime;
+use crate::session::Notes;
+use crate::{GpuProfile, Result, TorchError};
 
 use addresses::OtherAddresses;
 pub use block::OwnedBlock;
@@ -79,7 +80,7 @@ fn new_allocator(
             release: config.release(),
         })
     });
-    let mut device = VirtualDevice::new(profile.total_memory).with_others(non_pytorch);
+    let mut device = VirtualDevice::new(profile.total_memory).with_non_pytorch(non_pytorch);
     device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
     BackendAllocator::new(device, config.clone(), Sink { recorder })
 }
@@ -150,7 +151,7 @@ impl SimulatedGpu {
         self.stream.replace(stream)
     }
 
-    /// Takes a block on the current stream; `None` for no bytes.
+    /// Allocates a block on the current stream; `None` for no bytes.
     ///
     /// # Errors
     ///
@@ -345,8 +346,8 @@ impl SimulatedGpu {
     /// # Errors
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
-    pub fn begin_pool(&self, pool: PoolId) -> Result<()> {
-        self.step_everywhere(|allocator| allocator.begin_allocate_to_pool(pool, None))
+    pub fn begin_pool(&self, pool_id: PoolId) -> Result<()> {
+        self.step_everywhere(|allocator| allocator.begin_allocate_to_pool(pool_id, None))
     }
 
     /// `torch.cuda.use_mem_pool` ends.
@@ -354,10 +355,10 @@ impl SimulatedGpu {
     /// # Errors
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
-    pub fn end_pool(&self, pool: PoolId) -> Result<()> {
+    pub fn end_pool(&self, pool_id: PoolId) -> Result<()> {
         self.step_everywhere(|allocator| {
-            allocator.end_allocate_to_pool(pool)?;
-            allocator.release_pool(pool)
+            allocator.end_allocate_to_pool(pool_id)?;
+            allocator.release_pool(pool_id)
         })
     }
 
@@ -366,8 +367,8 @@ impl SimulatedGpu {
     /// # Errors
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
-    pub fn destroy_pool(&self, pool: PoolId) -> Result<()> {
-        self.step_everywhere(|allocator| allocator.destroy_pool(pool))
+    pub fn destroy_pool(&self, pool_id: PoolId) -> Result<()> {
+        self.step_everywhere(|allocator| allocator.destroy_pool(pool_id))
     }
 
     /// Where each allocation so far came from, by its number.

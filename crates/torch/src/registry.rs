@@ -145,7 +145,7 @@ pub fn call(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> Result<Va
 }
 
 impl Operator {
-    /// Its name: `add`, `add_`, `_foreach_add_`.
+    /// The operator's name: `add`, `add_`, `_foreach_add_`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name

@@ -1,4 +1,4 @@
-//! Everything that PyTorch keeps in globals: devices, modes, workspaces, marks.
+//! Everything that PyTorch keeps in globals: devices, modes, workspaces, estimates.
 
 mod workspaces;
 
@@ -112,18 +112,19 @@ pub enum Thread {
 #[expect(clippy::struct_excessive_bools, reason = "PyTorch has a switch for each kernel")]
 pub struct AttentionKernels {
     /// Plain products and a softmax.
-    pub math: bool,
+    pub allows_math: bool,
     /// Flash attention.
-    pub flash: bool,
+    pub allows_flash: bool,
     /// The memory-efficient kernel.
-    pub efficient: bool,
+    pub allows_efficient: bool,
     /// cuDNN's.
-    pub cudnn: bool,
+    pub allows_cudnn: bool,
 }
 
 impl AttentionKernels {
     /// PyTorch chooses among all.
-    pub const ALL: Self = Self { math: true, flash: true, efficient: true, cudnn: true };
+    pub const ALL: Self =
+        Self { allows_math: true, allows_flash: true, allows_efficient: true, allows_cudnn: true };
 }
 
 /// One run of a program: what PyTorch keeps in globals.
@@ -140,9 +141,9 @@ pub struct Session {
     thread: Cell<Thread>,
     current_device: Cell<u8>,
     workspaces: Workspaces,
-    marks: RefCell<Vec<Estimate>>,
-    /// How often an operator was marked, also where it had been before.
-    marked: Cell<u64>,
+    estimates: RefCell<Vec<Estimate>>,
+    /// How often an operator was estimated, also where it had been before.
+    estimate_count: Cell<u64>,
     next_stream: Cell<u64>,
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
@@ -216,8 +217,8 @@ impl Session {
             thread: Cell::default(),
             current_device: Cell::new(0),
             workspaces: Workspaces::default(),
-            marks: RefCell::default(),
-            marked: Cell::new(0),
+            estimates: RefCell::default(),
+            estimate_count: Cell::new(0),
             next_stream: Cell::new(1),
             dropout_states: RefCell::default(),
             default_dtype: Cell::new(Dtype::F32),
@@ -392,29 +393,29 @@ impl Session {
 
     /// The unverified estimates, in order, each operator and line once.
     #[must_use]
-    pub fn marks(&self) -> Vec<Estimate> {
-        self.marks.borrow().clone()
+    pub fn estimates(&self) -> Vec<Estimate> {
+        self.estimates.borrow().clone()
     }
 
-    /// How often an operator was marked so far: every time, also at a line where the operator had been marked before.
+    /// How often an operator was estimated so far: every time, also at a line where it had been estimated before.
     #[must_use]
-    pub fn times_marked(&self) -> u64 {
-        self.marked.get()
+    pub fn times_estimated(&self) -> u64 {
+        self.estimate_count.get()
     }
 
-    /// Forgets the marks so far.
-    pub fn take_marks(&self) -> Vec<Estimate> {
-        self.marks.take()
+    /// Removes the estimates so far and returns them.
+    pub fn take_estimates(&self) -> Vec<Estimate> {
+        self.estimates.take()
     }
 
     /// Notes that the bytes of this operator are an unverified estimate.
-    pub fn mark_estimated(&self, operator: &str, reason: &str) {
-        self.marked.set(self.marked.get() + 1);
-        let mark =
+    pub fn note_estimate(&self, operator: &str, reason: &str) {
+        self.estimate_count.set(self.estimate_count.get() + 1);
+        let estimate =
             Estimate { operator: operator.to_owned(), line: self.notes.line(), reason: reason.to_owned() };
-        let mut marks = self.marks.borrow_mut();
-        if !marks.contains(&mark) {
-            marks.push(mark);
+        let mut estimates = self.estimates.borrow_mut();
+        if !estimates.contains(&estimate) {
+            estimates.push(estimate);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{Dtype, Result, Storage, Tensor, contiguous_strides};
 /// What a sparse tensor is made of.
 #[derive(Clone, Debug)]
 pub struct SparseParts {
-    // First, since PyTorch lets go of the values before the indices.
+    /// First, since PyTorch lets go of the values before the indices.
     values: Tensor,
     indices: Tensor,
     is_coalesced: bool,

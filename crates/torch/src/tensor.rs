@@ -15,7 +15,7 @@ pub type Shape = Rc<[i64]>;
 
 /// What a tensor is made of; [`Tensor`] is the handle.
 pub struct TensorImpl {
-    // First, since PyTorch lets go of the history before the memory.
+    /// First, since PyTorch lets go of the history before the memory.
     pub(crate) autograd: RefCell<AutogradMeta>,
     storage: RefCell<Rc<Storage>>,
     shape: RefCell<Shape>,

@@ -32,11 +32,11 @@ pub struct MemoryBefore {
 /// A segment that the driver gave whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentBefore {
-    /// Its size.
+    /// The size of the segment in bytes.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// Whether it belongs to the small or to the large pool.
+    /// Whether it belongs to the small or to the large block pool.
     pub pool: PoolKind,
     /// The memory pool that owns it; only the final segments show a private one.
     pub pool_id: PoolId,

@@ -1,18 +1,18 @@
 //! The requests of a recorded run, inferred from its trace.
 
+mod driver;
+mod from_trace;
+mod reclaims;
+
 use std::collections::HashMap;
 
+use blockyard_pytorch::{
+    AllocationResult, LineError, OperationKind, ReadError, RecordedOperation, RecordedRun,
+};
 use blockyard_record::{
     Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry, index_u32,
 };
 use blockyard_workload::{Request, TensorId, Workload, WorkloadBuilder};
-
-use blockyard_pytorch::{AllocationResult, OperationKind, RecordedOperation, RecordedRun};
-use blockyard_pytorch::{LineError, ReadError};
-
-mod driver;
-mod from_trace;
-mod reclaims;
 
 use driver::{failures, ranges};
 use from_trace::FromTrace;
@@ -135,14 +135,14 @@ fn from_operations(run: &RecordedRun) -> Result<InferredRun, ReadError> {
         match operation.kind {
             OperationKind::Start | OperationKind::End => {}
             OperationKind::Allocate { id, size, stream, pool, .. } => {
-                let pool = pool.map(|index| PoolId { capture: 0, user: index.saturating_add(1) });
+                let pool_id = pool.map(|index| PoolId { capture: 0, user: index.saturating_add(1) });
                 let stream = stream_handle(run, operation, stream)?;
-                if let Some(pool) = pool {
-                    builder.push(Request::EnterPool { pool });
+                if let Some(pool_id) = pool_id {
+                    builder.push(Request::EnterPool { pool_id });
                 }
                 tensors.insert(id, builder.allocate(size, stream));
-                if let Some(pool) = pool {
-                    builder.push(Request::LeavePool { pool });
+                if let Some(pool_id) = pool_id {
+                    builder.push(Request::LeavePool { pool_id });
                 }
             }
             OperationKind::Free { id } => {

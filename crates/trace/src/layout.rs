@@ -61,9 +61,12 @@ pub(crate) struct Layout {
     segments: BTreeMap<u64, Segment>,
     /// All memory of all segments, without gaps inside of one.
     blocks: BTreeMap<u64, Block>,
-    segments_made: u32,
-    blocks_made: u32,
-    allocations_made: u32,
+    /// The number of the next segment.
+    next_segment_id: u32,
+    /// The number of the next block.
+    next_block_id: u32,
+    /// The number of the next allocation.
+    next_allocation_id: u32,
     pub(crate) misfits: Misfits,
 }
 
@@ -74,23 +77,23 @@ impl Layout {
             recorder,
             segments: BTreeMap::new(),
             blocks: BTreeMap::new(),
-            segments_made: 0,
-            blocks_made: 0,
-            allocations_made: 0,
+            next_segment_id: 0,
+            next_block_id: 0,
+            next_allocation_id: 0,
             misfits: Misfits::default(),
         };
         for segment in &start.segments {
             let SegmentSnapshot { id, addr, size, pool, is_expandable, .. } = *segment;
             let end = addr.get().saturating_add(size.get());
             layout.segments.insert(addr.get(), Segment { id, end, pool, is_expandable });
-            next_u32(&mut layout.segments_made);
+            next_u32(&mut layout.next_segment_id);
             for block in &segment.blocks {
                 let BlockSnapshot { id, addr, size, state, .. } = *block;
                 let end = addr.get().saturating_add(size.get());
                 layout.blocks.insert(addr.get(), Block { id, end, state });
-                next_u32(&mut layout.blocks_made);
+                next_u32(&mut layout.next_block_id);
                 if block.allocation.is_some() {
-                    next_u32(&mut layout.allocations_made);
+                    next_u32(&mut layout.next_allocation_id);
                 }
             }
         }
@@ -99,15 +102,15 @@ impl Layout {
 
     /// The number of the next allocation.
     pub(crate) fn next_allocation(&self) -> AllocationId {
-        AllocationId::new(self.allocations_made)
+        AllocationId::new(self.next_allocation_id)
     }
 
     fn new_block(&mut self) -> BlockId {
-        BlockId::new(next_u32(&mut self.blocks_made))
+        BlockId::new(next_u32(&mut self.next_block_id))
     }
 
     fn new_segment(&mut self) -> SegmentId {
-        SegmentId::new(next_u32(&mut self.segments_made))
+        SegmentId::new(next_u32(&mut self.next_segment_id))
     }
 
     fn record(&mut self, event: Event) {
@@ -180,7 +183,7 @@ impl Layout {
             self.blocks.insert(middle, block);
             taken = Block { id: front, end: middle, ..block };
         }
-        let allocation = AllocationId::new(next_u32(&mut self.allocations_made));
+        let allocation = AllocationId::new(next_u32(&mut self.next_allocation_id));
         let event = Event::Allocated { block: taken.id, allocation, requested, is_oversize: false };
         self.record(event);
         self.blocks.insert(addr, Block { state: BlockState::Allocated, ..taken });
@@ -258,11 +261,11 @@ impl Layout {
             }
         }
         let (segment, block) = (self.new_segment(), self.new_block());
-        let addr_in = DeviceAddr::new(addr);
+        let device_addr = DeviceAddr::new(addr);
         self.record(Event::SegmentAllocated {
             segment,
             block,
-            addr: addr_in,
+            addr: device_addr,
             size,
             stream,
             pool_id,
@@ -351,8 +354,8 @@ impl Layout {
             return false;
         };
         let (segment, block) = (self.new_segment(), self.new_block());
-        let addr_in = DeviceAddr::new(addr);
-        self.record(Event::RangeReserved { segment, block, addr: addr_in, size, stream, pool_id, pool });
+        let device_addr = DeviceAddr::new(addr);
+        self.record(Event::RangeReserved { segment, block, addr: device_addr, size, stream, pool_id, pool });
         self.segments.insert(addr, Segment { id: segment, end, pool, is_expandable: true });
         self.blocks.insert(addr, Block { id: block, end, state: BlockState::Unmapped });
         true

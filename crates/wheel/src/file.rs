@@ -90,7 +90,7 @@ impl SnapshotData {
         self.file.devices.iter().map(|device| device.index).collect()
     }
 
-    /// The place of host (pinned) memory after `devices`; none if the file has no host memory.
+    /// The place of host (pinned) memory after `devices`; `None` where the file has no host memory.
     #[getter]
     fn host(&self) -> Option<usize> {
         self.file.host_place()

@@ -18,9 +18,6 @@
 
 #![allow(unsafe_code, reason = "Arrow's C interface and Python's border")]
 
-// Its C functions are exported with this library; nothing of it is called from here.
-use blockyard_torch_plugin as _;
-
 mod arrow;
 mod command;
 mod error;
@@ -30,6 +27,9 @@ mod program;
 mod report;
 mod run;
 mod signals;
+
+// Its C functions are exported with this library; nothing of it is called from here.
+use blockyard_torch_plugin as _;
 
 use pyo3::prelude::*;
 

@@ -39,7 +39,7 @@ pub(crate) fn export<'py>(
     Ok(PyBytes::new(py, &found.map_err(BlockyardError::new_err)?))
 }
 
-/// The page in a frame for a notebook, with the file opened in it; none if the packed file takes more than `most_bytes`.
+/// The page in a frame for a notebook, with the file opened in it; `None` where the packed file takes more than `most_bytes`.
 #[pyfunction]
 #[pyo3(signature = (content, name, device, page, most_bytes))]
 pub(crate) fn frame(

@@ -44,7 +44,7 @@ impl AskedReport {
         device: Option<MemoryName>,
     ) -> PyResult<String> {
         let options = ReportOptions {
-            redact: self.redact,
+            is_redacted: self.redact,
             notes: self.notes.clone(),
             device,
             ..ReportOptions::default()

@@ -25,7 +25,7 @@ use crate::signals::Signals;
 #[pyclass(module = "blockyard", frozen)]
 pub(crate) struct RunData {
     run: Run,
-    /// The file or text from which the run was made; none for a device of a snapshot.
+    /// The file or text from which the run was made; `None` for a device of a snapshot.
     content: Option<Vec<u8>>,
 }
 
@@ -70,10 +70,10 @@ impl RunData {
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
     #[getter]
     fn conf(&self) -> &str {
-        &self.run.config
+        &self.run.conf
     }
 
-    /// The file or text from which the run was made; none for a device of a snapshot.
+    /// The file or text from which the run was made; `None` for a device of a snapshot.
     fn content<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.content.as_deref().map(|content| PyBytes::new(py, content))
     }
@@ -182,7 +182,7 @@ pub(crate) fn answered<A: Serialize>(
 }
 
 /// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules
-/// hold; none for the run's own.
+/// hold; `None` for the run's own.
 #[derive(FromPyObject)]
 struct Limits(Option<Size>, Option<Size>, Option<String>);
 
@@ -223,5 +223,5 @@ pub(crate) fn size_text(count: u64) -> String {
 /// A limit for people, as the command writes it: one size, or `between 594 MiB and 614 MiB`.
 #[pyfunction]
 pub(crate) fn limit_text(low: u64, high: u64) -> String {
-    OomLimit { lowest: Bytes::new(low), highest: Bytes::new(high), others: Bytes::ZERO }.range()
+    OomLimit { lowest: Bytes::new(low), highest: Bytes::new(high), others: Bytes::ZERO }.range_text()
 }

@@ -33,12 +33,12 @@ pub enum EditAction {
     },
     /// Frees a tensor that is allocated at that point.
     Free {
-        /// The tensor.
+        /// The tensor whose bytes are freed.
         tensor: TensorId,
     },
     /// Uses a tensor that is allocated at that point on a further stream.
     RecordStream {
-        /// The tensor.
+        /// The tensor that a further stream uses.
         tensor: TensorId,
         /// A known stream.
         stream: StreamId,
@@ -105,13 +105,13 @@ pub enum EditError {
     /// The tensor is not allocated at that point.
     #[error("tensor {tensor} is not allocated at this point")]
     NotAllocated {
-        /// The tensor.
+        /// The tensor that is not allocated.
         tensor: TensorId,
     },
     /// The text declares no such stream.
     #[error("there is no stream {stream}")]
     UnknownStream {
-        /// The stream.
+        /// The stream that the workload lacks.
         stream: StreamId,
     },
     /// The stream is declared only after that point.
@@ -127,7 +127,7 @@ pub enum EditError {
     Conflict {
         /// What the text calls the tensor.
         name: String,
-        /// The line.
+        /// The line of the text, counted from 1.
         line: u32,
     },
     /// The memory fraction is not between 0 and 1.
@@ -149,6 +149,7 @@ pub enum EditError {
 /// is taken out of it; nothing else of the text changes.
 ///
 /// # Errors
+///
 /// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together,
 /// [`EditError::InsideLoop`] where the text has no place for a statement, [`EditError::Conflict`] when a later line
 /// that cannot be adapted needs the tensor; the others when the action makes no sense at that point.

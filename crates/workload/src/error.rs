@@ -3,7 +3,7 @@
 use blockyard_record::{grouped, index_u32};
 use thiserror::Error;
 
-use crate::MAX_REQUESTS;
+use crate::MOST_REQUESTS;
 use crate::token::{Span, Token};
 
 /// Why a text is not a workload, and where.
@@ -98,7 +98,7 @@ pub enum ParseErrorKind {
     /// A word of the language stands where a name should.
     #[error("\"{word}\" is a word of the language and cannot be a name")]
     ReservedWord {
-        /// The word.
+        /// The word that cannot be a name.
         word: String,
     },
     /// A name has too many indices.
@@ -110,7 +110,7 @@ pub enum ParseErrorKind {
     /// An allocation would overwrite the tensor of the name.
     #[error("\"{name}\" is still allocated, since line {line}: free it first")]
     StillAllocated {
-        /// The name.
+        /// The name of the tensor.
         name: String,
         /// The line that allocated it.
         line: u32,
@@ -120,19 +120,19 @@ pub enum ParseErrorKind {
         "\"{name}\" is still allocated, by this very line: free it first, in a loop before the next round"
     )]
     StillAllocatedHere {
-        /// The name.
+        /// The name of the tensor.
         name: String,
     },
     /// A name is used that nothing has allocated.
     #[error("\"{name}\" is not allocated: no line before this one allocates it")]
     NotAllocated {
-        /// The name.
+        /// The name of the tensor.
         name: String,
     },
     /// A name is used after its free.
     #[error("\"{name}\" is not allocated any more: line {line} freed it")]
     AlreadyFreed {
-        /// The name.
+        /// The name of the tensor.
         name: String,
         /// The line that freed it.
         line: u32,
@@ -146,7 +146,7 @@ pub enum ParseErrorKind {
     /// A stream is used that no line before declares.
     #[error("there is no stream \"{name}\" here: known are {}; declare it before with \"stream {name}\"", known.join(", "))]
     UnknownStream {
-        /// The name.
+        /// The name of the stream.
         name: String,
         /// The streams that are known here: `default`, then the declared ones in order.
         known: Vec<String>,
@@ -154,7 +154,7 @@ pub enum ParseErrorKind {
     /// A stream is declared again.
     #[error("the stream \"{name}\" exists already{}", .line.map(|line| format!(", since line {line}")).unwrap_or_default())]
     StreamExists {
-        /// The name.
+        /// The name of the stream.
         name: String,
         /// The line that declared it; `None` for the default stream.
         line: Option<u32>,
@@ -165,7 +165,7 @@ pub enum ParseErrorKind {
     /// A memory pool is used that no line before declares.
     #[error("there is no pool \"{name}\" here{}; declare it before with \"pool {name}\"", known_pools(.known))]
     UnknownPool {
-        /// The name.
+        /// The name of the pool.
         name: String,
         /// The pools that are known here, in order.
         known: Vec<String>,
@@ -173,7 +173,7 @@ pub enum ParseErrorKind {
     /// A memory pool is declared again.
     #[error("the pool \"{name}\" exists already, since line {line}")]
     PoolExists {
-        /// The name.
+        /// The name of the pool.
         name: String,
         /// The line that declared it.
         line: u32,
@@ -184,7 +184,7 @@ pub enum ParseErrorKind {
     /// A memory pool is used after its end.
     #[error("the pool \"{name}\" does not exist any more: line {line} destroyed it")]
     PoolDestroyed {
-        /// The name.
+        /// The name of the pool.
         name: String,
         /// The line that destroyed it.
         line: u32,
@@ -192,7 +192,7 @@ pub enum ParseErrorKind {
     /// No enclosing loop has this variable.
     #[error("no loop around this has a variable \"{name}\"")]
     UnknownVariable {
-        /// The name.
+        /// The name of the variable.
         name: String,
     },
     /// The variable of a loop over names stands where a number should.
@@ -208,10 +208,10 @@ pub enum ParseErrorKind {
         limit: usize,
     },
     /// The workload would be too long.
-    #[error("this makes more than {} requests, the most a workload may have", grouped(MAX_REQUESTS as u64))]
+    #[error("this makes more than {} requests, the most a workload may have", grouped(MOST_REQUESTS as u64))]
     TooManyRequests,
     /// Loops would go round too often, even though they request little.
-    #[error("these loops run more than {} times in all, the limit of a text", grouped(MAX_REQUESTS as u64))]
+    #[error("these loops run more than {} times in all, the limit of a text", grouped(MOST_REQUESTS as u64))]
     TooManyRounds,
     /// The labels would be too many or too long.
     #[error("this makes more than a million labels or more than 64 MiB of them")]

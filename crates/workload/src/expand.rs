@@ -13,7 +13,7 @@ use crate::request::{Request, TensorId};
 use crate::syntax::{BaseRef, Body, Cost, FreeTarget, Index, NameRef, Piece, Statement, StatementKind};
 use crate::token::Span;
 use crate::workload::Workload;
-use crate::{MAX_LABEL_BYTES, MAX_REQUESTS};
+use crate::{MOST_LABEL_BYTES, MOST_REQUESTS};
 
 /// Parses `text`, and shows each statement outside of loops to `visit` with the requests that it made.
 pub(crate) fn expand(
@@ -263,7 +263,7 @@ impl Expansion<'_> {
             }
         }
         self.label_bytes += label.len();
-        if self.label_bytes > MAX_LABEL_BYTES {
+        if self.label_bytes > MOST_LABEL_BYTES {
             return Err(self.error(span, ParseErrorKind::TooManyLabels));
         }
         self.builder.label(label);
@@ -279,7 +279,7 @@ impl Expansion<'_> {
     /// Makes sure that one more request fits; it belongs to the statement at `span`. The cost was checked
     /// before, except for `free x[*]`.
     fn check_room(&mut self, span: Span) -> Result<(), ParseError> {
-        if self.builder.requests().len() == MAX_REQUESTS {
+        if self.builder.requests().len() == MOST_REQUESTS {
             return Err(self.error(span, ParseErrorKind::TooManyRequests));
         }
         self.builder.at_line(span.line);

@@ -72,7 +72,7 @@
 //! *Labels* may hold the variables of the loops around them, `step "iteration {i}"`. `{{`, `}}`, `\"` and `\\` stand
 //! for single characters.
 //!
-//! A text makes at most [`MAX_REQUESTS`] requests, its loops nest at most 32 deep; both are checked before a loop runs.
+//! A text makes at most [`MOST_REQUESTS`] requests, its loops nest at most 32 deep; both are checked before a loop runs.
 //!
 //! ```text
 //! workload  = { statement separator } .
@@ -138,10 +138,10 @@ pub use slots::TensorSlots;
 pub use workload::Workload;
 
 /// The most requests that a text may make.
-pub const MAX_REQUESTS: usize = 5_000_000;
+pub const MOST_REQUESTS: usize = 5_000_000;
 
 /// The most labels that a text may make.
-const MAX_LABELS: usize = 1_000_000;
+const MOST_LABELS: usize = 1_000_000;
 
 /// The most bytes that all labels of a text may have together.
-const MAX_LABEL_BYTES: usize = 64 << 20;
+const MOST_LABEL_BYTES: usize = 64 << 20;

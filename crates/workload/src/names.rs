@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// How many indices a name may have.
-pub(crate) const MAX_INDICES: usize = 2;
+pub(crate) const MOST_INDICES: usize = 2;
 
 /// A tensor's name without its text: the number of its base name and its indices, each plus one, zero for none.
 ///
@@ -14,12 +14,12 @@ pub(crate) const MAX_INDICES: usize = 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct TensorName {
     pub(crate) base: u32,
-    pub(crate) index: [u32; MAX_INDICES],
+    pub(crate) index: [u32; MOST_INDICES],
 }
 
 impl TensorName {
     pub(crate) fn is_plain(self) -> bool {
-        self.index == [0; MAX_INDICES]
+        self.index == [0; MOST_INDICES]
     }
 
     /// The text, given that of the base.

@@ -45,19 +45,19 @@ pub enum Request {
     },
     /// Frees a tensor's bytes.
     Free {
-        /// The tensor.
+        /// The tensor whose bytes are freed.
         tensor: TensorId,
     },
     /// Records that a tensor is used on a further stream, so that its free must wait for the work of that stream.
     RecordStream {
-        /// The tensor.
+        /// The tensor that a further stream uses.
         tensor: TensorId,
         /// The further stream.
         stream: StreamId,
     },
     /// All work queued on the stream so far is done (its events complete); `None` stands for every stream.
     Advance {
-        /// The stream.
+        /// The stream whose work is done; `None` for every stream.
         stream: Option<StreamId>,
     },
     /// Releases all cached segments, as `torch.cuda.empty_cache()` does.
@@ -73,8 +73,9 @@ pub enum Request {
     ResetAccumulated,
     /// Makes a memory pool, as `torch.cuda.MemPool()` does.
     CreatePool {
-        /// The pool.
-        pool: PoolId,
+        /// The id of the new pool.
+        #[serde(rename = "pool")]
+        pool_id: PoolId,
         /// Whether every request in it gets a whole segment (`no_split`).
         never_splits: bool,
         /// Whether requests elsewhere that would fail may take its cached blocks (`use_on_oom`).
@@ -83,18 +84,21 @@ pub enum Request {
     /// Directs the following requests to a memory pool, as entering `torch.cuda.use_mem_pool()` does. The
     /// pool is created if it does not exist.
     EnterPool {
-        /// The pool.
-        pool: PoolId,
+        /// The id of the pool that following requests go to.
+        #[serde(rename = "pool")]
+        pool_id: PoolId,
     },
     /// Ends what [`Request::EnterPool`] began.
     LeavePool {
-        /// The pool.
-        pool: PoolId,
+        /// The id of the pool that was entered.
+        #[serde(rename = "pool")]
+        pool_id: PoolId,
     },
     /// Gives up a memory pool that [`Request::CreatePool`] made, as the end of its `MemPool` object does.
     DestroyPool {
-        /// The pool.
-        pool: PoolId,
+        /// The id of the pool that is given up.
+        #[serde(rename = "pool")]
+        pool_id: PoolId,
     },
     /// Gives the allocator further settings, as `_set_allocator_settings()` does.
     Set {

@@ -42,6 +42,7 @@ impl Workload {
     /// Reads the workload language, which the crate's documentation describes.
     ///
     /// # Errors
+    ///
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         expand(text, |_, _| ())
@@ -51,6 +52,7 @@ impl Workload {
     /// without running its loops.
     ///
     /// # Errors
+    ///
     /// The first thing in the text that is wrong; some errors show only when the loops run.
     pub fn length(text: &str) -> Result<u64, ParseError> {
         length(text)

@@ -126,7 +126,7 @@ extern "C" fn cuGetErrorName(code: u32, name: *mut *const c_char) -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuGetErrorString(_code: u32, description: *mut *const c_char) -> u32 {
-    put(description, c"the stand-in's words".as_ptr());
+    put(description, c"the fake driver's words".as_ptr());
     SUCCESS
 }
 
@@ -190,7 +190,7 @@ extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> u32 {
     answer("cuDevicePrimaryCtxRelease", |driver| {
         driver.retained -= 1;
         if let Some(left) = driver.left().filter(|_| driver.retained == 0 && driver.sticky.is_none()) {
-            eprintln!("the stand-in for CUDA: {left} are left when the last context goes");
+            eprintln!("the fake CUDA driver: {left} are left when the last context goes");
             std::process::abort();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A stand-in for the CUDA driver library, so that everything above its calls is tested without a GPU.
+//! A fake CUDA driver library, so that everything above its calls is tested without a GPU.
 //!
 //! It keeps account of segments, ranges, pages, streams, events, modules and contexts, does the work of streams in its order when
 //! it is asked for, and ends the process when the last context is released while anything is left. What it has and what goes

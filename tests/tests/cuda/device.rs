@@ -71,7 +71,7 @@ fn a_number_that_no_device_has_is_reported_with_those_that_exist() {
 #[test]
 fn a_budget_is_all_that_a_device_has() {
     on_cuda(|device| {
-        let mut device = device.with_budget(Bytes::mib(256));
+        let mut device = device.with_capacity(Bytes::mib(256));
         conformance::check_segments(&mut device);
         conformance::check_out_of_memory(&mut device);
         conformance::check_virtual_memory(&mut device);

@@ -11,5 +11,5 @@
 mod broken;
 mod contents;
 mod device;
+mod fake_driver;
 mod recorded;
-mod stand_in;

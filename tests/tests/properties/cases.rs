@@ -81,8 +81,8 @@ fn acts() -> impl Strategy<Value = Act> {
 fn pool_scopes() -> impl Strategy<Value = Request> {
     let pools = select(vec![PoolId { capture: 1, user: 0 }, PROGRAM_POOL, PoolId::DEFAULT]);
     (pools, 0..3).prop_map(|(pool, leaves)| match leaves {
-        0 => Request::EnterPool { pool },
-        _ => Request::LeavePool { pool },
+        0 => Request::EnterPool { pool_id: pool },
+        _ => Request::LeavePool { pool_id: pool },
     })
 }
 
@@ -184,7 +184,7 @@ fn requests(acts: &[Act], advances_at_end: bool) -> (Vec<Request>, usize) {
     }
     // Refused where the scope is not open.
     for pool in [PoolId { capture: 1, user: 0 }, PROGRAM_POOL] {
-        requests.push(Request::LeavePool { pool });
+        requests.push(Request::LeavePool { pool_id: pool });
     }
     requests.push(Request::EmptyCache);
     (requests, drained_from)

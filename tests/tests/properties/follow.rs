@@ -47,10 +47,10 @@ proptest! {
 fn with_own_pool(mut case: Case, [never_splits, serves_on_oom]: [bool; 2], ends: &[Index]) -> Case {
     let pool = PoolId { capture: 0, user: 1 };
     for end in ends {
-        case.requests.insert(end.index(case.drained_from + 1), Request::DestroyPool { pool });
+        case.requests.insert(end.index(case.drained_from + 1), Request::DestroyPool { pool_id: pool });
         case.drained_from += 1;
     }
-    case.requests.insert(0, Request::CreatePool { pool, never_splits, serves_on_oom });
+    case.requests.insert(0, Request::CreatePool { pool_id: pool, never_splits, serves_on_oom });
     case.drained_from += 1;
     case
 }

@@ -65,12 +65,12 @@ impl OpenGpu {
         self.gpu.info().largest_binding.get()
     }
 
-    /// Begins a run on a device of `budget` bytes. The memory of the former run is released.
-    pub fn start(&mut self, budget: u64) {
-        self.device = StreamedWgpu::new(WgpuDevice::new(&self.gpu, Bytes::new(budget)));
+    /// Begins a run on a device of `capacity` bytes. The memory of the former run is released.
+    pub fn start(&mut self, capacity: u64) {
+        self.device = StreamedWgpu::new(WgpuDevice::new(&self.gpu, Bytes::new(capacity)));
     }
 
-    /// Bytes of the budget that are free.
+    /// Bytes of the capacity that are free.
     pub fn free_bytes(&mut self) -> Result<u64, JsValue> {
         self.device.memory_info().map(|info| info.free.get()).map_err(|error| js_error(&error))
     }

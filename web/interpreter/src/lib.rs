@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
-use blockyard_python::{Program, ProgramSettings, run, run_to_step};
+use blockyard_python::{ProgramSettings, ProgramSource, run, run_to_step};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_torch::GpuProfile;
@@ -61,7 +61,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     if let Some(capacity) = job.capacity {
         gpu.total_memory = capacity;
     }
-    let config = AllocatorConfig::parse(&job.config, job.release)
+    let config = AllocatorConfig::parse(&job.conf, job.release)
         .map_err(|error| ProgramError::Config(format!("{error}")))?;
     let settings = ProgramSettings {
         gpu,
@@ -71,7 +71,8 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
         most_requests: MOST_REQUESTS,
         ..ProgramSettings::default()
     };
-    let program = Program { file: "program.py".to_owned(), source: job.source, arguments: job.arguments };
+    let program =
+        ProgramSource { file: "program.py".to_owned(), source: job.source, arguments: job.arguments };
     if let Some(step) = job.referrers_at {
         let report = |referrers| reply(&ProgramReply::Referrers(report::referrers(referrers)));
         return Ok(report::report(run_to_step(&program, &settings, step, report), settings.non_pytorch));

@@ -7,7 +7,7 @@ use blockyard_python::{DeviceRun, ProgramOutcome};
 use blockyard_record::Bytes;
 use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
-/// `outside` is the memory that the driver and CUDA's libraries took of the GPU.
+/// `non_pytorch` is the memory that the driver and CUDA's libraries took of the GPU.
 pub(crate) fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun {
     let note = |note: blockyard_python::ProgramNote| ProgramNote { line: note.line, text: note.text };
     let cause = finished.cause.map(note);
@@ -15,10 +15,10 @@ pub(crate) fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun
     // Another part than that of a training is none.
     let parts = blockyard_gpus::parts_of_training().map(|(name, bytes)| (name.to_owned(), bytes));
     let non_pytorch_parts = if non_pytorch.is_zero() { Vec::new() } else { parts.to_vec() };
-    let estimates = finished.marks.into_iter().map(|mark| Estimate {
-        line: mark.line,
-        operator: mark.operator,
-        reason: mark.reason,
+    let estimates = finished.estimates.into_iter().map(|estimate| Estimate {
+        line: estimate.line,
+        operator: estimate.operator,
+        reason: estimate.reason,
     });
     let mut devices = finished.devices.into_iter();
     let first = devices.next();

@@ -23,7 +23,7 @@ pub struct ProgramJob {
     /// Whether the driver and CUDA's libraries take their part of the memory, as on a real GPU.
     pub is_shared: bool,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
-    pub config: String,
+    pub conf: String,
     /// The step at which it is asked why memory is alive, in place of what the program prints and does.
     pub referrers_at: Option<usize>,
 }
@@ -89,7 +89,7 @@ pub struct ProgramRun {
     pub recording: Option<Recording>,
     /// What the driver and CUDA's libraries took of the GPU.
     pub non_pytorch: Bytes,
-    /// The parts of `outside`, as the lessons name them.
+    /// The parts of `non_pytorch`, as the lessons name them.
     pub non_pytorch_parts: Vec<(String, Bytes)>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
@@ -124,7 +124,7 @@ pub struct Estimate {
 /// Where an allocation came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationOrigin {
-    /// The recording's id; none where the allocation failed.
+    /// The recording's id; `None` where the allocation failed.
     pub allocation: Option<AllocationId>,
     /// The line, counted from 1; 0 where none ran.
     pub line: u32,

@@ -71,7 +71,7 @@ pub struct RunSummary {
     /// The name of the run.
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
-    pub config: String,
+    pub conf: String,
     /// The capacity of its device.
     pub capacity: Bytes,
     /// How many requests it has.
@@ -90,7 +90,7 @@ impl RunSummary {
     fn of(run: &Run) -> Self {
         Self {
             name: run.name.clone(),
-            config: run.config.clone(),
+            conf: run.conf.clone(),
             capacity: run.capacity,
             requests: run.requests().len() as u64,
             limit: run.implied_limit(),
@@ -145,9 +145,9 @@ fn do_task(bytes: &[u8], content: Option<Vec<u8>>, make_report: MakeReport) {
     };
     let done = match task {
         LabTask::Take(source) => with_content(source, content).runs(&mut on_progress).map(|runs| {
-            let infos = runs.iter().map(RunSummary::of).collect();
+            let summaries = runs.iter().map(RunSummary::of).collect();
             RUNS.set(runs);
-            LabReply::Taken(infos)
+            LabReply::Taken(summaries)
         }),
         LabTask::Report { source, options } => {
             let source = with_content(source, content);

@@ -232,7 +232,7 @@ pub(crate) fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
         release: Release::OF_RECORDED_OPERATORS,
         capacity: Some(exercise.capacity),
         is_shared: false,
-        config: exercise.settings.clone(),
+        conf: exercise.conf.clone(),
         referrers_at: None,
     }
 }

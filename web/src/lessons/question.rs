@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_lessons::{Answers, LessonQuestion};
+use blockyard_lessons::{LessonQuestion, RightAnswers};
 use leptos::prelude::*;
 
 use super::LessonSignals;
@@ -26,12 +26,12 @@ impl GivenAnswer {
         let raw = raw.trim();
         let is_right = question.check(raw).map_err(|error| sentence(&error.to_string()))?;
         let words = match &question.answers {
-            Answers::Choices(choices) => {
+            RightAnswers::Choices(choices) => {
                 let place = raw.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 let choice = place.and_then(|place| choices.get(place));
                 choice.map(|choice| blockyard_lessons::plain(&choice.text)).unwrap_or_default()
             }
-            Answers::Bytes(_) | Answers::Count(_) => raw.to_owned(),
+            RightAnswers::Bytes(_) | RightAnswers::Count(_) => raw.to_owned(),
         };
         Ok(Self { raw: raw.to_owned(), words, is_right })
     }

@@ -92,12 +92,12 @@ impl Feature<NavigationSignals> {
                 None => Link { target: Target::OwnFile, ..link },
             };
         }
-        let SettingsTexts { title, config, capacity } = self.session.workload().settings.get();
+        let SettingsTexts { title, conf, capacity } = self.session.workload().settings.get();
         let text = self.session.workload().history.with(|history| history.text().to_owned());
         if let Some(preset) = presets().iter().find(|preset| preset.text == text) {
             return Link {
                 target: Target::Preset(preset.id.to_owned()),
-                config: (config.trim() != preset.config).then_some(config),
+                conf: (conf.trim() != preset.config).then_some(conf),
                 capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
                 ..link
             };
@@ -105,9 +105,9 @@ impl Feature<NavigationSignals> {
         if text.len() > MOST_PACKED_BYTES {
             return Target::Workbench.into();
         }
-        let config = (!config.trim().is_empty()).then_some(config);
+        let conf = (!conf.trim().is_empty()).then_some(conf);
         let target = Target::Text { title, text };
-        Link { target, config, capacity: Some(capacity), ..link }
+        Link { target, conf, capacity: Some(capacity), ..link }
     }
 }
 

@@ -52,9 +52,9 @@ impl Feature<NavigationSignals> {
             }
             Target::Preset(id) => self.follow_preset(&id, &link),
             Target::Text { title, text } => {
-                let config = link.config.clone().unwrap_or_default();
+                let conf = link.conf.clone().unwrap_or_default();
                 let capacity = link.capacity.clone().unwrap_or_else(|| "1 GiB".to_owned());
-                self.session.workload().open_text(text, SettingsTexts { title, config, capacity });
+                self.session.workload().open_text(text, SettingsTexts { title, conf, capacity });
                 self.follow_moment(&link);
                 self.follow_question(&link);
             }
@@ -83,7 +83,7 @@ impl Feature<NavigationSignals> {
         };
         let own = SettingsTexts::of(preset);
         let settings = SettingsTexts {
-            config: link.config.clone().unwrap_or(own.config),
+            conf: link.conf.clone().unwrap_or(own.conf),
             capacity: link.capacity.clone().unwrap_or(own.capacity),
             title: own.title,
         };

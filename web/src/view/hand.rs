@@ -194,7 +194,7 @@ fn device(session: Session) -> AnyView {
     view! {
         <div class="device">
             {field(session, "capacity", "Device capacity", "80 GiB", capacity_error, |settings| &settings.capacity, Feature::set_capacity)}
-            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.config, Feature::set_config)}
+            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.conf, Feature::set_config)}
             <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
                 {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
             </p>
@@ -207,7 +207,7 @@ fn device(session: Session) -> AnyView {
 
 /// A form with every key of the settings. A change shows the run before and after side by side.
 fn settings_form(session: Session) -> AnyView {
-    let config = text(move || session.workload().settings.with(|settings| settings.config.clone()));
+    let config = text(move || session.workload().settings.with(|settings| settings.conf.clone()));
     let change = move |new: String| session.lab().change_config(new);
     view! {
         {lab::completions("config-values", config)}

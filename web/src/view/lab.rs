@@ -86,7 +86,7 @@ fn section(session: Session, kind: QuestionKind) -> AnyView {
             <div class="question-body">
                 {asked}
                 {working(session, kind)}
-                {failed(session, kind)}
+                {failure_view(session, kind)}
                 {answer(session, kind)}
             </div>
         }
@@ -232,7 +232,7 @@ fn failure_of(session: Session, kind: QuestionKind) -> Option<String> {
     (failed.0 == kind).then_some(failed.1)
 }
 
-fn failed(session: Session, kind: QuestionKind) -> AnyView {
+fn failure_view(session: Session, kind: QuestionKind) -> AnyView {
     // What the field of the settings says already is said once.
     let is_said =
         move |why: &String| kind == QuestionKind::WhatIf && what_if::refusal(session).as_ref() == Some(why);

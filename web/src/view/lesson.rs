@@ -11,7 +11,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
-pub(crate) use self::question::{choice_mark, verdict};
+pub(crate) use self::question::{answer_sentence, choice_mark};
 use crate::browser;
 use crate::lessons::{LessonState, OpenLesson, region};
 use crate::messages::sentence;
@@ -355,10 +355,10 @@ fn language(exercise: &Exercise) -> AnyView {
 
 /// The device and the settings of an exercise, as a sentence.
 fn conditions(exercise: &Exercise) -> String {
-    if exercise.settings.is_empty() {
+    if exercise.conf.is_empty() {
         format!("On a device of {}.", exercise.capacity)
     } else {
-        format!("On a device of {}, with {}.", exercise.capacity, exercise.settings)
+        format!("On a device of {}, with {}.", exercise.capacity, exercise.conf)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The pages of "Learn": the list of lessons, the glossary, and all questions.
 
 use blockyard_lessons::{
-    Answers, GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary,
+    GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, RightAnswers, card_figure, glossary,
     lessons, plain, question_figure, quiz,
 };
 use leptos::prelude::*;
@@ -12,7 +12,7 @@ use crate::link::Target;
 use crate::navigation::{CardPlace, Place};
 use crate::session::Session;
 use crate::view::kit::{button, check, click, effect, flag, on, text};
-use crate::view::lesson::{choice_mark, verdict};
+use crate::view::lesson::{answer_sentence, choice_mark};
 use crate::view::prose;
 
 /// The facts about a lesson that lists show.
@@ -340,7 +340,7 @@ fn quiz_question(
         None => view! { <p role="status">{problem.get()}</p> }.into_any(),
         Some(given) => {
             let class = if given.is_right { "verdict is-right" } else { "verdict is-wrong" };
-            let (words, because) = (verdict(&asked, &given), prose::inlines(session, &because));
+            let (words, because) = (answer_sentence(&asked, &given), prose::inlines(session, &because));
             view! { <p class=class role="status">{words}" "{because}</p> }.into_any()
         }
     };
@@ -393,12 +393,12 @@ fn quiz_question(
 
 /// A button for each choice, or else a field for the answer. Both call `answer`.
 fn answer_field<F: Fn(&str) + 'static>(
-    answers: &Answers,
+    answers: &RightAnswers,
     state: RwSignal<Option<GivenAnswer>>,
     answer: StoredValue<F, LocalStorage>,
 ) -> AnyView {
     let is_done = flag(move || state.with(Option::is_some));
-    if let Answers::Choices(choices) = answers {
+    if let RightAnswers::Choices(choices) = answers {
         let buttons = choices.iter().enumerate().map(|(place, choice)| {
             let pick = click(move || answer.with_value(|answer| answer(&(place + 1).to_string())));
             let given = move || state.with(|state| state.as_ref().map(|given| given.raw.clone()));

@@ -25,8 +25,8 @@ const REST_MILLIS: i32 = 300;
 /// What is known of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct LessonCheck {
-    /// The verdict about the text, in a sentence.
-    verdict: String,
+    /// What was found, in a sentence.
+    headline: String,
     is_lesson: bool,
     /// The titles of the cards, each with what the card has beside its text.
     cards: Vec<String>,
@@ -43,8 +43,8 @@ impl LessonCheck {
                     (error.position().0, sentence(&error.kind().to_string()))
                 };
                 let findings: Vec<_> = errors.iter().map(finding).collect();
-                let verdict = format!("This is not a lesson yet: {}.", counted(findings.len(), "error"));
-                return Self { verdict, findings, ..Self::default() };
+                let headline = format!("This is not a lesson yet: {}.", counted(findings.len(), "error"));
+                return Self { headline, findings, ..Self::default() };
             }
         };
         let cards = lesson.cards.iter().map(|card| {
@@ -58,11 +58,11 @@ impl LessonCheck {
         });
         let findings: Vec<(u32, String)> =
             lesson.notes.iter().map(|note| (note.line, sentence(&note.text))).collect();
-        let verdict = match findings.len() {
+        let headline = match findings.len() {
             0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
             _ => "It plays.".to_owned(),
         };
-        Self { verdict, is_lesson: true, cards: cards.collect(), findings }
+        Self { headline, is_lesson: true, cards: cards.collect(), findings }
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
                     spellcheck="false"
                     on:input=on(move |event: ev::Event| editor.write(event_target_value(&event)))
                 ></textarea>
-                {found(editor)}
+                {findings_view(editor)}
             </div>
         </main>
     }
@@ -233,8 +233,8 @@ pub(super) fn open_file(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The verdict about the text, and what can be done with it.
-fn found(editor: LessonEditor) -> AnyView {
+/// What was found in the text, and what can be done with it.
+fn findings_view(editor: LessonEditor) -> AnyView {
     let LessonEditor { session, checked, before, .. } = editor;
     let findings = move || {
         let row = |(line, words): (u32, String)| {
@@ -289,7 +289,7 @@ fn found(editor: LessonEditor) -> AnyView {
     view! {
         <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
-                {text(move || checked.get().verdict)}
+                {text(move || checked.get().headline)}
             </p>
             <ul class="bullets" data-testid="lesson-findings" hidden=flag(move || !is_wrong())>{findings}</ul>
             <details data-testid="lesson-notes" hidden=flag(move || !is_unproved())>
@@ -419,7 +419,7 @@ mod tests {
         let worse = LessonCheck::of(
             &worse.replace("goal: b passes", "goal: b is well").replace("id: my-lesson", "id: My"),
         );
-        assert_eq!(worse.verdict, "This is not a lesson yet: 3 errors.");
+        assert_eq!(worse.headline, "This is not a lesson yet: 3 errors.");
         assert_eq!(worse.findings.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 10, 27]);
         let unproved = LessonCheck::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
         assert!(unproved.is_lesson && unproved.findings.len() == 1, "{unproved:?}");

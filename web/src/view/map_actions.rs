@@ -1,6 +1,5 @@
 //! The actions of the pointer and of the keyboard in the segment map.
 
-use crate::view::kit::effect;
 use blockyard_figure::{
     Direction, MapView, Rect, RowHeight, Scene, Size, Target, TargetId, next_block, scroll_to, zoom_segment,
 };
@@ -15,6 +14,7 @@ use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::edge::Edge;
+use crate::view::kit::effect;
 use crate::view::map::{block_at, words};
 use crate::view::map_scroll::DrawnRows;
 use crate::view::stage::bytes_f64;

@@ -39,7 +39,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
     let rows = rows.map(|(label, value)| (label.to_owned(), value));
     let state = opened.comparison.clone();
     let comparison = move || match state.get() {
-        ComparisonState::Done(comparison) => Some(compared(session, &comparison)),
+        ComparisonState::Done(comparison) => Some(comparison_view(session, &comparison)),
         ComparisonState::Running(..) | ComparisonState::Missing(_) => None,
     };
     view! {
@@ -113,7 +113,7 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
 const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block again. The count says how many lie where \
      PyTorch placed them: answers about other settings are as good as that.";
 
-fn compared(session: Session, comparison: &Comparison) -> AnyView {
+fn comparison_view(session: Session, comparison: &Comparison) -> AnyView {
     let counts = comparison
         .counts
         .iter()

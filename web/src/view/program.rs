@@ -131,7 +131,7 @@ fn device(session: Session) -> AnyView {
             </label>
             <label class="conf">
                 "PYTORCH_CUDA_ALLOC_CONF "
-                {field(session, "program-config", "field mono", "defaults", |input| &mut input.config)}
+                {field(session, "program-config", "field mono", "defaults", |input| &mut input.conf)}
             </label>
         </div>
     }

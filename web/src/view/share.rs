@@ -172,17 +172,17 @@ impl Share {
         }
         self.is_report_made.set(true);
         self.report_words.set("Making the report …".to_owned());
-        let (redact, note) = (self.is_redacted.get_untracked(), self.note.get_untracked());
+        let (is_redacted, note) = (self.is_redacted.get_untracked(), self.note.get_untracked());
         let notes = Some(note.trim().to_owned()).filter(|note| !note.is_empty()).into_iter().collect();
         let tried = self.session.lab().tried();
-        let options = ReportOptions { redact, notes, tried, device: None };
+        let options = ReportOptions { is_redacted, notes, tried, device: None };
         self.session.lab().make_report(options, move |step| {
             let words = match step {
                 ReportStep::Phase(phase) => {
                     return self.report_words.set(format!("Making the report: {phase} …"));
                 }
                 ReportStep::Made(html) => {
-                    export::report(self.session, &html, redact);
+                    export::report(self.session, &html, is_redacted);
                     "The report is saved.".to_owned()
                 }
                 ReportStep::Failed(why) => format!("There is no report. {why}"),

@@ -30,16 +30,15 @@ pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
 
 /// The stored form: title, settings and capacity on a line each, then the text. `None` if the workload cannot be stored.
 fn written(input: &Input) -> Option<String> {
-    let Input { title, config, capacity, text, .. } = input;
-    let is_kept =
-        text.len() <= MOST_BYTES && ![title, config, capacity].iter().any(|line| line.contains('\n'));
-    is_kept.then(|| format!("{title}\n{config}\n{capacity}\n{text}"))
+    let Input { title, conf, capacity, text, .. } = input;
+    let is_kept = text.len() <= MOST_BYTES && ![title, conf, capacity].iter().any(|line| line.contains('\n'));
+    is_kept.then(|| format!("{title}\n{conf}\n{capacity}\n{text}"))
 }
 
 fn read(draft: &str) -> Option<(String, SettingsTexts)> {
     let mut parts = draft.splitn(4, '\n').map(str::to_owned);
-    let (title, config, capacity) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((parts.next()?, SettingsTexts { title, config, capacity }))
+    let (title, conf, capacity) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((parts.next()?, SettingsTexts { title, conf, capacity }))
 }
 
 #[cfg(test)]
@@ -49,8 +48,8 @@ mod tests {
     use super::*;
 
     fn input(text: &str) -> Input {
-        let [title, config, capacity] = ["Mine", "max_split_size_mb:64", "2 GiB"].map(str::to_owned);
-        Input { title, config, capacity, text: text.to_owned(), on_gpu: false }
+        let [title, conf, capacity] = ["Mine", "max_split_size_mb:64", "2 GiB"].map(str::to_owned);
+        Input { title, conf, capacity, text: text.to_owned(), on_gpu: false }
     }
 
     #[test]
@@ -59,7 +58,7 @@ mod tests {
             let (read_text, settings) = read(&written(&input(text)).unwrap()).unwrap();
             assert_eq!(read_text, text);
             assert_eq!(settings.title, "Mine");
-            assert_eq!(settings.config, "max_split_size_mb:64");
+            assert_eq!(settings.conf, "max_split_size_mb:64");
             assert_eq!(settings.capacity, "2 GiB");
         }
     }
@@ -67,7 +66,7 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_not_written_and_what_is_damaged_is_not_read() {
         assert_eq!(written(&input(&"#".repeat(MOST_BYTES + 1))), None);
-        assert_eq!(written(&Input { config: "a\nb".to_owned(), ..input("") }), None);
+        assert_eq!(written(&Input { conf: "a\nb".to_owned(), ..input("") }), None);
         assert_eq!(read("only a title"), None);
         assert_eq!(read(""), None);
     }

@@ -53,10 +53,10 @@ impl Feature<WorkloadSignals> {
     fn move_cursor(self, then: CursorTarget) {
         match then {
             CursorTarget::Stay { was_at_end } => {
-                self.session.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end });
+                self.session.dispatch(PlayerAction::Loaded { goes_to_end: was_at_end });
             }
             CursorTarget::Seek(step) => {
-                self.session.dispatch(PlayerAction::Loaded { keep_at_end: false });
+                self.session.dispatch(PlayerAction::Loaded { goes_to_end: false });
                 self.session.dispatch(PlayerAction::SeekStep(step));
             }
         }

@@ -26,7 +26,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn largest_binding(this: &Gpu) -> u64;
     #[wasm_bindgen(method)]
-    fn start(this: &Gpu, budget: u64);
+    fn start(this: &Gpu, capacity: u64);
     #[wasm_bindgen(method, catch)]
     fn free_bytes(this: &Gpu) -> Result<u64, JsValue>;
     #[wasm_bindgen(method, catch)]

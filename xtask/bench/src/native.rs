@@ -7,7 +7,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use blockyard_measure::{Op, Trace, stream_handle};
+use blockyard_measure::{Operation, OperationList, stream_handle};
 use blockyard_rules::Release;
 use libloading::Library;
 use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW};
@@ -51,7 +51,7 @@ impl Functions {
 /// `ReplayInput` of `cpp/contenders.cpp`.
 #[repr(C)]
 struct ReplayInput {
-    ops: *const Op,
+    ops: *const Operation,
     count: usize,
     streams: *const usize,
     slots: *mut usize,
@@ -69,7 +69,7 @@ pub struct Libraries {
     ours: Functions,
     theirs: Functions,
     floor: Functions,
-    // Functions of these are in use as long as this value lives.
+    /// Functions of these are in use as long as this value lives.
     _loaded: (UnixLibrary, Library, Library),
 }
 
@@ -93,7 +93,7 @@ impl Side {
 unsafe impl Sync for Libraries {}
 
 impl Libraries {
-    /// Builds missing libraries below `target` and loads all: the stand-in for CUDA's runtime, PyTorch's library, the loop, and
+    /// Builds missing libraries below `target` and loads all: the fake CUDA runtime, PyTorch's library, the loop, and
     /// our C ABI, which is beside the running program.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Libraries {
             blockyard_oracle::compile(&[source], &options.concat(), &target.join("bench/libcontenders.so"))?;
         let abi = std::env::current_exe()?.with_file_name("libblockyard_bench_abi.so");
 
-        // The stand-in first and for all to see: PyTorch's library asks for it by its name.
+        // The fake CUDA runtime first and for all to see: PyTorch's library asks for it by its name.
         // SAFETY: these libraries are built from our sources, except for PyTorch's, whose start runs constructors only.
         let (cudart, contenders, abi) = unsafe {
             (
@@ -176,7 +176,7 @@ impl Libraries {
         Ok(())
     }
 
-    /// Where the next segment of an empty device will start, by the rule of the stand-in and of `VirtualDevice`: 2 MiB after
+    /// Where the next segment of an empty device will start, by the rule of the fake CUDA runtime and of `VirtualDevice`: 2 MiB after
     /// one of 2 MiB.
     fn next_base(&self, side: Side) -> Result<usize> {
         const SEGMENT: usize = 2 << 20;
@@ -246,7 +246,7 @@ unsafe fn floor(abi: &Library) -> Result<Functions> {
 pub struct Pass<'a> {
     libraries: &'a Libraries,
     side: Side,
-    trace: &'a Trace,
+    trace: &'a OperationList,
     streams: Vec<usize>,
     slots: Vec<usize>,
     base: usize,
@@ -261,7 +261,7 @@ impl<'a> Pass<'a> {
     /// # Errors
     ///
     /// When the contender lacks a function.
-    pub fn begin(libraries: &'a Libraries, side: Side, trace: &'a Trace) -> Result<Self> {
+    pub fn begin(libraries: &'a Libraries, side: Side, trace: &'a OperationList) -> Result<Self> {
         libraries.clear(side)?;
         let base = libraries.next_base(side)?;
         Ok(Self::beside(libraries, side, trace, base))
@@ -269,7 +269,7 @@ impl<'a> Pass<'a> {
 
     /// The same contender for another thread, whose addresses count from `base`.
     #[must_use]
-    pub fn beside(libraries: &'a Libraries, side: Side, trace: &'a Trace, base: usize) -> Self {
+    pub fn beside(libraries: &'a Libraries, side: Side, trace: &'a OperationList, base: usize) -> Self {
         let handle = |stream| usize::try_from(stream_handle(stream)).unwrap_or(0);
         Self {
             libraries,

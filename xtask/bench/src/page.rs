@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use blockyard_measure::{BenchReport, ReportRow, Section, digits, verdict};
+use blockyard_measure::{BenchReport, ReportRow, Section, digits, summary_sentence};
 
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --docs` -->\n";
 const END: &str = "<!-- end of results -->\n";
@@ -76,8 +76,8 @@ fn line(row: &ReportRow, instructions: Option<&Section>) -> String {
 
 /// The section in a line: its mean and goal, or else its median values.
 fn section_line(section: &Section) -> String {
-    if let Some(verdict) = verdict(section).filter(|_| section.goal.is_some()) {
-        return format!("{}: {verdict}.", section.title);
+    if let Some(sentence) = summary_sentence(section).filter(|_| section.goal.is_some()) {
+        return format!("{}: {sentence}.", section.title);
     }
     let row = |row: &ReportRow| {
         let values = row.values.iter().flatten().map(|value| digits(value.median));

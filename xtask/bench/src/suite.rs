@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use blockyard_measure::Trace;
+use blockyard_measure::OperationList;
 use blockyard_pytorch::RecordedRun;
 
 /// All bytes of the device on which traces are replayed: those of the GPU on which the programs were recorded.
@@ -18,7 +18,7 @@ pub const PROGRAMS: [&str; 5] =
 #[derive(Debug)]
 pub struct Suite {
     /// Programs first, then random allocations, then ping-pong.
-    pub traces: Vec<Trace>,
+    pub traces: Vec<OperationList>,
     /// Sentences about recordings that are missing.
     pub missing: Vec<String>,
 }
@@ -36,7 +36,7 @@ impl Suite {
         for (count_name, count) in counts {
             for (size_name, most) in sizes {
                 let name = format!("rmm_{count_name}_{size_name}");
-                suite.traces.push(Trace::random_allocations(&name, count, most));
+                suite.traces.push(OperationList::random_allocations(&name, count, most));
             }
         }
         suite.traces.extend(ping_pongs(100_000));
@@ -53,7 +53,7 @@ impl Suite {
         for name in PROGRAMS {
             match recording(workspace, name)? {
                 Some(run) => suite.traces.push(
-                    Trace::recorded(name, &run).with_context(|| format!("{name} cannot be replayed"))?,
+                    OperationList::recorded(name, &run).with_context(|| format!("{name} cannot be replayed"))?,
                 ),
                 None => suite.missing.push(format!(
                     "{name} is left out: the recording is not in the repository; BLOCKYARD_RECORDINGS names the folder \
@@ -67,9 +67,9 @@ impl Suite {
 
 /// Blocks of one size taken and given back, `pairs` times.
 #[must_use]
-pub fn ping_pongs(pairs: usize) -> Vec<Trace> {
+pub fn ping_pongs(pairs: usize) -> Vec<OperationList> {
     let sizes = [("1KiB", 1 << 10), ("2MiB", 2 << 20), ("64MiB", 64 << 20)];
-    sizes.map(|(name, size)| Trace::ping_pong(&format!("pingpong_{name}"), size, pairs)).into()
+    sizes.map(|(name, size)| OperationList::ping_pong(&format!("pingpong_{name}"), size, pairs)).into()
 }
 
 /// A recorded program, if its file exists.

@@ -80,7 +80,7 @@ pub struct Segment {
     pub is_expandable: bool,
     /// Sums over its blocks: allocated, active, requested.
     pub sums: [Bytes; 3],
-    /// Its blocks by ascending address.
+    /// The blocks of the segment by ascending address.
     pub blocks: Vec<FinalBlock>,
 }
 

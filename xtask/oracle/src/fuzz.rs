@@ -163,7 +163,7 @@ impl FuzzSummary {
     fn begin(&mut self, sequence: &Sequence) {
         self.sequences += 1;
         self.operations += sequence.operations.len() as u64;
-        let mut settings = vec![sequence.config.as_str()];
+        let mut settings = vec![sequence.conf.as_str()];
         let (mut streams, mut pools, mut changes) = (false, false, false);
         for operation in &sequence.operations {
             match operation {
@@ -196,7 +196,7 @@ impl FuzzSummary {
         self.paths.retries += paths.retries;
         self.paths.failures += paths.failures;
         self.paths.waits += paths.waits;
-        let may = |option: &str| sequence.config.contains(option);
+        let may = |option: &str| sequence.conf.contains(option);
         match (may("garbage_collection_threshold"), may("max_split_size_mb")) {
             (true, false) => self.collected += paths.chosen_releases,
             (false, true) => self.oversize += paths.chosen_releases,

@@ -1,5 +1,8 @@
 //! Random sequences, crowded where the allocator decides.
 
+mod settings;
+mod sizes;
+
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_rules::Release;
@@ -7,9 +10,6 @@ use fastrand::Rng;
 
 use crate::rules::Rules;
 use crate::sequence::{Operation, Sequence};
-
-mod settings;
-mod sizes;
 
 use settings::Choice;
 use sizes::Sizes;
@@ -23,7 +23,7 @@ pub fn sequence(seed: u64, release: Release) -> Sequence {
     if rng.u8(..12) == 0 {
         return settings_only(&mut rng, capacity, release);
     }
-    let mut sequence = Sequence { release, capacity, config: choice.text.clone(), operations: Vec::new() };
+    let mut sequence = Sequence { release, capacity, conf: choice.text.clone(), operations: Vec::new() };
     let mut generator = Generator::new(rng, &sequence, choice);
     let count = generator.length();
     while generator.operations.len() < count {
@@ -41,7 +41,7 @@ fn settings_only(rng: &mut Rng, capacity: Bytes, release: Release) -> Sequence {
         operations.push(Operation::ApplySettings { text: settings::mangled(rng, release) });
         operations.push(Operation::TellSettings);
     }
-    Sequence { release, capacity, config: String::new(), operations }
+    Sequence { release, capacity, conf: String::new(), operations }
 }
 
 /// Mostly so little that it runs out; not always a multiple of anything.
@@ -165,35 +165,35 @@ impl Generator {
             0 | 1 if self.pools.len() < 4 => {
                 let number = u32::try_from(self.pools.len()).unwrap_or(0) + 1;
                 if self.rng.u8(..4) == 0 {
-                    let pool = PoolId { capture: number, user: 0 };
-                    self.pools.push(pool);
-                    return self.enter(pool);
+                    let pool_id = PoolId { capture: number, user: 0 };
+                    self.pools.push(pool_id);
+                    return self.enter(pool_id);
                 }
-                let pool = PoolId { capture: 0, user: number };
-                self.pools.push(pool);
+                let pool_id = PoolId { capture: 0, user: number };
+                self.pools.push(pool_id);
                 let options =
                     PoolOptions { never_splits: self.rng.u8(..4) == 0, serves_on_oom: self.rng.u8(..3) == 0 };
-                Operation::CreatePool { pool, options }
+                Operation::CreatePool { pool_id, options }
             }
             2 if !self.pools.is_empty() => {
-                let pool = self.pools[self.rng.usize(..self.pools.len())];
-                Operation::DestroyPool { pool }
+                let pool_id = self.pools[self.rng.usize(..self.pools.len())];
+                Operation::DestroyPool { pool_id }
             }
             3..=6 if !self.pools.is_empty() => {
-                let pool = self.pools[self.rng.usize(..self.pools.len())];
-                self.enter(pool)
+                let pool_id = self.pools[self.rng.usize(..self.pools.len())];
+                self.enter(pool_id)
             }
             _ => match self.open.pop() {
-                Some(pool) => Operation::LeavePool { pool },
+                Some(pool_id) => Operation::LeavePool { pool_id },
                 None => self.allocate(),
             },
         }
     }
 
-    fn enter(&mut self, pool: PoolId) -> Operation {
-        self.open.push(pool);
+    fn enter(&mut self, pool_id: PoolId) -> Operation {
+        self.open.push(pool_id);
         let stream = (self.rng.u8(..4) == 0).then(|| self.stream());
-        Operation::EnterPool { pool, stream }
+        Operation::EnterPool { pool_id, stream }
     }
 
     fn stream(&mut self) -> StreamId {

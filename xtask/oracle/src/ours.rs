@@ -33,7 +33,7 @@ pub struct InnerCounts {
 ///
 /// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
 pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, InnerCounts)> {
-    let config = AllocatorConfig::parse(&sequence.config, sequence.release)
+    let config = AllocatorConfig::parse(&sequence.conf, sequence.release)
         .context("our allocator refuses the settings")?;
     let sink = Sink::new(sequence.capacity);
     let allocator = CachingAllocator::new(VirtualDevice::new(sequence.capacity), config, sink);
@@ -136,32 +136,32 @@ impl OurAllocator {
             }
             Operation::TellSettings => return Ok(ReturnValue::Settings(settings_words(allocator.config()))),
             Operation::Snapshot => allocator.record_snapshot(),
-            Operation::CreatePool { pool, options } => {
+            Operation::CreatePool { pool_id, options } => {
                 let ours = allocator.create_pool(*options);
-                self.pools.insert(*pool, ours);
+                self.pools.insert(*pool_id, ours);
             }
-            Operation::EnterPool { pool, stream } => {
-                let pool = self.pools.get(pool).copied().unwrap_or(*pool);
-                allocator.begin_allocate_to_pool(pool, *stream)?;
-                if pool.capture > 0 {
+            Operation::EnterPool { pool_id, stream } => {
+                let pool_id = self.pools.get(pool_id).copied().unwrap_or(*pool_id);
+                allocator.begin_allocate_to_pool(pool_id, *stream)?;
+                if pool_id.capture > 0 {
                     allocator.mark_capture_begin();
                 }
-                self.open.push((pool, *stream));
+                self.open.push((pool_id, *stream));
             }
-            Operation::LeavePool { pool } => {
-                let ours = self.pools.get(pool).copied().unwrap_or(*pool);
-                if pool.capture > 0 {
+            Operation::LeavePool { pool_id } => {
+                let ours = self.pools.get(pool_id).copied().unwrap_or(*pool_id);
+                if pool_id.capture > 0 {
                     allocator.mark_capture_end();
                 }
                 allocator.end_allocate_to_pool(ours)?;
-                self.open.retain(|(pool, _)| *pool != ours);
-                if pool.capture == 0 {
+                self.open.retain(|(pool_id, _)| *pool_id != ours);
+                if pool_id.capture == 0 {
                     allocator.release_pool(ours)?;
                 }
             }
-            Operation::DestroyPool { pool } => {
-                let ours = self.pools.get(pool).copied().unwrap_or(*pool);
-                if pool.capture == 0 {
+            Operation::DestroyPool { pool_id } => {
+                let ours = self.pools.get(pool_id).copied().unwrap_or(*pool_id);
+                if pool_id.capture == 0 {
                     allocator.destroy_pool(ours)?;
                 } else {
                     allocator.release_pool(ours)?;

@@ -107,9 +107,9 @@ impl Rules {
     pub fn new(sequence: &Sequence) -> Self {
         Self {
             release: sequence.release,
-            has_expandable: sequence.config.contains(EXPANDS),
+            has_expandable: sequence.conf.contains(EXPANDS),
             is_mixed: false,
-            split_limit: split_limit(&sequence.config),
+            split_limit: split_limit(&sequence.conf),
             tensors: 0,
             live: BTreeMap::new(),
             pools: BTreeMap::new(),
@@ -175,22 +175,22 @@ impl Rules {
                 self.split_limit = limit;
                 Some(operation.clone())
             }
-            Operation::CreatePool { pool, options } => {
+            Operation::CreatePool { pool_id, options } => {
                 let is_second_lender =
                     options.serves_on_oom && self.pools.values().any(|pool| pool.serves_on_oom);
-                if self.pools.contains_key(pool) || is_second_lender {
+                if self.pools.contains_key(pool_id) || is_second_lender {
                     return None;
                 }
-                let number = self.make_pool(*pool, options.serves_on_oom);
-                Some(Operation::CreatePool { pool: number, options: *options })
+                let number = self.make_pool(*pool_id, options.serves_on_oom);
+                Some(Operation::CreatePool { pool_id: number, options: *options })
             }
-            Operation::EnterPool { pool, stream } => self.enter(*pool, *stream),
-            Operation::LeavePool { pool } => {
-                let at = self.scopes.iter().position(|(open, _)| open == pool)?;
+            Operation::EnterPool { pool_id, stream } => self.enter(*pool_id, *stream),
+            Operation::LeavePool { pool_id } => {
+                let at = self.scopes.iter().position(|(open, _)| open == pool_id)?;
                 self.scopes.remove(at);
-                self.pools.get(pool).map(|pool| Operation::LeavePool { pool: pool.number })
+                self.pools.get(pool_id).map(|pool| Operation::LeavePool { pool_id: pool.number })
             }
-            Operation::DestroyPool { pool } => self.destroy(*pool),
+            Operation::DestroyPool { pool_id } => self.destroy(*pool_id),
             Operation::SetFraction { .. }
             | Operation::ResetPeak
             | Operation::TellSettings
@@ -250,35 +250,35 @@ impl Rules {
         Some(Operation::Free { tensor: live.number })
     }
 
-    fn make_pool(&mut self, pool: PoolId, serves_on_oom: bool) -> PoolId {
-        let number = if pool.capture == 0 {
+    fn make_pool(&mut self, pool_id: PoolId, serves_on_oom: bool) -> PoolId {
+        let number = if pool_id.capture == 0 {
             self.user_pools += 1;
             PoolId { capture: 0, user: self.user_pools }
         } else {
             self.capture_pools += 1;
             PoolId { capture: self.capture_pools, user: 0 }
         };
-        self.pools.insert(pool, KnownPool { number, serves_on_oom, uses: Uses::Owned, live: 0 });
+        self.pools.insert(pool_id, KnownPool { number, serves_on_oom, uses: Uses::Owned, live: 0 });
         number
     }
 
-    fn enter(&mut self, pool: PoolId, stream: Option<StreamId>) -> Option<Operation> {
-        let is_known = self.pools.contains_key(&pool);
-        let is_first_capture = !is_known && pool.capture > 0;
-        let is_open = self.scopes.iter().any(|(open, _)| *open == pool);
+    fn enter(&mut self, pool_id: PoolId, stream: Option<StreamId>) -> Option<Operation> {
+        let is_known = self.pools.contains_key(&pool_id);
+        let is_first_capture = !is_known && pool_id.capture > 0;
+        let is_open = self.scopes.iter().any(|(open, _)| *open == pool_id);
         if is_open || !(is_known || is_first_capture) {
             return None;
         }
         // A graph is captured into its own pool once.
-        if is_known && (pool.capture > 0 || self.pools[&pool].uses != Uses::Owned) {
+        if is_known && (pool_id.capture > 0 || self.pools[&pool_id].uses != Uses::Owned) {
             return None;
         }
-        if stream.is_some() && is_known && self.pools[&pool].serves_on_oom {
+        if stream.is_some() && is_known && self.pools[&pool_id].serves_on_oom {
             return None;
         }
-        let number = if is_known { self.pools[&pool].number } else { self.make_pool(pool, false) };
-        self.scopes.push((pool, stream));
-        Some(Operation::EnterPool { pool: number, stream })
+        let number = if is_known { self.pools[&pool_id].number } else { self.make_pool(pool_id, false) };
+        self.scopes.push((pool_id, stream));
+        Some(Operation::EnterPool { pool_id: number, stream })
     }
 
     fn destroy(&mut self, id: PoolId) -> Option<Operation> {
@@ -289,7 +289,7 @@ impl Rules {
         }
         let is_gone = id.capture == 0 && pool.live == 0 && !pool.serves_on_oom && self.pending.is_empty();
         pool.uses = if is_gone { Uses::Gone } else { Uses::Left };
-        Some(Operation::DestroyPool { pool: pool.number })
+        Some(Operation::DestroyPool { pool_id: pool.number })
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Sequence {
     /// All bytes of the device.
     pub capacity: Bytes,
     /// `PYTORCH_CUDA_ALLOC_CONF` at the start.
-    pub config: String,
+    pub conf: String,
     /// The operations.
     pub operations: Vec<Operation>,
 }
@@ -69,26 +69,26 @@ pub enum Operation {
     /// Makes a `MemPool`.
     CreatePool {
         /// A pool of the program.
-        pool: PoolId,
+        pool_id: PoolId,
         /// The options of the pool.
         options: PoolOptions,
     },
     /// Directs the requests of a stream, or all, to the pool; a capture's pool is made if need be.
     EnterPool {
         /// The pool.
-        pool: PoolId,
+        pool_id: PoolId,
         /// The stream, or `None` for all.
         stream: Option<StreamId>,
     },
     /// Ends that. For a pool of the program as the end of `use_mem_pool`, for a capture's as the end of the capture.
     LeavePool {
         /// The pool.
-        pool: PoolId,
+        pool_id: PoolId,
     },
     /// The `MemPool` is deleted, or the captured graph is.
     DestroyPool {
         /// The pool.
-        pool: PoolId,
+        pool_id: PoolId,
     },
 }
 
@@ -96,6 +96,6 @@ impl Sequence {
     /// The same sequence of other operations.
     #[must_use]
     pub fn with(&self, operations: Vec<Operation>) -> Self {
-        Self { release: self.release, capacity: self.capacity, config: self.config.clone(), operations }
+        Self { release: self.release, capacity: self.capacity, conf: self.conf.clone(), operations }
     }
 }

@@ -48,16 +48,16 @@ fn without_operations(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> 
 }
 
 fn without_settings(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> Result<bool>) -> Result<()> {
-    let options = split_options(&best.config);
+    let options = split_options(&best.conf);
     for left_out in options {
         let kept: Vec<String> =
-            split_options(&best.config).into_iter().filter(|option| *option != left_out).collect();
-        let config = kept.join(",");
+            split_options(&best.conf).into_iter().filter(|option| *option != left_out).collect();
+        let conf = kept.join(",");
         // The lower bounds of some settings depend on another.
-        if AllocatorConfig::parse(&config, best.release).is_err() {
+        if AllocatorConfig::parse(&conf, best.release).is_err() {
             continue;
         }
-        let candidate = restricted(&Sequence { config, ..best.clone() });
+        let candidate = restricted(&Sequence { conf, ..best.clone() });
         if fails(&candidate)? {
             *best = candidate;
         }
@@ -129,11 +129,11 @@ mod tests {
         let mut operations: Vec<Operation> = (0..40).map(|tensor| allocate(tensor, 1000)).collect();
         operations.insert(20, allocate(77, 5 << 20));
         operations.insert(30, Operation::Free { tensor: 77 });
-        let config = "roundup_power2_divisions:[1:2,>:4],expandable_segments:True".to_owned();
+        let conf = "roundup_power2_divisions:[1:2,>:4],expandable_segments:True".to_owned();
         let sequence = restricted(&Sequence {
             release: Release::V2_11,
             capacity: Bytes::new(1 << 30),
-            config,
+            conf,
             operations,
         });
         let small = shrink(&sequence, |candidate| {
@@ -145,10 +145,10 @@ mod tests {
             let is_freed = large
                 .iter()
                 .any(|(tensor, _)| candidate.operations.contains(&Operation::Free { tensor: *tensor }));
-            Ok(is_freed && candidate.config.contains(">:4"))
+            Ok(is_freed && candidate.conf.contains(">:4"))
         })
         .unwrap();
         assert_eq!(small.operations, [allocate(0, 5 << 20), Operation::Free { tensor: 0 }]);
-        assert_eq!(small.config, "roundup_power2_divisions:[1:2,>:4]");
+        assert_eq!(small.conf, "roundup_power2_divisions:[1:2,>:4]");
     }
 }

@@ -104,14 +104,14 @@ impl Fixture {
     /// The text, which [`Fixture::parse`] reads.
     #[must_use]
     pub fn text(&self) -> String {
-        let Sequence { release, capacity, config, operations } = &self.sequence;
+        let Sequence { release, capacity, conf, operations } = &self.sequence;
         let mut lines: Vec<String> = self.notes.iter().map(|note| format!("# {note}")).collect();
         if *release != Release::V2_11 {
             lines.push(format!("#! release {release}"));
         }
         lines.push(format!("#! device {}", capacity.get()));
-        if !config.is_empty() {
-            lines.push(format!("#! settings {config}"));
+        if !conf.is_empty() {
+            lines.push(format!("#! settings {conf}"));
         }
         lines.push("stream s1, s2, s3".to_owned());
         let answered = operations.iter().zip(&self.steps);
@@ -135,7 +135,7 @@ impl Fixture {
             sequence: Sequence {
                 release: Release::V2_11,
                 capacity: Bytes::ZERO,
-                config: String::new(),
+                conf: String::new(),
                 operations: Vec::new(),
             },
             steps: Vec::new(),
@@ -161,7 +161,7 @@ impl Fixture {
         } else if let Some(release) = line.strip_prefix("#! release ") {
             self.sequence.release = release.parse()?;
         } else if let Some(settings) = line.strip_prefix("#! settings ") {
-            settings.clone_into(&mut self.sequence.config);
+            settings.clone_into(&mut self.sequence.conf);
         } else if !line.is_empty() && !line.starts_with("stream ") {
             let (operation, step) = line.split_once(" #= ").unwrap_or((line, UNANSWERED));
             let operation = match operation.strip_prefix("#! ") {
@@ -208,17 +208,17 @@ fn operation_text(operation: &Operation) -> String {
         Operation::Snapshot => "snapshot".to_owned(),
         Operation::ApplySettings { text } => format!("#! apply {text}"),
         Operation::TellSettings => "#! tell".to_owned(),
-        Operation::CreatePool { pool, options } => {
+        Operation::CreatePool { pool_id, options } => {
             let no_split = if options.never_splits { " no_split" } else { "" };
             let use_on_oom = if options.serves_on_oom { " use_on_oom" } else { "" };
-            format!("#! pool {}{no_split}{use_on_oom}", pool_name(*pool))
+            format!("#! pool {}{no_split}{use_on_oom}", pool_name(*pool_id))
         }
-        Operation::EnterPool { pool, stream: None } => format!("#! enter {}", pool_name(*pool)),
-        Operation::EnterPool { pool, stream: Some(stream) } => {
-            format!("#! enter {} on {}", pool_name(*pool), stream_name(*stream))
+        Operation::EnterPool { pool_id, stream: None } => format!("#! enter {}", pool_name(*pool_id)),
+        Operation::EnterPool { pool_id, stream: Some(stream) } => {
+            format!("#! enter {} on {}", pool_name(*pool_id), stream_name(*stream))
         }
-        Operation::LeavePool { pool } => format!("#! leave {}", pool_name(*pool)),
-        Operation::DestroyPool { pool } => format!("#! destroy {}", pool_name(*pool)),
+        Operation::LeavePool { pool_id } => format!("#! leave {}", pool_name(*pool_id)),
+        Operation::DestroyPool { pool_id } => format!("#! destroy {}", pool_name(*pool_id)),
     }
 }
 
@@ -248,7 +248,7 @@ fn parse_directive(directive: &str) -> Result<Operation> {
         return Ok(Operation::TellSettings);
     }
     let mut words = rest.split(' ');
-    let pool = parse_pool(words.next().unwrap_or_default())?;
+    let pool_id = parse_pool(words.next().unwrap_or_default())?;
     let rest: Vec<&str> = words.collect();
     Ok(match word {
         "pool" => {
@@ -256,7 +256,7 @@ fn parse_directive(directive: &str) -> Result<Operation> {
                 never_splits: rest.contains(&"no_split"),
                 serves_on_oom: rest.contains(&"use_on_oom"),
             };
-            Operation::CreatePool { pool, options }
+            Operation::CreatePool { pool_id, options }
         }
         "enter" => {
             let stream = match rest[..] {
@@ -264,10 +264,10 @@ fn parse_directive(directive: &str) -> Result<Operation> {
                 ["on", stream] => Some(parse_stream(stream)?),
                 _ => bail!("`enter` takes a pool and `on` a stream"),
             };
-            Operation::EnterPool { pool, stream }
+            Operation::EnterPool { pool_id, stream }
         }
-        "leave" => Operation::LeavePool { pool },
-        "destroy" => Operation::DestroyPool { pool },
+        "leave" => Operation::LeavePool { pool_id },
+        "destroy" => Operation::DestroyPool { pool_id },
         _ => bail!("there is no directive `{word}`"),
     })
 }
@@ -285,8 +285,8 @@ fn parse_stream(name: &str) -> Result<StreamId> {
     number.map(StreamId::new).with_context(|| format!("there is no stream `{name}`"))
 }
 
-fn pool_name(pool: PoolId) -> String {
-    if pool.capture == 0 { format!("p{}", pool.user) } else { format!("c{}", pool.capture) }
+fn pool_name(pool_id: PoolId) -> String {
+    if pool_id.capture == 0 { format!("p{}", pool_id.user) } else { format!("c{}", pool_id.capture) }
 }
 
 fn parse_pool(name: &str) -> Result<PoolId> {

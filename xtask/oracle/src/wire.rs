@@ -10,7 +10,7 @@ use crate::sequence::{Operation, Sequence};
 /// The request as words, without their count.
 pub(crate) fn encode(sequence: &Sequence, wants_all: bool) -> Vec<u64> {
     let mut words = vec![sequence.capacity.get(), u64::from(wants_all)];
-    push_text(&mut words, &sequence.config);
+    push_text(&mut words, &sequence.conf);
     let texts: Vec<&String> = sequence
         .operations
         .iter()
@@ -47,20 +47,20 @@ fn operation_words(operation: &Operation, next_text: &mut u64) -> [u64; 3] {
             [9, *next_text - 1, 0]
         }
         Operation::Snapshot => [10, 0, 0],
-        Operation::CreatePool { pool, options: PoolOptions { never_splits, serves_on_oom } } => {
-            [11, pool_number(*pool), u64::from(*never_splits) | u64::from(*serves_on_oom) << 1]
+        Operation::CreatePool { pool_id, options: PoolOptions { never_splits, serves_on_oom } } => {
+            [11, pool_number(*pool_id), u64::from(*never_splits) | u64::from(*serves_on_oom) << 1]
         }
-        Operation::EnterPool { pool, stream } => {
-            [12, pool_number(*pool), stream.map_or(u64::MAX, StreamId::get)]
+        Operation::EnterPool { pool_id, stream } => {
+            [12, pool_number(*pool_id), stream.map_or(u64::MAX, StreamId::get)]
         }
-        Operation::LeavePool { pool } => [13, pool_number(*pool), 0],
-        Operation::DestroyPool { pool } => [14, pool_number(*pool), 0],
+        Operation::LeavePool { pool_id } => [13, pool_number(*pool_id), 0],
+        Operation::DestroyPool { pool_id } => [14, pool_number(*pool_id), 0],
         Operation::TellSettings => [15, 0, 0],
     }
 }
 
-fn pool_number(pool: PoolId) -> u64 {
-    if pool.capture == 0 { u64::from(pool.user) << 1 } else { u64::from(pool.capture) << 1 | 1 }
+fn pool_number(pool_id: PoolId) -> u64 {
+    if pool_id.capture == 0 { u64::from(pool_id.user) << 1 } else { u64::from(pool_id.capture) << 1 | 1 }
 }
 
 fn push_text(words: &mut Vec<u64>, text: &str) {

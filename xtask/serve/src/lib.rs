@@ -78,6 +78,7 @@ impl Port {
     /// Takes `port`; 0 lets the system choose a free one.
     ///
     /// # Errors
+    ///
     /// [`ServeError::PortTaken`] where another program has it, [`ServeError::Listen`] where the system refuses it.
     pub fn take(port: u16) -> Result<Self, ServeError> {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
@@ -109,6 +110,7 @@ impl Server {
     /// Serves the files below `folder` on `port` until the server is dropped.
     ///
     /// # Errors
+    ///
     /// [`ServeError::Folder`] where the folder is missing, [`ServeError::Listen`] where the system refuses the socket.
     pub fn start(folder: &Path, port: Port) -> Result<Self, ServeError> {
         Self::start_with(folder, port, Vec::new())
@@ -117,6 +119,7 @@ impl Server {
     /// As [`Server::start`], with files beside those of the folder.
     ///
     /// # Errors
+    ///
     /// As [`Server::start`].
     pub fn start_with(folder: &Path, port: Port, beside: Vec<ServedFile>) -> Result<Self, ServeError> {
         let beside: Arc<[ServedFile]> = beside.into();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::calls::{Call, program};
 use crate::ours::OurSide;
 use crate::pytorch::{PyTorch, Values};
-use crate::run::{CallRun, Verdict, compare};
+use crate::run::{CallComparison, CallRun, compare};
 
 /// How often a call is run again on both sides until PyTorch repeats itself.
 const MOST_REPEATS: usize = 4;
@@ -39,9 +39,9 @@ impl AddAssign for Times {
 
 /// How a call came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The two sides were compared.
-    Compared(Verdict),
+    Compared(CallComparison),
     /// PyTorch's own events depend on a value that is not known, or on a size that is assumed.
     Assumed,
     /// PyTorch's own events were others when the call ran again, and then the two sides were equal.
@@ -56,7 +56,7 @@ pub struct ComparedCall {
     /// PyTorch.
     pub theirs: CallRun,
     /// How the two compare.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     /// Whether PyTorch gave the same events when the call ran again.
     pub is_repeated: bool,
 }
@@ -88,29 +88,29 @@ pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut T
 
 /// Whether a call has to run again, after this many repeats.
 fn is_open(call: Option<&ComparedCall>, repeats: usize) -> bool {
-    let is_different = |call: &ComparedCall| call.outcome == Outcome::Compared(Verdict::Different);
+    let is_different = |call: &ComparedCall| call.outcome == CallOutcome::Compared(CallComparison::Different);
     call.is_some_and(|call| {
-        (is_different(call) && !call.is_repeated) || (call.outcome == Outcome::Assumed && repeats == 0)
+        (is_different(call) && !call.is_repeated) || (call.outcome == CallOutcome::Assumed && repeats == 0)
     })
 }
 
 fn compared((ours, theirs): (CallRun, CallRun)) -> ComparedCall {
     let outcome =
-        if theirs.is_unsure { Outcome::Assumed } else { Outcome::Compared(compare(&ours, &theirs)) };
+        if theirs.is_unsure { CallOutcome::Assumed } else { CallOutcome::Compared(compare(&ours, &theirs)) };
     ComparedCall { ours, theirs, outcome, is_repeated: false }
 }
 
 /// What is known of a call after it ran once more.
 fn repeated(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
-    if before.outcome != Outcome::Compared(Verdict::Different) {
+    if before.outcome != CallOutcome::Compared(CallComparison::Different) {
         return now;
     }
     match now.outcome {
-        Outcome::Compared(Verdict::Different) => {
+        CallOutcome::Compared(CallComparison::Different) => {
             now.is_repeated = now.theirs.events == before.theirs.events;
         }
-        Outcome::Compared(Verdict::Equal) => now.outcome = Outcome::Unsteady,
-        Outcome::Compared(_) | Outcome::Assumed | Outcome::Unsteady => {}
+        CallOutcome::Compared(CallComparison::Equal) => now.outcome = CallOutcome::Unsteady,
+        CallOutcome::Compared(_) | CallOutcome::Assumed | CallOutcome::Unsteady => {}
     }
     now
 }
@@ -131,7 +131,7 @@ fn both_sides(
     let begun = Instant::now();
     let ours = sides.ours.run(name, &source);
     times.ours += begun.elapsed();
-    let cut = |run: &anyhow::Result<crate::run::Run>| match run {
+    let cut = |run: &anyhow::Result<crate::run::ProgramRun>| match run {
         Ok(run) => (run.calls(), run.error.clone()),
         Err(error) => (BTreeMap::new(), Some(error.to_string())),
     };
@@ -167,20 +167,20 @@ mod tests {
     #[test]
     fn a_difference_counts_once_pytorch_repeats_it() {
         let first = different(vec![512, -512]);
-        assert_eq!(first.outcome, Outcome::Compared(Verdict::Different));
+        assert_eq!(first.outcome, CallOutcome::Compared(CallComparison::Different));
         assert!(is_open(Some(&first), 0));
         let other = repeated(&first, different(vec![512]));
         assert!(is_open(Some(&other), 1));
         let same = repeated(&first, different(vec![512, -512]));
         assert!(!is_open(Some(&same), 1));
-        assert_eq!(same.outcome, Outcome::Compared(Verdict::Different));
+        assert_eq!(same.outcome, CallOutcome::Compared(CallComparison::Different));
     }
 
     #[test]
     fn a_call_that_pytorch_does_not_repeat_is_unsteady() {
         let first = different(vec![512, -512]);
         let equal = repeated(&first, different(vec![1024, -1024]));
-        assert_eq!(equal.outcome, Outcome::Unsteady);
+        assert_eq!(equal.outcome, CallOutcome::Unsteady);
         assert!(!is_open(Some(&equal), 1));
     }
 
@@ -189,9 +189,12 @@ mod tests {
         let mut call = different(vec![512, -512]);
         call.theirs.is_unsure = true;
         let call = compared((call.ours, call.theirs));
-        assert_eq!(call.outcome, Outcome::Assumed);
+        assert_eq!(call.outcome, CallOutcome::Assumed);
         assert!(is_open(Some(&call), 0));
         assert!(!is_open(Some(&call), 1));
-        assert_eq!(repeated(&call, different(vec![1024, -1024])).outcome, Outcome::Compared(Verdict::Equal));
+        assert_eq!(
+            repeated(&call, different(vec![1024, -1024])).outcome,
+            CallOutcome::Compared(CallComparison::Equal)
+        );
     }
 }

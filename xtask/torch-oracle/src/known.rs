@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::report::Difference;
+use crate::report::OperatorDifference;
 
 const KNOWN: &str = include_str!("known.txt");
 
@@ -49,9 +49,9 @@ fn parse(line: &str) -> Result<KnownCause> {
 
 /// What differs without being known, or more often than it may: a sentence each. One call of a known cause is always allowed.
 #[must_use]
-pub fn unexpected(differences: &[Difference], known: &[KnownCause], compared: usize) -> Vec<String> {
+pub fn unexpected(differences: &[OperatorDifference], known: &[KnownCause], compared: usize) -> Vec<String> {
     let mut sentences = Vec::new();
-    for Difference { operator, cause, calls } in differences {
+    for OperatorDifference { operator, cause, calls } in differences {
         let listed = known.iter().find(|known| known.operator == *operator && known.cause == *cause);
         let Some(listed) = listed else {
             sentences.push(format!("{operator} ({cause}): {calls} calls, no known cause"));
@@ -72,8 +72,8 @@ pub fn unexpected(differences: &[Difference], known: &[KnownCause], compared: us
 mod tests {
     use super::*;
 
-    fn difference(operator: &str, calls: usize) -> Difference {
-        Difference { operator: operator.to_owned(), cause: "another order".to_owned(), calls }
+    fn difference(operator: &str, calls: usize) -> OperatorDifference {
+        OperatorDifference { operator: operator.to_owned(), cause: "another order".to_owned(), calls }
     }
 
     #[test]

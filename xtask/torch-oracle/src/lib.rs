@@ -21,7 +21,7 @@ mod report;
 mod run;
 mod template;
 
-pub use both::{ComparedCall, Outcome, Sides, Times, compare_calls};
+pub use both::{CallOutcome, ComparedCall, Sides, Times, compare_calls};
 pub use calls::{Call, Calls, program};
 pub use jobs::{Jobs, JobsOutcome};
 pub use known::{KnownCause, known_causes, unexpected};
@@ -29,5 +29,5 @@ pub use networks::Networks;
 pub use ours::{OurProcesses, OurSide, run_for_another, run_ours};
 pub use pytorch::{PyTorch, Values};
 pub use random::Random;
-pub use report::{Counts, Difference, Finding, OracleReport, read_findings};
-pub use run::{CallRun, PrintedLine, Run, Verdict, compare};
+pub use report::{Counts, OperatorDifference, OracleReport, RecordedCall, read_findings};
+pub use run::{CallComparison, CallRun, PrintedLine, ProgramRun, compare};

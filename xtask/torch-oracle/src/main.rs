@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockyard_torch_oracle::{
-    Call, Calls, Finding, Jobs, JobsOutcome, Networks, OracleReport, OurProcesses, OurSide, Outcome, PyTorch,
-    Sides, Times, Verdict, compare_calls, known_causes, read_findings, run_for_another, unexpected,
+    Call, CallComparison, CallOutcome, Calls, Jobs, JobsOutcome, Networks, OracleReport, OurProcesses,
+    OurSide, PyTorch, RecordedCall, Sides, Times, compare_calls, known_causes, read_findings,
+    run_for_another, unexpected,
 };
 use lexopt::prelude::*;
 
@@ -201,13 +202,13 @@ fn result(name: &str, begun: Instant, finished: &JobsOutcome, jobs: usize) -> St
 /// Compares the calls of a file, and writes those that are equal with PyTorch's events.
 fn again(sides: Sides<'_>, path: &Path, write: Option<&Path>) -> Result<u8> {
     let findings = read_findings(&fs::read_to_string(path)?)?;
-    let calls: Vec<_> = findings.iter().map(Finding::call).collect();
+    let calls: Vec<_> = findings.iter().map(RecordedCall::call).collect();
     let mut report = OracleReport::default();
     let mut equal = String::new();
     let compared = compare_calls(sides, "again", &calls, &mut Times::default());
     for ((finding, call), compared) in findings.into_iter().zip(&calls).zip(compared) {
-        if compared.outcome == Outcome::Compared(Verdict::Equal) {
-            equal += &to_line(&Finding { events: compared.theirs.events.clone(), ..finding })?;
+        if compared.outcome == CallOutcome::Compared(CallComparison::Equal) {
+            equal += &to_line(&RecordedCall { events: compared.theirs.events.clone(), ..finding })?;
         }
         report.add(call, compared);
     }
@@ -222,6 +223,6 @@ fn lines(report: &OracleReport) -> Result<String> {
     report.findings().iter().map(to_line).collect()
 }
 
-fn to_line(finding: &Finding) -> Result<String> {
+fn to_line(finding: &RecordedCall) -> Result<String> {
     Ok(serde_json::to_string(finding)? + "\n")
 }

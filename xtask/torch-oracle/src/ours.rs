@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_python::{Program, ProgramSettings, run_on_thread};
+use blockyard_python::{ProgramSettings, ProgramSource, run_on_thread};
 use blockyard_torch::memory::LogEntry;
 
-use crate::run::{PrintedLine, Run};
+use crate::run::{PrintedLine, ProgramRun};
 
 #[derive(Default)]
 struct PrintedLines {
@@ -29,7 +29,7 @@ impl PrintedLines {
                 self.lines.push(PrintedLine {
                     text: text.trim_end_matches('\n').to_owned(),
                     requests: usize::try_from(session.request_count()).unwrap_or(usize::MAX),
-                    marked: session.times_marked(),
+                    estimated: session.times_estimated(),
                     unsure: 0,
                 });
             }
@@ -42,17 +42,18 @@ impl PrintedLines {
 /// # Errors
 ///
 /// When the interpreter failed or there is no thread.
-pub fn run_ours(source: &str) -> Result<Run> {
+pub fn run_ours(source: &str) -> Result<ProgramRun> {
     let printed: Arc<Mutex<PrintedLines>> = Arc::default();
     let sink = Arc::clone(&printed);
-    let program = Program { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program =
+        ProgramSource { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let settings =
         ProgramSettings { most_operators: u64::MAX, most_requests: u64::MAX, ..ProgramSettings::default() };
     let finished = run_on_thread(program, settings, move |text: &str| {
         sink.lock().unwrap_or_else(PoisonError::into_inner).take(text);
     })?;
     let lines = std::mem::take(&mut printed.lock().unwrap_or_else(PoisonError::into_inner).lines);
-    let mut run = Run { lines, error: finished.traceback, ..Run::default() };
+    let mut run = ProgramRun { lines, error: finished.traceback, ..ProgramRun::default() };
     let device = finished.devices.first().context("a program has a device")?;
     let mut sizes = Vec::new();
     for entry in &device.requests {
@@ -103,7 +104,7 @@ impl OurProcesses {
         Self { program, folder, died: AtomicUsize::new(0) }
     }
 
-    fn run(&self, name: &str, source: &str) -> Result<Run> {
+    fn run(&self, name: &str, source: &str) -> Result<ProgramRun> {
         let in_folder = |ending: &str| self.folder.join(format!("{name}.ours.{ending}"));
         let (path, out) = (in_folder("py"), in_folder("json"));
         fs::write(&path, source)?;
@@ -131,7 +132,7 @@ impl OurSide {
     /// # Errors
     ///
     /// When the interpreter failed, or its process ended early twice.
-    pub fn run(&self, name: &str, source: &str) -> Result<Run> {
+    pub fn run(&self, name: &str, source: &str) -> Result<ProgramRun> {
         match self {
             Self::Here => run_ours(source),
             Self::Apart(processes) => {

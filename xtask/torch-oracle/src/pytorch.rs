@@ -9,7 +9,7 @@ use blockyard_dry_run::{LibraryFolder, PreloadedProcess, Program, Torch, find_st
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
-use crate::run::{PrintedLine, Run};
+use crate::run::{PrintedLine, ProgramRun};
 
 const DRIVER: &str = include_str!("driver.py");
 
@@ -88,7 +88,7 @@ impl PyTorch {
     /// # Errors
     ///
     /// When the process ended before what it did was written.
-    pub fn run(&self, name: &str, source: &str, values: Values) -> Result<Run> {
+    pub fn run(&self, name: &str, source: &str, values: Values) -> Result<ProgramRun> {
         let in_folder = |ending: &str| self.folder.join(format!("{name}.{ending}"));
         let (path, out, printed) = (in_folder("py"), in_folder("json"), in_folder("txt"));
         fs::write(&path, source)?;
@@ -114,8 +114,9 @@ impl PyTorch {
         };
         let written: ProgramOutput = serde_json::from_str(&text)?;
         let lines = written.lines.into_iter();
-        let lines = lines.map(|(text, requests, unsure)| PrintedLine { text, requests, marked: 0, unsure });
-        Ok(Run {
+        let lines =
+            lines.map(|(text, requests, unsure)| PrintedLine { text, requests, estimated: 0, unsure });
+        Ok(ProgramRun {
             lines: lines.collect(),
             events: written.events,
             unordered: Vec::new(),

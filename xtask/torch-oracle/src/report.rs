@@ -6,9 +6,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::both::{ComparedCall, Outcome};
+use crate::both::{CallOutcome, ComparedCall};
 use crate::calls::Call;
-use crate::run::{CallRun, Verdict};
+use crate::run::{CallComparison, CallRun};
 
 /// How many calls came out how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct Counts {
     pub compared: usize,
     /// Equal in every event.
     pub equal: usize,
-    /// Different and marked.
-    pub marked: usize,
+    /// Different and estimated.
+    pub estimated: usize,
     /// Different without a mark.
     pub different: usize,
     /// Refused here.
@@ -36,27 +36,27 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, outcome: Outcome) {
+    fn add(&mut self, outcome: CallOutcome) {
         let count = match outcome {
-            Outcome::Compared(Verdict::Equal) => &mut self.equal,
-            Outcome::Compared(Verdict::Marked) => &mut self.marked,
-            Outcome::Compared(Verdict::Different) => &mut self.different,
-            Outcome::Compared(Verdict::Refused) => &mut self.refused,
-            Outcome::Compared(Verdict::Raises) => &mut self.raises,
-            Outcome::Compared(Verdict::Accepts) => &mut self.accepts,
-            Outcome::Compared(Verdict::Invalid) => &mut self.invalid,
-            Outcome::Assumed => &mut self.assumed,
-            Outcome::Unsteady => &mut self.unsteady,
+            CallOutcome::Compared(CallComparison::Equal) => &mut self.equal,
+            CallOutcome::Compared(CallComparison::Estimated) => &mut self.estimated,
+            CallOutcome::Compared(CallComparison::Different) => &mut self.different,
+            CallOutcome::Compared(CallComparison::Refused) => &mut self.refused,
+            CallOutcome::Compared(CallComparison::Raises) => &mut self.raises,
+            CallOutcome::Compared(CallComparison::Accepts) => &mut self.accepts,
+            CallOutcome::Compared(CallComparison::Invalid) => &mut self.invalid,
+            CallOutcome::Assumed => &mut self.assumed,
+            CallOutcome::Unsteady => &mut self.unsteady,
         };
         *count += 1;
-        self.compared = self.equal + self.marked + self.different + self.refused + self.raises;
+        self.compared = self.equal + self.estimated + self.different + self.refused + self.raises;
     }
 
     fn row(&self) -> [usize; 10] {
         [
             self.compared,
             self.equal,
-            self.marked,
+            self.estimated,
             self.different,
             self.refused,
             self.raises,
@@ -70,7 +70,7 @@ impl Counts {
 
 /// A call with PyTorch's events: a line of a file of findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct RecordedCall {
     /// The group of operators.
     pub family: String,
     /// The operator and the circumstance of the call.
@@ -81,7 +81,7 @@ pub struct Finding {
     pub events: Vec<i64>,
 }
 
-impl Finding {
+impl RecordedCall {
     /// The call.
     #[must_use]
     pub fn call(&self) -> Call {
@@ -94,13 +94,13 @@ impl Finding {
 /// # Errors
 ///
 /// A line that is not a finding.
-pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
+pub fn read_findings(text: &str) -> anyhow::Result<Vec<RecordedCall>> {
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
 /// How often calls of an operator differed without a mark, by how they differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct OperatorDifference {
     /// The operator and the circumstance of the calls.
     pub operator: String,
     /// How the calls differ.
@@ -109,7 +109,7 @@ pub struct Difference {
     pub calls: usize,
 }
 
-/// The smallest call of an operator with this verdict and cause.
+/// The smallest call of an operator with this comparison and cause.
 #[derive(Clone, Debug)]
 struct SmallestCall {
     call: Call,
@@ -123,7 +123,7 @@ struct SmallestCall {
 pub struct OracleReport {
     families: BTreeMap<String, Counts>,
     all: Counts,
-    smallest: BTreeMap<(Verdict, String, String), SmallestCall>,
+    smallest: BTreeMap<(CallComparison, String, String), SmallestCall>,
 }
 
 /// How large a call is for a reader: its lines, events and bytes.
@@ -164,11 +164,13 @@ impl OracleReport {
         for counts in [family, &mut self.all] {
             counts.add(compared.outcome);
         }
-        let ComparedCall { ours, theirs, outcome: Outcome::Compared(verdict), .. } = compared else { return };
-        if matches!(verdict, Verdict::Equal | Verdict::Invalid) {
+        let ComparedCall { ours, theirs, outcome: CallOutcome::Compared(comparison), .. } = compared else {
+            return;
+        };
+        if matches!(comparison, CallComparison::Equal | CallComparison::Invalid) {
             return;
         }
-        let key = (verdict, call.operator.clone(), cause(&ours, &theirs));
+        let key = (comparison, call.operator.clone(), cause(&ours, &theirs));
         let size = size_of(call, &theirs);
         match self.smallest.get_mut(&key) {
             Some(before) => {
@@ -191,11 +193,13 @@ impl OracleReport {
 
     /// The differences without a mark, and the exceptions that only our side raises.
     #[must_use]
-    pub fn differences(&self) -> Vec<Difference> {
-        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Different | Verdict::Raises);
-        let found = self.smallest.iter().filter(|((verdict, ..), _)| is_wrong(verdict));
+    pub fn differences(&self) -> Vec<OperatorDifference> {
+        let is_wrong = |comparison: &CallComparison| {
+            matches!(comparison, CallComparison::Different | CallComparison::Raises)
+        };
+        let found = self.smallest.iter().filter(|((comparison, ..), _)| is_wrong(comparison));
         found
-            .map(|((_, operator, cause), smallest)| Difference {
+            .map(|((_, operator, cause), smallest)| OperatorDifference {
                 operator: operator.clone(),
                 cause: cause.clone(),
                 calls: smallest.count,
@@ -205,12 +209,13 @@ impl OracleReport {
 
     /// The smallest call of each operator and cause that differs without a mark, is refused or raises here.
     #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
-        let options =
-            |verdict: &Verdict| matches!(verdict, Verdict::Different | Verdict::Refused | Verdict::Raises);
-        let found = self.smallest.iter().filter(|((verdict, ..), _)| options(verdict));
+    pub fn findings(&self) -> Vec<RecordedCall> {
+        let is_reported = |comparison: &CallComparison| {
+            matches!(comparison, CallComparison::Different | CallComparison::Refused | CallComparison::Raises)
+        };
+        let found = self.smallest.iter().filter(|((comparison, ..), _)| is_reported(comparison));
         found
-            .map(|(_, smallest)| Finding {
+            .map(|(_, smallest)| RecordedCall {
                 family: smallest.call.family.clone(),
                 operator: smallest.call.operator.clone(),
                 body: smallest.call.body.clone(),
@@ -223,9 +228,9 @@ impl OracleReport {
 impl fmt::Display for OracleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut found: Vec<_> = self.smallest.iter().collect();
-        found.sort_by_key(|((verdict, ..), smallest)| (*verdict, std::cmp::Reverse(smallest.count)));
-        for ((verdict, operator, cause), smallest) in found {
-            writeln!(f, "{verdict:?} {operator} ({cause}): {} calls, the smallest:", smallest.count)?;
+        found.sort_by_key(|((comparison, ..), smallest)| (*comparison, std::cmp::Reverse(smallest.count)));
+        for ((comparison, operator, cause), smallest) in found {
+            writeln!(f, "{comparison:?} {operator} ({cause}): {} calls, the smallest:", smallest.count)?;
             for line in smallest.call.body.lines() {
                 writeln!(f, "    {line}")?;
             }
@@ -235,7 +240,7 @@ impl fmt::Display for OracleReport {
             if let Some(error) = &smallest.theirs.error {
                 writeln!(f, "  PyTorch: {error}")?;
             }
-            if matches!(verdict, Verdict::Different | Verdict::Marked) {
+            if matches!(comparison, CallComparison::Different | CallComparison::Estimated) {
                 writeln!(f, "  here:    {:?}", smallest.ours.events)?;
                 writeln!(f, "  PyTorch: {:?}", smallest.theirs.events)?;
             }

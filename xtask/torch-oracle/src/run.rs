@@ -12,15 +12,15 @@ pub struct PrintedLine {
     pub text: String,
     /// How many allocations and frees there were by then.
     pub requests: usize,
-    /// How many results were marked as estimated by then.
-    pub marked: u64,
+    /// How many results were estimated by then.
+    pub estimated: u64,
     /// How often PyTorch's run had read a value that is not known, or taken a size that is assumed, by then.
     pub unsure: u64,
 }
 
 /// What a program printed and asked of the allocator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct ProgramRun {
     /// The lines in order.
     pub lines: Vec<PrintedLine>,
     /// Bytes of each allocation, and of each free with a minus.
@@ -40,18 +40,18 @@ pub struct CallRun {
     pub unordered: Vec<Range<usize>>,
     /// The exception that the call raised: its type and the first line of its text.
     pub error: Option<String>,
-    /// Whether a result of the call was marked as estimated.
-    pub is_marked: bool,
+    /// Whether a result of the call was estimated.
+    pub is_estimated: bool,
     /// Whether PyTorch's run of the call read a value that is not known, or took a size that is assumed.
     pub is_unsure: bool,
 }
 
-impl Run {
+impl ProgramRun {
     /// The calls that ended, by number.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<usize, CallRun> {
         let mut calls = BTreeMap::new();
-        let (mut begin, mut marked, mut unsure, mut error) = (0, 0, 0, None);
+        let (mut begin, mut estimated, mut unsure, mut error) = (0, 0, 0, None);
         for line in &self.lines {
             if let Some(text) = line.text.strip_prefix("! ") {
                 error = Some(text.to_owned());
@@ -65,13 +65,13 @@ impl Run {
                 events,
                 unordered: unordered.collect(),
                 error: error.take(),
-                is_marked: line.marked > marked,
+                is_estimated: line.estimated > estimated,
                 is_unsure: line.unsure > unsure,
             };
             if let Ok(number) = number.parse() {
                 calls.insert(number, call);
             }
-            (begin, marked, unsure) = (line.requests, line.marked, line.unsure);
+            (begin, estimated, unsure) = (line.requests, line.estimated, line.unsure);
         }
         calls
     }
@@ -79,11 +79,11 @@ impl Run {
 
 /// How a call of ours compares with PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum CallComparison {
     /// The events are the same.
     Equal,
-    /// The events differ, and the call is marked as estimated.
-    Marked,
+    /// The events differ, and the call is estimated.
+    Estimated,
     /// The events differ without a mark.
     Different,
     /// PyTorch runs the call, and the call is refused here.
@@ -98,12 +98,12 @@ pub enum Verdict {
 
 /// Compares a call with PyTorch's.
 #[must_use]
-pub fn compare(ours: &CallRun, theirs: &CallRun) -> Verdict {
+pub fn compare(ours: &CallRun, theirs: &CallRun) -> CallComparison {
     match (&ours.error, &theirs.error) {
-        (Some(_), Some(_)) => return Verdict::Invalid,
-        (None, Some(_)) => return Verdict::Accepts,
-        (Some(error), None) if error.contains("NotImplementedError") => return Verdict::Refused,
-        (Some(_), None) => return Verdict::Raises,
+        (Some(_), Some(_)) => return CallComparison::Invalid,
+        (None, Some(_)) => return CallComparison::Accepts,
+        (Some(error), None) if error.contains("NotImplementedError") => return CallComparison::Refused,
+        (Some(_), None) => return CallComparison::Raises,
         (None, None) => {}
     }
     let (mut here, mut there) = (ours.events.clone(), theirs.events.clone());
@@ -115,10 +115,10 @@ pub fn compare(ours: &CallRun, theirs: &CallRun) -> Verdict {
         }
     }
     if here == there {
-        Verdict::Equal
-    } else if ours.is_marked {
-        Verdict::Marked
+        CallComparison::Equal
+    } else if ours.is_estimated {
+        CallComparison::Estimated
     } else {
-        Verdict::Different
+        CallComparison::Different
     }
 }

@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use blockyard_torch_oracle::{
-    CallRun, Calls, Finding, OracleReport, OurProcesses, OurSide, PyTorch, Sides, Times, Verdict, compare,
-    compare_calls, program, read_findings, run_ours,
+    CallComparison, CallRun, Calls, OracleReport, OurProcesses, OurSide, PyTorch, RecordedCall, Sides, Times,
+    compare, compare_calls, program, read_findings, run_ours,
 };
 
-fn kept() -> Vec<Finding> {
+fn kept() -> Vec<RecordedCall> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/torch_oracle/calls.jsonl");
     let text = std::fs::read_to_string(path).expect("the fixture is there");
     read_findings(&text).expect("the fixture has a finding a line")
@@ -21,16 +21,16 @@ fn kept() -> Vec<Finding> {
 fn no_kept_call_differs_from_pytorch_again() {
     let findings = kept();
     assert!(findings.len() >= 40, "{}", findings.len());
-    let calls: Vec<_> = findings.iter().map(Finding::call).collect();
+    let calls: Vec<_> = findings.iter().map(RecordedCall::call).collect();
     let ours = run_ours(&program(&calls)).expect("the interpreter answers").calls();
     let mut different = Vec::new();
     for (number, finding) in findings.iter().enumerate() {
         let theirs = CallRun { events: finding.events.clone(), ..CallRun::default() };
         let here = ours.get(&number).expect("every call is reached");
-        let verdict = compare(here, &theirs);
-        if verdict != Verdict::Equal {
+        let comparison = compare(here, &theirs);
+        if comparison != CallComparison::Equal {
             different.push(format!(
-                "{}: {verdict:?}\n{}  here    {:?} {:?}\n  PyTorch {:?}",
+                "{}: {comparison:?}\n{}  here    {:?} {:?}\n  PyTorch {:?}",
                 finding.operator, finding.body, here.events, here.error, finding.events
             ));
         }
@@ -42,9 +42,9 @@ fn no_kept_call_differs_from_pytorch_again() {
 fn a_call_without_one_of_its_events_is_not_equal() {
     let theirs = CallRun { events: vec![512, -512], ..CallRun::default() };
     let ours = CallRun { events: vec![512], ..CallRun::default() };
-    assert_eq!(compare(&ours, &theirs), Verdict::Different);
-    assert_eq!(compare(&CallRun { is_marked: true, ..ours }, &theirs), Verdict::Marked);
-    assert_eq!(compare(&theirs, &theirs), Verdict::Equal);
+    assert_eq!(compare(&ours, &theirs), CallComparison::Different);
+    assert_eq!(compare(&CallRun { is_estimated: true, ..ours }, &theirs), CallComparison::Estimated);
+    assert_eq!(compare(&theirs, &theirs), CallComparison::Equal);
 }
 
 #[test]

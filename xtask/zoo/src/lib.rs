@@ -55,11 +55,11 @@ pub enum CallResult {
     /// All requests are the recorded ones.
     Identical,
     /// The call left a mark: its result is an unverified estimate. The requests may be equal or not.
-    Marked {
+    Estimated {
         /// Whether the requests are still the recorded ones.
         is_equal: bool,
     },
-    /// Requests differ, and the operator is not marked as an estimate.
+    /// Requests differ, and the operator is not an estimate.
     Wrong {
         /// Our requests, forward and backward.
         ours: (Vec<i64>, Vec<i64>),
@@ -73,10 +73,10 @@ pub enum CallResult {
 pub struct Counts {
     /// Equal to the recording.
     pub identical: usize,
-    /// Marked as estimated, with the recorded requests.
-    pub marked_equal: usize,
-    /// Marked as estimated, with other requests.
-    pub marked_other: usize,
+    /// Estimated, with the recorded requests.
+    pub estimated_equal: usize,
+    /// Estimated, with other requests.
+    pub estimated_other: usize,
     /// Other requests, without a mark.
     pub wrong: usize,
     /// Refused.
@@ -87,14 +87,14 @@ impl Counts {
     /// All lines.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.identical + self.marked_equal + self.marked_other + self.wrong + self.refused
+        self.identical + self.estimated_equal + self.estimated_other + self.wrong + self.refused
     }
 
-    fn add(&mut self, verdict: &CallResult) {
-        let count = match verdict {
+    fn add(&mut self, result: &CallResult) {
+        let count = match result {
             CallResult::Identical => &mut self.identical,
-            CallResult::Marked { is_equal: true } => &mut self.marked_equal,
-            CallResult::Marked { is_equal: false } => &mut self.marked_other,
+            CallResult::Estimated { is_equal: true } => &mut self.estimated_equal,
+            CallResult::Estimated { is_equal: false } => &mut self.estimated_other,
             CallResult::Wrong { .. } => &mut self.wrong,
             CallResult::Refused(_) => &mut self.refused,
         };
@@ -115,16 +115,16 @@ impl ZooReport {
     pub fn total(&self) -> Counts {
         self.by_operator.values().fold(Counts::default(), |sum, counts| Counts {
             identical: sum.identical + counts.identical,
-            marked_equal: sum.marked_equal + counts.marked_equal,
-            marked_other: sum.marked_other + counts.marked_other,
+            estimated_equal: sum.estimated_equal + counts.estimated_equal,
+            estimated_other: sum.estimated_other + counts.estimated_other,
             wrong: sum.wrong + counts.wrong,
             refused: sum.refused + counts.refused,
         })
     }
 
     /// Counts one line.
-    pub fn add(&mut self, op: &str, verdict: &CallResult) {
-        self.by_operator.entry(op.to_owned()).or_default().add(verdict);
+    pub fn add(&mut self, op: &str, result: &CallResult) {
+        self.by_operator.entry(op.to_owned()).or_default().add(result);
     }
 }
 
@@ -142,8 +142,8 @@ impl fmt::Display for ZooReport {
                 "{name:<32} {:>7} {:>10} {:>13} {:>14} {:>7} {:>8}",
                 counts.total(),
                 counts.identical,
-                counts.marked_equal,
-                counts.marked_other,
+                counts.estimated_equal,
+                counts.estimated_other,
                 counts.wrong,
                 counts.refused
             )?;
@@ -188,7 +188,7 @@ pub fn start() -> blockyard_torch::Result<()> {
         autograd::backward(&[total], &[None], false, false, &[])?;
     }
     session().device(0)?.start_log();
-    session().take_marks();
+    session().take_estimates();
     Ok(())
 }
 
@@ -212,7 +212,7 @@ pub fn run_line(line: &ZooLine) -> blockyard_torch::Result<CallResult> {
         session.take_dropout_state(0)?;
     }
     device.take_log();
-    session.take_marks();
+    session.take_estimates();
     let mut numbering = Numbering { first: device.origins_count() };
     let ours = attempt(&case, &mut numbering, line.backward.is_some(), &|| ());
     drop(case);
@@ -222,9 +222,9 @@ pub fn run_line(line: &ZooLine) -> blockyard_torch::Result<CallResult> {
         Ok(ours) => {
             let none = Vec::new();
             let is_equal = ours.0 == *forward && ours.1 == *line.backward.as_ref().unwrap_or(&none);
-            let is_marked = !session.take_marks().is_empty();
-            match (is_marked, is_equal) {
-                (true, is_equal) => CallResult::Marked { is_equal },
+            let is_estimated = !session.take_estimates().is_empty();
+            match (is_estimated, is_equal) {
+                (true, is_equal) => CallResult::Estimated { is_equal },
                 (false, true) => CallResult::Identical,
                 (false, false) => CallResult::Wrong { ours },
             }

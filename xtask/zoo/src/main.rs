@@ -64,15 +64,15 @@ fn main() -> Result<()> {
         if only.as_ref().is_some_and(|only| !line.op.contains(only.as_str())) {
             continue;
         }
-        let verdict = run_line(line).map_err(|error| anyhow!("{error}"))?;
-        report.add(&line.op, &verdict);
-        if matches!(verdict, CallResult::Wrong { .. } | CallResult::Refused(_)) {
+        let result = run_line(line).map_err(|error| anyhow!("{error}"))?;
+        report.add(&line.op, &result);
+        if matches!(result, CallResult::Wrong { .. } | CallResult::Refused(_)) {
             let count = shown.entry(line.op.clone()).or_default();
             if *count < show {
                 *count += 1;
                 println!("{} {}", line.op, line.args);
                 println!("  recorded {:?} | {:?}", line.forward, line.backward);
-                match verdict {
+                match result {
                     CallResult::Wrong { ours } => println!("  ours     {:?} | {:?}", ours.0, ours.1),
                     CallResult::Refused(reason) => println!("  refused: {reason}"),
                     _ => {}

@@ -9,9 +9,9 @@ fn no_recorded_call_comes_out_wrong_without_a_mark() {
     start().unwrap();
     let mut report = ZooReport::default();
     for line in read(SAMPLE).unwrap() {
-        let verdict = run_line(&line).unwrap();
-        assert!(!matches!(verdict, CallResult::Wrong { .. }), "{} {}: {verdict:?}", line.op, line.args);
-        report.add(&line.op, &verdict);
+        let result = run_line(&line).unwrap();
+        assert!(!matches!(result, CallResult::Wrong { .. }), "{} {}: {result:?}", line.op, line.args);
+        report.add(&line.op, &result);
     }
     let total = report.total();
     println!("{report}");

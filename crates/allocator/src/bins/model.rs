@@ -10,7 +10,7 @@ use proptest::test_runner::Config;
 
 use super::{Bin, List, SizeBins, bin_of};
 use crate::block::{Block, BlockIndex, BlockTable};
-use crate::pool::FreeListIndex;
+use crate::free_list::FreeListIndex;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

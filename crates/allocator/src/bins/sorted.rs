@@ -4,7 +4,7 @@ use super::list::Entry;
 use crate::block::BlockIndex;
 
 /// The most entries of a piece, found by measuring. Tests use fewer, so that lists have several pieces.
-const MOST: usize = if cfg!(test) { 8 } else { 128 };
+const MOST_SORTED_BLOCKS: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Entries sorted by rank.
 ///
@@ -93,7 +93,7 @@ impl<E: Entry> SortedList<E> {
         let piece = self.piece_of(entry.rank());
         let entries = self.entries_mut(piece);
         entries.insert(not_below(entries, entry.rank()), entry);
-        let is_long = entries.len() > MOST;
+        let is_long = entries.len() > MOST_SORTED_BLOCKS;
         self.count += 1;
         if is_long {
             self.divide(piece);

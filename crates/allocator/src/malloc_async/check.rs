@@ -2,10 +2,10 @@
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink};
+use blockyard_rules::size;
 
 use super::{AsyncAllocator, GRANULE};
 use crate::Corruption;
-use blockyard_rules::size;
 
 impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     /// Tests that blocks cover their ranges, that free addresses are those of free blocks, that mapped granules are those of

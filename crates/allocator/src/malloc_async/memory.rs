@@ -7,10 +7,10 @@ use blockyard_record::{
     AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause, PoolId, PoolKind,
     SegmentId, StreamId,
 };
+use blockyard_rules::size;
 
 use super::{AsyncAllocator, GRANULE};
 use crate::AllocError;
-use blockyard_rules::size;
 
 /// The largest range of addresses, for any size of device, because each granule takes an entry.
 pub(super) const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);

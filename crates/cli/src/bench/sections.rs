@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockyard_measure::{ReportRow, Section, Trace, count_for_turn, per_unit, take_turns};
+use blockyard_measure::{OperationList, ReportRow, Section, count_for_turn, per_unit, take_turns};
 use blockyard_record::{Bytes, StreamId};
 use blockyard_replay::Progress;
 
@@ -12,7 +12,7 @@ use crate::progress::Bar;
 #[derive(Debug)]
 pub(crate) struct BenchPlan {
     pub(crate) rounds: usize,
-    pub(crate) traces: Vec<Trace>,
+    pub(crate) traces: Vec<OperationList>,
 }
 
 const HIT_SIZES: [Bytes; 5] = [Bytes::new(512), Bytes::kib(64), Bytes::mib(1), Bytes::mib(4), Bytes::mib(64)];
@@ -75,7 +75,7 @@ impl Bench {
     fn begin(&mut self, name: &str, title: &str, unit: &str) {
         let contenders = self.contenders.iter().map(|contender| contender.name().to_owned()).collect();
         let section = Section::new(name, title, unit, []);
-        self.sections.push(Section { contenders, multiples: true, ..section });
+        self.sections.push(Section { contenders, has_multiples: true, ..section });
     }
 
     /// Lets the contenders take turns, and gives their values to a row of the newest section but `before`.
@@ -152,7 +152,7 @@ impl Bench {
         })
     }
 
-    fn replays(&mut self, trace: &Trace) -> anyhow::Result<()> {
+    fn replays(&mut self, trace: &OperationList) -> anyhow::Result<()> {
         let mut turns = vec![0; self.contenders.len()];
         let mut is_long = vec![false; self.contenders.len()];
         let mut timed = |index: usize, contender: &mut BoxedContender| {

@@ -25,7 +25,7 @@ pub(super) fn text(
         writeln!(text, "  {world} {}{nodes}", if world == 1 { "rank" } else { "ranks, all of which ran" })?;
     }
     for rank in &report.ranks {
-        of_rank(&mut text, rank)?;
+        write_rank(&mut text, rank)?;
         addresses(&mut text, &rank.report, gpus, &format!("rank {}: ", rank.rank))?;
     }
     if report.is_interrupted {
@@ -51,7 +51,7 @@ pub(super) fn text(
     Ok(text)
 }
 
-fn of_rank(text: &mut String, rank: &RankReport) -> fmt::Result {
+fn write_rank(text: &mut String, rank: &RankReport) -> fmt::Result {
     let is_used = |device: &&(usize, &DeviceReport)| device.1.peak_reserved.get() > 0;
     let devices: Vec<(usize, &DeviceReport)> = rank.report.devices.iter().enumerate().collect();
     let used: Vec<&(usize, &DeviceReport)> = devices.iter().filter(is_used).collect();

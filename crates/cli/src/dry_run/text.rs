@@ -59,13 +59,13 @@ pub(super) fn details(
 ) -> fmt::Result {
     if let Some(gpu) = gpus.first() {
         for (at, (non_pytorch, device)) in report.non_pytorch(gpu).iter().zip(&report.devices).enumerate() {
-            beside(text, &format!("cuda:{at}"), non_pytorch, device.peak_reserved)?;
+            write_non_pytorch(text, &format!("cuda:{at}"), non_pytorch, device.peak_reserved)?;
         }
     }
     steps(text, report)?;
     holders(text, report)?;
     if gpus.len() > 1 {
-        fits(text, report, gpus)?;
+        write_fits(text, report, gpus)?;
     }
     for child in &report.children {
         let counted = child.counted.map_or_else(
@@ -86,7 +86,7 @@ pub(super) fn details(
         writeln!(text, "  {remark}")?;
     }
     if report.is_exact() {
-        exact(text, report, has_orders)?;
+        write_exactness(text, report, has_orders)?;
     } else if report.notes.is_empty() && !report.is_cut {
         writeln!(text, "{IN_ONE_ORDER}")?;
     } else if !report.notes.is_empty() {
@@ -99,7 +99,7 @@ pub(super) fn details(
 }
 
 /// That nothing was assumed, and what is known of other orders of addresses.
-fn exact(text: &mut String, report: &Report, has_orders: bool) -> fmt::Result {
+fn write_exactness(text: &mut String, report: &Report, has_orders: bool) -> fmt::Result {
     let Some(replayed) = &report.replayed_orders else {
         return writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT });
     };
@@ -134,7 +134,7 @@ pub(super) fn addresses(
 }
 
 /// What `nvidia-smi` will show of a device, with this number of bytes reserved.
-pub(crate) fn beside(
+pub(crate) fn write_non_pytorch(
     text: &mut String,
     what: &str,
     non_pytorch: &NonPytorchMemory,
@@ -162,7 +162,7 @@ pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
     if report.is_cut {
         let status = report.status;
         writeln!(text, "  the process ended with status {status} ({error}) before its memory was counted")?;
-        if let Some(step) = report.steps.last() {
+        if let Some(step) = report.iterations.last() {
             writeln!(text, "  the numbers are those at the end of step {}", step.number)?;
         }
     } else if report.error.is_some() {
@@ -194,9 +194,9 @@ fn peaks(text: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn steps(text: &mut String, report: &Report) -> fmt::Result {
-    let Some(last) = report.steps.len().checked_sub(1) else { return Ok(()) };
+    let Some(last) = report.iterations.len().checked_sub(1) else { return Ok(()) };
     writeln!(text, "  steps of the first optimizer:")?;
-    for (at, step) in report.steps.iter().enumerate() {
+    for (at, step) in report.iterations.iter().enumerate() {
         let is_left_out = |at: usize| at >= MOST_STEPS / 2 && at + MOST_STEPS / 2 <= last;
         if is_left_out(at) {
             if !is_left_out(at.saturating_sub(1)) {
@@ -231,10 +231,10 @@ fn holders(text: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
+fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
     let peak = report.peak_reserved();
     for fit in report.fits(gpus) {
-        writeln!(text, "  {}: {}", fit.gpu.name, verdict(&fit, peak, report.peak_of_all_processes()))?;
+        writeln!(text, "  {}: {}", fit.gpu.name, fit_words(&fit, peak, report.peak_of_all_processes()))?;
     }
     let own = gpus.first().map_or("the first", |gpu| gpu.name);
     writeln!(
@@ -243,7 +243,7 @@ fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result 
     )
 }
 
-fn verdict(fit: &Fit, peak: Bytes, all: Bytes) -> String {
+fn fit_words(fit: &Fit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
     match fit.is_fitting {
@@ -275,8 +275,8 @@ mod tests {
     use std::path::PathBuf;
 
     use blockyard_dry_run::{
-        BytesRange, Crossing, DeviceRange, DeviceReport, Iteration, IterationPeak, Note, ProgramLine,
-        ReplayedOrders, Report, Torch,
+        AssumptionNote, BytesRange, Crossing, DeviceRange, DeviceReport, Iteration, IterationPeak,
+        ProgramLine, ReplayedOrders, Report, Torch,
     };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn long_runs_list_their_first_and_last_steps() {
         let mut found = report(Bytes::gib(1));
-        found.steps =
+        found.iterations =
             (1..=30).map(|number| Iteration { number, devices: vec![IterationPeak::default()] }).collect();
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
         let listed: Vec<&str> = text
@@ -372,7 +372,8 @@ mod tests {
     fn an_estimate_says_why_and_a_crash_is_no_exact_answer() {
         let mut found = report(Bytes::gib(1));
         assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
-        let note = Note { text: "a size is assumed to be 0".to_owned(), ..Note::default() };
+        let note =
+            AssumptionNote { text: "a size is assumed to be 0".to_owned(), ..AssumptionNote::default() };
         found.notes = vec![note.clone(), note];
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
         assert!(text.ends_with("an estimate, because:\n    a size is assumed to be 0\n"), "{text}");

@@ -11,7 +11,7 @@ use super::curves::curve;
 use super::json::{conditions, contradiction, ended, first_and_others, probe, sizes, values, varied, whole};
 use super::layouts::{LayoutRunner, all_layouts, nodes, ran};
 use super::options::FitOptions;
-use super::run_queue::{Answers, each};
+use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, RunEnd, Runs};
 use super::vary::{Set, Vary};
 use super::{Reply, status, text};
@@ -132,24 +132,24 @@ fn ask(
     others: &[ColumnTerms],
     question: &MapQuestion<'_>,
 ) -> anyhow::Result<Reply> {
-    let of_gpu = |conditions: &RunConditions, _before: &Answers<GpuColumns>| {
+    let of_gpu = |conditions: &RunConditions, _before: &AnswerQueue<GpuColumns>| {
         let runner = question.ranks.map(|(world, per_node)| LayoutRunner::new(runs, world, per_node));
         let probe = |other: &ColumnTerms, value: u64| match (other, &runner) {
             (ColumnTerms::Layout(layout), Some(runner)) => runner.probe(conditions, layout, vary, value),
             _ => runs.probe(&other.conditions(conditions), vary, value),
         };
         let (values, limit) = (&vary.values, conditions.expected());
-        let search = |other: &ColumnTerms, before: &Answers<Column<ColumnTerms, RunEnd>>| {
+        let search = |other: &ColumnTerms, before: &AnswerQueue<Column<ColumnTerms, RunEnd>>| {
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns
                     .iter()
-                    .map(|column| (column.other.size(), column.found.probes.as_slice()))
+                    .map(|column| (column.terms.size(), column.found.probes.as_slice()))
                     .filter(|(_, probes)| !probes.is_empty())
                     .collect();
                 guess(values, limit, &before, other.size())
             });
             let found = search_guessed(values, limit, guess, |value| probe(other, value));
-            Column { other: other.clone(), found }
+            Column { terms: other.clone(), found }
         };
         GpuColumns {
             conditions: conditions.clone(),
@@ -188,7 +188,7 @@ fn is_last(column: &Column<ColumnTerms, RunEnd>) -> bool {
     match &column.found.ended {
         Some((_, RunEnd::Stopped)) => true,
         // Another layout may be one that the program takes.
-        Some((_, RunEnd::Failed(_))) => !matches!(column.other, ColumnTerms::Layout(_)),
+        Some((_, RunEnd::Failed(_))) => !matches!(column.terms, ColumnTerms::Layout(_)),
         None => false,
     }
 }
@@ -220,7 +220,7 @@ fn row(vary: &Vary, column: &Column<ColumnTerms, RunEnd>) -> FitMapRow {
         error,
         ..FitMapRow::default()
     };
-    match &column.other {
+    match &column.terms {
         ColumnTerms::Value(set) => row.value = Some(set.value),
         ColumnTerms::Settings(conf) => row.conf = Some(conf.clone()),
         ColumnTerms::Layout(layout) => row.layout = Some(sizes(layout)),
@@ -241,7 +241,7 @@ impl GpuColumns {
         let limit = text::limit(&self.conditions);
         writeln!(text, "the largest {} of {} that fits {limit}, by {name}:", vary.name, vary.values)?;
         let best = self.best_layout(vary);
-        let names: Vec<String> = self.columns.iter().map(|column| column.other.name()).collect();
+        let names: Vec<String> = self.columns.iter().map(|column| column.terms.name()).collect();
         let width = names.iter().map(String::len).max().unwrap_or(0).max(name.len());
         let value = vary.name.len().max(6);
         writeln!(
@@ -268,7 +268,7 @@ impl GpuColumns {
             ran(
                 text,
                 options.run_ranks.as_ref(),
-                self.columns.iter().filter_map(|column| column.other.layout()),
+                self.columns.iter().filter_map(|column| column.terms.layout()),
             )?;
         }
         self.contradictions(text, vary)?;
@@ -283,7 +283,7 @@ impl GpuColumns {
     /// A line for each search.
     fn curves(&self, vary: &Vary, question: &MapQuestion<'_>, has_gpus: bool) -> Vec<FitCurve> {
         let of = |column: &Column<ColumnTerms, RunEnd>| {
-            let name = match &column.other {
+            let name = match &column.terms {
                 ColumnTerms::Value(set) => format!("{} {}", question.name, set.value),
                 other => other.name(),
             };
@@ -297,7 +297,7 @@ impl GpuColumns {
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
         let of = |column: &Column<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
-        layouts.filter_map(|column| Some((of(column)?, column.other.layout()?))).max_by_key(|(most, _)| *most)
+        layouts.filter_map(|column| Some((of(column)?, column.terms.layout()?))).max_by_key(|(most, _)| *most)
     }
 
     /// Where memory does not grow with the value, or the largest value grows with the other.
@@ -305,7 +305,7 @@ impl GpuColumns {
         for column in &self.columns {
             let found = column.found.contradictions();
             let fits = found.iter().filter(|found| matches!(found, Contradiction::Fits { .. })).count();
-            let name = column.other.name();
+            let name = column.terms.name();
             if fits > 0 {
                 writeln!(
                     text,
@@ -318,15 +318,15 @@ impl GpuColumns {
                 )?;
             }
         }
-        let sized = || self.columns.iter().filter(|column| column.other.size().is_some());
+        let sized = || self.columns.iter().filter(|column| column.terms.size().is_some());
         for (one, other) in sized().zip(sized().skip(1)) {
             let of = |column: &Column<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
             if of(other) > of(one) && other.found.ended.is_none() {
                 writeln!(
                     text,
                     "  {} takes less than {}: a larger {} fits",
-                    other.other.name(),
-                    one.other.name(),
+                    other.terms.name(),
+                    one.terms.name(),
                     vary.name
                 )?;
             }
@@ -356,7 +356,7 @@ fn line(
     if let Some((value, ended)) = &column.found.ended {
         let why = match ended {
             RunEnd::Stopped => "was stopped".to_owned(),
-            RunEnd::Failed(error) if column.other.layout().is_some() => format!("failed: {}", short(error)),
+            RunEnd::Failed(error) if column.terms.layout().is_some() => format!("failed: {}", short(error)),
             RunEnd::Failed(error) => format!("failed: {error}"),
         };
         let low = column.found.largest_fitting().map(|probe| format!("{} fits", probe.value));

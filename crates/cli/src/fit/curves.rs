@@ -10,7 +10,7 @@ use super::text;
 use super::vary::Vary;
 
 /// What the largest value of each GPU is, without what all pages have.
-pub(super) fn of_gpus(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
+pub(super) fn curve_page(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
     let curves = answers.iter().map(|answer| {
         let mut curve =
             curve(answer.conditions.gpu.name, &answer.conditions, answer.largest, &answer.found.probes);

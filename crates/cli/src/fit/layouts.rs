@@ -10,7 +10,7 @@ use blockyard_record::Bytes;
 pub(super) use self::runner::{LayoutRunner, all_layouts, nodes};
 pub(super) use self::text::ran;
 use super::json::{conditions, ended, first_and_others, held, run, sizes, whole};
-use super::run_queue::{Answers, each};
+use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status};
 use crate::dry_run::is_interrupted;
@@ -21,7 +21,7 @@ struct LayoutsOnGpu {
     world: u32,
     names: Vec<String>,
     layouts: Vec<Layout>,
-    /// By layout; none where it was not run.
+    /// By layout; `None` where it was not run.
     found: Vec<Option<Result<LayoutRuns, String>>>,
     is_stopped: bool,
 }
@@ -63,9 +63,9 @@ pub(super) fn layouts(
 ) -> anyhow::Result<Reply> {
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
-    let of_gpu = |conditions: &RunConditions, _before: &Answers<LayoutsOnGpu>| {
+    let of_gpu = |conditions: &RunConditions, _before: &AnswerQueue<LayoutsOnGpu>| {
         let runner = LayoutRunner::new(runs, world, per_node);
-        let ask = |layout: &Layout, _before: &Answers<Option<Result<LayoutRuns, String>>>| match runner
+        let ask = |layout: &Layout, _before: &AnswerQueue<Option<Result<LayoutRuns, String>>>| match runner
             .ask(conditions, layout)
         {
             Ok(found) => Some(Ok(found)),
@@ -134,7 +134,7 @@ impl LayoutsOnGpu {
 
 fn row(layout: &Layout, found: Option<&Result<LayoutRuns, String>>) -> FitLayout {
     let answered = found.and_then(|found| found.as_ref().ok());
-    let ranks = |probes: &[Probe]| probes.iter().map(of_rank).collect::<Vec<_>>();
+    let ranks = |probes: &[Probe]| probes.iter().map(rank_answer).collect::<Vec<_>>();
     FitLayout {
         layout: sizes(layout),
         fits: answered.map(|found| found.is_fitting),
@@ -147,6 +147,6 @@ fn row(layout: &Layout, found: Option<&Result<LayoutRuns, String>>) -> FitLayout
     }
 }
 
-fn of_rank(rank: &Probe) -> FitRank {
+fn rank_answer(rank: &Probe) -> FitRank {
     FitRank { rank: rank.value, holders: held(&rank.holders), run: run(rank) }
 }

@@ -94,10 +94,10 @@ impl Drop for Permit<'_> {
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     at_once: usize,
-    ask: impl Fn(&T, &Answers<R>) -> R + Sync,
+    ask: impl Fn(&T, &AnswerQueue<R>) -> R + Sync,
     is_ended: impl Fn(&R) -> bool + Sync,
 ) -> Vec<R> {
-    let answers = Answers(Mutex::new(items.iter().map(|_item| None).collect()));
+    let answers = AnswerQueue(Mutex::new(items.iter().map(|_item| None).collect()));
     let next = AtomicUsize::new(0);
     let step = || -> bool {
         let at = next.fetch_add(1, Ordering::Relaxed);
@@ -124,9 +124,9 @@ pub(super) fn each<T: Sync, R: Send>(
 }
 
 /// The answers so far, by item.
-pub(super) struct Answers<R>(Mutex<Vec<Option<R>>>);
+pub(super) struct AnswerQueue<R>(Mutex<Vec<Option<R>>>);
 
-impl<R> Answers<R> {
+impl<R> AnswerQueue<R> {
     fn lock(&self) -> MutexGuard<'_, Vec<Option<R>>> {
         // An answer is put there whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

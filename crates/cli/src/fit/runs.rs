@@ -35,7 +35,7 @@ pub(super) enum RunEnd {
 #[derive(Clone, Debug)]
 pub(super) struct RunConditions {
     pub(super) gpu: GpuProfile,
-    /// The most bytes that may be reserved; none for all bytes of the GPU.
+    /// The most bytes that may be reserved; `None` for all bytes of the GPU.
     pub(super) limit: Option<Bytes>,
     pub(super) conf: Option<String>,
     /// Values that all runs get, beside the searched value.
@@ -242,11 +242,11 @@ impl Runs<'_> {
 
 /// What a report says; of a program that failed a sentence, and the last lines that the program printed to this file.
 pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<Probe, String> {
-    of_report(report, gpu)
+    probe_of_report(report, gpu)
         .map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
 }
 
-fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
+fn probe_of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
     let has_run_out = report.failed.is_some() || report.error.as_deref() == Some("OutOfMemoryError");
     if !has_run_out {
         let error = report.error.as_deref().unwrap_or("no exception");
@@ -277,7 +277,7 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
                 ..Default::default()
             })
         }),
-        steps: u32::try_from(report.steps.len()).unwrap_or(u32::MAX),
+        steps: u32::try_from(report.iterations.len()).unwrap_or(u32::MAX),
         is_steady: report.is_steady(),
         holders: report
             .holders

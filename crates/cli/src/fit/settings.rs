@@ -15,7 +15,7 @@ use blockyard_rules::Release;
 
 use super::answer::environment;
 use super::json::{conditions, first_and_others, probe, whole};
-use super::run_queue::{Answers, each};
+use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
@@ -62,7 +62,7 @@ pub(super) fn settings(
     settings: &[String],
 ) -> anyhow::Result<Reply> {
     let ask =
-        |conditions: &RunConditions, _before: &Answers<SettingsOnGpu>| answer(runs, conditions, settings);
+        |conditions: &RunConditions, _before: &AnswerQueue<SettingsOnGpu>| answer(runs, conditions, settings);
     let answers = each(all_conditions, runs.queue.most(), ask, |answer| answer.ended.is_some());
     let mut text = String::new();
     for answer in &answers {
@@ -187,7 +187,7 @@ fn add(whole: &mut ReplayResult, row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-fn named(conf: &str) -> &str {
+fn settings_name(conf: &str) -> &str {
     if conf.is_empty() { "no settings" } else { conf }
 }
 
@@ -215,7 +215,11 @@ impl SettingsOnGpu {
         }
         match self.best.and_then(|best| self.rows.get(best)) {
             Some(best) => {
-                writeln!(text, "{} passes in {limit} with the least peak reserved", named(&best.conf))?;
+                writeln!(
+                    text,
+                    "{} passes in {limit} with the least peak reserved",
+                    settings_name(&best.conf)
+                )?;
             }
             None => writeln!(text, "no setting passes in {limit}")?,
         }
@@ -223,14 +227,14 @@ impl SettingsOnGpu {
             return Ok(());
         }
         writeln!(text, "  {} requests of one run without a limit, replayed:", grouped(self.requests as u64))?;
-        let width = self.rows.iter().map(|row| named(&row.conf).len()).max().unwrap_or(0);
+        let width = self.rows.iter().map(|row| settings_name(&row.conf).len()).max().unwrap_or(0);
         writeln!(text, "  {:width$}  {:>14}  {:>14}", "", "peak allocated", "peak reserved")?;
         for row in &self.rows {
-            let conf = named(&row.conf);
+            let conf = settings_name(&row.conf);
             match &row.replayed {
                 Err(error) => writeln!(text, "  {conf:width$}  {error}")?,
                 Ok(replayed) => {
-                    let verdict = match replayed.first_oom {
+                    let result = match replayed.first_oom {
                         None => "fits".to_owned(),
                         Some((request, bytes)) => {
                             format!("runs out of memory at request {} ({bytes})", grouped(request))
@@ -240,13 +244,13 @@ impl SettingsOnGpu {
                     let allocated = replayed.peak_allocated.to_string();
                     let reserved = replayed.peak_reserved.to_string();
                     let run = run.unwrap_or_default();
-                    writeln!(text, "  {conf:width$}  {allocated:>14}  {reserved:>14}  {verdict}{run}")?;
+                    writeln!(text, "  {conf:width$}  {allocated:>14}  {reserved:>14}  {result}{run}")?;
                 }
             }
         }
         for row in &self.rows {
             for warning in row.replayed.iter().flat_map(|replayed| &replayed.warnings) {
-                writeln!(text, "  {}: {warning}", named(&row.conf))?;
+                writeln!(text, "  {}: {warning}", settings_name(&row.conf))?;
             }
         }
         if let Some(ended) = &self.ended {

@@ -11,10 +11,10 @@ use blockyard_record::{Bytes, grouped};
 use super::answer::LargestOnGpu;
 use super::runs::{RunConditions, RunEnd};
 use super::vary::Vary;
-use crate::dry_run::{EXACT, beside};
+use crate::dry_run::{EXACT, write_non_pytorch};
 
 /// The most lines of the program, and the most assumptions, that are shown; JSON has all.
-const SHOWN: usize = 6;
+const SHOWN_ROWS: usize = 6;
 
 /// The answer in a sentence.
 pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
@@ -93,10 +93,10 @@ fn table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let mut probes: Vec<&Probe> = answer.found.probes.iter().collect();
     probes.sort_by_key(|probe| probe.value);
     for probe in probes {
-        let verdict =
+        let result =
             if probe.is_fitting { "fits" } else { "runs out of memory; the peaks are those until then" };
         let (allocated, reserved) = (probe.peak_allocated.to_string(), probe.peak_reserved.to_string());
-        writeln!(text, "  {:>8}  {allocated:>14}  {reserved:>14}  {verdict}", probe.value)?;
+        writeln!(text, "  {:>8}  {allocated:>14}  {reserved:>14}  {result}", probe.value)?;
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ fn grows(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     }
     if let Some(best) = answer.best().filter(|_| !answer.sites.is_empty()) {
         writeln!(text, "  lines that hold the peak at {}:", best.value)?;
-        for site in answer.sites.iter().take(SHOWN) {
+        for site in answer.sites.iter().take(SHOWN_ROWS) {
             let rule = site.growth.as_ref().map_or_else(|| "no rule was found".to_owned(), words);
             writeln!(text, "    {:>10}  {}: {rule}", site.bytes.to_string(), site.what)?;
         }
@@ -197,8 +197,8 @@ fn signed(bytes: f64) -> String {
 
 fn settings(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     for setting in &answer.settings {
-        let verdict = if setting.is_fitting { "fits" } else { "runs out of memory too" };
-        write!(text, "  with {}={} {} {verdict}", setting.variable, setting.conf, setting.value)?;
+        let result = if setting.is_fitting { "fits" } else { "runs out of memory too" };
+        write!(text, "  with {}={} {} {result}", setting.variable, setting.conf, setting.value)?;
         match setting.largest {
             Some(largest) => writeln!(text, "; the largest is {largest}")?,
             None => writeln!(text)?,
@@ -288,7 +288,7 @@ pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option
         parts: best.non_pytorch.iter().map(|held| (held.what.clone(), held.bytes)).collect(),
         unknown: best.non_pytorch_unknown.clone(),
     };
-    beside(text, "on the GPU", &non_pytorch, best.peak_reserved)?;
+    write_non_pytorch(text, "on the GPU", &non_pytorch, best.peak_reserved)?;
     if conditions.counts_non_pytorch() {
         writeln!(
             text,
@@ -323,11 +323,11 @@ pub(super) fn proved(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fm
     let notes: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.notes).collect();
     if !notes.is_empty() {
         writeln!(text, "  an estimate, because:")?;
-        for note in notes.iter().take(SHOWN) {
+        for note in notes.iter().take(SHOWN_ROWS) {
             writeln!(text, "    {note}")?;
         }
-        if notes.len() > SHOWN {
-            writeln!(text, "    and {} more, in the JSON", grouped((notes.len() - SHOWN) as u64))?;
+        if notes.len() > SHOWN_ROWS {
+            writeln!(text, "    and {} more, in the JSON", grouped((notes.len() - SHOWN_ROWS) as u64))?;
         }
     }
     Ok(())

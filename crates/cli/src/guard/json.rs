@@ -7,7 +7,8 @@ use blockyard_answers::{
 };
 use blockyard_dry_run::Torch;
 use blockyard_guard::{
-    Baseline, ChangeRow, EntryLine, Failure, LineHolder, ProgramEntry, RunFailure, StepChange, report as text,
+    Baseline, ChangeRow, EntryLine, Failure, IterationChange, LineHolder, ProgramEntry, RunFailure,
+    report as text,
 };
 use blockyard_record::Bytes;
 
@@ -112,7 +113,7 @@ fn row(row: &ChangeRow) -> GuardRow {
     }
 }
 
-fn step(step: &StepChange) -> GuardStep {
+fn step(step: &IterationChange) -> GuardStep {
     GuardStep {
         number: step.number as u64,
         before: step.before.map(Bytes::get),

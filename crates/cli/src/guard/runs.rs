@@ -62,7 +62,7 @@ impl Runs<'_> {
 
 fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
     let devices = || report.devices.iter();
-    let steps = report.steps.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
+    let steps = report.iterations.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
     let children = report.children.iter().filter(|_| !report.is_of_children).map(|child| {
         format!(
             "the program started process {}, which takes {}; no number here counts these bytes",
@@ -78,12 +78,12 @@ fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
         steps: steps.map(|peaks| peaks.max().unwrap_or_default()).collect(),
         holders: Vec::new(),
-        ended: ended(report),
+        ended: run_failure(report),
     }
 }
 
 /// Why a run says nothing about the whole program.
-fn ended(report: &Report) -> Option<RunFailure> {
+fn run_failure(report: &Report) -> Option<RunFailure> {
     let at = report.error_at.as_ref().map(|place| format!("{}:{}", short_path(&place.file), place.line));
     if report.error.as_deref() == Some("OutOfMemoryError") {
         return Some(RunFailure::OutOfMemory(at));

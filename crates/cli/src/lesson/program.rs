@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use blockyard_lessons::{Exercise, Grade, ProgramEnd};
-use blockyard_python::{ProcessMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
 use blockyard_record::Bytes;
 use blockyard_torch::GpuProfile;
 
@@ -53,11 +53,11 @@ fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(Program
         gpu,
         config: exercise.config().clone(),
         is_recorded: true,
-        process_memory: Some(ProcessMemory { used: heap::used, most: PROCESS_MEMORY }),
+        process_memory: Some(HostMemoryLimit { used: heap::used, most: PROCESS_MEMORY }),
         time_limit: Some(TIME_LIMIT),
         ..ProgramSettings::default()
     };
-    let program = Program { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program = ProgramSource { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let (send, printed) = mpsc::channel::<String>();
     let finished = run_on_thread(program, settings, move |text: &str| {
         // The receiver lives until the program has ended.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    AutopsyAnswer, AutopsyFailure, Cause, ChangeName, ChangeValue, FailedRequest, FailureMemory, PinnedBy,
-    PinningAllocation, ReplayedChange,
+    AutopsyAnswer, AutopsyFailure, Cause, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
+    FailureMemory, PinnedBy, PinningBlockAnswer,
 };
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
 use blockyard_record::{OomCause, PoolId, StreamId, frame_words, grouped, own_line};
@@ -16,7 +16,7 @@ use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many pinned segments and changes people see; JSON has all.
-const SHOWN: usize = 5;
+const SHOWN_ROWS: usize = 5;
 
 pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
@@ -52,7 +52,7 @@ fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
         notes: found.notes,
         failure: Some(AutopsyFailure {
             sentence: found.sentence,
-            request: FailedRequest {
+            request: FailedAllocationAnswer {
                 request: request.request,
                 allocations_before: request.allocations_before,
                 size: request.size.get(),
@@ -103,7 +103,7 @@ fn pool_json(pool: PoolId) -> (u64, u64) {
 }
 
 fn pinned_json(segment: PinnedSegment) -> PinnedBy {
-    let blocks = segment.blocks.into_iter().map(|block| PinningAllocation {
+    let blocks = segment.blocks.into_iter().map(|block| PinningBlockAnswer {
         addr: block.addr.get(),
         size: block.size.get(),
         request: block.request,
@@ -124,7 +124,7 @@ fn pinned_json(segment: PinnedSegment) -> PinnedBy {
     }
 }
 
-fn change_json(change: Change) -> ReplayedChange {
+fn change_json(change: Change) -> ChangeAnswer {
     let (kind, value) = match change.kind {
         ChangeKind::Setting(conf) => (ChangeName::Setting, Some(ChangeValue::Setting(conf))),
         ChangeKind::FreeTensors { requests, bytes } => {
@@ -135,10 +135,10 @@ fn change_json(change: Change) -> ReplayedChange {
         ChangeKind::Synchronize => (ChangeName::Synchronize, None),
         ChangeKind::Limit(limit) => (ChangeName::Limit, Some(ChangeValue::Limit(limit.get()))),
     };
-    ReplayedChange {
+    ChangeAnswer {
         kind,
         value,
-        proved: change.proved,
+        proved: change.is_proved,
         depends_on_limit: change.depends_on_limit,
         sentence: change.sentence,
     }
@@ -169,10 +169,10 @@ fn text(found: &Autopsy) -> String {
         memory.cached_other_streams,
         memory.cached_other_pools
     );
-    for segment in found.pinned_by.iter().take(SHOWN) {
+    for segment in found.pinned_by.iter().take(SHOWN_ROWS) {
         pins(&mut text, segment);
     }
-    let more = found.pinned_by.len().saturating_sub(SHOWN);
+    let more = found.pinned_by.len().saturating_sub(SHOWN_ROWS);
     if more > 0 {
         let _ = writeln!(text, "    and {more} more segments");
     }

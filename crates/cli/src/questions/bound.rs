@@ -8,7 +8,7 @@ use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
 
-use super::{BoundQuestion, FileOptions, QuestionReply, counted, each, limit_json};
+use super::{BoundQuestion, FileOptions, QuestionReply, each, limit_json, requests_sentence};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -43,7 +43,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
 }
 
 fn text(run: &Run, found: &Bound, baseline: &Row) -> String {
-    let mut text = format!("{}\n", counted(run, baseline.limit));
+    let mut text = format!("{}\n", requests_sentence(run, baseline.limit));
     let least = grouped(found.lower_bound.get());
     let _ = writeln!(
         text,

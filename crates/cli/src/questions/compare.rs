@@ -8,7 +8,7 @@ use blockyard_answers::{AllocatorOutcome, AllocatorsAnswer};
 use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
 use blockyard_record::grouped;
 
-use super::{AllocatorsQuestion, FileOptions, QuestionReply, counted, each, limit_json, table};
+use super::{AllocatorsQuestion, FileOptions, QuestionReply, each, limit_json, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -58,7 +58,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
             line.remove(TIMES);
         }
     }
-    let mut text = format!("{}\n{}", counted(run, limit), table(&lines));
+    let mut text = format!("{}\n{}", requests_sentence(run, limit), table(&lines));
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
+use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakDiffAnswer};
 use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_iterations as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
@@ -14,7 +14,7 @@ use crate::options::DiffOptions;
 use crate::progress::Bar;
 
 /// How many changes people see; JSON has all.
-const SHOWN: usize = 12;
+const SHOWN_LINES: usize = 12;
 
 pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     if let [first, second] = *options.steps {
@@ -87,14 +87,14 @@ fn written(
     QuestionReply { json: json.into(), text, status }
 }
 
-fn peak_json(peak: PeakDiff) -> PeakComparison {
+fn peak_json(peak: PeakDiff) -> PeakDiffAnswer {
     let parts = peak.changes.into_iter().map(|part| DiffTerm {
         site: part.site,
         change: part.change,
         count_before: part.count_before,
         count_after: part.count_after,
     });
-    PeakComparison {
+    PeakDiffAnswer {
         before: peak.before.get(),
         after: peak.after.get(),
         change: peak.after.signed() - peak.before.signed(),
@@ -121,7 +121,7 @@ fn text(compared: &str, found: &Diff) -> String {
             grouped(peak.before.get())
         );
         let lines = peak.by_line();
-        for line in lines.iter().take(SHOWN) {
+        for line in lines.iter().take(SHOWN_LINES) {
             // One call site has its stack; several of a line are summed, and JSON has each.
             let site = match line.sites.as_slice() {
                 [site] => site.join(" < "),
@@ -131,9 +131,9 @@ fn text(compared: &str, found: &Diff) -> String {
             let _ =
                 writeln!(text, "    {:>16}  {site} ({old} live before, {new} after)", signed(line.change));
         }
-        let rest = lines.iter().skip(SHOWN).map(|line| line.change).sum::<i64>();
-        if lines.len() > SHOWN {
-            let _ = writeln!(text, "    {:>16}  {} more lines", signed(rest), lines.len() - SHOWN);
+        let rest = lines.iter().skip(SHOWN_LINES).map(|line| line.change).sum::<i64>();
+        if lines.len() > SHOWN_LINES {
+            let _ = writeln!(text, "    {:>16}  {} more lines", signed(rest), lines.len() - SHOWN_LINES);
         }
     }
     for note in &found.notes {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use blockyard_answers::{GrowingSite, LeaksAnswer, StepSource};
+use blockyard_answers::{GrowingCallSiteAnswer, IterationSourceAnswer, LeaksAnswer};
 use blockyard_lab::{IterationSource, Leaks, Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
@@ -12,7 +12,7 @@ use super::{FileOptions, LeaksQuestion, QuestionReply, byte_counts, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
-const SHOWN: usize = 12;
+const SHOWN_CALL_SITES: usize = 12;
 
 pub(crate) fn leaks(options: &FileOptions<LeaksQuestion>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
@@ -32,7 +32,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::R
 }
 
 fn to_json(found: Leaks) -> LeaksAnswer {
-    let growing = found.growing.into_iter().map(|growth| GrowingSite {
+    let growing = found.growing.into_iter().map(|growth| GrowingCallSiteAnswer {
         live: byte_counts(&growth.live),
         site: growth.site,
         growth: growth.growth.get(),
@@ -41,9 +41,9 @@ fn to_json(found: Leaks) -> LeaksAnswer {
     });
     LeaksAnswer {
         steps: match found.found_by {
-            IterationSource::Markers => StepSource::Markers,
-            IterationSource::Repetition => StepSource::Repetition,
-            IterationSource::Parts => StepSource::Parts,
+            IterationSource::Markers => IterationSourceAnswer::Markers,
+            IterationSource::Repetition => IterationSourceAnswer::Repetition,
+            IterationSource::Parts => IterationSourceAnswer::Parts,
         },
         growing: growing.collect(),
         boundaries: found.boundaries,
@@ -65,7 +65,7 @@ fn text(found: &Leaks) -> String {
         _ => format!("{} call sites grow", grouped(count as u64)),
     };
     let mut text = format!("{} iterations, found {from}: {what}\n", grouped(found.boundaries.len() as u64));
-    for growth in found.growing.iter().take(SHOWN) {
+    for growth in found.growing.iter().take(SHOWN_CALL_SITES) {
         let _ = writeln!(
             text,
             "    {} more, last by request {}  {}",
@@ -74,8 +74,8 @@ fn text(found: &Leaks) -> String {
             growth.site.join(" < ")
         );
     }
-    if count > SHOWN {
-        let _ = writeln!(text, "    and {} more", count - SHOWN);
+    if count > SHOWN_CALL_SITES {
+        let _ = writeln!(text, "    and {} more", count - SHOWN_CALL_SITES);
     }
     for note in &found.notes {
         let _ = writeln!(text, "  note: {note}");

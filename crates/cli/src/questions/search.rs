@@ -9,7 +9,9 @@ use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
 use super::what_if::{cells, heading, row_json};
-use super::{FileOptions, QuestionReply, SearchQuestion, counted, each, limit_json, setting, table};
+use super::{
+    FileOptions, QuestionReply, SearchQuestion, conf_or_default, each, limit_json, requests_sentence, table,
+};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -49,13 +51,16 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
 }
 
 fn text(run: &Run, found: &SearchResult, all: bool) -> String {
-    let mut text =
-        format!("{} settings on {}\n", grouped(found.rows.len() as u64), counted(run, found.baseline.limit));
+    let mut text = format!(
+        "{} settings on {}\n",
+        grouped(found.rows.len() as u64),
+        requests_sentence(run, found.baseline.limit)
+    );
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     // The one to take comes first; it may be plainer than those that reserve least.
     let rest = found.front.iter().copied().filter(|index| Some(*index) != found.best);
     let front = found.best.into_iter().chain(rest).filter_map(|index| found.rows.get(index));
-    lines.extend(front.map(|row| cells(setting(&row.conditions.conf), row)));
+    lines.extend(front.map(|row| cells(conf_or_default(&row.conditions.conf), row)));
     text.push_str(&table(&lines));
     let is_shown = |(index, row): &(usize, &blockyard_lab::Row)| {
         (all && !found.front.contains(index) && Some(*index) != found.best) || row.outcome.is_err()
@@ -65,7 +70,7 @@ fn text(run: &Run, found: &SearchResult, all: bool) -> String {
         .iter()
         .enumerate()
         .filter(is_shown)
-        .map(|(_, row)| cells(setting(&row.conditions.conf), row))
+        .map(|(_, row)| cells(conf_or_default(&row.conditions.conf), row))
         .collect();
     if !others.is_empty() {
         text.push_str("  not on the front:\n");

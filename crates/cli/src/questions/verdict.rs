@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    HoldingLineAnswer, MomentKind, MomentOfRun, Topic, VerdictAnswer, VerdictSentence, VerdictWord,
+    AboutAnswer, FindingAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
+    VerdictMomentAnswer,
 };
 use blockyard_lab::{
     About, Finding, HoldingLine, MomentName, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask,
@@ -18,7 +19,7 @@ use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many lines that hold memory people see; JSON has all.
-const SHOWN: usize = 10;
+const SHOWN_LINES: usize = 10;
 
 pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<ExitCode> {
     if let [file] = options.files.as_slice()
@@ -43,7 +44,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow:
 }
 
 fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
-    let findings = found.findings.into_iter().map(|finding| VerdictSentence {
+    let findings = found.findings.into_iter().map(|finding| FindingAnswer {
         about: topic_json(finding.about),
         text: finding.text,
         request: finding.request,
@@ -61,10 +62,10 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
     Ok(VerdictAnswer {
         conf,
         kind: match found.kind {
-            VerdictKind::Fits => VerdictWord::Fits,
-            VerdictKind::Grows => VerdictWord::Grows,
-            VerdictKind::Leak => VerdictWord::Leak,
-            VerdictKind::OutOfMemory => VerdictWord::OutOfMemory,
+            VerdictKind::Fits => VerdictKindAnswer::Fits,
+            VerdictKind::Grows => VerdictKindAnswer::Grows,
+            VerdictKind::Leak => VerdictKindAnswer::Leak,
+            VerdictKind::OutOfMemory => VerdictKindAnswer::OutOfMemory,
         },
         headline: found.headline,
         cause: found.autopsy.map(|autopsy| cause_json(autopsy.cause)).transpose()?,
@@ -75,33 +76,33 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
     })
 }
 
-fn topic_json(about: About) -> Topic {
+fn topic_json(about: About) -> AboutAnswer {
     match about {
-        About::Happened => Topic::Happened,
-        About::Grows => Topic::Grows,
-        About::Sure => Topic::Sure,
-        About::Passes => Topic::Passes,
+        About::Happened => AboutAnswer::Happened,
+        About::Grows => AboutAnswer::Grows,
+        About::Sure => AboutAnswer::Sure,
+        About::Passes => AboutAnswer::Passes,
         // Its sentence says at which end of the limit the request fails.
-        About::Depends | About::Fails => Topic::Fails,
-        About::Less => Topic::Less,
-        About::Gpus => Topic::Gpus,
-        About::Releases => Topic::Releases,
+        About::Depends | About::Fails => AboutAnswer::Fails,
+        About::Less => AboutAnswer::Less,
+        About::Gpus => AboutAnswer::Gpus,
+        About::Releases => AboutAnswer::Releases,
     }
 }
 
-fn moments_json(all: &[VerdictMoment]) -> Vec<MomentOfRun> {
+fn moments_json(all: &[VerdictMoment]) -> Vec<VerdictMomentAnswer> {
     let name = |name: MomentName| match name {
-        MomentName::Failure => MomentKind::Failure,
-        MomentName::Peak => MomentKind::Peak,
-        MomentName::FirstKept => MomentKind::FirstKept,
-        MomentName::LastKept => MomentKind::LastKept,
-        MomentName::FirstHeld => MomentKind::FirstHeld,
-        MomentName::LastHeld => MomentKind::LastHeld,
+        MomentName::Failure => MomentNameAnswer::Failure,
+        MomentName::Peak => MomentNameAnswer::Peak,
+        MomentName::FirstKept => MomentNameAnswer::FirstKept,
+        MomentName::LastKept => MomentNameAnswer::LastKept,
+        MomentName::FirstHeld => MomentNameAnswer::FirstHeld,
+        MomentName::LastHeld => MomentNameAnswer::LastHeld,
     };
-    let moment = |moment: &VerdictMoment| MomentOfRun {
+    let moment = |moment: &VerdictMoment| VerdictMomentAnswer {
         name: name(moment.name),
         request: moment.request,
-        step: moment.step,
+        step: moment.iteration,
     };
     all.iter().map(moment).collect()
 }
@@ -114,8 +115,9 @@ fn growth_range(finding: &Finding) -> String {
         return String::new();
     }
     let place = |moment: &VerdictMoment| {
-        let step = moment.step.map(|step| format!("iteration {}, ", grouped(step))).unwrap_or_default();
-        format!("{step}request {}", grouped(moment.request))
+        let iteration =
+            moment.iteration.map(|number| format!("iteration {}, ", grouped(number))).unwrap_or_default();
+        format!("{iteration}request {}", grouped(moment.request))
     };
     format!(" (from {} to {})", place(first), place(last))
 }
@@ -159,10 +161,10 @@ fn held(text: &mut String, held: &[HoldingLine]) {
             if blocks == 1 { "block " } else { "blocks" }
         )
     };
-    for held in held.iter().take(SHOWN) {
+    for held in held.iter().take(SHOWN_LINES) {
         text.push_str(&line(held.bytes, held.blocks, &held.words()));
     }
-    let rest = held.get(SHOWN..).unwrap_or_default();
+    let rest = held.get(SHOWN_LINES..).unwrap_or_default();
     if !rest.is_empty() {
         let (bytes, blocks) =
             (rest.iter().map(|held| held.bytes).sum(), rest.iter().map(|held| held.blocks).sum());

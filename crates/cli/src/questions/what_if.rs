@@ -11,7 +11,9 @@ use blockyard_answers::{
 use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
 
-use super::{FileOptions, QuestionReply, WhatIfQuestion, counted, each, limit_json, setting, table};
+use super::{
+    FileOptions, QuestionReply, WhatIfQuestion, conf_or_default, each, limit_json, requests_sentence, table,
+};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -48,9 +50,9 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
         settings: settings.collect(),
         notes: found.notes.clone(),
     };
-    let mut text = format!("{}\n", counted(run, limit));
+    let mut text = format!("{}\n", requests_sentence(run, limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
-    lines.extend(found.rows.iter().map(|row| cells(&named(row), row)));
+    lines.extend(found.rows.iter().map(|row| cells(&settings_name(row), row)));
     text.push_str(&table(&lines));
     for (row, difference) in rows {
         explain(&mut text, row, difference.as_ref());
@@ -70,8 +72,8 @@ fn status(row: &Row) -> ExitStatus {
 }
 
 /// The settings of a row, with the release where the question names one.
-fn named(row: &Row) -> String {
-    let conf = setting(&row.conditions.conf);
+fn settings_name(row: &Row) -> String {
+    let conf = conf_or_default(&row.conditions.conf);
     row.conditions.release.map_or_else(|| conf.to_owned(), |release| format!("{conf}, PyTorch {release}"))
 }
 
@@ -150,7 +152,7 @@ fn first_oom(outcome: &Outcome) -> String {
 }
 
 fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {
-    let name = named(row);
+    let name = settings_name(row);
     match difference {
         Some(difference) => {
             let _ = writeln!(text, "  {name}: first differs at request {}", grouped(difference.request));

@@ -14,7 +14,7 @@ use super::stacks::{Holder, holders};
 
 /// The question of the command line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReportOptions {
+pub(crate) struct DescribeOptions {
     pub(crate) at: Option<MomentChoice>,
     pub(crate) top: usize,
     pub(crate) has_certificate: bool,
@@ -67,7 +67,7 @@ impl DeviceReport {
     pub(crate) fn of(
         file: &SnapshotFile,
         place: usize,
-        question: ReportOptions,
+        question: DescribeOptions,
         on_progress: OnProgress,
     ) -> anyhow::Result<Self> {
         let total = file.trace_len(place);
@@ -247,7 +247,7 @@ fn events_until(recording: &Recording, entries: usize) -> usize {
     before.count()
 }
 
-fn moment(recording: &Recording, question: ReportOptions, peaks: &Peaks) -> anyhow::Result<Moment> {
+fn moment(recording: &Recording, question: DescribeOptions, peaks: &Peaks) -> anyhow::Result<Moment> {
     let (name, entries) = match question.at {
         None | Some(MomentChoice::Peak) => ("the peak of allocated memory".to_owned(), peaks.allocated_event),
         Some(MomentChoice::Event(event)) => {

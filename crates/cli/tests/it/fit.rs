@@ -29,7 +29,7 @@ for step in range(9):
     break
 ";
 
-/// A folder with a package, a library and a program; none where there is no Python.
+/// A folder with a package, a library and a program; `None` where there is no Python.
 pub(super) fn folder(name: &str) -> Option<PathBuf> {
     let has_python =
         Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_ok_and(|it| it.success());

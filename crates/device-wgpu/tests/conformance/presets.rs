@@ -21,8 +21,8 @@ const SWEPT: Bytes = Bytes::mib(512);
 struct SharedDevice(Rc<RefCell<StreamedWgpu>>);
 
 impl SharedDevice {
-    fn new(gpu: &Gpu, budget: Bytes) -> Self {
-        Self(Rc::new(RefCell::new(StreamedWgpu::new(WgpuDevice::new(gpu, budget)))))
+    fn new(gpu: &Gpu, capacity: Bytes) -> Self {
+        Self(Rc::new(RefCell::new(StreamedWgpu::new(WgpuDevice::new(gpu, capacity)))))
     }
 }
 

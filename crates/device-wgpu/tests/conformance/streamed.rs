@@ -13,8 +13,8 @@ use crate::range;
 pub(crate) struct StreamedDevice(pub(crate) StreamedWgpu);
 
 impl StreamedDevice {
-    pub(crate) fn new(gpu: &Gpu, budget: Bytes) -> Self {
-        Self(StreamedWgpu::new(WgpuDevice::new(gpu, budget)))
+    pub(crate) fn new(gpu: &Gpu, capacity: Bytes) -> Self {
+        Self(StreamedWgpu::new(WgpuDevice::new(gpu, capacity)))
     }
 }
 

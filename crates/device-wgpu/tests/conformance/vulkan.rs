@@ -65,9 +65,9 @@ fn the_device_does_what_every_device_does() {
 #[test]
 fn blocks_keep_their_data_under_the_allocator() {
     let gpu = open();
-    let (plan, budget) = workload(&gpu);
+    let (plan, capacity) = workload(&gpu);
     for seed in 1..=2 {
-        let device = StreamedDevice::new(&gpu, budget);
+        let device = StreamedDevice::new(&gpu, capacity);
         let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let report = run(&mut blocks, plan.with_seed(seed)).unwrap();
         println!(

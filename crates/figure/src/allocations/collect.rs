@@ -19,13 +19,13 @@ use crate::rects::RECT_UNIT;
 #[derive(Debug)]
 pub struct Collector {
     recording: Arc<Recording>,
-    // Whether the memory before the first event was taken in.
+    /// Whether the memory before the first event was taken in.
     has_begun: bool,
     event: usize,
     step: usize,
     blocks: FxHashMap<BlockId, Block>,
     segments: FxHashMap<SegmentId, SegmentPlaces>,
-    // Places of reserved memory that has no end yet, by address.
+    /// Places of reserved memory that has no end yet, by address.
     open: BTreeMap<u64, usize>,
     made: Allocations,
 }

@@ -29,7 +29,7 @@ pub struct ComparedTimelines {
 /// One of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparedCurve {
-    /// Its parts in order.
+    /// The parts of the curve, in order of time.
     pub parts: Vec<CurvePart>,
     /// The request that ran out of memory first, counted from 1.
     pub oom: Option<u64>,

@@ -31,7 +31,7 @@ pub struct PlacedBlock {
     pub until: u64,
     /// Bytes from the beginning of the memory.
     pub offset: Bytes,
-    /// Its bytes.
+    /// The size of the block in bytes.
     pub size: Bytes,
 }
 

@@ -15,11 +15,11 @@ use super::axes::TEXT_PX;
 /// A segment whose free bytes could not serve a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinnedRow {
-    /// Its bytes.
+    /// The size of the segment in bytes.
     pub size: Bytes,
-    /// Its largest free block.
+    /// The largest free block of the segment in bytes.
     pub largest_free: Bytes,
-    /// Its live blocks, by ascending place.
+    /// The live blocks of the segment, by ascending place.
     pub blocks: Vec<PinnedBlock>,
 }
 
@@ -28,7 +28,7 @@ pub struct PinnedRow {
 pub struct PinnedBlock {
     /// Bytes from the beginning of the segment.
     pub offset: Bytes,
-    /// Its bytes.
+    /// The size of the block in bytes.
     pub size: Bytes,
     /// What to write on it where there is room.
     pub name: String,

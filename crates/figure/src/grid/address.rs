@@ -9,7 +9,7 @@ use crate::conversions::{bytes_f64, floor_count, round_bytes};
 /// All addresses that were ever reserved, one after the other: where an address is on the axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressMap {
-    // Ascending: the first address, the size, and where it begins on the axis.
+    /// Ascending: the first address, the size, and where it begins on the axis.
     bands: Vec<(u64, u64, u64)>,
     total: u64,
 }

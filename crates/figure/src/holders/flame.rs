@@ -166,7 +166,7 @@ impl FlameGraph {
         }
     }
 
-    /// The frames from the outermost to the node's own, for comparison with stacks; none for the whole.
+    /// The frames from the outermost to the node's own, for comparison with stacks; `None` for the whole.
     fn frames(&self, place: usize) -> Vec<Option<FrameId>> {
         self.path(place)
             .into_iter()

@@ -83,17 +83,17 @@ pub(super) fn draw_pool_heading(
     top_px: f32,
     right_px: f32,
 ) {
-    let PoolHeading { pool, place, segments, reserved } = *heading;
+    let PoolHeading { pool_id, place, segments, reserved } = *heading;
     let ground = Rect::new(0.0, top_px + 2.0, right_px, 20.0);
     scene.rect(ground, Fill { role: Role::PoolLarge, pattern: Pattern::Solid }, None);
     let middle = top_px + 12.0;
-    draw_pool_mark(scene, pool, place, Point::new(14.0, middle));
-    let what = pool_heading(pool, view.pool_name(pool));
+    draw_pool_mark(scene, pool_id, place, Point::new(14.0, middle));
+    let what = pool_heading(pool_id, view.pool_name(pool_id));
     let count = counted(segments, "segment");
     let texts = [
         format!("{what}: {count}, {reserved} reserved"),
-        format!("pool {pool}: {count}, {reserved}"),
-        format!("pool {pool}"),
+        format!("pool {pool_id}: {count}, {reserved}"),
+        format!("pool {pool_id}"),
     ];
     let room = right_px - 32.0;
     if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Bold, room) {
@@ -103,10 +103,10 @@ pub(super) fn draw_pool_heading(
 }
 
 /// A square for the default pool; a number in a ring of its own color for each other one.
-fn draw_pool_mark(scene: &mut Scene, pool: PoolId, place: usize, center: Point) {
+fn draw_pool_mark(scene: &mut Scene, pool_id: PoolId, place: usize, center: Point) {
     let square = Rect::new(center.x_px - 8.0, center.y_px - 8.0, 16.0, 16.0);
     let color =
-        if pool == PoolId::DEFAULT { 0 } else { u8::try_from(place % 5).unwrap_or(0).saturating_add(1) };
+        if pool_id == PoolId::DEFAULT { 0 } else { u8::try_from(place % 5).unwrap_or(0).saturating_add(1) };
     scene.frame(square, Role::Stream(color), Dash::Solid, 2.0);
     let style = TextStyle::new(Role::Text, TEXT_PX).bold().anchored(Anchor::Middle);
     scene.text(Point::new(center.x_px, baseline(center.y_px, TEXT_PX)), place.to_string(), style);

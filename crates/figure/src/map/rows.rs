@@ -24,7 +24,7 @@ pub(super) enum Row {
 /// A memory pool whose segments follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PoolHeading {
-    pub(super) pool: PoolId,
+    pub(super) pool_id: PoolId,
     /// Which pool of the map it is: the default pool is the first, 0.
     pub(super) place: usize,
     pub(super) segments: usize,
@@ -55,7 +55,7 @@ impl Row {
         match self {
             Self::Segment(info) => info.pool_id,
             Self::Ghost(ghost) => ghost.pool_id,
-            Self::Heading(heading) => heading.pool,
+            Self::Heading(heading) => heading.pool_id,
         }
     }
 
@@ -145,7 +145,7 @@ fn in_pools(mut rows: Vec<Row>) -> Vec<Row> {
         let segments = rows.iter().filter(|row| matches!(row, Row::Segment(_)));
         grouped.extend(rows.first().map(|row| {
             Row::Heading(PoolHeading {
-                pool: row.pool_id(),
+                pool_id: row.pool_id(),
                 place,
                 segments: segments.clone().count(),
                 reserved: segments.map(Row::size).sum(),

@@ -35,7 +35,7 @@ pub struct MapView {
 /// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentZoom {
-    /// The segment.
+    /// The segment that is magnified.
     pub segment: SegmentId,
     /// The first byte shown, from the segment's start.
     pub from: Bytes,
@@ -198,8 +198,8 @@ fn shown(view: &MapView, segment: SegmentId, size: Bytes) -> (f64, f64) {
 
 impl MapView {
     /// What the program calls the memory pool.
-    pub(super) fn pool_name(&self, pool: PoolId) -> Option<&str> {
-        let place = self.pool_names.binary_search_by_key(&pool, |(id, _)| *id).ok()?;
+    pub(super) fn pool_name(&self, pool_id: PoolId) -> Option<&str> {
+        let place = self.pool_names.binary_search_by_key(&pool_id, |(id, _)| *id).ok()?;
         self.pool_names.get(place).map(|(_, name)| name.as_str())
     }
 

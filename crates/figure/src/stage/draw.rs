@@ -91,7 +91,7 @@ impl Metrics {
     }
 
     /// The width of this number of blocks before the ruler.
-    fn outside_px(&self, blocks: usize) -> f32 {
+    fn non_pytorch_px(&self, blocks: usize) -> f32 {
         match blocks {
             0 => 0.0,
             more => (self.text_px * (7.5 + 6.5 * count_px(more - 1))).round(),
@@ -132,18 +132,18 @@ impl Stage {
     /// The stage as marks. The scene is as high as [`stage_height`] says.
     #[must_use]
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
-        let has_peaks = self.context.is_none();
+        let has_peaks = self.non_pytorch_bytes.is_none();
         let is_small = view.form == StageForm::Small;
         let metrics =
             Metrics::new(width_px, self.has_failures, has_peaks, view.form).grown_to(view.least_height_px);
-        let left_px = metrics.outside_px(self.non_pytorch_blocks(metrics.width_px).len());
+        let left_px = metrics.non_pytorch_px(self.non_pytorch_blocks(metrics.width_px).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
         let mut painter =
             Painter { stage: self, view, metrics, ruler, scene: &mut scene, rects: BTreeMap::new() };
         painter.place_segments();
         painter.draw_brackets();
-        painter.draw_context();
+        painter.draw_non_pytorch();
         painter.draw_bar();
         painter.draw_ruler();
         if has_peaks && !is_small {
@@ -192,10 +192,10 @@ pub(super) struct Painter<'a> {
 impl Painter<'_> {
     /// Allocated in reserved in the device, or in what `nvidia-smi` shows of the process, each on a separate line.
     fn draw_brackets(&mut self) {
-        let Stage { numbers, context, .. } = self.stage;
+        let Stage { numbers, non_pytorch_bytes, .. } = self.stage;
         let (allocated, reserved) = (self.stage.allocated(), self.stage.reserved());
-        let outer = if let Some(context) = context {
-            let value = context.saturating_add(numbers.reserved).to_string();
+        let outer = if let Some(non_pytorch) = non_pytorch_bytes {
+            let value = non_pytorch.saturating_add(numbers.reserved).to_string();
             Bracket::new("nvidia-smi", value, reserved, Role::TextMuted)
         } else {
             let value = self.device_text(self.metrics.width_px - self.name_px("device"));
@@ -267,7 +267,7 @@ impl Painter<'_> {
 
     /// What the process takes beside its segments, a block for each part. Two slanted cuts before the ruler
     /// say that the widths are not to scale.
-    fn draw_context(&mut self) {
+    fn draw_non_pytorch(&mut self) {
         let stage = self.stage;
         let Metrics { text_px, bar_px, width_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
@@ -275,7 +275,7 @@ impl Painter<'_> {
         let mut right = 0.0;
         for (index, (name, bytes)) in blocks.iter().enumerate() {
             let left = right;
-            right = self.metrics.outside_px(index + 1);
+            right = self.metrics.non_pytorch_px(index + 1);
             let rect = Rect::new(left, y, right - left - 2.0, bar_px);
             self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
             let is_last = index + 1 == blocks.len();

@@ -63,7 +63,7 @@ impl Painter<'_> {
         if let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) {
             // Once, above the bar where there is room.
             let is_named = self.limit_name_at().is_some();
-            let text = if is_named { String::new() } else { format!("limit {}", limit.range()) };
+            let text = if is_named { String::new() } else { format!("limit {}", limit.range_text()) };
             marks.push(mark(bytes_f64(limit.highest), text, Role::Limit, TargetId::Limit));
         }
         let ruler_y = self.metrics.ruler_y_px();

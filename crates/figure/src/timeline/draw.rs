@@ -329,7 +329,7 @@ fn draw_bounds(
         if is_wide {
             bounds.draw(scene, edges, lowest, Dash::Dashed, &at_least);
         }
-        let text = if is_wide { at_most } else { format!("limit {}", limit.range()) };
+        let text = if is_wide { at_most } else { format!("limit {}", limit.range_text()) };
         if has_line {
             let line = Rect::new(edges.0, y - 1.5, edges.1 - edges.0, 3.0);
             scene.target(line, TargetId::Limit);

@@ -11,8 +11,8 @@ pub(super) const FAN: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Series {
     steps: usize,
-    // `levels[0]` holds one entry for `FAN` moments, each further level one for `FAN` of the level below. Single moments
-    // are read from the recording.
+    /// `levels[0]` holds one entry for `FAN` moments, each further level one for `FAN` of the level below. Single moments
+    /// are read from the recording.
     levels: Vec<Vec<Extent>>,
     peaks: Vec<PeakChange>,
     limits: Vec<(u32, Option<Bytes>)>,

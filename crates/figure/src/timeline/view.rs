@@ -18,7 +18,7 @@ pub struct TimelineView {
 }
 
 /// The fewest columns that a view shows, if the recording has this many.
-const FEWEST: f64 = 4.0;
+const FEWEST_COLUMNS: f64 = 4.0;
 
 impl TimelineView {
     /// The whole recording of `step_count` steps.
@@ -37,7 +37,7 @@ impl TimelineView {
         let x_fraction = x_fraction.clamp(0.0, 1.0);
         let total = count_f64(step_count) + 1.0;
         // The span is limited first, so that the point keeps its place also at the closest zoom.
-        let span = (view.span() / factor).clamp(FEWEST.min(total), total);
+        let span = (view.span() / factor).clamp(FEWEST_COLUMNS.min(total), total);
         let first_step = view.first_step + x_fraction * (view.span() - span);
         Self { first_step, last_step: first_step + span }.clamp(step_count)
     }
@@ -61,7 +61,7 @@ impl TimelineView {
             return whole;
         }
         let total = whole.last_step;
-        let span = self.span().clamp(FEWEST.min(total), total);
+        let span = self.span().clamp(FEWEST_COLUMNS.min(total), total);
         let first_step = self.first_step.clamp(0.0, total - span);
         Self { first_step, last_step: first_step + span }
     }

@@ -44,12 +44,12 @@ pub(super) fn streams_phrase(recording: &Recording, streams: &[StreamId]) -> Str
 }
 
 /// What stands over the segments of a memory pool.
-pub(crate) fn pool_heading(pool: PoolId, name: Option<&str>) -> String {
-    match (name, pool) {
-        (Some(name), _) => format!("memory pool {name} {pool}"),
+pub(crate) fn pool_heading(pool_id: PoolId, name: Option<&str>) -> String {
+    match (name, pool_id) {
+        (Some(name), _) => format!("memory pool {name} {pool_id}"),
         (None, PoolId::DEFAULT) => "default pool".to_owned(),
-        (None, PoolId { user: 0, .. }) => format!("private pool {pool} of a graph capture"),
-        (None, _) => format!("memory pool {pool}"),
+        (None, PoolId { user: 0, .. }) => format!("private pool {pool_id} of a graph capture"),
+        (None, _) => format!("memory pool {pool_id}"),
     }
 }
 

@@ -15,19 +15,19 @@ use crate::words::step::for_stream;
 #[derive(Debug)]
 pub(super) struct Story {
     before: Breakdown,
-    // Clauses in the order of the events.
+    /// Clauses in the order of the events.
     clauses: Vec<String>,
     new_segment: Option<SegmentId>,
-    // Bytes that were mapped and unmapped in expandable segments.
+    /// Bytes that were mapped and unmapped in expandable segments.
     mapped: Bytes,
     unmapped: Bytes,
     split: Option<Split>,
     released: Vec<Bytes>,
     completed: Vec<CompletedFree>,
-    // Blocks whose free was requested in this step.
+    /// Blocks whose free was requested in this step.
     own_frees: Vec<BlockId>,
     failed: Option<FailureCause>,
-    // Whether the last clause is about a segment that could not be allocated.
+    /// Whether the last clause is about a segment that could not be allocated.
     ends_with_failure: bool,
     has_synchronized: bool,
 }

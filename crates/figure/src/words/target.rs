@@ -99,13 +99,13 @@ const IN_SHORT: [&str; 6] =
 
 /// The markers that begin at the step, joined.
 fn marker_text(recording: &Recording, step: u32) -> Option<String> {
-    const SHOWN: usize = 6;
+    const SHOWN_TEXTS: usize = 6;
     let markers = recording.markers();
     let from = markers.partition_point(|marker| marker.start_step < step);
     let begun = markers.get(from..)?.iter().take_while(|marker| marker.start_step == step);
     let texts: Vec<&str> = begun.map(|marker| marker.text.as_str()).collect();
-    let more = texts.len().saturating_sub(SHOWN);
-    let shown = texts.get(..texts.len().min(SHOWN))?.join(", ");
+    let more = texts.len().saturating_sub(SHOWN_TEXTS);
+    let shown = texts.get(..texts.len().min(SHOWN_TEXTS))?.join(", ");
     (!texts.is_empty()).then(|| if more > 0 { format!("{shown} and {more} more") } else { shown })
 }
 

@@ -16,11 +16,11 @@ use crate::words::names::{block_name, counted, pool_heading, state_word};
 /// A segment as a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentRow {
-    /// Its identity.
+    /// The id of the segment.
     pub segment: SegmentId,
     /// Where it starts.
     pub addr: DeviceAddr,
-    /// Its size.
+    /// The size of the segment in bytes.
     pub size: Bytes,
     /// The memory pool that it belongs to.
     pub pool_id: PoolId,
@@ -34,14 +34,14 @@ pub struct SegmentRow {
     pub allocated: Bytes,
     /// The sizes of its cached blocks, added up.
     pub cached: Bytes,
-    /// Its blocks, by ascending address.
+    /// The blocks of the segment, by ascending address.
     pub blocks: Vec<BlockRow>,
 }
 
 /// A block as a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRow {
-    /// Its identity.
+    /// The id of the block.
     pub block: BlockId,
     /// What the program calls it, else `block #17`.
     pub name: String,
@@ -49,7 +49,7 @@ pub struct BlockRow {
     pub state: &'static str,
     /// The offset in the segment.
     pub offset: Bytes,
-    /// Its size.
+    /// The size of the block in bytes.
     pub size: Bytes,
     /// The requested size; zero for a cached block.
     pub requested: Bytes,

@@ -122,10 +122,10 @@ fn by_events_every_event_is_visited_and_only_it_is_emphasized() {
 fn a_new_recording_keeps_the_place_or_goes_to_its_end() {
     let recording = story().recording();
     let player = Player { cursor: 900, steps: 500, ..Player::default() };
-    assert_eq!(reduce(&player, Loaded { keep_at_end: false }, &recording).steps, 16);
+    assert_eq!(reduce(&player, Loaded { goes_to_end: false }, &recording).steps, 16);
     let early = Player { cursor: 2, steps: 1, ..Player::default() };
-    assert_eq!(reduce(&early, Loaded { keep_at_end: false }, &recording).steps, 1);
-    assert_eq!(reduce(&early, Loaded { keep_at_end: true }, &recording).steps, 16);
+    assert_eq!(reduce(&early, Loaded { goes_to_end: false }, &recording).steps, 1);
+    assert_eq!(reduce(&early, Loaded { goes_to_end: true }, &recording).steps, 16);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn action() -> impl Strategy<Value = PlayerAction> {
         block.prop_map(PreviousOfBlock),
         any::<f64>().prop_map(|elapsed_millis| Tick { elapsed_millis }),
         (0.0_f64..2000.0).prop_map(|elapsed_millis| Tick { elapsed_millis }),
-        any::<bool>().prop_map(|keep_at_end| Loaded { keep_at_end }),
+        any::<bool>().prop_map(|goes_to_end| Loaded { goes_to_end }),
     ]
 }
 

@@ -8,7 +8,7 @@ const OF_H200: &str = include_str!("../../../../tests/fixtures/workspaces/recurr
 /// A layer that was recorded, and what it took.
 struct RecordedLayer {
     layer: Layer,
-    /// None where it was not recorded.
+    /// `None` where it was not recorded.
     of_backward: Option<u64>,
     of_forward: u64,
     reserve: u64,

@@ -9,7 +9,7 @@ use super::trees::{Trees, with_trees};
 
 /// A convolution as cuDNN is asked for it. A transposed one is the gradient of an input.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct WorkspaceRequest<'a> {
     /// Forward, gradient of the input, gradient of the filter.
     pub operation: usize,
     /// As `blockyard_torch::Dtype` numbers its types: see [`dtype`](super::dtype).
@@ -65,7 +65,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn of(request: &Request<'_>) -> Self {
+    pub(super) fn of(request: &WorkspaceRequest<'_>) -> Self {
         let at = |list: &[i64], place: usize| list.get(place).copied().unwrap_or(1).max(1);
         let places = |list: &[i64]| times(list.get(2..).unwrap_or(&[]));
         let depth = at(request.filter, 1);
@@ -210,7 +210,7 @@ fn tiled(shape: &Shape, index: u64, count: i64) -> i64 {
 }
 
 /// What the trees ask about a convolution, in an order that `trees.bin` relies on (`features` in `scripts/convolutions.py`).
-fn features(request: &Request<'_>, shape: &Shape) -> Vec<i64> {
+fn features(request: &WorkspaceRequest<'_>, shape: &Shape) -> Vec<i64> {
     let in_space = |list: &[i64]| [2, 1, 0].map(|place| from_end(list, place, 2, 1));
     let setting = |list: &[i64], missing: i64| [1, 0].map(|place| from_end(list, place, 0, missing));
     let (input, filter, output) =
@@ -259,7 +259,7 @@ fn features(request: &Request<'_>, shape: &Shape) -> Vec<i64> {
 
 /// Bytes that cuDNN probably takes.
 #[must_use]
-pub fn estimate(request: &Request<'_>) -> Option<u64> {
+pub fn estimate(request: &WorkspaceRequest<'_>) -> Option<u64> {
     let shape = Shape::of(request);
     let features = features(request, &shape);
     let code = with_trees(|trees: &Trees| trees.find(request.operation, &features))?;

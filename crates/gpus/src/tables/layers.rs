@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use flate2::read::ZlibDecoder;
 
-use super::estimate::{Code, Request, Shape};
+use super::estimate::{Code, Shape, WorkspaceRequest};
 use super::number;
 
 static LAYERS: &[u8] = include_bytes!("../layers.bin");
@@ -39,7 +39,7 @@ pub enum LayerSize {
 
 /// The bytes of the workspace of a convolution whose layer is one of a known network.
 #[must_use]
-pub fn size_in_layers(request: &Request<'_>) -> Option<LayerSize> {
+pub fn size_in_layers(request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
     static TABLE: OnceLock<LayerTable> = OnceLock::new();
     TABLE.get_or_init(|| LayerTable::read(LAYERS)).find(request)
 }
@@ -86,7 +86,7 @@ impl Run {
     }
 
     /// The bytes for a batch by its distance from the run's first one.
-    fn size(&self, above: i64, request: &Request<'_>) -> Option<u64> {
+    fn size(&self, above: i64, request: &WorkspaceRequest<'_>) -> Option<u64> {
         let rest = self.rest.checked_add(self.growth.checked_mul(above)?)?;
         let rest = u64::try_from(rest).ok().filter(|rest| rest >> 45 == 0)?;
         if self.formula == NO_ANSWER {
@@ -101,7 +101,7 @@ impl Run {
 const KEY_BITS: u32 = 48;
 
 /// The key of a layer (FNV-1a, mixed at the end; `key` in `scripts/layers.py`).
-fn key(request: &Request<'_>) -> u64 {
+fn key(request: &WorkspaceRequest<'_>) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     let mut put = |number: i64| {
         for byte in number.to_le_bytes() {
@@ -172,7 +172,7 @@ impl LayerTable {
 
     /// The bytes that a convolution takes.
     #[must_use]
-    pub fn find(&self, request: &Request<'_>) -> Option<LayerSize> {
+    pub fn find(&self, request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
         let key = key(request);
         let first = self.layers.partition_point(|(other, _)| *other < key);
         let same = self.layers.get(first..)?.iter().take_while(|(other, _)| *other == key);
@@ -185,7 +185,7 @@ impl LayerTable {
     }
 
     /// The bytes that a convolution takes by the entry of its layer.
-    fn find_in(&self, mut bytes: &[u8], request: &Request<'_>) -> Option<LayerSize> {
+    fn find_in(&self, mut bytes: &[u8], request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
         let list = self.lists.get(usize::try_from(number(&mut bytes)?).ok()?)?;
         let factor = i64::try_from(number(&mut bytes)?).ok()?.max(1);
         let batches = list.get(..usize::try_from(number(&mut bytes)?).ok()?)?;
@@ -250,7 +250,7 @@ mod tests {
     use flate2::read::ZlibDecoder;
 
     use super::{LAYERS, LayerSize, LayerTable, size_in_layers};
-    use crate::tables::Request;
+    use crate::tables::WorkspaceRequest;
 
     /// Questions to cuDNN on an H200, each with its answer: every 6,000th of a tenth of the networks that the table is made of.
     const RECORDED: &str = include_str!("../../../../tests/fixtures/workspaces/layers.txt");
@@ -269,9 +269,9 @@ mod tests {
         (lists, u64::try_from(numbers[at]).expect("bytes"))
     }
 
-    fn request(lists: &[Vec<i64>]) -> Request<'_> {
+    fn request(lists: &[Vec<i64>]) -> WorkspaceRequest<'_> {
         let [head, input, filter, output, stride, padding, dilation] = lists else { panic!("seven lists") };
-        Request {
+        WorkspaceRequest {
             operation: usize::try_from(head[0]).expect("an operation"),
             dtype: head[1],
             element: if head[1] == 8 { 4 } else { 2 },

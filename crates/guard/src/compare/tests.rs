@@ -138,7 +138,7 @@ fn steps_that_changed_or_are_missing_are_told() {
         ..measured(Vec::new(), 9, 9)
     };
     let found = compare(&entry(&steps(&[5, 9]), 10, NONE), &steps(&[5, 8, 9]));
-    let of = |number, before: Option<u64>, after: Option<u64>| StepChange {
+    let of = |number, before: Option<u64>, after: Option<u64>| IterationChange {
         number,
         before: before.map(Bytes::new),
         after: after.map(Bytes::new),

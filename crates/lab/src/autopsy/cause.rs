@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, OnDone, OomCause};
 use blockyard_rules::setting_values;
 
 use super::Examination;
-use super::changes::{synchronized, without};
+use super::changes::{synchronized, without_key};
 use crate::{LabError, Limit};
 
 /// How many limits within the bounds are tried.
@@ -52,7 +52,7 @@ pub(super) fn cause(
     if setting_values(&conditions.conf).any(|(key, _)| key == "roundup_power2_divisions")
         && request.least() <= limit.highest
     {
-        let plain = without(&conditions.conf, "roundup_power2_divisions");
+        let plain = without_key(&conditions.conf, "roundup_power2_divisions");
         if examined.passes_under(&plain, on_done)?.always() {
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
@@ -60,7 +60,7 @@ pub(super) fn cause(
     // A block that a setting keeps from the request cannot serve it: only a replay in which the free completes earlier decides.
     let mut memory = failure.memory;
     if memory.has_block_for(&request)
-        && !synchronized(examined, on_done)?.is_some_and(|change| change.proved || change.depends_on_limit)
+        && !synchronized(examined, on_done)?.is_some_and(|change| change.is_proved || change.depends_on_limit)
     {
         memory.largest_cached_here = Bytes::ZERO;
     }

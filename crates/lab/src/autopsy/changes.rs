@@ -19,14 +19,14 @@ pub struct Change {
     /// What it is.
     pub kind: ChangeKind,
     /// Whether a replay with it passes the request, whatever the limit is.
-    pub proved: bool,
+    pub is_proved: bool,
     /// Whether it passes at one bound of the limit and fails at the other.
     pub depends_on_limit: bool,
     /// What to do, in a sentence.
     pub sentence: String,
 }
 
-/// A change of one kind.
+/// What is changed before a run is replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
@@ -34,7 +34,7 @@ pub enum ChangeKind {
     Setting(String),
     /// Frees what these requests got, counted from 1, right before the request that fails.
     FreeTensors {
-        /// The requests.
+        /// The numbers of the requests that allocate the tensors, counted from 1.
         requests: Vec<u64>,
         /// The bytes of their blocks.
         bytes: Bytes,
@@ -51,13 +51,13 @@ pub enum ChangeKind {
 
 impl Change {
     pub(crate) fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
-        Self { kind, proved: found.always(), depends_on_limit: found.depends_on_limit(), sentence }
+        Self { kind, is_proved: found.always(), depends_on_limit: found.depends_on_limit(), sentence }
     }
 }
 
 impl Examination<'_> {
     /// The end of a sentence about a change.
-    fn verdict(&self, found: Passes) -> String {
+    fn sentence_end(&self, found: Passes) -> String {
         found.sentence_end(self.limited.limit().unwrap_or(self.limit))
     }
 }
@@ -73,7 +73,7 @@ impl Passes {
             Self { at_low: false, at_high: false } => "the request fails too".to_owned(),
             Self { at_low, .. } => {
                 let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
-                let range = limit.range();
+                let range = limit.range_text();
                 format!(
                     "{}, which is {range}: the request {low} at the lower end and {high} at the upper",
                     DEPENDS.trim_start()
@@ -94,11 +94,12 @@ pub(super) fn changes(
     let mut done = 0;
     let mut tell_all = |done: u64| on_progress(Progress { phase: "proving changes".to_owned(), done, total });
     let (mut helpful, mut in_vain) = (Vec::new(), Vec::new());
-    let mut sort = |change: Change| if change.proved { helpful.push(change) } else { in_vain.push(change) };
+    let mut sort =
+        |change: Change| if change.is_proved { helpful.push(change) } else { in_vain.push(change) };
     for conf in settings {
         let found = examined.passes_under(&conf, &mut |_| tell_all(done))?;
         let name = if conf.is_empty() { "the default settings" } else { &conf };
-        let sentence = format!("with {name} {}", examined.verdict(found));
+        let sentence = format!("with {name} {}", examined.sentence_end(found));
         sort(Change::of(ChangeKind::Setting(conf), found, sentence));
         done = done.saturating_add(1);
     }
@@ -106,7 +107,7 @@ pub(super) fn changes(
     for set in sets {
         if !has_set {
             let change = free_tensors(examined, &set, &mut |_| tell_all(done))?;
-            has_set = change.proved;
+            has_set = change.is_proved;
             sort(change);
         }
         done = done.saturating_add(1);
@@ -122,7 +123,7 @@ pub(super) fn changes(
 }
 
 /// A settings text without one of its keys.
-pub(super) fn without(conf: &str, key: &str) -> String {
+pub(super) fn without_key(conf: &str, key: &str) -> String {
     with_setting(conf, key, None)
 }
 
@@ -135,14 +136,14 @@ fn free_tensors(examined: &Examination<'_>, set: &[usize], on_done: OnDone) -> R
     let requests = set.iter().map(|request| request_number(*request)).collect();
     let kind = ChangeKind::FreeTensors { requests, bytes };
     let found = passes_with(examined, &kind, on_done)?;
-    let verdict = examined.verdict(found);
-    let sentence = format!("with {} freed before ({bytes}), {verdict}", tensors_in_words(examined, set));
+    let end = examined.sentence_end(found);
+    let sentence = format!("with {} freed before ({bytes}), {end}", tensors_in_words(examined, set));
     Ok(Change::of(kind, found, sentence))
 }
 
 /// Tensors by their names or, where they have none, by the lines of the program that asked for them: those first that ask first.
 fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
-    const MOST: usize = 4;
+    const MOST_GROUPS: usize = 4;
     let mut groups: Vec<(String, usize)> = Vec::new();
     for request in set {
         let of = pins::name(examined, *request).unwrap_or_else(|| {
@@ -155,10 +156,10 @@ fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
         }
     }
     let is_named = set.first().is_some_and(|request| pins::name(examined, *request).is_some());
-    let left_out: usize = groups.iter().skip(MOST).map(|(_, count)| count).sum();
+    let left_out: usize = groups.iter().skip(MOST_GROUPS).map(|(_, count)| count).sum();
     let mut words: Vec<String> = groups
         .into_iter()
-        .take(MOST)
+        .take(MOST_GROUPS)
         .map(|(of, count)| if is_named { of } else { format!("{} of {of}", counted(count, "tensor")) })
         .collect();
     if left_out > 0 {
@@ -199,9 +200,9 @@ fn default_pool(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Ch
         return Ok(None);
     }
     let found = passes_with(examined, &ChangeKind::DefaultPool, on_done)?;
-    let verdict = examined.verdict(found);
+    let end = examined.sentence_end(found);
     let sentence =
-        format!("with everything from the default pool in place of the program's memory pools {verdict}");
+        format!("with everything from the default pool in place of the program's memory pools {end}");
     Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
 }
 
@@ -212,8 +213,8 @@ pub(super) fn synchronized(examined: &Examination<'_>, on_done: OnDone) -> Resul
         return Ok(None);
     }
     let found = passes_with(examined, &ChangeKind::Synchronize, on_done)?;
-    let verdict = examined.verdict(found);
-    let sentence = format!("with torch.cuda.synchronize() right before {verdict}");
+    let end = examined.sentence_end(found);
+    let sentence = format!("with torch.cuda.synchronize() right before {end}");
     Ok(Some(Change::of(ChangeKind::Synchronize, found, sentence)))
 }
 
@@ -226,8 +227,8 @@ fn one_stream(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Chan
         return Ok(None);
     }
     let found = passes_with(examined, &ChangeKind::OneStream, on_done)?;
-    let verdict = examined.verdict(found);
-    let sentence = format!("with all memory on stream {own} {verdict}");
+    let end = examined.sentence_end(found);
+    let sentence = format!("with all memory on stream {own} {end}");
     Ok(Some(Change::of(ChangeKind::OneStream, found, sentence)))
 }
 
@@ -272,5 +273,5 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
     } else {
         format!("with {high} that may be reserved the request fails too")
     };
-    Ok(Change { kind: ChangeKind::Limit(high), proved, depends_on_limit: false, sentence })
+    Ok(Change { kind: ChangeKind::Limit(high), is_proved: proved, depends_on_limit: false, sentence })
 }

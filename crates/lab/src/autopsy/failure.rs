@@ -74,9 +74,9 @@ fn open_pool(requests: &[Request]) -> PoolId {
     let mut open = Vec::new();
     for request in requests {
         match request {
-            Request::EnterPool { pool } => open.push(*pool),
-            Request::LeavePool { pool } => {
-                if let Some(place) = open.iter().rposition(|other| other == pool) {
+            Request::EnterPool { pool_id } => open.push(*pool_id),
+            Request::LeavePool { pool_id } => {
+                if let Some(place) = open.iter().rposition(|other| other == pool_id) {
                     open.remove(place);
                 }
             }

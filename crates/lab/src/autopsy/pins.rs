@@ -15,19 +15,19 @@ const MOST_BLOCKS: usize = 64;
 pub struct PinnedSegment {
     /// Where it starts, in the replay.
     pub addr: DeviceAddr,
-    /// Its size.
+    /// The size of the segment in bytes.
     pub size: Bytes,
-    /// Its stream.
+    /// The stream that the segment was allocated for.
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
     /// Small or large.
     pub pool: PoolKind,
-    /// Its free bytes.
+    /// The free bytes of the segment.
     pub free: Bytes,
-    /// Its largest free block.
+    /// The largest free block of the segment in bytes.
     pub largest_free: Bytes,
-    /// Its live bytes.
+    /// The live bytes of the segment.
     pub live: Bytes,
     /// How many live blocks it has.
     pub block_count: u64,
@@ -40,7 +40,7 @@ pub struct PinnedSegment {
 pub struct PinningBlock {
     /// Where it starts, in the replay.
     pub addr: DeviceAddr,
-    /// Its size.
+    /// The size of the block in bytes.
     pub size: Bytes,
     /// The request that it serves, counted from 1.
     pub request: Option<u64>,

@@ -28,7 +28,7 @@ pub(super) fn tensor_sets(examined: &Examination<'_>) -> Vec<Vec<usize>> {
 
 /// Blocks of one segment side by side that together have room for the request.
 fn windows(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
-    const MOST: usize = 8;
+    const MOST_TENSORS: usize = 8;
     let (failure, needed) = (examined.failure, examined.failure.request.rounded);
     let own = failure.live.snapshot.segments.iter().filter(|segment| {
         failure.is_own(segment.stream, segment.pool_id) && segment.pool == failure.request.pool
@@ -64,7 +64,7 @@ fn windows(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
         }
     }
     found.sort();
-    found.truncate(MOST);
+    found.truncate(MOST_TENSORS);
     found
 }
 

@@ -13,7 +13,7 @@ use crate::sites::Sites;
 const LONGEST: usize = 128;
 
 /// Fewer repetitions than this say nothing: a short pattern repeats by chance.
-const FEWEST: usize = 8;
+const FEWEST_REPETITIONS: usize = 8;
 
 /// A request as far as a repetition must repeat it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,12 @@ enum Token {
 pub(super) fn period(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     let tokens = tokens(run, sites);
     let total = tokens.len();
-    (1..=LONGEST.min(total / FEWEST)).find_map(|period| {
+    (1..=LONGEST.min(total / FEWEST_REPETITIONS)).find_map(|period| {
         let (from, to) = longest_repetition(&tokens, period)?;
         let length = to.saturating_sub(from);
         let is_most = length.saturating_mul(2) >= total.saturating_sub(run.requests_from_before());
-        if length < period.saturating_mul(FEWEST) || !is_most || !gives_back(lifetimes, from, to) {
+        if length < period.saturating_mul(FEWEST_REPETITIONS) || !is_most || !gives_back(lifetimes, from, to)
+        {
             return None;
         }
         let mut ends: Vec<usize> = (from..=to).step_by(period).skip(1).take_while(|end| *end <= to).collect();

@@ -1,6 +1,6 @@
 //! The sentences of a verdict about what grows.
 
-use blockyard_record::{Bytes, frame_words, grouped, own_line};
+use blockyard_record::{Bytes, counted, frame_words, grouped, own_line};
 
 use super::{About, Finding, Moments};
 use crate::leaks::IterationSource;
@@ -32,7 +32,7 @@ impl LineGrowth {
         let tensors = if self.allocations == 0 {
             String::new()
         } else {
-            format!(" in {}", count_of(self.allocations, "tensor"))
+            format!(" in {}", counted(self.allocations, "tensor"))
         };
         let kept = format!("{}{tensors} kept from {what}s after the first two", self.bytes);
         match held.and_then(|held| Some((held, held.checked_sub(self.bytes)?))) {
@@ -44,27 +44,28 @@ impl LineGrowth {
         }
     }
 
-    /// The number of steps, among those that are searched for growth, after which the line holds more than before.
-    fn rising_steps(&self) -> u64 {
-        let counted = self.live.get(1..).unwrap_or_default();
-        counted.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
+    /// The number of iterations, among those that are searched for growth, after which the line holds more than before.
+    fn rising_iterations(&self) -> u64 {
+        let searched = self.live.get(1..).unwrap_or_default();
+        searched.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
     }
 
     /// ``each of 136 iterations kept 3 tensors (4 MiB)``.
     fn kept(&self) -> String {
-        let steps = self.rising_steps();
-        let each =
-            |all: u64| all.checked_div(steps).filter(|each| *each > 0 && each.saturating_mul(steps) == all);
+        let iterations = self.rising_iterations();
+        let each = |all: u64| {
+            all.checked_div(iterations).filter(|each| *each > 0 && each.saturating_mul(iterations) == all)
+        };
         match (each(self.allocations), each(self.bytes.get())) {
             (Some(tensors), Some(bytes)) => {
-                let (steps, tensors) = (count_of(steps, "iteration"), count_of(tensors, "tensor"));
-                format!("each of {steps} kept {tensors} ({})", Bytes::new(bytes))
+                let (iterations, tensors) = (counted(iterations, "iteration"), counted(tensors, "tensor"));
+                format!("each of {iterations} kept {tensors} ({})", Bytes::new(bytes))
             }
-            _ if self.allocations == 0 => format!("{} kept {}", count_of(steps, "iteration"), self.bytes),
+            _ if self.allocations == 0 => format!("{} kept {}", counted(iterations, "iteration"), self.bytes),
             _ => format!(
                 "{} kept {}, {} together",
-                count_of(steps, "iteration"),
-                count_of(self.allocations, "tensor"),
+                counted(iterations, "iteration"),
+                counted(self.allocations, "tensor"),
                 self.bytes
             ),
         }
@@ -72,7 +73,7 @@ impl LineGrowth {
 }
 
 /// How many lines that grow a verdict names.
-const SHOWN: usize = 4;
+const SHOWN_LINES: usize = 4;
 
 /// The lines of the program that grow, those first that grow most.
 pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
@@ -109,8 +110,8 @@ pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
     lines
 }
 
-/// Over how many steps growth was looked at: from the end of the second one on, since programs set themselves up before.
-fn steps(grows: &Leaks) -> u64 {
+/// Over how many iterations growth was looked at: from the end of the second one on, since programs set themselves up before.
+fn searched_iterations(grows: &Leaks) -> u64 {
     (grows.boundaries.len() as u64).saturating_sub(2)
 }
 
@@ -122,7 +123,7 @@ pub(super) fn growth_findings(
     grows: &Leaks,
     held: &[HoldingLine],
 ) -> Vec<Finding> {
-    let steps = steps(grows);
+    let searched = searched_iterations(grows);
     let (what, which) = match grows.found_by {
         IterationSource::Markers => ("iteration", " that the recording marks"),
         IterationSource::Repetition if grows.are_iterations_known => ("iteration", ""),
@@ -133,10 +134,13 @@ pub(super) fn growth_findings(
         IterationSource::Parts => return Vec::new(),
     };
     let added = |line: &LineGrowth| {
-        let (rising, all) = (grouped(line.rising_steps()), count_of(steps.saturating_add(2), what));
-        format!("{rising} of the {} {what}s after the first two added to it, of {all}{which}", grouped(steps))
+        let (rising, all) = (grouped(line.rising_iterations()), counted(searched.saturating_add(2), what));
+        format!(
+            "{rising} of the {} {what}s after the first two added to it, of {all}{which}",
+            grouped(searched)
+        )
     };
-    let shown = lines.iter().take(SHOWN).map(|line| {
+    let shown = lines.iter().take(SHOWN_LINES).map(|line| {
         let held = held.iter().find(|held| held.line == line.line).map(|held| held.bytes);
         let text = format!("{} {}; {}", line.words(), line.parts(held, what), added(line));
         let moments = moments.of_growth(grows, line.first_request, line.last_request);
@@ -144,11 +148,6 @@ pub(super) fn growth_findings(
         Finding { line: named, moments, ..Finding::about(About::Grows, text, Some(line.last_request)) }
     });
     shown.collect()
-}
-
-/// `1 step`, `139 steps`.
-pub(super) fn count_of(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// What grows where repetitions may be iterations or equal layers: the end of a headline, which names no leak.
@@ -166,7 +165,7 @@ pub(super) fn leak_headline(line: &LineGrowth) -> String {
 /// A run that grows by less than one in this many of the bytes at its peak is not said to grow.
 const LEAST_GROWTH: u64 = 100;
 
-/// The line that grows most, where a run that fits grows so much that its later steps will not fit.
+/// The line that grows most, where a run that fits grows so much that its later iterations will not fit.
 pub(super) fn line_of_a_growing_run<'a>(
     lines: &'a [LineGrowth],
     grows: &Leaks,
@@ -185,21 +184,21 @@ pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {
     )
 }
 
-/// After how many more steps the growing lines will have taken what is left under a limit.
-pub(super) fn steps_left(lines: &[LineGrowth], limit: Bytes, reserved: Bytes) -> Option<Finding> {
-    let steps = lines.iter().map(LineGrowth::rising_steps).max()?;
+/// After how many more iterations the growing lines will have taken what is left under a limit.
+pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Bytes) -> Option<Finding> {
+    let iterations = lines.iter().map(LineGrowth::rising_iterations).max()?;
     let all: Bytes = lines.iter().map(|line| line.bytes).sum();
-    let each = all.get().checked_div(steps).filter(|each| *each > 0)?;
+    let each = all.get().checked_div(iterations).filter(|each| *each > 0)?;
     let left = limit.saturating_sub(reserved);
     let more = left.get().checked_div(each)?;
     let text = format!(
         "if each iteration goes on to keep {}, the {left} that are left of {limit} last for about {} (an estimate)",
         Bytes::new(each),
-        count_of(more, "more iteration")
+        counted(more, "more iteration")
     );
     Some(Finding::about(About::Grows, text, None))
 }
 
-/// What a person changes in a program whose steps keep tensors.
+/// What a person changes in a program whose iterations keep tensors.
 pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \
      tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";

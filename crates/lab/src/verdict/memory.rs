@@ -114,7 +114,10 @@ pub(super) fn gpus_that_hold(
         let with_gpu = smallest_known(run, &changed, outcome, &mut on_done)?.map(|(gpu, _)| gpu);
         let text = match with_gpu.filter(|gpu| smallest.is_none_or(|(other, _)| other.name != gpu.name)) {
             Some(gpu) => {
-                format!("with {name} it fits on {}, and a device of {device} in all is enough", named(gpu))
+                format!(
+                    "with {name} it fits on {}, and a device of {device} in all is enough",
+                    gpu_phrase(gpu)
+                )
             }
             None => format!("with {name} a device of {device} in all is enough"),
         };
@@ -124,7 +127,7 @@ pub(super) fn gpus_that_hold(
 }
 
 /// A GPU with what it leaves for PyTorch: `NVIDIA L4 (21.31 GiB)`.
-fn named(gpu: &GpuProfile) -> String {
+fn gpu_phrase(gpu: &GpuProfile) -> String {
     format!("{} ({})", gpu.name, left_for_pytorch(gpu.total_memory))
 }
 
@@ -158,7 +161,7 @@ fn smallest_words(
 ) -> String {
     let is_smaller =
         |gpu: &&GpuProfile| smallest.is_none_or(|(other, _)| gpu.total_memory < other.total_memory);
-    let small: Vec<String> = GpuProfile::ALL.iter().filter(is_smaller).map(named).collect();
+    let small: Vec<String> = GpuProfile::ALL.iter().filter(is_smaller).map(gpu_phrase).collect();
     let so_far = if goes_on { ", as far as it was recorded," } else { "" };
     let which = match smallest {
         Some((gpu, releases)) => {
@@ -168,7 +171,7 @@ fn smallest_words(
             } else {
                 format!(", and not on a smaller one: {}", small.join(", "))
             };
-            format!("the run{so_far} fits on {} and every larger GPU{how}{other}", named(gpu))
+            format!("the run{so_far} fits on {} and every larger GPU{how}{other}", gpu_phrase(gpu))
         }
         None => format!(
             "no known GPU leaves the {reserved} that the run{so_far} reserves: the largest is {}",

@@ -15,8 +15,9 @@ pub struct VerdictMoment {
     /// How many requests for memory follow in the run. A figure of the recorded run, whose steps need not have the numbers of the
     /// requests, finds the moment by it.
     pub allocations_after: u64,
-    /// The step of the program in which it lies, counted from 1, where steps are known.
-    pub step: Option<u64>,
+    /// The iteration of the program in which it lies, counted from 1, where iterations are known.
+    #[serde(rename = "step")]
+    pub iteration: Option<u64>,
 }
 
 /// What happens at a moment of a verdict.
@@ -72,7 +73,7 @@ impl Moments {
         let index = usize::try_from(request.checked_sub(1)?).ok()?;
         let all = self.allocations.last().copied()?;
         let allocations_after = all.saturating_sub(*self.allocations.get(index)?);
-        Some(VerdictMoment { name, request, allocations_after, step: None })
+        Some(VerdictMoment { name, request, allocations_after, iteration: None })
     }
 
     fn both(&self, first: (MomentName, u64), last: (MomentName, u64)) -> Vec<VerdictMoment> {
@@ -86,7 +87,7 @@ impl Moments {
         let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
         for moment in both.iter_mut().filter(|_| grows.are_iterations_known) {
             let before = grows.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
-            moment.step = Some(before.saturating_add(1));
+            moment.iteration = Some(before.saturating_add(1));
         }
         both
     }

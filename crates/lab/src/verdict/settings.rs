@@ -23,9 +23,9 @@ pub(super) fn under_plain_settings(
     replay_all(&limited, &confs, &mut |step| tell(step.done, step.total))
 }
 
-/// The first setting under which the failing request passes and so does all that follows: [`recommended`](crate::recommended) for a run
+/// The first setting under which the failing request passes and so does all that follows: [`recommended_row`](crate::recommended) for a run
 /// that goes out of memory, with no more replays than that takes.
-pub(super) fn fitting(
+pub(super) fn fitting_setting(
     limited: &LimitedRun<'_>,
     found: &Autopsy,
     on_progress: OnProgress,
@@ -137,7 +137,7 @@ fn alternatives(settings: &[&str]) -> String {
 }
 
 /// What a setting changes in a run that fits: it helps where that is less memory.
-pub(super) fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
+pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
     let other = row.answered()?;
     let name = if conf.is_empty() { "the default settings" } else { conf };
     let (about, text) = if row.fits() {

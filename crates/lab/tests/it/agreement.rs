@@ -71,11 +71,11 @@ fn agree(name: &str, run: &Run, conditions: &Conditions) -> usize {
         let row = row_of(run, &found, &change.kind);
         let request = request_after(run, &change.kind, found.request.request);
         let [low, high] = passes(&row, request);
-        assert_eq!(change.proved, low && high, "{name}: {change:?}, {row:?}");
+        assert_eq!(change.is_proved, low && high, "{name}: {change:?}, {row:?}");
         assert_eq!(change.depends_on_limit, low != high, "{name}: {change:?}, {row:?}");
     }
     for change in &found.changes {
-        assert!(change.proved, "{name}: {change:?}");
+        assert!(change.is_proved, "{name}: {change:?}");
     }
     changes.len()
 }

@@ -108,7 +108,7 @@ pub(crate) const CASES: [Case; 34] = [
 ];
 
 fn proved(changes: &[Change]) -> impl Iterator<Item = &ChangeKind> {
-    changes.iter().filter(|change| change.proved).map(|change| &change.kind)
+    changes.iter().filter(|change| change.is_proved).map(|change| &change.kind)
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
         let found = autopsy(&run, &conditions, &mut on).unwrap().unwrap_or_else(|| panic!("{name}: it fits"));
         assert_eq!(found.cause, cause, "{name}: {found:?}");
         assert!(
-            found.changes.iter().all(|change| change.proved)
-                && !found.in_vain.iter().any(|change| change.proved)
+            found.changes.iter().all(|change| change.is_proved)
+                && !found.in_vain.iter().any(|change| change.is_proved)
         );
         let settings: Vec<&str> = proved(&found.changes)
             .filter_map(|kind| if let ChangeKind::Setting(conf) = kind { Some(conf.as_str()) } else { None })

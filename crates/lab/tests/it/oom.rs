@@ -140,7 +140,7 @@ fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depe
             let message = &own.first_oom.as_ref().unwrap().message;
             assert!(message.starts_with("out of memory in a replay where at most "), "{name}: {message}");
             assert_eq!(own.first_oom.as_ref().unwrap().request, run.requests().len() as u64, "{name}");
-            if conf == run.config {
+            if conf == run.conf {
                 assert_eq!(row, &found.baseline, "{name}");
             }
         }
@@ -188,7 +188,7 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
             .chain(found.in_vain.iter().map(|change| (change, false)))
         {
             let ChangeKind::Setting(conf) = &change.kind else { continue };
-            assert_eq!(change.proved, is_helpful);
+            assert_eq!(change.is_proved, is_helpful);
             let Some(row) = results.iter().find(|row| {
                 row["case"] == program
                     && row["conf"] == conf.as_str()
@@ -240,7 +240,7 @@ fn a_request_that_a_free_block_would_have_served_is_recognized() {
     assert_eq!(found.request.size, Bytes::mib(200));
     assert!(found.sentence.contains("issue 189504"), "{}", found.sentence);
     let change = found.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();
-    assert!(change.proved);
+    assert!(change.is_proved);
 }
 
 /// Parameters and states of an optimizer cannot be freed: a program that says which these are gets no advice to free them.

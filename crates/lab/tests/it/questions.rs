@@ -47,7 +47,7 @@ fn a_workload_of_the_page_is_the_run_that_its_text_is() {
     let source = RunSource::Workload {
         name: "fragmented".to_owned(),
         workload: Box::new(workload),
-        config: String::new(),
+        conf: String::new(),
         capacity: Bytes::mib(96),
     };
     let file = RunSource::File { name: "fragmented".to_owned(), bytes: FRAGMENTED.as_bytes().to_vec() };

@@ -286,7 +286,7 @@ fn sentences_lead_to_their_moments() {
     assert!(is_kept(first.request) && is_kept(last.request), "{first:?} {last:?}");
     assert_eq!((first.name, last.name), (MomentName::FirstKept, MomentName::LastKept));
     // Three requests a step; what the first two steps keep is no growth.
-    assert_eq!((first.request, first.step, last.step), (8, Some(3), Some(120)));
+    assert_eq!((first.request, first.iteration, last.iteration), (8, Some(3), Some(120)));
     assert_eq!((last.request, last.allocations_after), (3 * 119 + 2, 1), "only the large one follows");
     let happened = &found.findings[0].moments;
     assert_eq!((happened[0].name, happened[0].request), (MomentName::Failure, found.moment));

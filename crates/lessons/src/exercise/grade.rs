@@ -64,6 +64,7 @@ impl Exercise {
     /// The same text always has the same grade.
     ///
     /// # Errors
+    ///
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
     /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
     pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
@@ -99,7 +100,7 @@ impl Exercise {
     }
 
     /// The first difference between an answer's run and the run of the lesson's solution, as a sentence without a full stop: what a line of the
-    /// answer does, and what is otherwise where all goals are met. `text` is the whole answer. None where both do the same to memory.
+    /// answer does, and what is otherwise where all goals are met. `text` is the whole answer. `None` where both do the same to memory.
     #[must_use]
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
         mistake(text, own, solved)
@@ -108,6 +109,7 @@ impl Exercise {
     /// Says which goals a program has met that is run already.
     ///
     /// # Errors
+    ///
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has too many steps.
     pub fn grade_program(&self, text: &str, end: ProgramEnd) -> Result<Grade, GradeError> {
         self.check_locked(text)?;
@@ -148,6 +150,7 @@ impl Exercise {
     /// Checks that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
     ///
     /// # Errors
+    ///
     /// [`GradeError::Locked`] with the first line that was changed.
     pub fn check_locked(&self, text: &str) -> Result<(), GradeError> {
         let task: Vec<&str> = self.start.lines().collect();

@@ -28,12 +28,12 @@ enum Act {
 /// What a run does, in its order, and the tensors that it makes.
 struct Acts {
     all: Vec<(Act, u32)>,
-    made: Vec<Made>,
+    made: Vec<MadeTensor>,
     /// Whether no request failed.
     is_whole: bool,
 }
 
-struct Made {
+struct MadeTensor {
     size: Bytes,
     line: u32,
     name: Option<String>,
@@ -83,7 +83,7 @@ impl Acts {
     fn make(&mut self, recording: &Recording, allocation: AllocationId, size: Bytes, line: u32) {
         self.all.push((Act::Make(size), line));
         let name = recording.name(allocation).map(ToOwned::to_owned);
-        self.made.push(Made { size, line, name });
+        self.made.push(MadeTensor { size, line, name });
     }
 
     fn end_step(&mut self, current: Option<(usize, Step)>, run: &RunOfLines<'_>, released: &mut Bytes) {
@@ -102,9 +102,9 @@ impl Acts {
     /// A tensor in words, as the subject of a sentence: `b`, or `the 16 MiB of line 8`; and whether it is one word.
     fn tensor(&self, number: usize) -> (String, bool) {
         match self.made.get(number) {
-            Some(Made { name: Some(name), .. }) => (format!("`{name}`"), true),
-            Some(Made { size, line: 0, .. }) => (format!("the {size} of an earlier line"), false),
-            Some(Made { size, line, .. }) => (format!("the {size} of line {line}"), false),
+            Some(MadeTensor { name: Some(name), .. }) => (format!("`{name}`"), true),
+            Some(MadeTensor { size, line: 0, .. }) => (format!("the {size} of an earlier line"), false),
+            Some(MadeTensor { size, line, .. }) => (format!("the {size} of line {line}"), false),
             None => ("a tensor".to_owned(), true),
         }
     }
@@ -125,7 +125,7 @@ fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
 }
 
 /// The first difference between the reader's run and the run that solves the exercise, as a sentence without a full stop: what the reader's line
-/// does, and what is otherwise where all goals are met. `text` is the reader's whole text. None where both do the same.
+/// does, and what is otherwise where all goals are met. `text` is the reader's whole text. `None` where both do the same.
 pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
     let (own, solved) = (Acts::of(own), Acts::of(solved));
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();

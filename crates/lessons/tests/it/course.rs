@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    Answers, CourseLesson, CourseStretch, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
-    NINETY_MINUTES, PARTS, PlayedLesson, TWO_HOURS, TextBlock, course, glossary, lessons, plain, quiz,
+    CourseLesson, CourseStretch, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
+    NINETY_MINUTES, PARTS, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, glossary, lessons,
+    plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -253,7 +254,7 @@ fn a_question_with_choices_has_three_or_more_and_says_why() {
         for question in lesson.cards.iter().filter_map(|card| card.question.as_ref()) {
             let name = format!("{}: {}", lesson.id, plain(&question.text));
             assert!(!question.because.is_empty(), "{name}");
-            let Answers::Choices(choices) = &question.answers else { continue };
+            let RightAnswers::Choices(choices) = &question.answers else { continue };
             let texts: BTreeSet<String> = choices.iter().map(|choice| plain(&choice.text)).collect();
             assert!(texts.len() == choices.len() && choices.len() >= 3, "{name}: {texts:?}");
         }
@@ -274,7 +275,7 @@ fn a_card_on_which_a_request_fails_says_so_and_a_run_under_other_settings_passes
             let is_said = ["fails", "OutOfMemoryError", "fill the device", "ends the request"];
             let name = format!("{}, card {}", lesson.id, index + 1);
             assert!(!failed || is_said.iter().any(|word| said.contains(word)), "{name}: {said}");
-            assert!(!failed || run.settings.is_empty(), "{name}: the advice does not help");
+            assert!(!failed || run.conf.is_empty(), "{name}: the advice does not help");
         }
     }
 }

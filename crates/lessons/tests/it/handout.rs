@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_lessons::{Answers, Lesson, PlayedLesson, handout, lessons, plain, without_solutions};
+use blockyard_lessons::{Lesson, PlayedLesson, RightAnswers, handout, lessons, plain, without_solutions};
 
 use crate::course::played;
 
@@ -75,8 +75,8 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
                     "{place}: the title has the answer"
                 );
                 let choices = match &question.answers {
-                    Answers::Choices(choices) => choices.as_slice(),
-                    Answers::Bytes(_) | Answers::Count(_) => &[],
+                    RightAnswers::Choices(choices) => choices.as_slice(),
+                    RightAnswers::Bytes(_) | RightAnswers::Count(_) => &[],
                 };
                 for choice in choices {
                     assert!(on_cards.contains(&plain(&choice.text)), "{place}: {}", plain(&choice.text));

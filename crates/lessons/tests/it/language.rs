@@ -1,6 +1,6 @@
 //! What the forms of a lesson's text mean.
 
-use blockyard_lessons::{Answers, Inline, Lesson, PlayedLesson, TextBlock, plain};
+use blockyard_lessons::{Inline, Lesson, PlayedLesson, RightAnswers, TextBlock, plain};
 use blockyard_record::Bytes;
 use expect_test::expect;
 
@@ -58,7 +58,7 @@ fn a_block_with_settings_begins_a_new_run_and_rerun_repeats_the_last_one() {
          ## Four\n{reserved}\n```workload\nc = alloc 30 MiB\n```\n",
     );
     assert_eq!(lesson.cards.iter().map(|card| card.run).collect::<Vec<_>>(), [0, 1, 2, 2]);
-    assert_eq!(lesson.runs[1].settings, "expandable_segments:True");
+    assert_eq!(lesson.runs[1].conf, "expandable_segments:True");
     assert_eq!(lesson.runs[1].text, lesson.runs[0].text);
     assert_eq!(
         (0..4).map(|card| body(&lesson, card)).collect::<Vec<_>>(),
@@ -117,7 +117,7 @@ fn questions_are_answered_by_the_allocator() {
     let question = |card: usize| lesson.cards[card].question.as_ref().unwrap();
     assert_eq!(plain(&question(0).text), "Reserved? Now it is 0 B.");
     assert_eq!(plain(&question(0).because), "It is 20 MiB, as it goes.");
-    assert_eq!(question(0).answers, Answers::Bytes(Bytes::mib(20)));
+    assert_eq!(question(0).answers, RightAnswers::Bytes(Bytes::mib(20)));
     for (answer, expected) in [
         ("20", true),
         ("20 MiB", true),

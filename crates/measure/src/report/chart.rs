@@ -71,7 +71,7 @@ impl Panel {
     fn of(section: &Section) -> Option<Self> {
         match section.goal {
             Some(goal) => Self::of_ratios(section, goal),
-            None if section.multiples => Self::of_values(section),
+            None if section.has_multiples => Self::of_values(section),
             None => None,
         }
     }
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn multiples_have_a_bar_for_each_value() {
         let mut section = Section::new("hits", "Hits", "ns a pair", ["ours", "theirs", "nobody's"]);
-        section.multiples = true;
+        section.has_multiples = true;
         section.rows.push(ReportRow::new("512 B", 1, &[vec![20.0, 21.0], vec![3000.0], vec![]]));
         let svg = chart(&report(section));
         assert!(svg.contains(">512 B · ours</text>") && svg.contains(">512 B · theirs</text>"), "{svg}");

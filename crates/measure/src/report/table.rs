@@ -63,7 +63,7 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
     }
     let line = |row: &ReportRow| {
         let mut line = vec![row.name.clone()];
-        let first = row.values.first().copied().flatten().filter(|_| section.multiples);
+        let first = row.values.first().copied().flatten().filter(|_| section.has_multiples);
         line.extend(row.values.iter().enumerate().map(|(place, value)| match (value, first) {
             (None, _) => "-".to_owned(),
             (Some(value), Some(first)) if place > 0 => {
@@ -81,7 +81,7 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
 
 /// The section's ratios in a line, with the goal and whether it is met; `None` where it has none.
 #[must_use]
-pub fn verdict(section: &Section) -> Option<String> {
+pub fn summary_sentence(section: &Section) -> Option<String> {
     let summary = section.summary()?;
     let worst = match section.goal {
         None => String::new(),
@@ -94,12 +94,12 @@ pub fn verdict(section: &Section) -> Option<String> {
         }
         Some(RatioGoal::AtMost(most)) => format!("; goal: at most {most} times in the mean"),
     };
-    let verdict = match summary.is_met {
+    let result = match summary.is_met {
         None => "",
         Some(true) => ": met",
         Some(false) => ": NOT met",
     };
-    Some(format!("geometric mean {:.2} times{worst}{goal}{verdict}{}", summary.mean, others(section)))
+    Some(format!("geometric mean {:.2} times{worst}{goal}{result}{}", summary.mean, others(section)))
 }
 
 /// What the further contenders reach of a goal that grows with the ratio.
@@ -119,7 +119,7 @@ fn others(section: &Section) -> String {
 }
 
 fn closing(section: &Section) -> Vec<String> {
-    verdict(section).into_iter().chain(section.notes.iter().cloned()).collect()
+    summary_sentence(section).into_iter().chain(section.notes.iter().cloned()).collect()
 }
 
 /// `41.2 (40.1 to 45.0)`; without the range where there is none.
@@ -175,7 +175,7 @@ mod tests {
                 row("alone", 5.0, None),
             ],
             goal: Some(RatioGoal::AtLeast { mean: 10.0, each: 5.0 }),
-            multiples: false,
+            has_multiples: false,
             notes: vec!["fake device".to_owned()],
         }
     }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn multiples_are_of_the_first_contender() {
-        let section = Section { multiples: true, ..section() };
+        let section = Section { has_multiples: true, ..section() };
         let text = table(&section).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("long 50.0 (49.0 to 51.0) 400 (399 to 401), 8.00x"), "{text}");
         assert!(text.contains("alone 5.00 (4.00 to 6.00) - -"), "{text}");

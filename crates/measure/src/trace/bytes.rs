@@ -1,13 +1,13 @@
 //! Traces as bytes, to be passed into a page.
 
-use super::{Op, OpKind, Trace};
+use super::{OpKind, Operation, OperationList};
 
-/// Bytes that are not a trace.
+/// Bytes that are not a list of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these bytes are not a trace")]
+#[error("these bytes are not a list of operations")]
 pub struct DecodeError;
 
-impl Trace {
+impl OperationList {
     /// The trace without its name: 8 bytes of counts, then 16 bytes an operation.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -23,7 +23,7 @@ impl Trace {
         bytes
     }
 
-    /// The trace that [`Trace::to_bytes`] encoded.
+    /// The trace that [`OperationList::to_bytes`] encoded.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Trace {
         let [a, b, c, d, streams, more, ..] = *counts;
         let slots = u32::from_le_bytes([a, b, c, d]);
         let (ops, rest) = ops.as_chunks::<16>();
-        let ops: Option<Vec<Op>> = ops.iter().map(op).collect();
+        let ops: Option<Vec<Operation>> = ops.iter().map(op).collect();
         let ops = ops.filter(|ops| rest.is_empty() && ops.iter().all(|op| op.slot < slots.max(1)));
         Ok(Self {
             name: name.to_owned(),
@@ -44,7 +44,7 @@ impl Trace {
     }
 }
 
-fn op(bytes: &[u8; 16]) -> Option<Op> {
+fn op(bytes: &[u8; 16]) -> Option<Operation> {
     let (size, rest) = bytes.split_first_chunk::<8>()?;
     let (slot, rest) = rest.split_first_chunk::<4>()?;
     let (stream, rest) = rest.split_first_chunk::<2>()?;
@@ -57,7 +57,12 @@ fn op(bytes: &[u8; 16]) -> Option<Op> {
         OpKind::EmptyCache,
     ];
     let kind = *kinds.get(usize::from(*rest.first()?))?;
-    Some(Op::new(kind, u32::from_le_bytes(*slot), u16::from_le_bytes(*stream), u64::from_le_bytes(*size)))
+    Some(Operation::new(
+        kind,
+        u32::from_le_bytes(*slot),
+        u16::from_le_bytes(*stream),
+        u64::from_le_bytes(*size),
+    ))
 }
 
 #[cfg(test)]
@@ -66,16 +71,16 @@ mod tests {
 
     #[test]
     fn a_trace_crosses_a_border_as_bytes() {
-        let trace = Trace::random_allocations("r", 100, 1 << 30);
-        assert_eq!(Trace::from_bytes("r", &trace.to_bytes()), Ok(trace));
+        let trace = OperationList::random_allocations("r", 100, 1 << 30);
+        assert_eq!(OperationList::from_bytes("r", &trace.to_bytes()), Ok(trace));
     }
 
     #[test]
     fn other_bytes_are_refused() {
-        assert_eq!(Trace::from_bytes("r", &[0; 7]), Err(DecodeError));
-        assert_eq!(Trace::from_bytes("r", &[0; 9]), Err(DecodeError));
-        let mut bytes = Trace::ping_pong("p", 512, 1).to_bytes();
+        assert_eq!(OperationList::from_bytes("r", &[0; 7]), Err(DecodeError));
+        assert_eq!(OperationList::from_bytes("r", &[0; 9]), Err(DecodeError));
+        let mut bytes = OperationList::ping_pong("p", 512, 1).to_bytes();
         bytes[8 + 14] = 9;
-        assert_eq!(Trace::from_bytes("p", &bytes), Err(DecodeError));
+        assert_eq!(OperationList::from_bytes("p", &bytes), Err(DecodeError));
     }
 }

@@ -3,18 +3,18 @@
 use blockyard_record::next_u32;
 use blockyard_workload::{TensorId, TensorSlots};
 
-use super::{Op, OpKind, Trace};
+use super::{OpKind, Operation, OperationList};
 
 /// What random traces may hold at a moment, in bytes: 16 GB, as in RMM's benchmark.
 const MOST_LIVE_BYTES: u64 = 16 << 30;
-/// In how many of 100 turns such a trace allocates.
+/// In how many of 100 turns such a list allocates.
 const ALLOCATES: u64 = 73;
 
-impl Trace {
+impl OperationList {
     /// One block taken and given back `pairs` times.
     #[must_use]
     pub fn ping_pong(name: &str, size: u64, pairs: usize) -> Self {
-        let pair = [Op::new(OpKind::Allocate, 0, 0, size), Op::new(OpKind::Free, 0, 0, 0)];
+        let pair = [Operation::new(OpKind::Allocate, 0, 0, size), Operation::new(OpKind::Free, 0, 0, 0)];
         Self { name: name.to_owned(), ops: pair.repeat(pairs), slots: 1, streams: 1 }
     }
 
@@ -32,18 +32,18 @@ impl Trace {
             let allocates = live.is_empty() || random.below(100) < ALLOCATES;
             if (made as usize) < count && held + size < MOST_LIVE_BYTES && allocates {
                 let tensor = TensorId::new(next_u32(&mut made));
-                ops.push(Op::new(OpKind::Allocate, slots.allocate(tensor), 0, size));
+                ops.push(Operation::new(OpKind::Allocate, slots.allocate(tensor), 0, size));
                 live.push((tensor, size));
                 held += size;
             } else if !live.is_empty() {
                 let place = usize::try_from(random.below(live.len() as u64)).unwrap_or(0);
                 let (tensor, size) = live.swap_remove(place);
-                ops.extend(slots.free(tensor).map(|slot| Op::new(OpKind::Free, slot, 0, 0)));
+                ops.extend(slots.free(tensor).map(|slot| Operation::new(OpKind::Free, slot, 0, 0)));
                 held -= size;
             }
         }
         let left = live.iter().filter_map(|(tensor, _)| slots.get(*tensor));
-        ops.extend(left.map(|slot| Op::new(OpKind::Free, slot, 0, 0)));
+        ops.extend(left.map(|slot| Operation::new(OpKind::Free, slot, 0, 0)));
         Self { name: name.to_owned(), ops, slots: slots.count(), streams: 1 }
     }
 }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_random_trace_gives_back_all_that_it_takes() {
-        let trace = Trace::random_allocations("r", 1000, 1 << 20);
+        let trace = OperationList::random_allocations("r", 1000, 1 << 20);
         let frees = trace.ops.iter().filter(|op| op.kind == OpKind::Free).count();
         assert_eq!((trace.pairs(), frees), (1000, 1000));
         assert_eq!(trace.most_live().1, trace.slots as usize);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_random_trace_holds_no_more_than_16_gb() {
-        let trace = Trace::random_allocations("r", 10_000, 1 << 30);
+        let trace = OperationList::random_allocations("r", 10_000, 1 << 30);
         let mut sizes = vec![0; trace.slots as usize];
         let (mut held, mut most) = (0, 0);
         for op in &trace.ops {

@@ -7,13 +7,13 @@ use blockyard_record::StreamId;
 use blockyard_trace::requests;
 use blockyard_workload::{Request, TensorSlots};
 
-use super::{Op, OpKind, Trace};
+use super::{OpKind, Operation, OperationList};
 
-/// Why a recording is not a trace.
+/// Why a recording gives no list of operations.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TraceError {
-    /// It cannot be read.
+pub enum OperationListError {
+    /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// It asks for something that a flat list has no word for.
@@ -35,7 +35,7 @@ pub enum TraceError {
     Streams,
 }
 
-impl Trace {
+impl OperationList {
     /// The requests of a recorded program, as they follow from its trace.
     ///
     /// Which stream a late free waited for is not in the recording, only when it was done: such waits take turns on as few
@@ -43,9 +43,9 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`TraceError::Read`] for a recording that cannot be replayed, [`TraceError::MemoryPool`] for one with memory pools,
-    /// [`TraceError::Unsupported`] for one that changes settings.
-    pub fn recorded(name: &str, run: &RecordedRun) -> Result<Self, TraceError> {
+    /// [`OperationListError::Read`] for a recording that cannot be replayed, [`OperationListError::MemoryPool`] for one with memory pools,
+    /// [`OperationListError::Unsupported`] for one that changes settings.
+    pub fn recorded(name: &str, run: &RecordedRun) -> Result<Self, OperationListError> {
         let inferred = requests(run)?;
         let requests = inferred.workload.requests();
         let mut flat = TraceBuilder::new(name, requests);
@@ -56,9 +56,9 @@ impl Trace {
     }
 }
 
-/// A trace in the making.
+/// A list in the making.
 struct TraceBuilder {
-    trace: Trace,
+    trace: OperationList,
     slots: TensorSlots,
     /// The numbers of streams that something is allocated on, and of those that something waits for at the moment.
     streams: HashMap<StreamId, u16>,
@@ -77,7 +77,7 @@ impl TraceBuilder {
             .chain([StreamId::DEFAULT])
             .collect();
         Self {
-            trace: Trace { name: name.to_owned(), ops: Vec::new(), slots: 0, streams: 0 },
+            trace: OperationList { name: name.to_owned(), ops: Vec::new(), slots: 0, streams: 0 },
             slots: TensorSlots::default(),
             streams: HashMap::new(),
             own,
@@ -85,12 +85,12 @@ impl TraceBuilder {
         }
     }
 
-    fn stream(&mut self, stream: StreamId) -> Result<u16, TraceError> {
+    fn stream(&mut self, stream: StreamId) -> Result<u16, OperationListError> {
         // Numbers ascend with the handles of streams that own blocks: best fit orders by them.
         if self.streams.is_empty() {
             for own in &self.own {
                 self.streams.insert(*own, self.trace.streams);
-                self.trace.streams = self.trace.streams.checked_add(1).ok_or(TraceError::Streams)?;
+                self.trace.streams = self.trace.streams.checked_add(1).ok_or(OperationListError::Streams)?;
             }
         }
         if let Some(number) = self.streams.get(&stream) {
@@ -99,15 +99,15 @@ impl TraceBuilder {
         let number = if let Some(number) = self.vacant.pop() {
             number
         } else {
-            self.trace.streams = self.trace.streams.checked_add(1).ok_or(TraceError::Streams)?;
+            self.trace.streams = self.trace.streams.checked_add(1).ok_or(OperationListError::Streams)?;
             self.trace.streams - 1
         };
         self.streams.insert(stream, number);
         Ok(number)
     }
 
-    fn add(&mut self, index: usize, request: &Request) -> Result<(), TraceError> {
-        let unsupported = |what| Err(TraceError::Unsupported { index, what });
+    fn add(&mut self, index: usize, request: &Request) -> Result<(), OperationListError> {
+        let unsupported = |what| Err(OperationListError::Unsupported { index, what });
         match *request {
             // Nothing is asked of the allocator, or nothing that costs more or less than the rest of the statistics.
             Request::Snapshot | Request::ResetPeak | Request::ResetAccumulated => {}
@@ -143,25 +143,25 @@ impl TraceBuilder {
             | Request::EnterPool { .. }
             | Request::LeavePool { .. }
             | Request::DestroyPool { .. } => {
-                return Err(TraceError::MemoryPool { index });
+                return Err(OperationListError::MemoryPool { index });
             }
         }
         Ok(())
     }
 
     fn push(&mut self, kind: OpKind, slot: u32, stream: u16, size: u64) {
-        self.trace.ops.push(Op::new(kind, slot, stream, size));
+        self.trace.ops.push(Operation::new(kind, slot, stream, size));
     }
 
     /// Gives back what the program had at its end, so that the trace can be replayed again.
-    fn finish(mut self) -> Trace {
+    fn finish(mut self) -> OperationList {
         for slot in self.slots.allocated() {
             self.push(OpKind::Free, slot, 0, 0);
         }
         if self.trace.ops.iter().any(|op| op.kind == OpKind::RecordStream) {
             self.push(OpKind::AdvanceAll, 0, 0, 0);
         }
-        Trace { slots: self.slots.count(), streams: self.trace.streams.max(1), ..self.trace }
+        OperationList { slots: self.slots.count(), streams: self.trace.streams.max(1), ..self.trace }
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     fn a_recorded_program_gives_back_all_that_it_takes() {
         let file = include_bytes!("../../../../tests/fixtures/programs/multistream.jsonl.gz");
         let run = RecordedRun::read(file).unwrap();
-        let trace = Trace::recorded("multistream", &run).unwrap();
+        let trace = OperationList::recorded("multistream", &run).unwrap();
         let count = |kind| trace.ops.iter().filter(|op| op.kind == kind).count();
         assert!(trace.pairs() > 100);
         assert_eq!(count(OpKind::Free), trace.pairs());

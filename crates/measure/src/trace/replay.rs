@@ -7,10 +7,10 @@ use blockyard_device::{Advance, VirtualDevice};
 use blockyard_record::{Bytes, EventSink, NullSink, Stats, StreamId};
 use blockyard_rules::AllocatorConfig;
 
-use super::{Op, Trace, fold};
+use super::{Operation, OperationList, fold};
 use crate::Contender;
 
-/// Our allocator on a virtual device, with the allocations in a trace's slots.
+/// Our allocator on a virtual device, with the allocations in a list's slots.
 #[derive(Debug)]
 pub struct Replay<S: EventSink = NullSink> {
     allocator: CachingAllocator<VirtualDevice, S>,
@@ -22,7 +22,7 @@ pub struct Replay<S: EventSink = NullSink> {
 impl Replay {
     /// An allocator that holds nothing, and room for the trace's slots.
     #[must_use]
-    pub fn new(trace: &Trace, config: AllocatorConfig, capacity: Bytes) -> Self {
+    pub fn new(trace: &OperationList, config: AllocatorConfig, capacity: Bytes) -> Self {
         Self {
             allocator: CachingAllocator::new(VirtualDevice::new(capacity), config, NullSink),
             live: (0..trace.slots).map(|_| None).collect(),
@@ -37,7 +37,7 @@ impl<S: EventSink> Replay<S> {
     /// # Errors
     ///
     /// As the allocator says.
-    pub fn run(&mut self, trace: &Trace) -> Result<u64, AllocError> {
+    pub fn run(&mut self, trace: &OperationList) -> Result<u64, AllocError> {
         self.run_ops(&trace.ops)
     }
 
@@ -46,7 +46,7 @@ impl<S: EventSink> Replay<S> {
     /// # Errors
     ///
     /// As the allocator says.
-    pub fn time(&mut self, trace: &Trace, times: u32) -> Result<Duration, AllocError> {
+    pub fn time(&mut self, trace: &OperationList, times: u32) -> Result<Duration, AllocError> {
         let begun = Instant::now();
         for _ in 0..times {
             self.run(trace)?;
@@ -59,7 +59,7 @@ impl<S: EventSink> Replay<S> {
     /// # Errors
     ///
     /// As the allocator says.
-    pub fn run_ops(&mut self, ops: &[Op]) -> Result<u64, AllocError> {
+    pub fn run_ops(&mut self, ops: &[Operation]) -> Result<u64, AllocError> {
         self.hash = 0;
         self.replay_ops(ops)?;
         Ok(self.hash)
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_replayed_trace_leaves_nothing_allocated() {
-        let trace = Trace::random_allocations("r", 1000, 64 << 20);
+        let trace = OperationList::random_allocations("r", 1000, 64 << 20);
         let replay = || Replay::new(&trace, AllocatorConfig::default(), Bytes::gib(140));
         let (mut one, mut other) = (replay(), replay());
         let (cold, warm) = (one.run(&trace).unwrap(), one.run(&trace).unwrap());

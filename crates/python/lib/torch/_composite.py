@@ -283,7 +283,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         found = torch.eq(elements, test_elements)
         return found.logical_not_() if invert else found
     if test_elements.numel() >= int(10.0 * elements.numel() ** 0.145):
-        torch._torch_memory.mark_estimated(
+        torch._torch_memory.note_estimate(
             "isin", "many elements are sorted, which was not recorded; they are compared here"
         )
     result = torch.empty_like(elements, dtype=torch.bool, memory_format=torch.contiguous_format)
@@ -299,7 +299,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    torch._torch_memory.mark_estimated(
+    torch._torch_memory.note_estimate(
         "nanquantile", "which elements are numbers depends on values; all of them are taken"
     )
     return torch.quantile(input, q, dim, keepdim, interpolation=interpolation)

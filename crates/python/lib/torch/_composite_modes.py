@@ -80,7 +80,7 @@ def get_device_module(device=None):
 
 
 def cond(pred, true_fn, false_fn, operands=()):
-    torch._torch_memory.mark_estimated(
+    torch._torch_memory.note_estimate(
         "torch.cond", "both branches of torch.cond are traced by a compiler; one runs here"
     )
     return (true_fn if pred else false_fn)(*operands)

@@ -14,7 +14,7 @@ class _Decomposed(_Function):
     def forward(ctx, name, shapes, *inputs):
         first = next(t for t in inputs if isinstance(t, torch.Tensor))
         if first.is_cuda:
-            _memory.mark_estimated(name, "the sizes of the library's workspaces are not known here")
+            _memory.note_estimate(name, "the sizes of the library's workspaces are not known here")
         ctx.inputs = [(t.shape, t.dtype, t.device) if isinstance(t, torch.Tensor) else None for t in inputs]
         made = tuple(torch.empty(shape, dtype=dtype or first.dtype, device=first.device) for shape, dtype in shapes)
         ctx.mark_non_differentiable(*[t for t in made if not t.dtype.is_floating_point])

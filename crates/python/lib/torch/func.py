@@ -112,7 +112,7 @@ def _gradients(outputs, inputs, grads=None, retain_graph=True, create_graph=True
 
 
 def _estimated(name, text):
-    torch._torch_memory.mark_estimated(f"torch.func.{name}", text)
+    torch._torch_memory.note_estimate(f"torch.func.{name}", text)
 
 
 def grad_and_value(func, argnums=0, has_aux=False):

@@ -55,7 +55,7 @@ def make_tensor(
 ):
     shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if noncontiguous:
-        torch._torch_memory.mark_estimated("make_tensor", "its elements with gaps were not checked")
+        torch._torch_memory.note_estimate("make_tensor", "its elements with gaps were not checked")
     result = torch.empty(shape, device=device, dtype=dtype)
     result = (
         result.uniform_(low or -9, high or 9)

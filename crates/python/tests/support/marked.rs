@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -76,10 +76,10 @@ fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
         ..ProgramSettings::default()
     };
     let source =
-        Program { file: format!("{}.py", text("name")), source: text("source"), arguments: Vec::new() };
+        ProgramSource { file: format!("{}.py", text("name")), source: text("source"), arguments: Vec::new() };
     let finished = run_on_thread(source, settings, move |text: &str| {
         // The program's own thread prints.
-        let marked = blockyard_torch::session().times_marked();
+        let marked = blockyard_torch::session().times_estimated();
         let mut lines = sink.lock().expect("no printing failed");
         for piece in text.split_inclusive('\n') {
             if !lines.1 {
@@ -169,7 +169,7 @@ fn compare(program: &Value) -> Comparison {
         before = (difference, is_marked);
     }
     if std::env::var_os("MARKS").is_some() && !found.is_empty() {
-        println!("{name}: {:#?}", finished.marks);
+        println!("{name}: {:#?}", finished.estimates);
     }
     Comparison {
         name: name.to_owned(),

@@ -152,7 +152,12 @@ pub(crate) fn score(program: &Value) -> (Score, Vec<String>) {
         serde_json::from_value(program["events"].clone()).expect("events are numbers");
     if std::env::var("COMPARE").is_ok_and(|name| name == text("name")) {
         print_differences(&text("name"), &printed, &wanted, &finished.devices, &recorded);
-        println!("{:#?}\n{:#?}\n{}", finished.marks, finished.notes, finished.traceback.unwrap_or_default());
+        println!(
+            "{:#?}\n{:#?}\n{}",
+            finished.estimates,
+            finished.notes,
+            finished.traceback.unwrap_or_default()
+        );
     }
     let same = |(device, recorded): (&DeviceRun, &Vec<i64>)| same_events(device, recorded);
     let score = Score {
@@ -161,7 +166,7 @@ pub(crate) fn score(program: &Value) -> (Score, Vec<String>) {
         all_lines: wanted.lines().count(),
         events: finished.devices.iter().zip(&recorded).map(same).sum(),
         all_events: recorded.iter().map(Vec::len).sum(),
-        marks: finished.marks.len(),
+        marks: finished.estimates.len(),
     };
     (score, finished.second_derivatives)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Program, ProgramOutcome, ProgramSettings, run_on_thread};
+use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
 
 /// Runs `source` as the file x.py.
 pub(crate) fn run(source: &str) -> (String, ProgramOutcome) {
@@ -11,13 +11,13 @@ pub(crate) fn run(source: &str) -> (String, ProgramOutcome) {
 
 /// Runs `source` as `file`.
 pub(crate) fn run_with(source: &str, file: &str, settings: ProgramSettings) -> (String, ProgramOutcome) {
-    let program = Program { file: file.to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let program = ProgramSource { file: file.to_owned(), source: source.to_owned(), arguments: Vec::new() };
     run_program(program, settings)
 }
 
 /// The same for a program with arguments.
 #[allow(dead_code, reason = "not all tests give arguments")]
-pub(crate) fn run_program(program: Program, settings: ProgramSettings) -> (String, ProgramOutcome) {
+pub(crate) fn run_program(program: ProgramSource, settings: ProgramSettings) -> (String, ProgramOutcome) {
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
     let finished = run_on_thread(program, settings, move |text: &str| {

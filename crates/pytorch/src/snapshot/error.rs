@@ -49,7 +49,7 @@ pub enum SnapshotError {
         byte: u64,
         /// Where in the snapshot.
         path: String,
-        /// The opcode.
+        /// The name of pickle's opcode.
         opcode: &'static str,
         /// The name in the pickle, if there is one.
         name: String,

@@ -53,7 +53,7 @@ pub(crate) enum Object {
     Annotations(u32),
     /// A list of frames.
     Stack(StackId),
-    /// A frame.
+    /// A call of a stack, by its index.
     Frame(u32),
     /// An object that became a row.
     Taken,
@@ -111,7 +111,7 @@ pub(crate) struct Heap {
     slots: Vec<Vec<Value>>,
     vacant: Vec<u32>,
     pub(super) traces: Vec<DeviceTrace>,
-    // One for each trace.
+    /// One for each trace.
     so_far: Vec<TraceSoFar>,
     pub(super) contexts: Vec<EntryContext>,
     context_numbers: FxHashMap<EntryContext, u32>,

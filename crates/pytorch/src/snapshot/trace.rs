@@ -9,13 +9,13 @@ pub struct DeviceTrace {
     actions: Vec<TraceAction>,
     addrs: Vec<u64>,
     sizes: Vec<u64>,
-    // Indices into `stream_handles`.
+    /// Indices into `stream_handles`.
     streams: Vec<u16>,
     stream_handles: Vec<StreamId>,
     stream_numbers: FxHashMap<StreamId, u16>,
     times: Vec<u64>,
     stacks: Vec<StackId>,
-    // Indices into the contexts of the file.
+    /// Indices into the contexts of the file.
     contexts: Vec<u32>,
     tensor_annotations: Vec<TensorAnnotation>,
 }
@@ -39,7 +39,7 @@ pub struct EntryContext {
 /// that changes no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorAnnotation {
-    /// It comes after this many entries of the trace.
+    /// How many entries of the trace come before the annotation.
     pub after: usize,
     /// Where the tensor's block starts.
     pub addr: u64,
@@ -51,7 +51,8 @@ pub struct TensorAnnotation {
     pub time_us: u64,
     /// The stack that it was recorded with.
     pub stack: StackId,
-    /// Its context, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts): the text is the `user_metadata`.
+    /// The context of the annotation, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts): the
+    /// text is the `user_metadata`.
     pub context: u32,
 }
 
@@ -64,7 +65,7 @@ pub struct SnapshotEntry {
     pub time_us: u64,
     /// The stack that it was recorded with.
     pub stack: StackId,
-    /// Its context, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts).
+    /// The context of the entry, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts).
     pub context: u32,
 }
 

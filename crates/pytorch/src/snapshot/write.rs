@@ -88,7 +88,7 @@ struct Writer<'a, W: Write> {
     file: &'a SnapshotFile,
     /// Whether allocations share no lists of frames, as in PyTorch's files.
     has_own_lists: bool,
-    // The place in the memo of each value that was written.
+    /// The place in the memo of each value that was written.
     keys: FxHashMap<String, u32>,
     texts: FxHashMap<TextId, u32>,
     frames: FxHashMap<FrameId, u32>,

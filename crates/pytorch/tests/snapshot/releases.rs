@@ -133,7 +133,7 @@ fn the_trace_names_the_pools_of_requests() {
     let pools = |file: &SnapshotFile| {
         let inferred = blockyard_trace::snapshot_requests(file, 0).unwrap().inferred;
         let entered = |request: &Request| match request {
-            Request::EnterPool { pool } => Some(*pool),
+            Request::EnterPool { pool_id } => Some(*pool_id),
             _ => None,
         };
         (inferred.workload.requests().iter().filter_map(entered).collect::<Vec<_>>(), inferred.notes)

@@ -16,13 +16,13 @@ const UNIT: u64 = MIN_BLOCK_SIZE.get();
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Annotations {
     stacks: Arc<Stacks>,
-    // The stack of each allocation and of each segment. Numbers beyond the end have the stack without frames.
+    /// The stack of each allocation and of each segment. Numbers beyond the end have the stack without frames.
     allocations: Vec<StackId>,
     segments: Vec<StackId>,
-    // One time for each step, or no times at all.
+    /// One time for each step, or no times at all.
     times: PackedTimes,
     markers: Vec<Marker>,
-    // The allocations whose blocks may be larger than recorded, ascending, with the extra size in units of 512 bytes.
+    /// The allocations whose blocks may be larger than recorded, ascending, with the extra size in units of 512 bytes.
     open: Vec<(u32, u64)>,
 }
 

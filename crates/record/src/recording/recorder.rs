@@ -16,16 +16,16 @@ pub struct Recorder {
     pub(super) recording: Recording,
     pub(super) state: MemoryState,
     pub(super) name_indices: FxHashMap<String, u32>,
-    // The name of the next allocation, as an index into the names.
+    /// The name of the next allocation, as an index into the names.
     pub(super) next_name: Option<u32>,
-    // The stack of allocations and segments from now on.
+    /// The stack of allocations and segments from now on.
     pub(super) stack: StackId,
-    // The time of the current step.
+    /// The time of the current step.
     pub(super) time: Option<u64>,
     pub(super) save_interval: usize,
-    // The encoded bytes of the saved states.
+    /// The encoded bytes of the saved states.
     saved_bytes: usize,
-    // The streams of segments, in the order in which they appear.
+    /// The streams of segments, in the order in which they appear.
     streams: Vec<StreamId>,
     pub(super) error: Option<RecordingError>,
 }

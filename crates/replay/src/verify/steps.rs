@@ -6,10 +6,10 @@ use blockyard_pytorch::{
 };
 use blockyard_record::Stats;
 use blockyard_trace::InferredRun;
+use blockyard_trace::RewoundMemory;
 
 use crate::baseline::StatsBaseline;
 use crate::{Comparison, Runner, StepResult};
-use blockyard_trace::RewoundMemory;
 
 /// Compares recorded placements and statistics with those of the replay, step by step.
 pub(super) struct StepComparer<'a> {

@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use blockyard_gpus::recurrent::{self, Algorithm, Kind};
 use blockyard_gpus::tables::{
-    LayerSize, Operands, Request, dtype, estimate, hash, recorded_size, size_in_layers, size_in_networks,
+    LayerSize, Operands, WorkspaceRequest, dtype, estimate, hash, recorded_size, size_in_layers,
+    size_in_networks,
 };
 
 use crate::cudnn::backend::{Convolution, Tensor};
@@ -121,9 +122,9 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
     }
 }
 
-fn request(asked: &Convolution, is_last: bool) -> Option<Request<'_>> {
+fn request(asked: &Convolution, is_last: bool) -> Option<WorkspaceRequest<'_>> {
     let (number, element) = kind(asked.input.kind)?;
-    Some(Request {
+    Some(WorkspaceRequest {
         operation: asked.operation,
         dtype: number,
         element,

@@ -14,7 +14,7 @@ const MOST_EXCHANGED: u64 = 1 << 16;
 /// More bytes are not copied from this rank to those that do not run.
 const MOST_COPIED: u64 = 1 << 20;
 
-/// Bytes that a rank has; none where they are not known.
+/// Bytes that a rank has; `None` where they are not known.
 pub(super) type Part = Option<(Vec<u8>, Sureness)>;
 
 /// What one rank knows of its group.
@@ -22,7 +22,7 @@ pub(super) type Part = Option<(Vec<u8>, Sureness)>;
 pub(super) struct Group {
     /// The same in all members.
     id: u64,
-    /// How many there are; none where that is not known.
+    /// How many there are; `None` where that is not known.
     pub(super) ranks: Option<u64>,
     pub(super) rank: u64,
     /// Other members that run, by their numbers in the group.

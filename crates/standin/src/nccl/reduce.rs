@@ -2,7 +2,7 @@
 
 use crate::memory::Sureness;
 
-/// Bytes of an element, by NCCL's numbers of types; none for a type that is not known.
+/// Bytes of an element, by NCCL's numbers of types; `None` for a type that is not known.
 pub(super) fn element(kind: i32) -> Option<u64> {
     match kind {
         0 | 1 | 10 | 11 => Some(1),
@@ -14,7 +14,7 @@ pub(super) fn element(kind: i32) -> Option<u64> {
 }
 
 /// Element by element: the sum, product, most, least or mean (NCCL's operators 0 to 4) of what the ranks
-/// have, and whether its last digits may be others on a GPU. None where the type or operator is not computed
+/// have, and whether its last digits may be others on a GPU. `None` where the type or operator is not computed
 /// here.
 pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u8>, Sureness)> {
     let size = usize::try_from(element(kind)?).ok()?;

@@ -81,7 +81,7 @@ fn add(query: &mut Vec<u8>, bytes: &[u8]) {
     query.extend(bytes);
 }
 
-/// Acts with the store; none where there is none, or where it was lost.
+/// Acts with the store; `None` where there is none, or where it was lost.
 pub(super) fn with_store<T>(act: impl FnOnce(&mut Store) -> io::Result<T>) -> Option<T> {
     static STORE: OnceLock<Mutex<Option<Store>>> = OnceLock::new();
     let mut slot =

@@ -40,7 +40,7 @@ pub(crate) fn allocate(to: Out<u64>, size: u64) -> c_int {
         return SUCCESS;
     }
     let found = match state().devices.get(current_device()) {
-        Some(device) => device.take(size),
+        Some(device) => device.allocate(size),
         None => Err(MemoryError::Full),
     };
     code(found.map(|address| to.put(address)))
@@ -52,7 +52,7 @@ pub(crate) fn release(address: u64) -> c_int {
     }
     let Some(index) = device_of(address) else { return fail(INVALID_VALUE) };
     let found = match state().devices.get(index) {
-        Some(device) => device.give(address),
+        Some(device) => device.free(address),
         None => Err(MemoryError::NoSuchAddress),
     };
     code(found)

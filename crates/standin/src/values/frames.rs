@@ -13,7 +13,7 @@ use crate::values::tensors::Tensor;
 pub(crate) struct RunningOperator {
     pub(super) operator: Option<&'static Operator>,
     /// Whether the operator itself launched a kernel.
-    pub(super) launched: bool,
+    pub(super) has_launched: bool,
     /// Blocks that the allocator handed out since the operator started: first address and the address after the last.
     pub(super) blocks: Vec<(u64, u64)>,
     /// The tensors that the operator writes, of those that it was given.
@@ -76,7 +76,7 @@ pub(super) fn add_block(start: u64, end: u64) {
 pub(super) fn launched() -> bool {
     FRAMES.with_borrow_mut(|frames| {
         let Some(frame) = frames.last_mut() else { return false };
-        frame.launched = true;
+        frame.has_launched = true;
         if !frame.blocks.is_empty() {
             let mut state = state();
             for (start, end) in &frame.blocks {

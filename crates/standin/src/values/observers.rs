@@ -69,7 +69,7 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
 /// A library that the process has loaded.
-fn loaded(path: &Path) -> Option<Library> {
+fn find_loaded_library(path: &Path) -> Option<Library> {
     // SAFETY: nothing is loaded, so that no code runs.
     unsafe { Library::open(Some(path), RTLD_LAZY | NOT_LOADED) }.ok()
 }
@@ -80,7 +80,7 @@ pub(super) fn begin(path: &CStr) -> bool {
         return false;
     }
     let Ok(path) = path.to_str() else { return false };
-    let Some(library) = loaded(Path::new(path)) else { return false };
+    let Some(library) = find_loaded_library(Path::new(path)) else { return false };
     let Some(tensors) = Functions::of(&library) else { return false };
     // SAFETY: the types are those of `ATen/record_function.h`; a callback is passed in memory, where a longer one does no harm.
     let found = unsafe {
@@ -173,7 +173,7 @@ type OwnGenerator = unsafe extern "C" fn(i8) -> *const u64;
 pub(super) fn is_own_generator(object: u64) -> bool {
     static OWN: OnceLock<Option<OwnGenerator>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
-        let library = loaded(Path::new("libtorch_cuda.so"))?;
+        let library = find_loaded_library(Path::new("libtorch_cuda.so"))?;
         // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place
         // that holds the generator.
         let found =
@@ -193,7 +193,7 @@ type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
 pub(super) fn forward_block(address: u64, bytes: i64, allocated: usize, reserved: usize, device: u16) {
     static FORWARD: OnceLock<Option<Forward>> = OnceLock::new();
     let forward = FORWARD.get_or_init(|| {
-        let library = loaded(Path::new("libc10.so"))?;
+        let library = find_loaded_library(Path::new("libc10.so"))?;
         // SAFETY: the type is that of `c10/core/Allocator.h`.
         let found =
             unsafe { library.get::<Forward>(b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\0") };
@@ -236,7 +236,7 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
     match layout() {
         Some(layout) if IS_ON.load(Ordering::Relaxed) => {
             if let Some(frame) = frames::pop() {
-                ended(torch, layout, record, frame);
+                end_operator(torch, layout, record, frame);
             }
         }
         Some(_) => {}
@@ -329,13 +329,13 @@ fn share(tensor: &Tensor, share: f64) -> i64 {
     ((count * share).round() as i64).clamp(i64::from(count > 0.0), count as i64)
 }
 
-fn ended(torch: &Torch, layout: &Layout, record: Record, frame: RunningOperator) {
+fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOperator) {
     let Some(operator) = frame.operator else { return };
     if let Some(fill) = frame.fill
         && has_blocks()
     {
         // An operator that hands the work on, as `zero_` does, fills nothing itself.
-        if frame.launched {
+        if frame.has_launched {
             fill.write();
         }
         return;
@@ -350,7 +350,7 @@ fn ended(torch: &Torch, layout: &Layout, record: Record, frame: RunningOperator)
                 tensor.mark(sureness);
             }
         }
-    } else if frame.launched {
+    } else if frame.has_launched {
         for tensor in &frame.written {
             tensor.mark(Sureness::Unknown);
         }

@@ -1,4 +1,4 @@
-//! The library under test, loaded as PyTorch loads it, and processes in which its driver is a stand-in.
+//! The library under test, loaded as PyTorch loads it, and processes in which its driver is a fake one.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) fn path() -> PathBuf {
     places.into_iter().find(|place| place.exists()).unwrap()
 }
 
-/// A folder in which the stand-in is called as the driver is.
+/// A folder in which the fake driver is called as the driver is.
 pub(crate) fn driver_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -61,7 +61,7 @@ pub(crate) fn run_again(name: &str, settings: &[(&str, &str)]) -> String {
     output_text(&with_driver(&mut command, settings))
 }
 
-/// Runs the command where the driver is the stand-in, without the settings of this process.
+/// Runs the command where the driver is the fake one, without the settings of this process.
 pub(crate) fn with_driver(command: &mut Command, settings: &[(&str, &str)]) -> Output {
     command.env("LD_LIBRARY_PATH", driver_folder());
     command.env_remove("PYTORCH_CUDA_ALLOC_CONF").env_remove("PYTORCH_ALLOC_CONF");
@@ -152,7 +152,7 @@ pub(crate) struct Driver(Library);
 impl Driver {
     /// Opens the driver with the context current on this thread.
     pub(crate) fn open() -> Self {
-        // SAFETY: it is the stand-in.
+        // SAFETY: it is the fake driver.
         let driver = Self(unsafe { Library::new("libcuda.so") }.unwrap());
         let mut context = 0_usize;
         assert_eq!(driver.function::<extern "C" fn(u32) -> u32>("cuInit")(0), 0);

@@ -1,4 +1,4 @@
-//! The shared library as PyTorch uses it, over a stand-in for the CUDA driver. Each test runs in a process of its own.
+//! The shared library as PyTorch uses it, over a fake CUDA driver. Each test runs in a process of its own.
 #![expect(unsafe_code, reason = "a C library is called")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 

@@ -79,7 +79,7 @@ pub(super) fn finish(node: &Node, signature: Option<String>) {
         signature.push_str(&variant);
     }
     if !RECORDED.contains(signature.as_str()) {
-        session.mark_estimated(
+        session.note_estimate(
             node.name(),
             "its second derivative (create_graph=True) was not recorded in this variant",
         );

@@ -31,6 +31,7 @@ pub trait BackwardCallback {
     /// Gradients of the inputs from those of the outputs.
     ///
     /// # Errors
+    ///
     /// Whatever the callback fails with.
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
     /// What the caller knows this function as.
@@ -225,7 +226,7 @@ impl Node {
         self.sequence
     }
 
-    /// Its place among all nodes, in the order in which they were made; accumulators come first.
+    /// The node's place among all nodes, in the order in which they were made; accumulators come first.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -263,6 +264,7 @@ impl Node {
     /// The saved tensor of a member (`_saved_self`), by the member's name in PyTorch; `None` where the node has no such member.
     ///
     /// # Errors
+    ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after the tensor was changed in place.
     pub fn saved_member(self: &Rc<Self>, member: &str) -> Option<Result<Option<Tensor>>> {
         let Body::Function { saved, .. } = &self.body else { return None };
@@ -292,6 +294,7 @@ impl Node {
     /// What a `torch.autograd.Function` saved (`ctx.saved_tensors`); hooks unpack each time.
     ///
     /// # Errors
+    ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after a tensor was changed in place; whatever a hook
     /// fails with.
     pub fn saved_tensors(self: &Rc<Self>) -> Result<Vec<Option<Tensor>>> {
@@ -462,7 +465,7 @@ pub(crate) fn record_after(
                 // A tensor that was just changed in place is an output, too.
                 let output = outputs.iter().position(|output| output.is_same(tensor));
                 SavedVariable::new(tensor, output).inspect_err(|_stopped| {
-                    session().mark_estimated(
+                    session().note_estimate(
                         name,
                         "a hook stops this operator before its kernel in PyTorch, and after it here",
                     );

@@ -76,7 +76,7 @@ fn as_strided_backward(grad: &Tensor, base: &Geometry, view: &Geometry) -> Resul
         }
     }
     if overlaps(&view) || overlaps(base) {
-        session().mark_estimated("as_strided", "the gradient of elements that overlap was not recorded");
+        session().note_estimate("as_strided", "the gradient of elements that overlap was not recorded");
     }
     let shared = base.offset.min(view.offset);
     let length = base.extent(base.offset - shared).max(view.extent(view.offset - shared));

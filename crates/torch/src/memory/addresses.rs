@@ -58,7 +58,7 @@ impl OtherAddresses {
         }
         if !is_same {
             let operator = session().notes.running.get().name;
-            session().mark_estimated(
+            session().note_estimate(
                 operator,
                 "whether memory runs out depends on addresses that the driver chooses",
             );

@@ -20,13 +20,13 @@ pub struct OwnedBlock {
 }
 
 impl OwnedBlock {
-    /// Its number: an index into [`SimulatedGpu::origins`].
+    /// The block's number: an index into [`SimulatedGpu::origins`].
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Its device.
+    /// The device that the block is on.
     #[must_use]
     pub fn device(&self) -> &Rc<SimulatedGpu> {
         &self.device

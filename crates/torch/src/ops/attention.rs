@@ -44,7 +44,7 @@ fn float_mask(mask: &Tensor, dtype: Dtype) -> Result<Tensor> {
     if mask.dtype() != Dtype::Bool {
         return Ok(mask.clone());
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let minus = empty(&[], dtype, mask.device())?;
     let zero = zeros(&[], dtype, mask.device())?;
     let result = where_(mask, &zero, &minus)?;
@@ -63,7 +63,7 @@ fn padded(mask: &Tensor) -> Result<Tensor> {
     if let Some(last) = shape.last_mut() {
         *last = (keys + 7) / 8 * 8;
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     empty(&shape, mask.dtype(), mask.device())
 }
 
@@ -103,7 +103,7 @@ impl Call<'_> {
         if self.sizes.queries > 1 {
             drop(temporary(device, 256)?);
         } else if self.sizes.keys >= MANY_KEYS && self.sizes.width <= 32 {
-            session().mark_estimated(
+            session().note_estimate(
                 "scaled_dot_product_attention",
                 "one query against this many short keys has a workspace that cuDNN chooses",
             );
@@ -129,18 +129,18 @@ impl Call<'_> {
                 let (q, k, v) = (ctx.saved(2)?, ctx.saved(1)?, ctx.saved(3)?);
                 let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
                 // cuDNN reads rows without gaps; another gradient is copied into the result's layout.
-                let below = GradModeGuard::new(false);
+                let no_grad = GradModeGuard::new(false);
                 let is_readable = grad.strides().last() == Some(&1);
                 let read =
                     if is_readable { grad.clone() } else { laid_out_like(&ctx.saved(5)?, &grad.shape())? };
-                drop(below);
+                drop(no_grad);
                 let rows = sizes.all_heads() * sizes.queries.max(0) as u64;
                 let mut workspace = rows * sizes.width.max(0) as u64 * 4 + rows * 4 + 256;
                 if k.size(1) != q.size(1) || v.size(1) != q.size(1) {
                     // The keys' and values' gradients for each head of the queries, before they are added up.
                     let columns = (sizes.width + sizes.value_width).max(0) as u64;
                     workspace += sizes.all_heads() * sizes.keys.max(0) as u64 * columns * q.dtype().size();
-                    session().mark_estimated(
+                    session().note_estimate(
                         "scaled_dot_product_attention",
                         "the gradient with fewer heads of keys than of queries was recorded for one shape",
                     );
@@ -161,18 +161,18 @@ impl Call<'_> {
     fn flash(&self) -> Result<Tensor> {
         let device = self.q.device();
         if self.sizes.keys > 1 && self.sizes.queries > 1 && self.dropout > 0.0 {
-            session().mark_estimated(
+            session().note_estimate(
                 "scaled_dot_product_attention",
                 "flash attention was recorded for one query only",
             );
         }
         let queries = self.sizes.queries;
         // The result lies as the queries do.
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let flat = empty_like(&transpose(self.q, 1, 2)?)?;
         let output = transpose(&flat, 1, 2)?;
         drop(flat);
-        drop(below);
+        drop(no_grad);
         let logarithms = self.statistics(queries)?;
         let mut state = empty(&[2], Dtype::I64, device)?;
         let unused = empty(&[], Dtype::I64, device)?;
@@ -197,10 +197,10 @@ impl Call<'_> {
             &saved,
             move |ctx, grads| {
                 let (q, k, v, output) = (ctx.saved(1)?, ctx.saved(0)?, ctx.saved(2)?, ctx.saved(4)?);
-                let below = GradModeGuard::new(false);
+                let no_grad = GradModeGuard::new(false);
                 let read_grad = contiguous(&transpose(first(grads)?, 1, 2)?)?;
                 let read_output = contiguous(&transpose(&output, 1, 2)?)?;
-                drop(below);
+                drop(no_grad);
                 let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
                 let rows = sizes.all_heads() * (sizes.queries.max(0) as u64).div_ceil(128) * 128;
                 let sums = temporary(q.device(), rows * 4)?;
@@ -251,7 +251,7 @@ impl Call<'_> {
             move |ctx, grads| {
                 let grad = first(grads)?;
                 let (q, k, v, output) = (ctx.saved(2)?, ctx.saved(1)?, ctx.saved(3)?, ctx.saved(5)?);
-                let _below = GradModeGuard::new(false);
+                let _no_grad = GradModeGuard::new(false);
                 let read = contiguous(&transpose(grad, 1, 2)?)?;
                 let gradient = |like: &Tensor| -> Result<Tensor> {
                     let shape = transpose(&like.detach(), 1, 2)?.shape();
@@ -381,7 +381,7 @@ fn grouped(
     let (v, k, q) = (cast.apply(v)?, cast.apply(k)?, cast.apply(q)?);
     if q.dtype().is_reduced_float() && q.dim() == 4 && k.dim() == 4 && v.dim() == 4 {
         if mask.is_some() || dropout > 0.0 || is_causal {
-            session().mark_estimated(
+            session().note_estimate(
                 "scaled_dot_product_attention",
                 "fewer heads of keys than of queries were recorded without a mask and dropout",
             );
@@ -422,7 +422,7 @@ pub(crate) fn scaled_dot_product_attention(
         );
     }
     if q.device().is_cuda() && (!is_four || q.dtype() == Dtype::F64) {
-        if !session().attention_kernels().math {
+        if !session().attention_kernels().allows_math {
             return runtime(NO_KERNEL);
         }
         let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;

@@ -29,7 +29,7 @@ pub(super) fn binary_cross_entropy(
         );
     }
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let loss = empty_like(own)?;
         if let Some(weight) = &weight {
             elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
@@ -105,7 +105,7 @@ pub(super) fn bce_with_logits(
         )));
     }
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
         let one = wrapped(Scalar::Int(1));
         let loss = if let Some(pos_weight) = &pos_weight {

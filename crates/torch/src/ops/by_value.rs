@@ -13,8 +13,8 @@ use super::views::{self, expand, first};
 
 /// `nonzero`: the size depends on values, which are not known on a GPU; half of the elements is taken, and marked.
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
-    session().mark_estimated(
+    let _no_grad = GradModeGuard::new(false);
+    session().note_estimate(
         session().operator(),
         "how many elements a mask selects depends on values; half of them is taken",
     );
@@ -36,15 +36,15 @@ fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
 
 /// `nonzero` of a mask in which no element is set.
 pub(crate) fn nonzero_of_nothing(mask: &Tensor) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     choose(mask, 0)
 }
 
 /// `unique` of all elements: the result keeps the memory of as many as there are, however many differ.
 fn unique(tensor: &Tensor) -> Result<Tensor> {
-    session().mark_estimated("unique", "how many elements differ depends on values; all of them are taken");
+    session().note_estimate("unique", "how many elements differ depends on values; all of them are taken");
     let device = tensor.device();
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let flat = views::reshape(&copy::contiguous(tensor)?, &[-1])?;
     if !device.is_cuda() {
         return empty(&flat.shape(), tensor.dtype(), device);
@@ -79,7 +79,7 @@ fn bincount(tensor: &Tensor, weights: Option<&Tensor>, least: i64) -> Result<Val
     let bins = if let Some(largest) = largest {
         (largest + 1).max(least)
     } else {
-        session().mark_estimated(
+        session().note_estimate(
             "bincount",
             "the size depends on the largest value; minlength is taken, or the number of elements",
         );
@@ -117,7 +117,7 @@ fn known_nonzero(tensor: &Tensor) -> Result<Value> {
 fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let shape = iterator::broadcast(&[&tensor.shape(), &mask.shape()])?;
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         index(&expand(tensor, &shape)?, &[Some(expand(mask, &shape)?)])?
     };
     let saved = [Save::Input(Some(mask)), Save::Input(Some(tensor))];

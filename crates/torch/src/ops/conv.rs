@@ -62,7 +62,7 @@ fn spread(values: &[i64], count: usize) -> Vec<i64> {
     (0..count).map(|index| values.get(index).or(values.last()).copied().unwrap_or(0)).collect()
 }
 
-fn at(list: &[i64], index: usize) -> i64 {
+fn value_of_dim(list: &[i64], index: usize) -> i64 {
     list.get(index).copied().unwrap_or(1)
 }
 
@@ -107,12 +107,12 @@ impl Convolution {
     fn new(input: &Tensor, weight: &Tensor, settings: Settings) -> Result<Self> {
         let dims = input.dim().saturating_sub(2);
         let (in_shape, weight_shape) = (input.shape(), weight.shape());
-        let channels = at(&in_shape, 1);
+        let channels = value_of_dim(&in_shape, 1);
         settings.check()?;
         let expected = if settings.is_transposed {
-            at(&weight_shape, 0)
+            value_of_dim(&weight_shape, 0)
         } else {
-            at(&weight_shape, 1).saturating_mul(settings.groups)
+            value_of_dim(&weight_shape, 1).saturating_mul(settings.groups)
         };
         if channels != expected {
             return runtime(format!(
@@ -131,22 +131,25 @@ impl Convolution {
         }
         iterator::common_device(&[input, weight])?;
         let mut output = vec![
-            at(&in_shape, 0),
+            value_of_dim(&in_shape, 0),
             if settings.is_transposed {
-                at(&weight_shape, 1).saturating_mul(settings.groups)
+                value_of_dim(&weight_shape, 1).saturating_mul(settings.groups)
             } else {
-                at(&weight_shape, 0)
+                value_of_dim(&weight_shape, 0)
             },
         ];
         for dim in 0..dims {
-            let (size, kernel) = (at(&in_shape, dim + 2), at(&weight_shape, dim + 2));
-            let (stride, padding, dilation) =
-                (at(&settings.stride, dim), at(&settings.padding, dim), at(&settings.dilation, dim));
+            let (size, kernel) = (value_of_dim(&in_shape, dim + 2), value_of_dim(&weight_shape, dim + 2));
+            let (stride, padding, dilation) = (
+                value_of_dim(&settings.stride, dim),
+                value_of_dim(&settings.padding, dim),
+                value_of_dim(&settings.dilation, dim),
+            );
             let covered = dilation.saturating_mul(kernel.saturating_sub(1)).saturating_add(1);
             let both_sides = padding.saturating_mul(2);
             output.push(if settings.is_transposed {
                 let spread = size.saturating_sub(1).saturating_mul(stride).saturating_sub(both_sides);
-                spread.saturating_add(covered).saturating_add(at(&settings.output_padding, dim))
+                spread.saturating_add(covered).saturating_add(value_of_dim(&settings.output_padding, dim))
             } else {
                 let reach = size.saturating_add(both_sides).saturating_sub(covered);
                 reach.div_euclid(stride.max(1)).saturating_add(1)
@@ -191,8 +194,8 @@ impl Convolution {
         }
         let is_depthwise = !self.settings.is_transposed
             && self.settings.groups > 1
-            && at(&self.input, 1) == self.settings.groups
-            && at(&self.weight, 0) % at(&self.input, 1).max(1) == 0;
+            && value_of_dim(&self.input, 1) == self.settings.groups
+            && value_of_dim(&self.weight, 0) % value_of_dim(&self.input, 1).max(1) == 0;
         if is_depthwise && !self.is_cudnn_depthwise() { Backend::Depthwise } else { Backend::Cudnn }
     }
 
@@ -201,13 +204,13 @@ impl Convolution {
         if self.format != MemoryFormat::Contiguous {
             return true;
         }
-        let (batch, channels) = (at(&self.input, 0), at(&self.input, 1));
-        let (height, width) = (at(&self.input, 2), at(&self.input, 3));
-        let stride = at(&self.settings.stride, 1);
+        let (batch, channels) = (value_of_dim(&self.input, 0), value_of_dim(&self.input, 1));
+        let (height, width) = (value_of_dim(&self.input, 2), value_of_dim(&self.input, 3));
+        let stride = value_of_dim(&self.settings.stride, 1);
         let fits = self.dtype == Dtype::F16
             && self.dims == 2
             && self.settings.dilation.iter().all(|dilation| *dilation == 1)
-            && (at(&self.settings.stride, 0) == stride || height == 1)
+            && (value_of_dim(&self.settings.stride, 0) == stride || height == 1)
             && channels >= 32;
         if !fits {
             return false;
@@ -215,8 +218,8 @@ impl Convolution {
         if height == 1 && stride == 1 {
             return true;
         }
-        let filter = at(&self.weight, 3);
-        if at(&self.weight, 2) != filter || !matches!(filter, 1 | 3 | 5) || width < 7 {
+        let filter = value_of_dim(&self.weight, 3);
+        if value_of_dim(&self.weight, 2) != filter || !matches!(filter, 1 | 3 | 5) || width < 7 {
             return false;
         }
         match stride {
@@ -244,9 +247,9 @@ impl Convolution {
     fn forward(&self, input: &Tensor, weight: &Tensor) -> Result<Tensor> {
         if self.format != MemoryFormat::Contiguous && self.output.iter().skip(1).all(|size| *size == 1) {
             session()
-                .mark_estimated("conv", "channels_last with one number a result was recorded in two ways");
+                .note_estimate("conv", "channels_last with one number a result was recorded in two ways");
         }
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let read = contiguous_in(input, self.format)?;
         let output = self.empty(&self.output)?;
         if self.backend == Backend::Cudnn {
@@ -266,7 +269,7 @@ impl Convolution {
         weight: &Tensor,
         wanted: [bool; 2],
     ) -> Result<[Option<Tensor>; 2]> {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let mut to_input = None;
         let mut to_weight = None;
         let mut kept = None;
@@ -343,7 +346,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
     let mut inputs = vec![input, weight];
     inputs.extend(bias);
     let early = save_early(&inputs, &saved)?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     // One dimension is two with a height of 1.
     let (read, filter) = if is_flat {
         (unsqueeze(&super::copy::contiguous(input)?, 2)?, unsqueeze(weight, 2)?)
@@ -365,12 +368,12 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
     } else {
         output
     };
-    drop(below);
+    drop(no_grad);
     let has_bias = bias.is_some();
     record_after(early, nodes::ConvolutionBackward0, &inputs, &[&output], &saved, move |ctx, grads| {
         let (input, weight) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let wide = |tensor: &Tensor| if is_flat { unsqueeze(tensor, 2) } else { Ok(tensor.clone()) };
         let read = if is_flat { super::copy::contiguous(&input)? } else { input.clone() };
         let [to_input, to_weight] =
@@ -398,7 +401,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
                 None
             });
         }
-        drop(below);
+        drop(no_grad);
         original.note();
         double::record_double(grad, &input, &weight, &results, &original)?;
         Ok(results)

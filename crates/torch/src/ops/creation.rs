@@ -109,7 +109,7 @@ struct Options {
     is_pinned: bool,
 }
 
-fn made(shape: &[i64], options: &Options, value: Option<Scalar>) -> Result<Value> {
+fn make_tensor(shape: &[i64], options: &Options, value: Option<Scalar>) -> Result<Value> {
     let tensor = if options.is_pinned {
         let bytes =
             crate::limits::storage_bytes(shape, &contiguous_strides(shape), options.dtype, Device::Cpu)?;
@@ -205,15 +205,15 @@ fn new_like(like: &Tensor, shape: &[i64], keywords: NewKeywords, value: Option<S
         requires_grad: keywords.requires_grad,
         is_pinned: false,
     };
-    made(shape, &options, value)
+    make_tensor(shape, &options, value)
 }
 
 fn linspace(_start: Unread, _end: Unread, steps: i64, keywords: Keywords) -> Result<Value> {
-    made(&[steps], &keywords.or_default(), None)
+    make_tensor(&[steps], &keywords.or_default(), None)
 }
 
 fn eye(rows: i64, columns: Option<i64>, keywords: Keywords) -> Result<Value> {
-    made(&[rows, columns.unwrap_or(rows)], &keywords.or_default(), None)
+    make_tensor(&[rows, columns.unwrap_or(rows)], &keywords.or_default(), None)
 }
 
 fn fill_(tensor: &Tensor, value: Option<Scalar>) -> Result<()> {
@@ -259,15 +259,15 @@ macro_rules! with_new {
 
 pub(crate) const TABLE: &[Entry] = &[
     op!(with_options!("empty(int[] size"), |size: &[i64], keywords: Keywords| {
-        made(size, &keywords.or_default(), None)
+        make_tensor(size, &keywords.or_default(), None)
     })
     .copies_or_fills(),
     op!(with_options!("zeros(int[] size"), |size: &[i64], keywords: Keywords| {
-        made(size, &keywords.or_default(), Some(Scalar::Int(0)))
+        make_tensor(size, &keywords.or_default(), Some(Scalar::Int(0)))
     })
     .copies_or_fills(),
     op!(with_options!("ones(int[] size"), |size: &[i64], keywords: Keywords| {
-        made(size, &keywords.or_default(), Some(Scalar::Int(1)))
+        make_tensor(size, &keywords.or_default(), Some(Scalar::Int(1)))
     })
     .copies_or_fills(),
     op!(with_options!("rand(int[] size"), |size: &[i64], keywords: Keywords| {
@@ -302,7 +302,7 @@ pub(crate) const TABLE: &[Entry] = &[
                 Dtype::F64 => default_dtype(),
                 other => other,
             };
-            made(size, &keywords.or(default), Some(value))
+            make_tensor(size, &keywords.or(default), Some(value))
         }
     )
     .copies_or_fills(),

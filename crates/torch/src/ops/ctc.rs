@@ -45,7 +45,7 @@ fn length_tensors(batch: i64, device: Device) -> Result<[Tensor; 3]> {
 fn forward(log_probs: &Tensor, targets: &Tensor, sequences: Sequences) -> Result<Tensor> {
     let Sequences { batch, longest_target, .. } = sequences;
     let (loss, log_alpha) = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let [target_lengths, input_lengths, offsets] = length_tensors(batch, log_probs.device())?;
         let width = longest_target.saturating_mul(2).saturating_add(1);
         let log_alpha = empty(&[batch, log_probs.size(0), width], log_probs.dtype(), log_probs.device())?;
@@ -70,7 +70,7 @@ fn forward(log_probs: &Tensor, targets: &Tensor, sequences: Sequences) -> Result
 /// `_ctc_loss_backward`: large problems are composed of operators.
 fn backward(ctx: &Context<'_>, grads: &[Option<Tensor>], sequences: Sequences) -> Result<Grads> {
     let (flow, log_probs, loss, log_alpha) = (first(grads)?, ctx.saved(0)?, ctx.saved(2)?, ctx.saved(3)?);
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let Sequences { batch, longest_target, ignores_infinity, blank } = sequences;
     let [target_lengths, input_lengths, offsets] = length_tensors(batch, log_probs.device())?;
     let log_beta = empty_like_as(&log_alpha, log_alpha.dtype(), MemoryFormat::Contiguous)?;
@@ -119,9 +119,9 @@ fn backward(ctx: &Context<'_>, grads: &[Option<Tensor>], sequences: Sequences) -
 
 /// `_cudnn_ctc_loss`: cuDNN computes the gradient with the loss.
 fn cudnn(log_probs: &Tensor, ignores_infinity: bool) -> Result<Tensor> {
-    session().mark_estimated("ctc_loss", "cuDNN's workspace for this loss was not recorded");
+    session().note_estimate("ctc_loss", "cuDNN's workspace for this loss was not recorded");
     let (costs, raw) = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let raw = empty_like_as(log_probs, log_probs.dtype(), MemoryFormat::Contiguous)?;
         let workspace = super::sort::temporary(log_probs.device(), log_probs.nbytes())?;
         let costs = empty(&[log_probs.size(1)], log_probs.dtype(), log_probs.device())?;
@@ -202,7 +202,7 @@ fn ctc_loss(problem: Problem<'_>) -> Result<Tensor> {
     }
     let longest_target = target_lengths.as_ref().map_or_else(
         || {
-            session().mark_estimated(
+            session().note_estimate(
                 "ctc_loss",
                 "the longest target is not known; the size of the targets is taken",
             );

@@ -206,7 +206,7 @@ fn pdist(tensor: &Tensor, _: Unread) -> Result<Value> {
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(nodes::PdistBackward0, &[tensor], &[&output], &saved, |ctx, _| {
         let own = ctx.saved(0)?;
-        crate::session().mark_estimated(nodes::PdistBackward0, "the gradient was not recorded");
+        crate::session().note_estimate(nodes::PdistBackward0, "the gradient was not recorded");
         let result = creation::empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
         let rows = own.size(0);
         let partial = zeros(&[rows - 1, rows, own.size(1)], own.dtype(), own.device())?;

@@ -59,7 +59,7 @@ fn standard_gamma_grad(alpha: &Tensor, output: &Tensor) -> Result<Tensor> {
 
 /// `_sample_dirichlet`: standard gammas, divided by their sums.
 fn sample_dirichlet(alpha: &Tensor) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let output = drawn_as(alpha)?;
     let sums = super::reduce::sum(&output, Some(&[-1]), true, None)?;
     drop(sums);

@@ -72,9 +72,9 @@ fn bernoulli(own: &Tensor) -> Result<Value> {
     crate::session().generators.forget_on(own.device());
     let output = empty_like(own)?;
     // The probabilities are read in double precision for such a result, in single precision for any other.
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     drop(to_dtype(own, if own.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
-    drop(below);
+    drop(no_grad);
     record(nodes::BernoulliBackward0, &[own], &[&output], &[], |_, grads| {
         Ok(vec![Some(super::creation::zeros_like(first(grads)?)?)])
     })?;
@@ -84,7 +84,7 @@ fn bernoulli(own: &Tensor) -> Result<Value> {
 /// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
 fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
     crate::session().generators.forget_on(own.device());
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     if samples > 1 && replacement {
         return multinomial_with_replacement(own, samples);
     }

@@ -42,11 +42,11 @@ fn embedding(weight: &Tensor, indices: &Tensor, rows: Rows) -> Result<Tensor> {
     // index_select of the flat indices, which are copied where they have gaps, seen in their shape.
     let saved = [Save::Input(Some(indices))];
     let early = save_early(&[weight], &saved)?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let flat = if indices.dim() == 1 { indices.clone() } else { views::reshape(indices, &[-1])? };
     let output = empty(&shape, weight.dtype(), weight.device())?;
     drop(flat);
-    drop(below);
+    drop(no_grad);
     let (vocabulary, width) = (weight.size(0), weight.size(1));
     record_after(early, nodes::EmbeddingBackward0, &[weight], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
@@ -54,9 +54,9 @@ fn embedding(weight: &Tensor, indices: &Tensor, rows: Rows) -> Result<Tensor> {
         if rows.is_sparse {
             return Ok(vec![Some(rows.sparse_backward(grad, &indices, vocabulary)?)]);
         }
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let result = embedding_backward(grad, &indices, vocabulary, width)?;
-        drop(below);
+        drop(no_grad);
         // embedding_dense_double_backward: grad.index_select(0, indices.reshape(-1)).view(...)
         record_linear(
             nodes::EmbeddingDenseBackwardBackward0,
@@ -119,7 +119,7 @@ fn backward_kernel(
     drop(temporary(device, states.next_multiple_of(256) + 256 + 255)?);
     drop(unique);
     if index_size != 8 {
-        session().mark_estimated(
+        session().note_estimate(
             "embedding",
             "the gradient of indices of 32 bits is sorted in tiles that were not recorded",
         );
@@ -202,7 +202,7 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
         }
     }
     let device = iterator::common_device(&[weight, &indices, &offsets])?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let (wide_indices, wide_offsets) = promoted(&indices, &offsets)?;
     let dtype = wide_indices.dtype();
     let bags = offsets.numel() - i64::from(has_last);
@@ -216,7 +216,7 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
     let greatest = empty(if mode == BagMode::Max { &shape } else { &[0] }, dtype, device)?;
     drop(wide_offsets);
     drop(wide_indices);
-    drop(below);
+    drop(no_grad);
     let mut inputs = vec![weight];
     inputs.extend(weights);
     let scaled = weights.filter(|weights| weights.requires_grad());
@@ -264,7 +264,7 @@ fn bag_backward(
     mode: BagMode,
     scales: bool,
 ) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let (indices, _offsets) = promoted(indices, offsets)?;
     let grad = contiguous(grad)?;
     let (device, width) = (grad.device(), grad.size(1));
@@ -279,7 +279,7 @@ fn bag_backward(
     drop(range);
     let mut counts = None;
     if scales {
-        session().mark_estimated("embedding_bag", "scale_grad_by_freq was not recorded");
+        session().note_estimate("embedding_bag", "scale_grad_by_freq was not recorded");
         counts = Some(temporary(device, n * index_size)?);
     }
     let result = backward_kernel(&grad, n, index_size, [rows, width], true)?;
@@ -294,8 +294,7 @@ pub(crate) const TABLE: &[Entry] = &[
         "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
         |weight: &Tensor, indices: &Tensor, padding: i64, scales: bool, is_sparse: bool| {
             if scales && !is_sparse && weight.requires_grad() {
-                session()
-                    .mark_estimated("embedding", "the gradient with scale_grad_by_freq was not recorded");
+                session().note_estimate("embedding", "the gradient with scale_grad_by_freq was not recorded");
             }
             embedding(weight, indices, Rows { padding, scales, is_sparse })
         }

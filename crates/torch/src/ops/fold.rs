@@ -99,7 +99,7 @@ impl Window {
 
 /// `at::empty_like(input)`, then a contiguous input, then `output.resize_(shape)`: what is smaller stays in the memory of before.
 fn resized_like(input: &Tensor, shape: &[i64]) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let output = empty(&input.shape(), input.dtype(), input.device())?;
     let read = contiguous(input)?;
     let output = if numel(shape) > output.numel() {

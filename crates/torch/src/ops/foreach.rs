@@ -1,7 +1,7 @@
 //! Operators over lists of tensors, which optimizers use, and the fused optimizers.
 
 use crate::arguments::{Rest, Unread};
-use crate::autograd::GradModeGuard;
+use crate::autograd::without_grad;
 use crate::error::runtime;
 use crate::registry::{Entry, in_place, op};
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
@@ -78,7 +78,7 @@ fn norm(tensors: &[Tensor], ord: Scalar, _: Unread) -> Result<Value> {
 fn max(tensors: &[Tensor]) -> Result<Value> {
     let results: Vec<Tensor> =
         tensors.iter().map(|tensor| empty(&[], tensor.dtype(), tensor.device())).collect::<Result<_>>()?;
-    crate::session().mark_estimated("_foreach_max", "its buffer was not recorded");
+    crate::session().note_estimate("_foreach_max", "its buffer was not recorded");
     Ok(results.into())
 }
 
@@ -134,17 +134,12 @@ fn check(tensors: &[Tensor]) -> Result<()> {
     Ok(())
 }
 
-fn below<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _no_grad = GradModeGuard::new(false);
-    work()
-}
-
 macro_rules! foreach {
     ($($name:literal $count:literal $more:literal,)*) => {
         &[$(
             op!(concat!("_foreach_", $name, "(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest<$count>| {
                 check(tensors)?;
-                below(|| fresh(tensors, None))
+                without_grad(|| fresh(tensors, None))
             }),
             op!(concat!("_foreach_", $name, "_(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest<$count>| {
                 check(tensors)?;
@@ -178,11 +173,11 @@ pub(crate) const LISTS: &[Entry] = foreach! {
 pub(crate) const TABLE: &[Entry] = &[
     op!(
         "_foreach_add(Tensor[] self, Any other, *, Scalar alpha=1)",
-        |tensors: &[Tensor], _: Unread, _: Unread| below(|| fresh(tensors, None))
+        |tensors: &[Tensor], _: Unread, _: Unread| without_grad(|| fresh(tensors, None))
     ),
     op!("_foreach_add_(Tensor[] self, Any other, *, Scalar alpha=1)", add_known),
     op!("_foreach_pow(Scalar self, Tensor[] exponent)", |_: Unread, exponents: &[Tensor]| {
-        below(|| fresh(exponents, None))
+        without_grad(|| fresh(exponents, None))
     }),
     op!("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None)", norm),
     op!("_foreach_max(Tensor[] self)", max),

@@ -69,7 +69,7 @@ fn grid_sampler(
     let mut shape = vec![input.size(0), input.size(1)];
     shape.extend(grid.shape().iter().skip(1).take(input.dim() - 2));
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         if is_cudnn {
             let read = contiguous_if_expanded(&input)?;
             let places = contiguous(&grid)?;
@@ -107,7 +107,7 @@ fn backward(input: &Tensor, grid: &Tensor, wants_input: bool) -> Result<Grads> {
 
 /// `cudnn_grid_sampler_backward`: both gradients are always made.
 fn cudnn_backward(grad: &Tensor, input: &Tensor, grid: &Tensor) -> Result<Grads> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let read = contiguous_if_expanded(input)?;
     let places = contiguous(grid)?;
     let flow = contiguous_if_expanded(grad)?;
@@ -164,7 +164,7 @@ fn affine_grid(theta: &Tensor, size: &[i64], is_aligned: bool) -> Result<Tensor>
     shape.extend(size.iter().skip(2));
     shape.push(coordinates);
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let base = base_grid(theta, size, is_aligned)?;
         let flat = view(&base, &[batch, points, coordinates + 1])?;
         let grid = bmm(&flat, &transpose(theta, 1, 2)?)?;
@@ -176,7 +176,7 @@ fn affine_grid(theta: &Tensor, size: &[i64], is_aligned: bool) -> Result<Tensor>
     let size = size.to_vec();
     record(nodes::AffineGridGeneratorBackward0, &[theta], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let base = base_grid(grad, &size, is_aligned)?;
         let flat = view(&base, &[batch, points, coordinates + 1])?;
         let flow = reshape(grad, &[batch, points, coordinates])?;

@@ -251,7 +251,7 @@ fn check_bounds(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
     if !tensor.device().is_cuda() {
         return Ok(());
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     for index in indices.iter().flatten().filter(|index| index.numel() > 0) {
         for name in ["max", "min"] {
             let extremum = crate::call(name, &[index.into()], &[])?.tensor()?;
@@ -272,9 +272,9 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor
     let is_in_front = indices.iter().rev().skip_while(|index| index.is_none()).all(Option::is_some);
     if !is_in_front {
         session()
-            .mark_estimated("index", "gradients of indices that are not the first ones were not recorded");
+            .note_estimate("index", "gradients of indices that are not the first ones were not recorded");
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let device = tensor.device();
     let linear = linear_index(&indices)?;
     let value = copy::contiguous(value)?;
@@ -375,7 +375,7 @@ fn index_put_new(
     accumulates: bool,
 ) -> Result<Tensor> {
     let result = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let result = copy::clone(tensor, MemoryFormat::Preserve)?;
         index_put(&result, indices, value, accumulates)?;
         result
@@ -397,7 +397,7 @@ fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumu
     };
     if accumulates {
         let own = {
-            let _below = GradModeGuard::new(false);
+            let _no_grad = GradModeGuard::new(false);
             copy::contiguous(tensor)?
         };
         check_bounds(tensor, &indices)?;

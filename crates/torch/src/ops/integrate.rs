@@ -218,7 +218,7 @@ fn rot90(tensor: &Tensor, turns: i64, dims: &[i64]) -> Result<Tensor> {
         return runtime(format!("expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}"));
     }
     let output = {
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         let turned = |flipped: i64| -> Result<Tensor> {
             super::views::transpose(&super::sort::flip(tensor, &[flipped])?, a, b)
         };

@@ -64,7 +64,7 @@ impl Kernel {
             _ => contiguous_strides(from),
         };
         let result = empty_strided(from, &strides, grad.dtype(), grad.device())?;
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let is_plane = self.is_nearest_plane || self.node == nodes::UpsampleBilinear2DBackward0;
         if is_plane && !result.is_contiguous() && self.has_few_channels {
             copy_by_plain_order(grad, from, grad.dtype())?;
@@ -102,10 +102,10 @@ fn again_node(node: &str) -> &'static str {
 /// One kernel forward, and one backward.
 fn interpolate(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor> {
     let kernel = Kernel::of(input, node);
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let output = super::pool::in_order_of(input, shape, input.dtype())?;
     kernel.read_input(input, &output)?;
-    drop(below);
+    drop(no_grad);
     let (from, to) = (input.shape(), shape.to_vec());
     record(node, &[input], &[&output], &[Save::Input(None)], move |_, grads| {
         let grad = first(grads)?;

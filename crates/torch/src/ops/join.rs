@@ -91,7 +91,7 @@ pub(crate) fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     if crate::autocast::dtype().is_some()
         && inputs.iter().any(|input| Some(input.dtype()) != inputs.first().map(|like| like.dtype()))
     {
-        crate::session().mark_estimated("stack", "tensors of several types under autocast were not recorded");
+        crate::session().note_estimate("stack", "tensors of several types under autocast were not recorded");
     }
     let Some(like) = tensors.first() else {
         return runtime("stack expects a non-empty TensorList");
@@ -188,7 +188,7 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
     let all: Vec<&Tensor> = tensors.iter().collect();
     let dtype = crate::iterator::result_type(&all);
     let output = {
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         let output = zeros(&[total(0), total(1)], dtype, first_tensor.device())?;
         let mut corner = [0, 0];
         for (tensor, size) in tensors.iter().zip(&sizes) {

@@ -82,14 +82,14 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
             target.size(0)
         )));
     }
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let output = if reduction == Reduction::None {
         empty(&target.shape(), own.dtype(), own.device())?
     } else {
         empty(&[], own.dtype(), own.device())?
     };
     let total_weight = empty(&[], own.dtype(), own.device())?;
-    drop(below);
+    drop(no_grad);
     let saved = [
         Save::Input(Some(own)),
         Save::Input(Some(target)),
@@ -106,13 +106,13 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
             let (own, grad, target, weight) =
                 (ctx.saved(0)?, first(grads)?, ctx.saved(1)?, ctx.saved_optional(2)?);
             reduction.note();
-            let below = GradModeGuard::new(false);
+            let no_grad = GradModeGuard::new(false);
             let result = zeros_like(&own)?;
             // Without a reduction the kernel reads a gradient for each row.
             let read =
                 if reduction == Reduction::None && own.dim() == 2 { Some(contiguous(grad)?) } else { None };
             drop(read);
-            drop(below);
+            drop(no_grad);
             let node =
                 if is_image { nodes::NllLoss2DBackwardBackward0 } else { nodes::NllLossBackwardBackward0 };
             let saves = [Save::Input(Some(&target)), Save::Input(weight.as_ref())];
@@ -170,8 +170,7 @@ fn label_smoothing(
     let classes = input.size(class_dim) as f64;
     let loss = nll_loss(input, target, weight, reduction)?;
     if weight.is_some() {
-        crate::session()
-            .mark_estimated("cross_entropy_loss", "label smoothing with weights was not recorded");
+        crate::session().note_estimate("cross_entropy_loss", "label smoothing with weights was not recorded");
     }
     let smooth = unary::neg(&sum_cast(input, Some(&[class_dim]), false, None)?)?;
     let ignored = pointwise::eq(target, &wrapped(Scalar::Int(-100)))?;
@@ -208,7 +207,7 @@ fn cross_entropy_of_probabilities(
         target.clone()
     };
     if weight.is_some() {
-        crate::session().mark_estimated("cross_entropy_loss", "probabilities with weights were not recorded");
+        crate::session().note_estimate("cross_entropy_loss", "probabilities with weights were not recorded");
     }
     Ok(match reduction {
         Reduction::None => unary::neg(&sum_cast(&mul(&input, target)?, Some(&[class_dim]), false, None)?)?,
@@ -234,7 +233,7 @@ fn elementwise_loss(
     let cast = Cast::full(own.device());
     let target = &cast.apply(target)?;
     let own = &cast.apply(own)?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let dtype = iterator::result_type(&[own, target]);
     let output = elementwise(&[own, target], dtype, None)?;
     if reduction != Reduction::None {
@@ -244,7 +243,7 @@ fn elementwise_loss(
         reduce::run(&loss, &mask, reduce::Kernel::of(dtype.accumulate().size()))?;
         drop(loss);
     }
-    drop(below);
+    drop(no_grad);
     let difference = if node == nodes::MseLossBackward0 { Difference::Squared } else { Difference::Smooth };
     record_difference(node, own, target, &output, difference, reduction)?;
     Ok(output.into())
@@ -372,7 +371,7 @@ fn huber_loss(own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) ->
     let target = &cast.apply(target)?;
     let own = &cast.apply(own)?;
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         // at::empty_like(input)
         let loss = elementwise(&[own, target], own.dtype(), None)?;
         reduced(loss, reduction)?
@@ -394,7 +393,7 @@ fn kl_div(input: &Tensor, target: &Tensor, reduction: Reduction, log_target: boo
         let product = mul(target, input)?;
         let own = elementwise(&[target, target], target.dtype(), None)?;
         if target.requires_grad() {
-            crate::session().mark_estimated("kl_div", "a target that requires a gradient was not recorded");
+            crate::session().note_estimate("kl_div", "a target that requires a gradient was not recorded");
         }
         sub(&own, &product)?
     };

@@ -185,7 +185,7 @@ fn poisson_nll(
         loss
     };
     if full {
-        crate::session().mark_estimated("poisson_nll_loss", "full=True was not recorded");
+        crate::session().note_estimate("poisson_nll_loss", "full=True was not recorded");
         let stirling = {
             let scaled = mul(target, &number(std::f64::consts::TAU))?;
             let half = mul(&unary::log(&scaled)?, &number(0.5))?;
@@ -205,7 +205,7 @@ fn soft_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<
     let target = cast.apply(target)?;
     let input = cast.apply(input)?;
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = empty_like(&input)?;
         elementwise_in_place(&[&output, &target], output.dtype(), None)?;
         if reduction != Reduction::None {
@@ -232,7 +232,7 @@ fn soft_margin_backward(
 ) -> Result<Tensor> {
     reduction.note();
     let result = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let z = {
             let negative = unary::neg(target)?;
             let product = mul(&negative, input)?;
@@ -314,7 +314,7 @@ fn multi_margin(
     let input = &cast.apply(input)?;
     let rows = if input.dim() < 2 { 1 } else { input.size(0) };
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = if reduction == Reduction::None && target.dim() > 0 {
             empty(&[rows], input.dtype(), input.device())?
         } else {
@@ -355,7 +355,7 @@ fn multilabel_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> R
     let input = &cast.apply(input)?;
     let new = |shape: &[i64]| empty(shape, input.dtype(), input.device());
     let (output, is_target) = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let read = contiguous(input)?;
         let read_target = contiguous(target)?;
         let is_target = new(&target.shape())?;

@@ -5,7 +5,7 @@ mod batched;
 mod vector;
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, nodes, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early, without_grad};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -33,7 +33,7 @@ fn stride(tensor: &Tensor, dim: usize) -> i64 {
 }
 
 /// A call of the library: takes its workspace, and gives it back in the releases that do so after each call.
-fn call(library: Library, device: Device) -> Result<()> {
+fn take_workspace(library: Library, device: Device) -> Result<()> {
     if let Device::Cuda(index) = device {
         let session = session();
         drop(session.take_workspace(library, session.device(index)?)?);
@@ -48,12 +48,11 @@ fn prepare(matrix: &Tensor) -> Result<Tensor> {
     let is_readable = matrix.is_non_overlapping_and_dense()
         || (row_stride == 1 && column_stride >= rows.max(1))
         || (column_stride == 1 && row_stride >= columns.max(1));
-    if is_readable { Ok(matrix.clone()) } else { below(|| copy::clone(matrix, MemoryFormat::Contiguous)) }
-}
-
-fn below<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _no_grad = crate::autograd::GradModeGuard::new(false);
-    work()
+    if is_readable {
+        Ok(matrix.clone())
+    } else {
+        without_grad(|| copy::clone(matrix, MemoryFormat::Contiguous))
+    }
 }
 
 fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
@@ -93,7 +92,7 @@ fn gemm(a: &Tensor, b: &Tensor, library: Library) -> Result<()> {
     let early = if is_number { None } else { Some(prepare(b)?) };
     let first = prepare(a)?;
     let second = early.map_or_else(|| prepare(b), Ok)?;
-    call(library, a.device())?;
+    take_workspace(library, a.device())?;
     if is_number {
         drop(second);
         drop(first);
@@ -190,7 +189,7 @@ impl Target {
             ));
         }
         if !own.is_contiguous() {
-            session().mark_estimated("addmm_", "a result with gaps was not recorded");
+            session().note_estimate("addmm_", "a result with gaps was not recorded");
         }
         super::pointwise::change_in_place(own)?;
         own.set_values(None);

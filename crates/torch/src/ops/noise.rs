@@ -17,7 +17,7 @@ fn rrelu_backward(grad: &Tensor, own: &Tensor, noise: &Tensor, is_training: bool
         return gate_of_leaky_relu(grad, own);
     }
     let output = {
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         mul(noise, grad)?
     };
     let saved = [Save::Input(Some(noise)), Save::Input(Some(own))];
@@ -49,7 +49,7 @@ fn rrelu(tensor: &Tensor, lower: f64, upper: f64, is_training: bool, in_place: b
     };
     if is_training {
         crate::session().generators.forget_on(tensor.device());
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         let read = contiguous(tensor)?;
         let written = contiguous(&output)?;
         drop(written);

@@ -57,14 +57,14 @@ pub(crate) fn layer_norm(
         &tensors,
         &[Save::Input(bias.as_ref()), Save::Input(Some(input)), Save::Input(weight.as_ref())],
     )?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let read = contiguous(input)?;
     let output = empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?;
     let statistics = statistics_shape(input, normalized);
     let mean = empty(&statistics, input.dtype().accumulate(), input.device())?;
     let rstd = empty(&statistics, input.dtype().accumulate(), input.device())?;
     drop(read);
-    drop(below);
+    drop(no_grad);
     let saved = [
         Save::Input(bias.as_ref()),
         Save::Input(Some(input)),
@@ -76,7 +76,7 @@ pub(crate) fn layer_norm(
         let own = ctx.saved(1)?;
         let weight = ctx.saved_optional(2)?;
         let grad = first(grads)?;
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let read = contiguous(&own)?;
         let mut results = Vec::new();
         for (position, slot) in slots.iter().enumerate() {
@@ -94,7 +94,7 @@ pub(crate) fn layer_norm(
         sum_blocks_of_rows(&own, parameters, wants_weight)?;
         drop(of_output);
         drop(read);
-        drop(below);
+        drop(no_grad);
         let statistics = [ctx.saved(3)?, ctx.saved(4)?];
         record_double(
             nodes::NativeLayerNormBackwardBackward0,
@@ -124,7 +124,7 @@ fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>, wants_wei
     }
     if gradients.iter().any(|gradient| gradient.dim() != 1) {
         session()
-            .mark_estimated("layer_norm", "a weight of several dimensions over this many rows is not known");
+            .note_estimate("layer_norm", "a weight of several dimensions over this many rows is not known");
         return Ok(());
     }
     if !wants_weight {

@@ -64,7 +64,7 @@ fn nanmedian(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> 
 fn median(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
     let Some(dim) = dim else {
         if tensor.requires_grad() || tensor.dim() != 1 {
-            session().mark_estimated("median", "only one dimension without a gradient was recorded");
+            session().note_estimate("median", "only one dimension without a gradient was recorded");
         }
         let result = median_of_all(&tensor.detach())?;
         let saved = [Save::Input(Some(tensor)), Save::Output(0)];
@@ -98,7 +98,7 @@ fn mode(tensor: &Tensor, dim: i64, keeps: bool) -> Result<Value> {
         let turned = transpose(&tensor.detach(), at, -1)?;
         let read = contiguous(&turned)?;
         if tensor.size(at) > 2048 {
-            session().mark_estimated("mode", "the mode of more than 2,048 elements was not recorded");
+            session().note_estimate("mode", "the mode of more than 2,048 elements was not recorded");
         }
         drop(read);
     }
@@ -138,7 +138,7 @@ fn quantile(tensor: &Tensor, q: Operand<'_>, dim: Option<i64>, keepdim: bool, mo
         ));
     }
     if dim.is_some() || q.dim() > 0 || tensor.requires_grad() || !is_interpolated {
-        session().mark_estimated("quantile", "only one number of all elements was recorded");
+        session().note_estimate("quantile", "only one number of all elements was recorded");
     }
     let sorted = sorted_rows(tensor, dim, keepdim)?;
     let last = sorted.size(-1) - 1;

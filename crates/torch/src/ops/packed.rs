@@ -61,7 +61,7 @@ fn pack(given: &Tensor, lengths: &Tensor, batch_first: bool) -> Result<Value> {
     }
     let mut batch_sizes = Vec::new();
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let input = if batch_first { transpose(given, 0, 1)? } else { given.clone() };
         let mut shape = vec![-1];
         shape.extend(input.shape().iter().skip(2));
@@ -96,7 +96,7 @@ fn pack(given: &Tensor, lengths: &Tensor, batch_first: bool) -> Result<Value> {
             shape.swap(0, 1);
         }
         let result = zeros(&shape, grad.dtype(), grad.device())?;
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let mut start = 0;
         for (step, count) in batch_sizes.iter().enumerate() {
             let part = slice(grad, 0, Some(start), Some(start + count), 1)?;

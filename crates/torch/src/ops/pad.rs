@@ -47,7 +47,7 @@ fn padded(
     let saved = [Save::Input(Some(input))];
     let early = save_early(&[input], &saved)?;
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = empty(&shape, input.dtype(), input.device())?;
         // Kernels that repeat the border read any strides.
         if reflects {
@@ -59,7 +59,7 @@ fn padded(
     record_after(early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let (grad, own) = (first(grads)?, ctx.saved(0)?);
         let result = {
-            let _below = GradModeGuard::new(false);
+            let _no_grad = GradModeGuard::new(false);
             let result = empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
             // The kernels that repeat the border of one or two dimensions read any strides here, too.
             if reflects || dims > 2 {

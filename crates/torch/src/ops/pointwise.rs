@@ -219,7 +219,7 @@ fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
 
 /// A copy in the result's type, for operators that convert their input before the kernel runs.
 fn in_type(tensor: &Tensor, dtype: Dtype) -> Result<Tensor> {
-    let _below = crate::autograd::GradModeGuard::new(false);
+    let _no_grad = crate::autograd::GradModeGuard::new(false);
     copy::to_dtype(tensor, dtype)
 }
 

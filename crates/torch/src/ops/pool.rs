@@ -25,7 +25,7 @@ pub(super) fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result
     empty_strided(shape, &strides, dtype, input.device())
 }
 
-fn at(list: &[i64], index: usize) -> i64 {
+fn value_or_last(list: &[i64], index: usize) -> i64 {
     list.get(index).or(list.last()).copied().unwrap_or(1)
 }
 
@@ -71,15 +71,16 @@ impl Window<'_> {
             return runtime(format!("pooling expects at least {dims} dimensions"));
         };
         for (index, size) in shape.iter_mut().skip(leading).enumerate() {
-            let kernel = at(self.kernel, index);
-            let stride = if self.stride.is_empty() { kernel } else { at(self.stride, index) };
-            let dilation = at(self.dilation, index);
+            let kernel = value_or_last(self.kernel, index);
+            let stride = if self.stride.is_empty() { kernel } else { value_or_last(self.stride, index) };
+            let dilation = value_or_last(self.dilation, index);
             let least = [("kernel size", kernel), ("stride", stride), ("dilation", dilation)];
             if let Some((name, found)) = least.into_iter().find(|(_, number)| *number < 1) {
                 return runtime(format!("{name} should be greater than zero, but got {found}"));
             }
             let old = *size;
-            *size = output_size(old, kernel, at(self.padding, index), stride, dilation, self.ceils);
+            *size =
+                output_size(old, kernel, value_or_last(self.padding, index), stride, dilation, self.ceils);
             if *size < 1 {
                 return runtime(format!(
                     "Given input size: {:?}. Calculated output size: {size}. Output size is too small",
@@ -113,7 +114,7 @@ fn max_pool(input: &Tensor, window: &Window<'_>, dims: usize) -> Result<(Tensor,
 fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     if is_windowed {
         drop(contiguous_in(input, input.suggested_format())?);
     } else if dims == 2 {
@@ -124,7 +125,7 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         drop(plain_indices);
         drop(plain_output);
     }
-    drop(below);
+    drop(no_grad);
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
     let [node, again_node] = match (is_windowed, dims) {
         (true, 3) => [nodes::MaxPool3DWithIndicesBackward0, nodes::MaxPool3DWithIndicesBackwardBackward0],
@@ -135,7 +136,7 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
     record(node, &[input], &[&output, &indices], &saved, move |ctx, grads| {
         let (input, indices) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let result = in_order(&input)?;
         if !is_windowed && dims == 2 {
             let grad = contiguous_in(grad, MemoryFormat::Contiguous)?;
@@ -151,7 +152,7 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
             drop(contiguous_in(grad, format)?);
         }
         drop(read);
-        drop(below);
+        drop(no_grad);
         record_linear(
             again_node,
             grad,
@@ -185,7 +186,7 @@ fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor>
     let MeanWindow { kernel, stride, padding, ceils } = mean;
     if dims == 1 {
         // `avg_pool1d` is the two-dimensional one of a flat image.
-        let wide = |list: &[i64], other: i64| vec![other, at(list, 0)];
+        let wide = |list: &[i64], other: i64| vec![other, value_or_last(list, 0)];
         let stride = stride.filter(|stride| !stride.is_empty()).unwrap_or(kernel);
         let (kernel, stride, padding) = (wide(kernel, 1), wide(stride, 1), wide(padding, 0));
         let mean = MeanWindow { kernel: &kernel, stride: Some(&stride), padding: &padding, ceils };
@@ -212,7 +213,7 @@ fn again_node(node: &str) -> &'static str {
 fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor> {
     let saved = [Save::Input(Some(input))];
     let saved_early = save_early(&[input], &saved)?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     // The adaptive kernel's input is prepared before the result exists.
     let is_early = node == nodes::AdaptiveAvgPool2DBackward0;
     let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
@@ -221,7 +222,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
         drop(contiguous_in(input, input.suggested_format())?);
     }
     drop(early);
-    drop(below);
+    drop(no_grad);
     let (from, format) = (input.shape(), input.suggested_format());
     let to: Vec<i64> = shape.to_vec();
     record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
@@ -234,7 +235,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
         };
         let result = empty_strided(&from, &strides, grad.dtype(), grad.device())?;
         // The kernel reads a gradient without gaps.
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let reads_own = node == nodes::AvgPool2DBackward0;
         let read = reads_own.then(|| contiguous_in(&own, format)).transpose()?;
         let reads_any_strides =
@@ -243,7 +244,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
             drop(contiguous_in(grad, format)?);
         }
         drop(read);
-        drop(below);
+        drop(no_grad);
         let to = to.clone();
         record_linear(again_node(node), grad, Some(&own), &[], &result, move |grad, _| {
             double_backward::variant(node);
@@ -257,10 +258,10 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
 /// `adaptive_avg_pool`: a mean where one element per channel is left.
 fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
     if dims == 1 {
-        let output = adaptive_avg_pool(&unsqueeze(input, -2)?, &[1, at(size, 0)], 2)?.tensor()?;
+        let output = adaptive_avg_pool(&unsqueeze(input, -2)?, &[1, value_or_last(size, 0)], 2)?.tensor()?;
         return Ok(super::views::squeeze(&output, Some(&[-2]))?.into());
     }
-    let size: Vec<i64> = (0..dims).map(|index| at(size, index)).collect();
+    let size: Vec<i64> = (0..dims).map(|index| value_or_last(size, index)).collect();
     if size.iter().all(|size| *size == 1) && input.dim() >= dims {
         let reduced: Vec<i64> = (1..=dims as i64).map(|dim| -dim).collect();
         let output = reduce::mean(input, Some(&reduced), true, None)?;
@@ -289,7 +290,7 @@ fn adaptive_max_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
     let mut shape = input.shape().to_vec();
     let leading = shape.len().saturating_sub(dims);
     for (index, slot) in shape.iter_mut().skip(leading).enumerate() {
-        *slot = at(size, index);
+        *slot = value_or_last(size, index);
     }
     Ok(max_pool_of(input, &shape, false, dims)?.into())
 }
@@ -313,7 +314,7 @@ pub(crate) fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
         }
     }
     let output = if pad.iter().all(|size| *size <= 0) {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         crop(tensor, pad)?
     } else {
         in_order_of(tensor, &shape, tensor.dtype())?
@@ -331,7 +332,7 @@ fn crop(grad: &Tensor, back: &[i64]) -> Result<Tensor> {
     let count = grad.dim() as i64;
     for (index, pair) in back.chunks(2).enumerate() {
         let dim = count - 1 - index as i64;
-        let (before, after) = (at(pair, 0), at(pair, 1));
+        let (before, after) = (value_or_last(pair, 0), value_or_last(pair, 1));
         inner = super::views::narrow(&inner, dim, -before, inner.size(dim) + before + after)?;
     }
     super::copy::clone(&inner, MemoryFormat::Preserve)

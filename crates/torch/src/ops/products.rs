@@ -159,7 +159,7 @@ const UNROLLED: i64 = 1;
 
 /// `_trilinear`: the product of three tensors in a loop along one dimension, below autograd.
 fn trilinear_below(tensors: [&Tensor; 3], layout: Layout) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let count = tensors[0].dim() as i64 + layout.added[0].len() as i64;
     let [mut a, mut b, mut c] = tensors.map(Clone::clone);
     let (mut summed_first, mut summed_second, mut shape) = (vec![], vec![], vec![]);

@@ -67,7 +67,7 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> 
         .collect();
     let reduction = Reduction::new(tensor, mask, &strides);
     if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 {
-        session().mark_estimated(session().operator(), "a reduction of more than 2 GiB is split");
+        session().note_estimate(session().operator(), "a reduction of more than 2 GiB is split");
     }
     if let Some((buffer, semaphores)) = scratch(&reduction, kernel, tensor.dtype()) {
         let buffer = Storage::new(tensor.device(), buffer, Category::Workspace)?;
@@ -242,7 +242,7 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
     let node = if has_dims { nodes::ProdBackward1 } else { nodes::ProdBackward0 };
     record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        session().mark_estimated(node, "the path depends on where the input is zero");
+        session().note_estimate(node, "the path depends on where the input is zero");
         if own.dim() == 0 {
             return Ok(vec![Some(grad.clone())]);
         }
@@ -308,7 +308,7 @@ fn record_norm(
     // A number is reduced where no dimension is named.
     if has_one && to != tensor.dtype() && (mask.contains(&true) || dims.is_none()) {
         // The norm of one element is its absolute value, in the type of the result.
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         drop(to_dtype(tensor, to)?);
     }
     let names_dims = dims.is_some_and(|dims| !dims.is_empty());

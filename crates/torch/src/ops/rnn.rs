@@ -71,14 +71,14 @@ impl Layer {
 
     fn workspace(&self, is_forward: bool) -> u64 {
         let asked = self.asked();
-        marked(asked.workspace(asked.algorithm(is_forward, session().profile())))
+        estimated(asked.workspace(asked.algorithm(is_forward, session().profile())))
     }
 }
 
 /// The bytes, and a mark where they are an estimate.
-fn marked(size: recurrent::Size) -> u64 {
+fn estimated(size: recurrent::Size) -> u64 {
     if !size.is_exact {
-        session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
+        session().note_estimate("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
     }
     size.bytes
 }
@@ -175,7 +175,7 @@ fn run(
     batch_first: bool,
 ) -> Result<Value> {
     if Cast::lower(input.device()).is_on() && input.dtype() == Dtype::F32 {
-        session().mark_estimated("rnn", "recurrent layers under autocast were not recorded");
+        session().note_estimate("rnn", "recurrent layers under autocast were not recorded");
     }
     if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, layer.is_training, input.device()) {
         session().take_dropout_state(index)?;
@@ -192,7 +192,7 @@ fn cudnn(
     batch_first: bool,
 ) -> Result<Vec<Tensor>> {
     let device = input.device();
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let time_first = if batch_first { transpose(input, 0, 1)? } else { input.clone() };
     let read = contiguous(&time_first)?;
     drop(time_first);
@@ -211,7 +211,7 @@ fn cudnn(
             packed = Some(empty(&[weights.iter().map(Tensor::numel).sum()], input.dtype(), device)?);
         }
         let workspace = temporary(device, layer.workspace(true))?;
-        let bytes = if layer.is_training { marked(layer.asked().reserve()) } else { 0 };
+        let bytes = if layer.is_training { estimated(layer.asked().reserve()) } else { 0 };
         reserve = Some(empty(&[bytes as i64], Dtype::U8, device)?);
         drop(workspace);
     }
@@ -222,7 +222,7 @@ fn cudnn(
     } else {
         output
     };
-    drop(below);
+    drop(no_grad);
     let mut inputs = vec![input];
     inputs.extend(states);
     inputs.extend(weights);
@@ -261,7 +261,7 @@ fn backward(
     let input = ctx.saved(2)?;
     let device = input.device();
     let output = ctx.saved(3)?;
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let state_shape = [layer.layers.saturating_mul(layer.directions), layer.batch, layer.hidden];
     let grad = match first(grads) {
         Ok(grad) => grad.clone(),
@@ -306,7 +306,7 @@ fn backward(
         drop(last);
     }
     drop(grad);
-    drop(below);
+    drop(no_grad);
     let mut results: Grads = vec![ctx.wants(0).then_some(to_input)];
     for (index, state) in to_states.into_iter().enumerate() {
         results.push(ctx.wants(1 + index).then_some(state));

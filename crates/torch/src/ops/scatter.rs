@@ -83,7 +83,7 @@ fn changed_or_cloned(own: &Tensor, in_place: bool) -> Result<Tensor> {
         own.set_values(None);
         return Ok(own.clone());
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     copy::clone(own, MemoryFormat::Contiguous)
 }
 
@@ -135,7 +135,7 @@ fn index_add(
         change_in_place(own)?;
         own.clone()
     } else {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         copy::clone(own, MemoryFormat::Preserve)?
     };
     record_after(early, nodes::IndexAddBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
@@ -243,7 +243,7 @@ fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: 
     let output = if in_place {
         changed_or_cloned(own, true)?
     } else {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         copy::clone(own, MemoryFormat::Preserve)?
     };
     record_index_fill(own, dim, index, value, &output)?;
@@ -258,7 +258,7 @@ fn record_index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, out
         let (grad, index) = (first(grads)?, ctx.saved(0)?);
         let to_own = if ctx.wants(0) {
             let filled = {
-                let _below = GradModeGuard::new(false);
+                let _no_grad = GradModeGuard::new(false);
                 copy::clone(grad, MemoryFormat::Preserve)?
             };
             record_index_fill(grad, dim, &index, &super::creation::wrapped(crate::Scalar::Int(0)), &filled)?;

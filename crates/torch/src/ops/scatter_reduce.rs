@@ -114,7 +114,7 @@ impl Plan {
 
     fn again(self, own: &Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
-            let _below = GradModeGuard::new(false);
+            let _no_grad = GradModeGuard::new(false);
             let output = empty(&own.shape(), own.dtype(), own.device())?;
             copy_below(&output, own, false)?;
             self.fill(&output, source)?;
@@ -261,7 +261,7 @@ fn reduce_into(arguments: &ReduceArguments<'_>, kind: Kind, in_place: bool) -> R
     change_in_place(own)?;
     own.set_values(None);
     {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         plan.fill(own, source)?;
     }
     plan.note(own, kept.as_ref().unwrap_or(own), index, source, own)?;
@@ -334,7 +334,7 @@ fn record_put(
 /// `put`: a copy into which `put_` writes.
 fn put(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<Tensor> {
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = clone(own, MemoryFormat::Preserve)?;
         put_in_place(&output, index, source, accumulates)?;
         output
@@ -359,7 +359,7 @@ fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) 
         ));
     }
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = if in_place {
             change_in_place(own)?;
             own.set_values(None);
@@ -403,7 +403,7 @@ fn masked_scatter_backward(grad: &Tensor, mask: &Tensor, sizes: &[i64]) -> Resul
     let selected = crate::call("masked_select", &[grad.into(), mask.into()], &[])?.tensor()?;
     let missing = wanted - selected.numel();
     if missing < 0 {
-        session().mark_estimated("masked_scatter", "how many elements the mask selects depends on values");
+        session().note_estimate("masked_scatter", "how many elements the mask selects depends on values");
         return view(&super::views::narrow(&selected, 0, 0, wanted)?, sizes);
     }
     if missing == 0 {

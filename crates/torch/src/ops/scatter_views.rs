@@ -39,7 +39,7 @@ impl Part {
     /// `select_scatter`, `slice_scatter` and `diagonal_scatter`.
     fn scatter(self, own: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
-            let _below = GradModeGuard::new(false);
+            let _no_grad = GradModeGuard::new(false);
             let output = with_its_storage(own)?;
             let place = self.of(&output)?;
             if place.shape() != source.shape() {
@@ -90,7 +90,7 @@ fn diag_embed(own: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> 
         .collect();
     let (dim1, dim2) = (dim1 as i64, dim2 as i64);
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = zeros(&sizes, own.dtype(), own.device())?;
         copy_in_place(&diagonal(&output, offset, dim1, dim2)?, own)?;
         output
@@ -107,7 +107,7 @@ fn trace(own: &Tensor) -> Result<Tensor> {
         return runtime("trace: expected a matrix");
     }
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         super::reduce::sum_all(&diagonal(own, 0, 0, 1)?)?
     };
     let shape = own.shape();
@@ -144,7 +144,7 @@ fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_pl
         ));
     }
     let column = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         view(&a, &[-1, 1])?
     };
     let dtype = crate::iterator::result_type(&[&own, &a, &b]);

@@ -25,7 +25,7 @@ fn wanted(values: Operand<'_>, sequence: &Tensor) -> Result<Tensor> {
 
 /// `searchsorted_out_cuda`: inputs that do not lie in order, or have another type, are copied for the kernel.
 fn search(sequence: &Tensor, values: &Tensor, is_int: bool, sorter: Option<&Tensor>) -> Result<Value> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     if sequence.dim() != 1 {
         let batch = |tensor: &Tensor| tensor.shape().split_last().map(|(_, batch)| batch.to_vec());
         if sequence.dim() != values.dim() || batch(sequence) != batch(values) {

@@ -22,12 +22,12 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
     // A GPU reads `float16` and writes `float32` in one kernel.
     let reads_half = input.dtype() == Dtype::F16 && to == Dtype::F32 && input.device().is_cuda();
     let input = &if reads_half { input.clone() } else { to_dtype(input, to)? };
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let read = if reads_half { None } else { Some(contiguous(input)?) };
     let output = empty_like_as_contiguous(input, to)?;
     let read = if reads_half { Some(contiguous(input)?) } else { read };
     drop(read);
-    drop(below);
+    drop(no_grad);
     record_softmax(
         if is_log { nodes::LogSoftmaxBackward0 } else { nodes::SoftmaxBackward0 },
         input,
@@ -48,14 +48,14 @@ pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor
 
 fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_log: bool) -> Result<Tensor> {
     note_dim(dim, result);
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let own = empty_like_as_contiguous(result, dtype)?;
     // host_softmax_backward reads the gradient, or for softmax its product with the result.
     let product = if is_log { grad.clone() } else { mul(grad, result)? };
     let read = contiguous(&product)?;
     drop(read);
     drop(product);
-    drop(below);
+    drop(no_grad);
     let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
     let node =
         if is_log { nodes::LogSoftmaxBackwardDataBackward0 } else { nodes::SoftmaxBackwardDataBackward0 };

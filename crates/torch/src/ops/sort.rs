@@ -90,8 +90,7 @@ pub(crate) fn sort(tensor: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     let device = tensor.device();
     if device.is_cuda() && count > 0 && tensor.dim() > 0 {
         if tensor.strides().get(at) != Some(&1) && length > 4096 {
-            session()
-                .mark_estimated("sort", "sorting a dimension that is not the innermost was not recorded");
+            session().note_estimate("sort", "sorting a dimension that is not the innermost was not recorded");
         }
         sort_memory(device, count, length, tensor.dtype().size())?;
     }
@@ -162,7 +161,7 @@ fn topk_scratch(tensor: &Tensor, length: i64) -> Result<()> {
     let device = tensor.device();
     if device.is_cuda() && tensor.numel() > 0 {
         let read = {
-            let _below = GradModeGuard::new(false);
+            let _no_grad = GradModeGuard::new(false);
             contiguous(tensor)?
         };
         if is_multiblock(slices, length.max(0) as u64) {
@@ -246,7 +245,7 @@ fn scan(
     let original = if in_place && node != SUM { super::pointwise::kept_for_gradient(tensor)? } else { None };
     let output = if in_place {
         if !tensor.is_contiguous() {
-            session().mark_estimated(node, "running sums in place of a tensor with gaps were not recorded");
+            session().note_estimate(node, "running sums in place of a tensor with gaps were not recorded");
         }
         super::pointwise::change_in_place(tensor)?;
         tensor.set_values(None);
@@ -255,7 +254,7 @@ fn scan(
         empty(&tensor.shape(), to, tensor.device())?
     };
     {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         // A number is filled in as it is.
         let read = if tensor.dim() == 0 { tensor.clone() } else { super::copy::to_dtype(tensor, to)? };
         let read = contiguous(&read)?;
@@ -308,7 +307,7 @@ fn cumprod_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> R
     if own.numel() <= 1 || own.size(dim) == 1 {
         return Ok(grad.clone());
     }
-    session().mark_estimated(
+    session().note_estimate(
         nodes::CumprodBackward0,
         "the path depends on where the input is zero; no zeros are assumed",
     );
@@ -326,7 +325,7 @@ fn logcumsumexp(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     let at = wrap(dim, tensor.dim())? as i64;
     let output = super::creation::empty_like_as(tensor, tensor.dtype(), MemoryFormat::Contiguous)?;
     {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let read = contiguous(tensor)?;
         if tensor.device().is_cuda()
             && tensor.dim() > 0
@@ -411,7 +410,7 @@ fn cumulative_extremum(tensor: &Tensor, dim: i64, node: &'static str) -> Result<
     let values = empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
     let indices = empty(&tensor.shape(), Dtype::I64, tensor.device())?;
     {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         drop(contiguous(tensor)?);
     }
     let saved = [Save::Input(Some(tensor)), Save::Input(Some(&indices))];

@@ -62,7 +62,7 @@ fn parts_of(tensor: &Tensor, operator: &str) -> Result<SparseParts> {
 
 /// `add`, of which one or both are sparse.
 pub(crate) fn add(own: &Tensor, other: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let dtype = iterator::result_type(&[own, other]);
     match (own.sparse_parts(), other.sparse_parts()) {
         (Some(own_parts), Some(other_parts)) => {
@@ -104,7 +104,7 @@ fn check_shapes(own: &Tensor, other: &Tensor, more: &str) -> Result<()> {
 /// `add_`, of which one or both are sparse.
 pub(crate) fn add_in_place(own: &Tensor, other: &Tensor, alpha: Scalar) -> Result<()> {
     own.check_in_place()?;
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let dtype = iterator::result_type(&[own, other]);
     match (own.sparse_parts(), other.sparse_parts()) {
         (Some(own_parts), Some(other_parts)) => {
@@ -192,7 +192,7 @@ fn multiplied_parts(parts: &SparseParts, factor: &Tensor) -> Result<SparseParts>
 
 /// `clone`.
 pub(crate) fn clone(tensor: &Tensor) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let parts = cloned_parts(&parts_of(tensor, "clone")?)?;
     Tensor::sparse(&parts, &tensor.shape()).inspect(|copy| copy.set_sparse_parts(Some(parts)))
 }
@@ -215,14 +215,14 @@ fn check_factor(factor: &Tensor, operator: &str) -> Result<()> {
 }
 
 fn multiply(own: &Tensor, factor: &Tensor) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let (own, factor) = if own.is_sparse() { (own, factor) } else { (factor, own) };
     check_factor(factor, "the product")?;
     Tensor::sparse(&multiplied_parts(&parts_of(own, "mul")?, factor)?, &own.shape())
 }
 
 fn multiply_in_place(own: &Tensor, factor: &Tensor) -> Result<()> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     check_factor(factor, "the product")?;
     let before = parts_of(own, "mul_")?;
     own.set_sparse_parts(Some(multiplied_parts(&before, factor)?));
@@ -231,7 +231,7 @@ fn multiply_in_place(own: &Tensor, factor: &Tensor) -> Result<()> {
 }
 
 fn divide(own: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     check_factor(divisor, "the quotient")?;
     let parts = parts_of(own, "div")?;
     let indices = copy::clone(parts.indices(), MemoryFormat::Preserve)?;
@@ -241,7 +241,7 @@ fn divide(own: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<Tensor> {
 }
 
 fn divide_in_place(own: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<()> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     check_factor(divisor, "the quotient")?;
     pointwise::div_in_place(parts_of(own, "div_")?.values(), divisor)?;
     own.bump_version();
@@ -260,7 +260,7 @@ fn coalesce(tensor: &Tensor) -> Result<Tensor> {
     if parts.is_coalesced() {
         return Ok(tensor.clone());
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     Tensor::sparse(&coalesced_parts(&parts, &tensor.shape())?, &tensor.shape())
 }
 
@@ -288,7 +288,7 @@ fn to_dense(tensor: &Tensor) -> Result<Tensor> {
 
 /// `sparse_mask` of a dense tensor: the places of the mask are read, and multiplied by ones.
 fn sparse_mask(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let parts = parts_of(mask, "sparse_mask")?;
     if tensor.is_sparse() || tensor.shape() != mask.shape() {
         return refuse("sparse_mask");

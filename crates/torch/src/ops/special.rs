@@ -205,7 +205,7 @@ fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
     let other = cast.apply(other)?;
     let own = cast.apply(own)?;
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         super::reduce::vector_norm(&sub(&own, &other)?, order, None, false, None)?
     };
     let saved = [Save::Input(Some(&other)), Save::Input(Some(&own)), Save::Output(0)];

@@ -197,7 +197,7 @@ fn mvlgamma(own: &Tensor, p: i64) -> Result<Tensor> {
     }
     let dtype = pointwise::dtype_by(Rule::Float, &[own]);
     let output = {
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         let terms = multivariate(own, p, dtype)?;
         crate::call("lgamma_", &[(&terms).into()], &[])?;
         let sum = super::reduce::sum(&terms, Some(&[-1]), false, None)?;

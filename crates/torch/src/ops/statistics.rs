@@ -57,7 +57,7 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
         return runtime("cov(): bool dtype is not supported for input");
     }
     if crate::autocast::dtype().is_some() && own.device().is_cuda() {
-        crate::session().mark_estimated("cov", "which of its operators autocast casts was not looked at");
+        crate::session().note_estimate("cov", "which of its operators autocast casts was not looked at");
     }
     let mut input = if own.dim() < 2 { view(own, &[1, -1])? } else { own.clone() };
     let observations = input.size(1);
@@ -178,7 +178,7 @@ fn renorm(own: &Tensor, p: f64, dim: i64, most: f64, in_place: bool) -> Result<V
     let at = wrap(dim, own.dim())?;
     let before = if in_place { kept_for_gradient(own)? } else { None };
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let output = if in_place { own.clone() } else { empty(&own.shape(), own.dtype(), own.device())? };
         let wide = own.dtype().accumulate();
         let norm = vector_norm(own, p, Some(&others(own.dim(), at)), true, Some(wide))?;
@@ -219,7 +219,7 @@ fn histc(tensor: &Tensor, bins: i64, low: f64, high: f64) -> Result<Value> {
     if tensor.device().is_cuda() && tensor.dtype() == Dtype::F16 {
         return runtime("HalfTensor is not supported");
     }
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let output = empty(&[bins], tensor.dtype(), tensor.device())?;
     if (low - high).abs() < f64::EPSILON && tensor.numel() > 0 {
         drop(extremum_all(tensor, nodes::MinBackward1)?);

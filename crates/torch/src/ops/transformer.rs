@@ -32,7 +32,7 @@ arguments! {
 
 /// `_native_multi_head_attention` of one tensor with itself: `nn.MultiheadAttention` in evaluation.
 fn native_attention(arguments: SelfAttention<'_>) -> Result<Value> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let (result, weights) = arguments.run()?;
     Ok(Value::List(vec![result.into(), weights.map_or(Value::None, Value::from)]))
 }
@@ -146,10 +146,10 @@ arguments! {
 
 /// `_transformer_encoder_layer_fwd`.
 fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let EncoderLayer { source, width, heads, norm_first, .. } = layer;
     if source.dtype() != Dtype::F32 {
-        session().mark_estimated("_transformer_encoder_layer_fwd", "the fused layer was recorded in float32");
+        session().note_estimate("_transformer_encoder_layer_fwd", "the fused layer was recorded in float32");
     }
     let norm_1 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_1), Some(layer.norm_1_bias));
     let norm_2 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_2), Some(layer.norm_2_bias));

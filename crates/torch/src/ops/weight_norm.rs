@@ -64,7 +64,7 @@ fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<Tensor> {
         return mul(&v, &ratio);
     }
     let (w, norms) = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let w = empty_like_as(&v, v.dtype(), MemoryFormat::Contiguous)?;
         let dtype = if g.dtype().is_reduced_float() { Dtype::F32 } else { g.dtype() };
         (w, empty_strided(&g.shape(), &g.strides(), dtype, g.device())?)

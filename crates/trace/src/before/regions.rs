@@ -12,11 +12,11 @@ use super::{BlockBefore, MemoryBefore};
 pub struct Region {
     /// Where it starts.
     pub addr: u64,
-    /// Its size; of an expandable segment with the addresses that have no memory.
+    /// The size of the region in bytes; of an expandable segment with the addresses that have no memory.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// Whether it belongs to the small or to the large pool.
+    /// Whether it belongs to the small or to the large block pool.
     pub pool: PoolKind,
     /// The memory pool that owns it.
     pub pool_id: PoolId,

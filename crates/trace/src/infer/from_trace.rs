@@ -77,7 +77,7 @@ impl<'a> FromTrace<'a> {
                 TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
                     self.segments.insert(entry.addr, entry.size);
                     match self.pools.get(&index) {
-                        Some(pool) => self.pool_of.insert(entry.addr, *pool),
+                        Some(pool_id) => self.pool_of.insert(entry.addr, *pool_id),
                         None => self.pool_of.remove(&entry.addr),
                     };
                 }
@@ -85,16 +85,16 @@ impl<'a> FromTrace<'a> {
                     if !self.is_covered(entry) {
                         return Err(late());
                     }
-                    let pool = match self.named_pool(index) {
-                        Some(pool) => Some(pool).filter(|pool| *pool != PoolId::DEFAULT),
+                    let pool_id = match self.named_pool(index) {
+                        Some(pool_id) => Some(pool_id).filter(|pool_id| *pool_id != PoolId::DEFAULT),
                         None => self.pool_at(entry.addr).inspect(|_| self.pooled += 1),
                     };
-                    let tensor = self.allocate(entry.size, entry.stream, pool);
+                    let tensor = self.allocate(entry.size, entry.stream, pool_id);
                     self.live.insert(entry.addr, tensor);
                 }
                 TraceAction::OutOfMemory => {
-                    let pool = self.named_pool(index).filter(|pool| *pool != PoolId::DEFAULT);
-                    self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream, pool);
+                    let pool_id = self.named_pool(index).filter(|pool_id| *pool_id != PoolId::DEFAULT);
+                    self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream, pool_id);
                 }
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
@@ -198,13 +198,13 @@ impl<'a> FromTrace<'a> {
         self.named_pools.get(index).copied()
     }
 
-    fn allocate(&mut self, size: Bytes, stream: StreamId, pool: Option<PoolId>) -> TensorId {
-        if let Some(pool) = pool {
-            self.builder.push(Request::EnterPool { pool });
+    fn allocate(&mut self, size: Bytes, stream: StreamId, pool_id: Option<PoolId>) -> TensorId {
+        if let Some(pool_id) = pool_id {
+            self.builder.push(Request::EnterPool { pool_id });
         }
         let tensor = self.builder.allocate(size, stream);
-        if let Some(pool) = pool {
-            self.builder.push(Request::LeavePool { pool });
+        if let Some(pool_id) = pool_id {
+            self.builder.push(Request::LeavePool { pool_id });
         }
         tensor
     }

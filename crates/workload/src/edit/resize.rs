@@ -23,6 +23,7 @@ pub struct ResizedText {
 /// of PyTorch's becomes `alloc` and the size.
 ///
 /// # Errors
+///
 /// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together,
 /// [`EditError::NotAllocated`] for a tensor that no request allocates, [`EditError::Rejected`] for a size
 /// that the text cannot have, [`EditError::NotExpressible`] where it is not clear which statement allocates

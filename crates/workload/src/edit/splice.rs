@@ -1,7 +1,8 @@
 //! Puts lines into a text and takes statements out of it; knows spans, not requests.
 
-use crate::token::Span;
 use blockyard_record::index_u32;
+
+use crate::token::Span;
 
 /// Where a statement goes.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,7 @@ pub(super) fn remove_item(text: &str, items: &[Span], place: usize) -> String {
         }
         (None, _) => return text.to_owned(),
     };
-    without(text, range.start, range.end)
+    remove_span(text, range.start, range.end)
 }
 
 /// The text without a statement, its separator, and its line if nothing else is on it.
@@ -75,19 +76,19 @@ pub(super) fn remove_statement(text: &str, span: Span) -> String {
     if before.trim().is_empty()
         && after.trim_matches(|character| is_blank(character) || character == ';').is_empty()
     {
-        return without(text, span.line_start, line_end.map_or(text.len(), |end| end + 1));
+        return remove_span(text, span.line_start, line_end.map_or(text.len(), |end| end + 1));
     }
     let rest = after.trim_start_matches(is_blank);
     if let Some(rest) = rest.strip_prefix(';') {
         let rest = rest.trim_start_matches(is_blank);
-        return without(text, span.start, span.end + after.len() - rest.len());
+        return remove_span(text, span.start, span.end + after.len() - rest.len());
     }
     let before = before.trim_end_matches(is_blank);
     let before = before.strip_suffix(';').unwrap_or(before);
-    without(text, span.line_start + before.len(), span.end)
+    remove_span(text, span.line_start + before.len(), span.end)
 }
 
-fn without(text: &str, start: usize, end: usize) -> String {
+fn remove_span(text: &str, start: usize, end: usize) -> String {
     let (before, after) = (text.get(..start), text.get(end..));
     format!("{}{}", before.unwrap_or_default(), after.unwrap_or_default())
 }

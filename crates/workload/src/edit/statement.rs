@@ -32,14 +32,14 @@ pub(super) fn write(text: &str, workload: &Workload, request: Request) -> String
         Request::SetFraction { fraction } => format!("set_fraction {}", fraction.abs()),
         Request::ResetPeak => "reset_peak".to_owned(),
         Request::ResetAccumulated => "reset_accumulated".to_owned(),
-        Request::CreatePool { pool, never_splits, serves_on_oom } => {
+        Request::CreatePool { pool_id, never_splits, serves_on_oom } => {
             let option = |is_set: bool, word: &'static str| if is_set { word } else { "" };
             let options = [option(never_splits, " no_split"), option(serves_on_oom, " use_on_oom")];
-            format!("pool {}{}", pool_name(pool), options.concat())
+            format!("pool {}{}", pool_name(pool_id), options.concat())
         }
-        Request::EnterPool { pool } => format!("enter {}", pool_name(pool)),
-        Request::LeavePool { pool } => format!("leave {}", pool_name(pool)),
-        Request::DestroyPool { pool } => format!("destroy {}", pool_name(pool)),
+        Request::EnterPool { pool_id } => format!("enter {}", pool_name(pool_id)),
+        Request::LeavePool { pool_id } => format!("leave {}", pool_name(pool_id)),
+        Request::DestroyPool { pool_id } => format!("destroy {}", pool_name(pool_id)),
         Request::Set { settings } => {
             format!("set {}", workload.settings(settings).unwrap_or_default()).trim_end().to_owned()
         }

@@ -44,7 +44,7 @@ impl<'t> Parser<'t> {
             *option = true;
             self.take();
         }
-        let request = Request::CreatePool { pool: pool_id(pool), never_splits, serves_on_oom };
+        let request = Request::CreatePool { pool_id: pool_id(pool), never_splits, serves_on_oom };
         Ok(StatementKind::Pool { pool, request, span })
     }
 

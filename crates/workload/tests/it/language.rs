@@ -50,19 +50,19 @@ fn pools_and_settings_make_their_requests() {
          free a; destroy p; leave p\n\
          set roundup_power2_divisions:[256:1, >:4] ; set # back to the defaults\nset expandable_segments:True",
         &expect![[r#"
-            1: CreatePool { pool: PoolId { capture: 0, user: 1 }, never_splits: false, serves_on_oom: false }
-            1: CreatePool { pool: PoolId { capture: 0, user: 2 }, never_splits: false, serves_on_oom: true }
-            2: CreatePool { pool: PoolId { capture: 0, user: 3 }, never_splits: true, serves_on_oom: true }
-            3: EnterPool { pool: PoolId { capture: 0, user: 1 } }
+            1: CreatePool { pool_id: PoolId { capture: 0, user: 1 }, never_splits: false, serves_on_oom: false }
+            1: CreatePool { pool_id: PoolId { capture: 0, user: 2 }, never_splits: false, serves_on_oom: true }
+            2: CreatePool { pool_id: PoolId { capture: 0, user: 3 }, never_splits: true, serves_on_oom: true }
+            3: EnterPool { pool_id: PoolId { capture: 0, user: 1 } }
             3: #0 a = 1 on default
-            3: LeavePool { pool: PoolId { capture: 0, user: 1 } }
-            4: EnterPool { pool: PoolId { capture: 0, user: 2 } }
-            4: LeavePool { pool: PoolId { capture: 0, user: 2 } }
-            4: EnterPool { pool: PoolId { capture: 0, user: 2 } }
-            4: LeavePool { pool: PoolId { capture: 0, user: 2 } }
+            3: LeavePool { pool_id: PoolId { capture: 0, user: 1 } }
+            4: EnterPool { pool_id: PoolId { capture: 0, user: 2 } }
+            4: LeavePool { pool_id: PoolId { capture: 0, user: 2 } }
+            4: EnterPool { pool_id: PoolId { capture: 0, user: 2 } }
+            4: LeavePool { pool_id: PoolId { capture: 0, user: 2 } }
             5: free #0 a
-            5: DestroyPool { pool: PoolId { capture: 0, user: 1 } }
-            5: LeavePool { pool: PoolId { capture: 0, user: 1 } }
+            5: DestroyPool { pool_id: PoolId { capture: 0, user: 1 } }
+            5: LeavePool { pool_id: PoolId { capture: 0, user: 1 } }
             6: Set { settings: 0 }
             6: Set { settings: 1 }
             7: Set { settings: 2 }

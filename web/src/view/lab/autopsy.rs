@@ -68,7 +68,7 @@ fn vain_title(autopsy: &Autopsy) -> &'static str {
 fn sheet_of(autopsy: &Autopsy) -> Sheet {
     let all = autopsy.changes.iter().chain(&autopsy.in_vain).map(|change| {
         let passes = match change {
-            Change { proved: true, .. } => "passes",
+            Change { is_proved: true, .. } => "passes",
             Change { depends_on_limit: true, .. } => "depends on the limit",
             _ => "fails",
         };

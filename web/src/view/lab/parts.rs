@@ -294,7 +294,7 @@ fn implied_words(limit: &Limit) -> String {
     format!(
         "This run was stopped by {cause}. The limit is {}: every setting is replayed under it{both}, unless you give another device or \
          limit.",
-        limit.range()
+        limit.range_text()
     )
 }
 

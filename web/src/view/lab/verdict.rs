@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
 use super::parts::{conditions_text, first_oom, given_words, hypothesis, line_to_copy};
-use super::{failed, working};
+use super::{failure_view, working};
 use crate::browser;
 use crate::lab::{Answers, QuestionKind};
 use crate::messages::sentence;
@@ -51,7 +51,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
             </p>
             {working(session, QuestionKind::Verdict)}
             <div class:is-old=flag(move || is_old.get())>{content}</div>
-            {failed(session, QuestionKind::Verdict)}
+            {failure_view(session, QuestionKind::Verdict)}
         </section>
     }
     .into_any()
@@ -186,7 +186,7 @@ fn ask_what_if(session: Session) {
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
 fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is_only: bool) -> AnyView {
-    let words = match (moment.name, moment.step) {
+    let words = match (moment.name, moment.iteration) {
         (MomentName::Failure | MomentName::Peak, _) => format!("Show {}", moment.name.words()),
         (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
         (MomentName::FirstHeld, _) => "first".to_owned(),

@@ -1,6 +1,6 @@
 //! The question of a card, the reader's answer, and what is said about the answer.
 
-use blockyard_lessons::{Answers, LessonQuestion, plain};
+use blockyard_lessons::{LessonQuestion, RightAnswers, plain};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -18,8 +18,8 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
         let state = session.lessons().state.get();
         state.is_revealed.then(|| {
             let (class, words) = match &state.answer {
-                Some(given) if given.is_right => ("verdict is-right", verdict(&shown, given)),
-                Some(given) => ("verdict is-wrong", verdict(&shown, given)),
+                Some(given) if given.is_right => ("verdict is-right", answer_sentence(&shown, given)),
+                Some(given) => ("verdict is-wrong", answer_sentence(&shown, given)),
                 None => ("verdict", format!("The allocator says: {}", stopped(&shown.right))),
             };
             let because = prose::inlines(session, &shown.because);
@@ -62,7 +62,7 @@ pub(crate) fn choice_mark(
 }
 
 /// The reader's answer and the right one, in words.
-pub(crate) fn verdict(question: &LessonQuestion, given: &GivenAnswer) -> String {
+pub(crate) fn answer_sentence(question: &LessonQuestion, given: &GivenAnswer) -> String {
     let said = stopped(&given.words);
     if given.is_right {
         format!("Right: {said}")
@@ -88,7 +88,7 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
     let problem =
         text(move || session.lessons().state.with(|state| state.problem.clone().unwrap_or_default()));
     let field = match &question.answers {
-        Answers::Choices(choices) => {
+        RightAnswers::Choices(choices) => {
             let buttons = choices
                 .iter()
                 .enumerate()
@@ -112,8 +112,8 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
                 .collect::<Vec<_>>();
             view! { <div class="choices">{buttons}</div> }.into_any()
         }
-        Answers::Bytes(_) | Answers::Count(_) => {
-            let hint = if matches!(question.answers, Answers::Bytes(_)) {
+        RightAnswers::Bytes(_) | RightAnswers::Count(_) => {
+            let hint = if matches!(question.answers, RightAnswers::Bytes(_)) {
                 "for example 1.5 GiB"
             } else {
                 "a number"

@@ -99,7 +99,7 @@ fn settings_of(found: &Verdict) -> Vec<String> {
 }
 
 fn with_setting(shown: &ProgramResult, conf: &str) -> ProgramInput {
-    ProgramInput { config: conf.to_owned(), ..shown.input.clone() }
+    ProgramInput { conf: conf.to_owned(), ..shown.input.clone() }
 }
 
 fn words_of_setting(conf: &str) -> String {

@@ -133,7 +133,7 @@ fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let other = [
         (old.gpu != new.gpu).then(|| format!("GPU {}", old.gpu)),
         (old.capacity != new.capacity).then(|| named("memory of ", &old.capacity, "all memory of the GPU")),
-        (old.config != new.config).then(|| named("", &old.config, "the default settings")),
+        (old.conf != new.conf).then(|| named("", &old.conf, "the default settings")),
         (old.release != new.release).then(|| format!("PyTorch {}", old.release)),
         (old.arguments != new.arguments).then(|| named("arguments ", &old.arguments, "no arguments")),
     ];
@@ -188,18 +188,18 @@ fn comparison(session: Session) -> AnyView {
         let is_as_recorded = result.input.gpu == DEFAULT_GPU
             && result.input.release == Release::OF_RECORDED_OPERATORS
             && result.input.capacity.trim().is_empty()
-            && result.input.config.trim().is_empty();
+            && result.input.conf.trim().is_empty();
         if !is_as_recorded || session.program().status.with(|status| *status != ProgramStatus::Idle) {
             return None;
         }
         let ours: String =
             session.program().printed.with(|pieces| pieces.iter().map(|piece| piece.text.as_str()).collect());
-        Some(compared(&recorded, &ours))
+        Some(comparison_view(&recorded, &ours))
     };
     view! { {content} }.into_any()
 }
 
-fn compared(recorded: &str, ours: &str) -> AnyView {
+fn comparison_view(recorded: &str, ours: &str) -> AnyView {
     let count = recorded.lines().count().max(ours.lines().count());
     let line_of = |text: &str, index: usize| text.lines().nth(index).unwrap_or_default().to_owned();
     let rows: Vec<_> = (0..count).map(|index| (line_of(recorded, index), line_of(ours, index))).collect();

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 
-use blockyard_measure::{Replay, Trace};
+use blockyard_measure::{OperationList, Replay};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 
 thread_local! {
     static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    static STATE: RefCell<Option<(Trace, Replay)>> = const { RefCell::new(None) };
+    static STATE: RefCell<Option<(OperationList, Replay)>> = const { RefCell::new(None) };
 }
 
 /// Makes room for a trace of `length` bytes and returns where the page writes it.
@@ -24,7 +24,7 @@ pub extern "C" fn blockyard_input(length: usize) -> *mut u8 {
 /// -1 where the bytes are not a trace.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_prepare(capacity_gib: u32) -> f64 {
-    let trace = INPUT.with_borrow(|input| Trace::from_bytes("page", input));
+    let trace = INPUT.with_borrow(|input| OperationList::from_bytes("page", input));
     let Ok(trace) = trace else { return -1.0 };
     let pairs = f64::from(u32::try_from(trace.pairs()).unwrap_or(u32::MAX));
     let replay = Replay::new(&trace, AllocatorConfig::default(), Bytes::gib(u64::from(capacity_gib)));

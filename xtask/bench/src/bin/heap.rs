@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
 use blockyard_bench::sections::HeapUse;
-use blockyard_measure::Trace;
+use blockyard_measure::OperationList;
 
 struct CountingAllocator;
 
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
 fn main() -> Result<()> {
     let file = std::env::args_os().nth(1).context("the file of a trace is missing")?;
-    let trace = Trace::from_bytes("counted", &std::fs::read(file)?)?;
+    let trace = OperationList::from_bytes("counted", &std::fs::read(file)?)?;
     let counted = HeapUse::of(&trace, || HELD.load(Ordering::Relaxed))?;
     println!("{}", serde_json::to_string(&counted)?);
     Ok(())

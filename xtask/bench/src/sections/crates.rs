@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use blockyard_measure::{Contender, Measure, RatioGoal, Replay, ReportRow, Section, Trace, alternate};
+use blockyard_measure::{
+    Contender, Measure, OperationList, RatioGoal, Replay, ReportRow, Section, alternate,
+};
 use blockyard_record::{Bytes, StreamId};
 use blockyard_rules::AllocatorConfig;
 use vk_mem::{
@@ -56,7 +58,7 @@ pub(super) fn crates(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn row(trace: &Trace, rounds: usize) -> Result<ReportRow> {
+fn row(trace: &OperationList, rounds: usize) -> Result<ReportRow> {
     let pairs = trace.pairs();
     let times = times_for(pairs)?;
     let mut ours = Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY));
@@ -79,7 +81,7 @@ struct Offsets {
 }
 
 impl Offsets {
-    fn new(trace: &Trace) -> Result<Self> {
+    fn new(trace: &OperationList) -> Result<Self> {
         let units = u32::try_from(CAPACITY / UNIT)?;
         // Room for every block and for the gaps between them.
         let nodes = 2 * trace.slots.max(64) + 64;
@@ -119,7 +121,7 @@ struct VirtualContender {
 }
 
 impl VirtualContender {
-    fn new(trace: &Trace) -> Result<Self> {
+    fn new(trace: &OperationList) -> Result<Self> {
         let block = VirtualBlock::new(VirtualBlockCreateInfo { size: CAPACITY, ..Default::default() });
         let block = block.map_err(|error| anyhow!("VMA makes no virtual block: {error}"))?;
         Ok(Self { block, live: (0..trace.slots).map(|_| None).collect() })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_measure::{Measure, RatioGoal, ReportRow, Section, Trace};
+use blockyard_measure::{Measure, OperationList, RatioGoal, ReportRow, Section};
 
 use super::BenchContext;
 use crate::cores::pin;
@@ -67,7 +67,7 @@ pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
 }
 
 /// Both sides at a time, on a file of the trace: reading a recording under valgrind takes longer than replaying it.
-fn both(context: &BenchContext, trace: &Trace) -> Result<[f64; 2]> {
+fn both(context: &BenchContext, trace: &OperationList) -> Result<[f64; 2]> {
     let folder = context.target.join("bench");
     let file = folder.join("counted.trace");
     fs::write(&file, trace.to_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
@@ -89,7 +89,7 @@ fn both(context: &BenchContext, trace: &Trace) -> Result<[f64; 2]> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of operations")]
-fn counted(child: Child, trace: &Trace) -> Result<f64> {
+fn counted(child: Child, trace: &OperationList) -> Result<f64> {
     let output = child.wait_with_output()?;
     let output_text = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "valgrind on {} failed:\n{output_text}", trace.name);
@@ -108,7 +108,7 @@ fn counted(child: Child, trace: &Trace) -> Result<f64> {
 /// When the file is not a trace, or an allocation fails.
 pub fn count(context: &BenchContext, side: Side, file: &Path) -> Result<()> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let trace = Trace::from_bytes("counted", &bytes)?;
+    let trace = OperationList::from_bytes("counted", &bytes)?;
     let libraries = Libraries::load(&context.target)?;
     let mut pass = Pass::begin(&libraries, side, &trace)?;
     pass.warm(1)?;

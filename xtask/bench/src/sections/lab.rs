@@ -114,8 +114,8 @@ fn searches(
         run.requests().len(),
         &[native, tab],
     );
-    section.notes.extend(verdict(&row, 0, goals.native));
-    section.notes.extend(verdict(&row, 1, goals.tab));
+    section.notes.extend(goal_sentence(&row, 0, goals.native));
+    section.notes.extend(goal_sentence(&row, 1, goals.tab));
     section.rows.push(row);
     Ok(())
 }
@@ -162,7 +162,7 @@ fn autopsies(context: &BenchContext, section: &mut Section, name: &str, run: &Ru
             run.requests().len(),
             &[explained],
         );
-        section.notes.extend(verdict(&row, 0, AUTOPSY_SECONDS));
+        section.notes.extend(goal_sentence(&row, 0, AUTOPSY_SECONDS));
         section.rows.push(row);
     }
     Ok(())
@@ -190,7 +190,7 @@ fn seconds(rounds: usize, mut question: impl FnMut() -> Result<()>) -> Result<Ve
 }
 
 /// Whether a contender keeps a goal, where it takes part.
-fn verdict(row: &ReportRow, contender: usize, goal: f64) -> Option<String> {
+fn goal_sentence(row: &ReportRow, contender: usize, goal: f64) -> Option<String> {
     let median = row.values.get(contender).copied().flatten()?.median;
     let met = if median <= goal { "met" } else { "NOT met" };
     let place = if contender == 0 { "" } else { ", in a tab" };

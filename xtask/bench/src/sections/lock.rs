@@ -4,7 +4,7 @@ use anyhow::Result;
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
-use blockyard_measure::{Contender, Measure, RatioGoal, ReportRow, Section, Trace, alternate};
+use blockyard_measure::{Contender, Measure, OperationList, RatioGoal, ReportRow, Section, alternate};
 use blockyard_record::{Bytes, NullSink, StreamId};
 use blockyard_rules::AllocatorConfig;
 use parking_lot::Mutex;
@@ -21,10 +21,10 @@ type Allocator = CachingAllocator<VirtualDevice, NullSink>;
 /// When an allocation fails.
 pub(super) fn lock(context: &BenchContext) -> Result<Section> {
     let traces = [
-        Trace::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
-        Trace::ping_pong("pingpong_64MiB", 64 << 20, 100_000),
-        Trace::random_allocations("rmm_1k_1MiB", 1000, 1 << 20),
-        Trace::random_allocations("rmm_10k_1MiB", 10_000, 1 << 20),
+        OperationList::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
+        OperationList::ping_pong("pingpong_64MiB", 64 << 20, 100_000),
+        OperationList::random_allocations("rmm_1k_1MiB", 1000, 1 << 20),
+        OperationList::random_allocations("rmm_10k_1MiB", 10_000, 1 << 20),
     ];
     let progress = super::progress("lock", traces.len())?;
     let mut rows = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn row(trace: &Trace, rounds: usize) -> Result<ReportRow> {
+fn row(trace: &OperationList, rounds: usize) -> Result<ReportRow> {
     let times = times_for(trace.pairs())?;
     let mut contenders: [Box<dyn Contender<Error = AllocError>>; 3] = [
         Box::new(LockContender::new("BiasedMutex", BiasedMutex::new(allocator()), trace)),
@@ -107,7 +107,7 @@ struct LockContender<L> {
 }
 
 impl<L: Lock> LockContender<L> {
-    fn new(name: &'static str, lock: L, trace: &Trace) -> Self {
+    fn new(name: &'static str, lock: L, trace: &OperationList) -> Self {
         Self { name, lock, live: (0..trace.slots).map(|_| None).collect() }
     }
 }

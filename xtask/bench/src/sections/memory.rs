@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_measure::{Measure, OpKind, Replay, ReportRow, Section, Trace};
+use blockyard_measure::{Measure, OpKind, OperationList, Replay, ReportRow, Section};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 use blockyard_rules::AllocatorConfig;
@@ -75,7 +75,7 @@ impl HeapUse {
     /// # Errors
     ///
     /// When the allocator fails.
-    pub fn of(trace: &Trace, held: impl Fn() -> usize) -> Result<Self> {
+    pub fn of(trace: &OperationList, held: impl Fn() -> usize) -> Result<Self> {
         let (moment, _) = trace.most_live();
         let before = held();
         let mut replay = Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY));
@@ -87,8 +87,8 @@ impl HeapUse {
 }
 
 /// A hundred thousand small blocks at a time.
-fn many_blocks() -> Trace {
-    let mut trace = Trace::ping_pong("blocks_100k_1KiB", 1 << 10, 100_000);
+fn many_blocks() -> OperationList {
+    let mut trace = OperationList::ping_pong("blocks_100k_1KiB", 1 << 10, 100_000);
     let mut slot = 0;
     for op in &mut trace.ops {
         op.slot = slot;
@@ -134,8 +134,8 @@ pub(super) fn recordings(context: &BenchContext) -> Result<Section> {
         });
     }
     progress.finish_and_clear();
-    let verdict = if largest <= 24.0 { "met" } else { "NOT met" };
-    notes.push(format!("goal: at most 24 bytes an event in all; the largest is {largest:.1}: {verdict}"));
+    let result = if largest <= 24.0 { "met" } else { "NOT met" };
+    notes.push(format!("goal: at most 24 bytes an event in all; the largest is {largest:.1}: {result}"));
     Ok(Section {
         rows,
         notes,

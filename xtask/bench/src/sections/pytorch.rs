@@ -1,7 +1,7 @@
 //! Against PyTorch's own library.
 
 use anyhow::{Result, ensure};
-use blockyard_measure::{Measure, RatioGoal, ReportRow, Section, Trace, alternate};
+use blockyard_measure::{Measure, OperationList, RatioGoal, ReportRow, Section, alternate};
 
 use super::{BenchContext, FAKE_DEVICE, times_for};
 use crate::native::{Libraries, Pass, Side};
@@ -47,7 +47,7 @@ pub(super) fn pytorch(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<ReportRow> {
+fn row(libraries: &Libraries, trace: &OperationList, rounds: usize) -> Result<ReportRow> {
     let pairs = trace.pairs();
     let times = times_for(pairs)?;
     let mut ours = Pass::begin(libraries, Side::Ours, trace)?;

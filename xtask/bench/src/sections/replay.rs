@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use blockyard_device::VirtualDevice;
+use blockyard_measure::{Measure, ReportRow, Section, alternate};
 use blockyard_record::Bytes;
 use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
 use blockyard_rules::AllocatorConfig;
@@ -12,7 +13,6 @@ use blockyard_trace::requests;
 
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, recording};
-use blockyard_measure::{Measure, ReportRow, Section, alternate};
 
 /// Requests in a timed turn, at least: short programs are replayed several times.
 const REQUESTS_A_TURN: usize = 200_000;
@@ -40,9 +40,9 @@ pub(super) fn replay(context: &BenchContext) -> Result<Section> {
     progress.finish_and_clear();
     let slowest = rows.iter().filter_map(|row: &ReportRow| row.values[0]).map(|silent| silent.median);
     let slowest = slowest.fold(0.0, f64::max);
-    let verdict = if slowest <= 25.0 { "met" } else { "NOT met" };
+    let result = if slowest <= 25.0 { "met" } else { "NOT met" };
     notes.push(format!(
-        "goal: a million events in at most 25 ms, silent; the slowest takes {slowest:.1} ms a million requests: {verdict}"
+        "goal: a million events in at most 25 ms, silent; the slowest takes {slowest:.1} ms a million requests: {result}"
     ));
     notes.push("fake device; each turn after one replay to warm up; a request is an allocation, a free or a use by another stream; reading the file is not \
                 counted, 24 configurations are counted as 24 times the requests; the ratio is recorded over silent"

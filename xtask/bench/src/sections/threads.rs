@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use blockyard_measure::{Measure, ReportRow, Section, Trace, geometric_mean};
+use blockyard_measure::{Measure, OperationList, ReportRow, Section, geometric_mean};
 
 use super::{BenchContext, FAKE_DEVICE};
 use crate::cores::pin;
@@ -26,8 +26,8 @@ pub(super) fn threads(context: &BenchContext) -> Result<Section> {
     let suite = Suite::programs(&context.workspace)?;
     let program = suite.traces.into_iter().find(|trace| trace.name == "gpt2_varlen");
     let traces = [
-        Trace::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
-        Trace::random_allocations("rmm_10k_1MiB", 10_000, 1 << 20),
+        OperationList::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
+        OperationList::random_allocations("rmm_10k_1MiB", 10_000, 1 << 20),
         program.context("the recording gpt2_varlen is not there")?,
     ];
     let mut rows = Vec::new();
@@ -66,8 +66,13 @@ fn scaling(rows: &[ReportRow], contender: usize) -> f64 {
     geometric_mean(&pairs.collect::<Vec<_>>())
 }
 
-fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext) -> Result<ReportRow> {
-    let traces: Vec<Trace> = (0..count).map(|stream| trace.on_stream(stream)).collect();
+fn row(
+    libraries: &Libraries,
+    trace: &OperationList,
+    count: u16,
+    context: &BenchContext,
+) -> Result<ReportRow> {
+    let traces: Vec<OperationList> = (0..count).map(|stream| trace.on_stream(stream)).collect();
     let mut millions = [Vec::new(), Vec::new()];
     for side in Side::BOTH {
         // One after the other, so that the segments exist before the threads run: a device is for one thread.
@@ -91,7 +96,7 @@ fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext)
 }
 
 /// From the moment when all threads stand ready to the end of the last one.
-fn turn(libraries: &Libraries, side: Side, traces: &[Trace], cores: &[usize]) -> Result<Duration> {
+fn turn(libraries: &Libraries, side: Side, traces: &[OperationList], cores: &[usize]) -> Result<Duration> {
     let barrier = Barrier::new(traces.len());
     thread::scope(|scope| {
         let handles: Vec<_> = traces

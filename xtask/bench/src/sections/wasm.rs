@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window};
-use blockyard_measure::{Measure, RatioGoal, Replay, ReportRow, Section, Trace, alternate, geometric_mean};
+use blockyard_measure::{
+    Measure, OperationList, RatioGoal, Replay, ReportRow, Section, alternate, geometric_mean,
+};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use serde_json::json;
@@ -96,7 +98,7 @@ fn compile(context: &BenchContext, profile: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<ReportRow> {
+fn row(page: &Page, folder: &Path, trace: &OperationList, rounds: usize) -> Result<ReportRow> {
     fs::write(folder.join("trace.bin"), trace.to_bytes())?;
     let pairs = trace.pairs();
     let times = u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?;

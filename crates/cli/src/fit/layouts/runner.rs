@@ -118,13 +118,14 @@ impl<'a> LayoutRunner<'a> {
         let devices = program.devices.max(self.per_node);
         let program = Program { devices, ..program };
         let preloaded = self.preloaded(&program, &ranks)?;
-        let of_rank = |rank: u32| Program {
+        let rank_program = |rank: u32| Program {
             preloaded: preloaded.clone(),
             output: Some(output(rank)),
             ..program.clone()
         };
-        let report = run_ranks(&ranks, None, of_rank, &self.runs.torch, &self.runs.prepared, is_interrupted)
-            .map_err(|error| failed(error.to_string()))?;
+        let report =
+            run_ranks(&ranks, None, rank_program, &self.runs.torch, &self.runs.prepared, is_interrupted)
+                .map_err(|error| failed(error.to_string()))?;
         if is_interrupted() {
             return Err(RunEnd::Stopped);
         }
@@ -156,7 +157,7 @@ impl<'a> LayoutRunner<'a> {
         Ok(probes)
     }
 
-    /// The process that has loaded the modules; none where no modules are named.
+    /// The process that has loaded the modules; `None` where no modules are named.
     fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<PreloadedProcess>, RunEnd> {
         let modules = &self.runs.options.preload;
         if modules.is_empty() {

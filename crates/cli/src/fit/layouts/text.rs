@@ -9,7 +9,7 @@ use super::super::text::{failed, limit, on_gpu, proved};
 use super::{LayoutRuns, LayoutsOnGpu, numbers};
 
 /// The most layouts that are shown; JSON has all.
-const SHOWN: usize = 40;
+const SHOWN_LAYOUTS: usize = 40;
 /// The bytes of the map's unit.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
@@ -96,7 +96,7 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
         write!(text, "  {name:>6}")?;
     }
     writeln!(text, "  {:>9}  {:>14}  {:>14}", "rank", "peak allocated", "peak reserved")?;
-    for (layout, found) in rows.iter().take(SHOWN) {
+    for (layout, found) in rows.iter().take(SHOWN_LAYOUTS) {
         for (at, probe) in found.deciding().iter().enumerate() {
             for (name, size) in layout.sizes() {
                 let width = name.len().max(6);
@@ -104,17 +104,17 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
                 write!(text, "  {size:>width$}")?;
             }
             let (allocated, reserved) = (probe.peak_allocated.to_string(), probe.peak_reserved.to_string());
-            let verdict = if at == 0 { verdict(found) } else { String::new() };
-            writeln!(text, "  {:>9}  {allocated:>14}  {reserved:>14}  {verdict}", probe.value)?;
+            let result = if at == 0 { fit_words(found) } else { String::new() };
+            writeln!(text, "  {:>9}  {allocated:>14}  {reserved:>14}  {result}", probe.value)?;
         }
     }
-    if rows.len() > SHOWN {
-        writeln!(text, "  and {} more, in the JSON", rows.len() - SHOWN)?;
+    if rows.len() > SHOWN_LAYOUTS {
+        writeln!(text, "  and {} more, in the JSON", rows.len() - SHOWN_LAYOUTS)?;
     }
     Ok(())
 }
 
-fn verdict(found: &LayoutRuns) -> String {
+fn fit_words(found: &LayoutRuns) -> String {
     let limited = found.under_limit.iter().flatten();
     match (found.is_fitting, limited.clone().find(|probe| !probe.is_fitting)) {
         (true, _) if found.under_limit.is_some() => {

@@ -38,7 +38,7 @@ impl Painter<'_> {
             self.draw_cuts(&beyond);
             beyond.width_px -= CUTS_PX;
         }
-        let range = limit.range();
+        let range = limit.range_text();
         // Of a device whose size is not known, no more than this part of what is free is known.
         let at_least = if stage.is_capacity_unknown { ", at least" } else { "" };
         let words = [
@@ -66,7 +66,7 @@ impl Painter<'_> {
         let Metrics { text_px, width_px, tier_px, .. } = self.metrics;
         let limit = self.stage.limit.filter(|limit| limit.highest < self.stage.shown)?;
         let wide = |text: &str| text_width_px(text, text_px, Weight::Normal);
-        let width = wide(&format!("limit {}", limit.range()));
+        let width = wide(&format!("limit {}", limit.range_text()));
         let left_px = self.ruler.left_px;
         let whole = self.name_px("allocated") + wide(&self.stage.numbers.allocated.to_string());
         let end = self.ruler.x_px(self.stage.allocated());

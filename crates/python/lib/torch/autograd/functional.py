@@ -87,7 +87,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     if vectorize:
-        torch._torch_memory.mark_estimated("jacobian", "vectorize=True is run as a loop over the outputs")
+        torch._torch_memory.note_estimate("jacobian", "vectorize=True is run as a loop over the outputs")
     with torch.enable_grad():
         is_inputs_tuple, inputs = _as_tuple(inputs)
         inputs = _prepared(inputs, create_graph, True)

@@ -101,7 +101,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
 def orthogonal_(tensor, gain=1, generator=None):
     if tensor.is_cuda:
-        torch._torch_memory.mark_estimated(
+        torch._torch_memory.note_estimate(
             "init.orthogonal_", "the temporaries of its QR decomposition rest on no recording"
         )
     with torch.no_grad():

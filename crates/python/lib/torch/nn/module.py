@@ -88,7 +88,7 @@ class Module:
     __call__ = _wrapped_call_impl
 
     def _with_input_hooks(self, args, hooks):
-        torch._torch_memory.mark_estimated("register_full_backward_hook", "module backward hooks rest on no recording")
+        torch._torch_memory.note_estimate("register_full_backward_hook", "module backward hooks rest on no recording")
         state = self.__dict__.setdefault("_hook_state", {})
         for arg in args:
             if isinstance(arg, torch.Tensor) and arg.requires_grad:

@@ -71,7 +71,7 @@ class LBFGS(Optimizer):
         return loss, flat_grad
 
     def step(self, closure):
-        torch._torch_memory.mark_estimated(
+        torch._torch_memory.note_estimate(
             "LBFGS",
             "how many iterations it makes and what it keeps of them depends on values; all that are allowed are taken",
         )

@@ -31,7 +31,7 @@ class _Listed(Optimizer):
             if not params:
                 continue
             if not self._is_listed(params, group):
-                torch._torch_memory.mark_estimated(type(self).__name__, "its steps one by one rest on no recording")
+                torch._torch_memory.note_estimate(type(self).__name__, "its steps one by one rest on no recording")
             if group.get("capturable"):
                 raise NotImplementedError(f"{type(self).__name__}(capturable=True) is not modeled here")
             for lists in group_by_device_and_dtype([params, grads, *columns]):

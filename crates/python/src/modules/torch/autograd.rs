@@ -321,8 +321,8 @@ mod _torch_autograd {
     struct SavedTensors(Weak<Node>);
 
     impl std::fmt::Debug for SavedTensors {
-        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            formatter.write_str("SavedTensors")
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("SavedTensors")
         }
     }
 

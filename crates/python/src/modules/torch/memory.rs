@@ -46,7 +46,7 @@ mod _torch_memory {
     #[pyfunction]
     fn attention_kernels() -> (bool, bool, bool, bool) {
         let kernels = session().attention_kernels();
-        (kernels.math, kernels.flash, kernels.efficient, kernels.cudnn)
+        (kernels.allows_math, kernels.allows_flash, kernels.allows_efficient, kernels.allows_cudnn)
     }
 
     /// Whether convolutions may run other engines than the recorded ones, because of a setting of `torch.backends.cudnn`.
@@ -72,7 +72,12 @@ mod _torch_memory {
         let [math, flash, efficient, cudnn] = kernels[..] else {
             return Err(vm.new_value_error("four kernels are switched"));
         };
-        session().set_attention_kernels(AttentionKernels { math, flash, efficient, cudnn });
+        session().set_attention_kernels(AttentionKernels {
+            allows_math: math,
+            allows_flash: flash,
+            allows_efficient: efficient,
+            allows_cudnn: cudnn,
+        });
         Ok(())
     }
 
@@ -84,7 +89,7 @@ mod _torch_memory {
     /// What a program reads is marked if it would be another under other addresses.
     fn mark_chance<T: PartialEq>(device: &SimulatedGpu, name: &str, read: impl Fn(&Stats) -> T) {
         if device.depends_on_addresses(read) {
-            session().mark_estimated(
+            session().note_estimate(
                 name,
                 "which of several equally large free blocks is taken depends on addresses that the driver chooses",
             );
@@ -285,8 +290,8 @@ mod _torch_memory {
 
     /// Marks the line that runs: its result is an unverified estimate.
     #[pyfunction]
-    fn mark_estimated(operator: PyStrRef, reason: PyStrRef) {
-        session().mark_estimated(&operator.to_string_lossy(), &reason.to_string_lossy());
+    fn note_estimate(operator: PyStrRef, reason: PyStrRef) {
+        session().note_estimate(&operator.to_string_lossy(), &reason.to_string_lossy());
     }
 
     #[pyfunction]

@@ -27,8 +27,8 @@ mod _torch {
     pub(crate) struct PyNode(Rc<Node>);
 
     impl std::fmt::Debug for PyNode {
-        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            formatter.debug_struct("PyNode").field("name", &self.0.name()).finish()
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.debug_struct("PyNode").field("name", &self.0.name()).finish()
         }
     }
 

@@ -54,7 +54,7 @@ pub enum OtherFile {
     /// A dictionary without the keys of a snapshot.
     #[error("a dictionary{}", with_keys(keys))]
     Dictionary {
-        /// Its first keys.
+        /// The first keys of the dictionary.
         keys: Vec<String>,
     },
     /// The list of entries of one device.
@@ -124,13 +124,13 @@ pub enum PickleError {
     /// A whole number that is too long.
     #[error("a number of {bytes} bytes")]
     LongNumber {
-        /// Its length.
+        /// The length of the number in bytes.
         bytes: u32,
     },
     /// A text that is too long.
     #[error("a text of {bytes} bytes")]
     LongText {
-        /// Its length.
+        /// The length of the text in bytes.
         bytes: u64,
     },
     /// An opcode needs a value.
@@ -160,7 +160,7 @@ pub enum PickleError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
-    /// It is missing.
+    /// The field is missing.
     #[error("is missing")]
     Missing,
     /// A value of another type.

@@ -47,7 +47,7 @@ pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -
     let is_reduced = dtype.is_reduced_float();
     let kernels = [
         (
-            allowed.cudnn
+            allowed.allows_cudnn
                 && is_reduced
                 && has_cudnn
                 && !is_short
@@ -57,15 +57,15 @@ pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -
             Kernel::Cudnn,
         ),
         // Flash attention is made for rows of up to 256 elements.
-        (allowed.flash && is_reduced && !has_mask && sizes.width <= 256, Kernel::Flash),
-        (allowed.efficient && is_aligned, Kernel::Efficient),
-        (allowed.math, Kernel::Math),
+        (allowed.allows_flash && is_reduced && !has_mask && sizes.width <= 256, Kernel::Flash),
+        (allowed.allows_efficient && is_aligned, Kernel::Efficient),
+        (allowed.allows_math, Kernel::Math),
     ];
     let Some((_, kernel)) = kernels.into_iter().find(|(is_fit, _)| *is_fit) else {
         return runtime(NO_KERNEL);
     };
     if allowed != AttentionKernels::ALL && kernel != Kernel::Math {
-        session().mark_estimated(
+        session().note_estimate(
             "scaled_dot_product_attention",
             "a kernel that the program chose was recorded only where PyTorch chooses it on its own",
         );

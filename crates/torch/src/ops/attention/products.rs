@@ -79,7 +79,7 @@ pub(super) fn repeated_heads(tensor: &Tensor, query: &Tensor) -> Result<Tensor> 
 
 /// `_safe_softmax`: rows that a mask leaves nothing of become zeros.
 fn safe_softmax(input: &Tensor) -> Result<Tensor> {
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let output = softmax::softmax(input, -1, None, false)?;
     let masked = empty(&input.shape(), Dtype::Bool, input.device())?;
     let mut rows = input.shape().to_vec();
@@ -91,7 +91,7 @@ fn safe_softmax(input: &Tensor) -> Result<Tensor> {
     drop(zero);
     drop(masked_rows);
     drop(masked);
-    drop(below);
+    drop(no_grad);
     softmax::record_softmax(nodes::SafeSoftmaxBackward0, input, &output, -1)?;
     Ok(output)
 }

@@ -7,7 +7,7 @@ use crate::schema::ArgumentKind;
 use crate::{Result, Tensor, Value};
 
 use super::super::views::{squeeze, unsqueeze};
-use super::{Settings, at, convolution, spread};
+use super::{Settings, convolution, spread, value_of_dim};
 
 /// A batch of one may be left out.
 fn batched(dims: usize, input: &Tensor, work: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Value> {
@@ -81,8 +81,9 @@ pub(super) fn conv(call: Call<'_>, dims: usize) -> Result<Value> {
     let padding = match call.padding {
         Padding::Same => {
             let kernel = weight.shape();
-            let padding: Vec<i64> =
-                (0..dims).map(|dim| at(&dilation, dim) * (at(&kernel, dim + 2) - 1)).collect();
+            let padding: Vec<i64> = (0..dims)
+                .map(|dim| value_of_dim(&dilation, dim) * (value_of_dim(&kernel, dim + 2) - 1))
+                .collect();
             if padding.iter().any(|total| total % 2 != 0) {
                 return crate::error::not_implemented("padding='same' with a kernel of an even size");
             }

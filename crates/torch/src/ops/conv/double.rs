@@ -6,7 +6,7 @@ use crate::ops::pointwise::add;
 use crate::ops::views::{expand, narrow, transpose, view};
 use crate::{Result, Tensor};
 
-use super::{Settings, at, convolution};
+use super::{Settings, convolution, value_of_dim};
 
 /// The term, added to the sum so far.
 fn plus(sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
@@ -124,11 +124,11 @@ fn input_again(again: &Tensor, grad: &Tensor, input: &Tensor, settings: &Setting
     let mut other = Settings { is_transposed: !settings.is_transposed, ..settings.clone() };
     if !settings.is_transposed {
         for dim in 0..input.dim().saturating_sub(2) {
-            let reach = (at(&again.shape(), dim + 2) - 1) * at(&settings.dilation, dim);
-            let expected = reach - 2 * at(&settings.padding, dim)
-                + at(&settings.stride, dim) * (at(&grad.shape(), dim + 2) - 1)
+            let reach = (value_of_dim(&again.shape(), dim + 2) - 1) * value_of_dim(&settings.dilation, dim);
+            let expected = reach - 2 * value_of_dim(&settings.padding, dim)
+                + value_of_dim(&settings.stride, dim) * (value_of_dim(&grad.shape(), dim + 2) - 1)
                 + 1;
-            let missing = at(&input.shape(), dim + 2) - expected;
+            let missing = value_of_dim(&input.shape(), dim + 2) - expected;
             if let Some(padding) = other.output_padding.get_mut(dim).filter(|_| missing != 0) {
                 *padding = missing;
             }

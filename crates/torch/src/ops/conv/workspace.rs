@@ -3,7 +3,7 @@
 use crate::{MemoryFormat, Result, session, tables};
 
 use super::super::sort::temporary;
-use super::{Backend, Convolution, Pass, at};
+use super::{Backend, Convolution, Pass, value_of_dim};
 
 impl Convolution {
     /// The configuration of a pass, in numbers.
@@ -43,16 +43,16 @@ impl Convolution {
             plain: [bytes(&self.input), bytes(&self.weight), bytes(&self.output)],
             padded: [padded(&self.input, 1..2), padded(&self.weight, 0..2), padded(&self.output, 1..2)],
             partial: crate::numel(&self.weight).max(0) as u64 * 4,
-            batch: at(&self.input, 0).max(0) as u64,
+            batch: value_of_dim(&self.input, 0).max(0) as u64,
         }
     }
 
     /// A transposed convolution is the gradient of the input of another, and its gradient a convolution.
-    fn request(&self, pass: Pass) -> tables::Request<'_> {
+    fn request(&self, pass: Pass) -> tables::WorkspaceRequest<'_> {
         let is_transposed = self.settings.is_transposed;
         let (input, output) =
             if is_transposed { (&self.output, &self.input) } else { (&self.input, &self.output) };
-        tables::Request {
+        tables::WorkspaceRequest {
             operation: match pass {
                 Pass::Forward => usize::from(is_transposed),
                 Pass::Input => usize::from(!is_transposed),
@@ -78,10 +78,10 @@ impl Convolution {
         let (numbers, operands) = (self.numbers(pass), self.operands());
         let name = if self.settings.is_transposed { "conv_transpose" } else { "conv" };
         if let Some(reason) = session().engine_setting() {
-            session().mark_estimated(name, reason);
+            session().note_estimate(name, reason);
         }
         let size = tables::lookup(&numbers, &operands).unwrap_or_else(|| {
-            session().mark_estimated(name, "cuDNN's workspace for this convolution was not recorded");
+            session().note_estimate(name, "cuDNN's workspace for this convolution was not recorded");
             tables::estimate(&self.request(pass)).unwrap_or_else(|| operands.plain.iter().sum())
         });
         drop(temporary(self.device, size)?);

@@ -6,11 +6,11 @@ use crate::generator::Draw;
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
 
 use super::super::host_values;
-use super::{Keywords, LikeKeywords, Options, fill_, finish, made, made_like};
+use super::{Keywords, LikeKeywords, Options, fill_, finish, made_like, make_tensor};
 
 /// A new tensor of random numbers: known where it is small and on the host.
 pub(super) fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Value> {
-    let made = made(shape, options, None)?;
+    let made = make_tensor(shape, options, None)?;
     if let Value::Tensor(tensor) = &made {
         check(tensor, draw)?;
         fill_drawn(tensor, draw, true);
@@ -91,7 +91,7 @@ pub(super) const fn integers(low: i64, high: i64) -> Draw {
 pub(super) fn randperm(count: i64, keywords: Keywords) -> Result<Value> {
     let options = keywords.or(Dtype::I64);
     if !options.device.is_cuda() {
-        let made = made(&[count], &options, None)?;
+        let made = make_tensor(&[count], &options, None)?;
         if let Value::Tensor(tensor) = &made {
             tensor.set_values(crate::session().generators.permutation(count).as_deref());
         }

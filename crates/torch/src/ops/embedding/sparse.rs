@@ -25,7 +25,7 @@ impl Rows {
         if self.scales {
             return runtime("embedding_backward: scale_grad_by_freq not supported with sparse gradients");
         }
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let width = grad.size(-1);
         let (mut indices, mut grad) = (indices.clone(), grad.clone());
         if self.padding != -1 {
@@ -53,7 +53,7 @@ impl Rows {
         mode: BagMode,
         rows: i64,
     ) -> Result<Tensor> {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let of_index = contiguous(&bags.of_index)?;
         let of_rows = index_select(grad, 0, &of_index)?;
         if mode == BagMode::Mean {

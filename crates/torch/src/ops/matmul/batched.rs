@@ -1,7 +1,7 @@
 //! Products of batches of matrices: `bmm`, `baddbmm`, `addbmm`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, nodes, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early, without_grad};
 use crate::error::runtime;
 use crate::session::Library;
 use crate::{MemoryFormat, Result, Scalar, Tensor};
@@ -9,7 +9,7 @@ use crate::{MemoryFormat, Result, Scalar, Tensor};
 use super::super::creation::empty;
 use super::super::pointwise::maybe_multiply;
 use super::super::views::{expand, first, select, transpose, unsqueeze};
-use super::{Target, below, call, cast_or_same, check_dtypes, gemm, stride};
+use super::{Target, cast_or_same, check_dtypes, gemm, stride, take_workspace};
 
 /// `prepare_batch_matrix_for_cublas`, for a result without gaps; `dims` are those that the kernel takes for rows and columns.
 fn prepare_batch(matrix: &Tensor, dims: [usize; 2], rows: i64, columns: i64) -> Result<Tensor> {
@@ -19,7 +19,7 @@ fn prepare_batch(matrix: &Tensor, dims: [usize; 2], rows: i64, columns: i64) -> 
     if is_readable || (matrix.is_contiguous() && is_stride_nonzero) {
         Ok(matrix.clone())
     } else {
-        below(|| super::super::copy::clone(matrix, MemoryFormat::Contiguous))
+        without_grad(|| super::super::copy::clone(matrix, MemoryFormat::Contiguous))
     }
 }
 
@@ -31,13 +31,15 @@ pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
     let layout = ResultLayout::of(output);
     // cuBLAS writes by columns; a result that lies by rows is written transposed, so the operands change places.
     let copied = (layout == ResultLayout::Other)
-        .then(|| below(|| super::super::copy::clone(&transpose(output, 1, 2)?, MemoryFormat::Contiguous)))
+        .then(|| {
+            without_grad(|| super::super::copy::clone(&transpose(output, 1, 2)?, MemoryFormat::Contiguous))
+        })
         .transpose()?;
     let (first, second, dims) = if layout == ResultLayout::Rows { (b, a, [2, 1]) } else { (a, b, [1, 2]) };
     let [rows, columns] = dims.map(|dim| output.size(dim as i64));
     let first = prepare_batch(first, dims, rows, inner)?;
     let second = prepare_batch(second, dims, inner, columns)?;
-    call(Library::Cublas, a.device())?;
+    take_workspace(Library::Cublas, a.device())?;
     drop(second);
     drop(first);
     drop(copied);
@@ -153,7 +155,7 @@ pub(super) fn addbmm(
     let early = save_early(&[own, a, b], &saved)?;
     let output = into.output(own, &[a.size(1), b.size(2)], a.dtype())?;
     for batch in 0..a.size(0) {
-        below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
+        without_grad(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
     }
     record_after(early, nodes::AddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;

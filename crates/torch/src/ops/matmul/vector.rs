@@ -1,7 +1,7 @@
 //! Products with vectors: `mv`, `addmv`, `dot`, `outer`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, nodes, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early, without_grad};
 use crate::error::runtime;
 use crate::session::Library;
 use crate::{Result, Scalar, Tensor};
@@ -10,7 +10,7 @@ use super::super::copy::contiguous;
 use super::super::creation::empty;
 use super::super::pointwise::{maybe_multiply, mul};
 use super::super::views::{first, reshape, t};
-use super::{Target, below, call, cast_or_same, check_dtypes, shape2, stride};
+use super::{Target, cast_or_same, check_dtypes, shape2, stride, take_workspace};
 
 /// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is a matrix with gaps in rows
 /// and columns.
@@ -18,12 +18,12 @@ fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
     if !a.device().is_cuda() {
         return Ok(());
     }
-    let vector = if stride(b, 0) == 0 { below(|| contiguous(b))? } else { b.clone() };
+    let vector = if stride(b, 0) == 0 { without_grad(|| contiguous(b))? } else { b.clone() };
     let (rows, columns) = shape2(a);
     let is_readable = (stride(a, 0) == 1 && stride(a, 1) >= rows.max(1))
         || (stride(a, 1) == 1 && stride(a, 0) >= columns.max(1));
-    let matrix = if is_readable { a.clone() } else { below(|| contiguous(a))? };
-    call(Library::Cublas, a.device())?;
+    let matrix = if is_readable { a.clone() } else { without_grad(|| contiguous(a))? };
+    take_workspace(Library::Cublas, a.device())?;
     drop(matrix);
     drop(vector);
     Ok(())
@@ -98,7 +98,7 @@ pub(super) fn addmv(
 pub(super) fn vdot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
     let early = save_early(&[a, b], &saved)?;
-    let output = below(|| dot(a, b))?;
+    let output = without_grad(|| dot(a, b))?;
     record_after(early, nodes::VdotBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
@@ -132,7 +132,7 @@ pub(super) fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[], a.dtype(), a.device())?;
-    call(Library::Cublas, a.device())?;
+    take_workspace(Library::Cublas, a.device())?;
     record_after(early, nodes::DotBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };

@@ -211,8 +211,7 @@ impl BatchNorm<'_> {
 /// `var_mean` of all but the channels.
 fn mean_and_variance(input: &Tensor) -> Result<()> {
     if input.strides().contains(&0) {
-        crate::session()
-            .mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
+        crate::session().note_estimate("batch_norm", "the statistics of repeated elements were not recorded");
     }
     let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
     // A reduction with two results reads half precision as it is, and other narrow types as a wider copy (`make_reduction`).
@@ -263,14 +262,14 @@ impl Backward {
         let own = ctx.saved(0)?;
         let weight = ctx.saved_optional(3)?;
         double_backward::variant(if self.is_training { "training" } else { "evaluation" });
-        let below = GradModeGuard::new(false);
+        let no_grad = GradModeGuard::new(false);
         let statistics = [ctx.saved(4)?, ctx.saved(5)?];
         let results = if self.kernels.are_cudnn {
             self.cudnn(grad, &own, weight.as_ref())?
         } else {
             self.native(ctx, grad, &own, weight.as_ref())?
         };
-        drop(below);
+        drop(no_grad);
         self.record_double(ctx, [grad, &own], weight.as_ref(), &statistics, &results)?;
         Ok(results)
     }

@@ -13,7 +13,7 @@ use super::{rows_and_width, statistics_shape, sum_blocks_of_rows};
 /// `rms_norm` where the weight is of another type: made of operators.
 fn rms_norm_of_operators(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
     // Sizes and most of the order are as recorded; of some temporaries the lifetime is not.
-    session().mark_estimated("rms_norm", "a weight of another type than the input");
+    session().note_estimate("rms_norm", "a weight of another type than the input");
     let dims: Vec<i64> = (1..=normalized.len() as i64).map(|dim| input.dim() as i64 - dim).collect();
     let wide = to_dtype(input, input.dtype().accumulate())?;
     let scale = {
@@ -41,12 +41,12 @@ pub(super) fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tenso
     if weight.is_some_and(|weight| weight.dtype() != input.dtype()) {
         return rms_norm_of_operators(input, normalized, weight);
     }
-    let below = GradModeGuard::new(false);
+    let no_grad = GradModeGuard::new(false);
     let read = contiguous(input)?;
     let output = empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?;
     let rstd = empty(&statistics_shape(input, normalized), input.dtype().accumulate(), input.device())?;
     drop(read);
-    drop(below);
+    drop(no_grad);
     let saved = [Save::Input(Some(input)), Save::Input(weight), Save::Output(1)];
     let mut tensors = vec![input];
     tensors.extend(weight);

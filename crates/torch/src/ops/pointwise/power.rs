@@ -75,7 +75,7 @@ pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<
     let saved = [Save::Input(Some(exponent)), Save::Output(0)];
     record(nodes::PowBackward2, &[exponent], &[&output], &saved, move |ctx, grads| {
         if logarithm == f64::NEG_INFINITY {
-            crate::session().mark_estimated(nodes::PowBackward2, "a base of 0 was not recorded");
+            crate::session().note_estimate(nodes::PowBackward2, "a base of 0 was not recorded");
         }
         let product = scale(&ctx.saved(1)?, logarithm)?;
         Ok(vec![Some(mul(first(grads)?, &product)?)])
@@ -86,7 +86,7 @@ pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<
 /// `ldexp`: one kernel for whole exponents, else `self * 2 ** other`. The type decides whether the 2 is a number or a tensor of the GPU.
 pub(in crate::ops) fn ldexp(own: &Tensor, other: &Tensor) -> Result<Tensor> {
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         if own.dtype().is_floating() && other.dtype().is_integral() {
             elementwise(&[own, other], own.dtype(), None)?
         } else {

@@ -68,7 +68,7 @@ pub(super) fn channel_shuffle(input: &Tensor, groups: i64) -> Result<Tensor> {
         ));
     }
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let split = view(input, &[batch, groups, channels / groups, -1])?;
         reshape(&contiguous(&permute(&split, &[0, 2, 1, 3])?)?, &sizes)?
     };
@@ -92,7 +92,7 @@ fn image_of(name: &str, input: &Tensor) -> Result<(Vec<i64>, [i64; 3])> {
 
 /// A copy in which the last five dimensions have another order, seen in another shape; below autograd.
 fn permuted(input: &Tensor, split: &[i64], order: &[i64], whole: &[i64]) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
+    let _no_grad = GradModeGuard::new(false);
     let before = split.len().saturating_sub(order.len()) as i64;
     let dims: Vec<i64> = (0..before).chain(order.iter().map(|dim| before + dim)).collect();
     let moved = super::super::views::permute(&super::super::views::reshape(input, split)?, &dims)?;

@@ -6,7 +6,7 @@ use crate::{Dtype, Result, Tensor, Value};
 
 use super::super::copy::contiguous_in;
 use super::super::views::{first, view};
-use super::at;
+use super::value_or_last;
 
 /// `max_pool_double_backward`: what was the greatest of each window is gathered.
 pub(super) fn max_pool_double_backward(grad: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
@@ -37,9 +37,9 @@ pub(super) fn max_unpool(input: &Tensor, indices: &Tensor, size: &[i64], dims: u
     }
     let leading = input.dim().saturating_sub(dims);
     let mut shape: Vec<i64> = input.shape().iter().take(leading).copied().collect();
-    shape.extend((0..dims).map(|index| at(size, index)));
+    shape.extend((0..dims).map(|index| value_or_last(size, index)));
     let output = {
-        let _below = GradModeGuard::new(false);
+        let _no_grad = GradModeGuard::new(false);
         let read = super::super::copy::contiguous(input)?;
         let places = super::super::copy::contiguous(indices)?;
         let output = super::super::creation::zeros(&shape, input.dtype(), input.device())?;

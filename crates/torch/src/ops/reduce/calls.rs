@@ -19,7 +19,7 @@ pub(super) fn logic(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool) -> Resu
     if tensor.numel() == 1 {
         // One element is converted and copied.
         if tensor.dtype() != Dtype::Bool {
-            let _below = crate::autograd::GradModeGuard::new(false);
+            let _no_grad = crate::autograd::GradModeGuard::new(false);
             drop(to_dtype(tensor, Dtype::Bool)?);
         }
         return Ok(output.into());

@@ -20,7 +20,7 @@ pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor
     let output = reduced_empty(tensor, &mask, false, tensor.dtype())?;
     {
         // The kernel reads elements without gaps, unlike that of `amax`.
-        let _below = crate::autograd::GradModeGuard::new(false);
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
         let read = copy::contiguous(tensor)?;
         run(&read, &mask, Kernel::of(tensor.dtype().size()))?;
     }

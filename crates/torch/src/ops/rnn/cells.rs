@@ -80,7 +80,7 @@ fn fused_cell(
             }
             return Ok(results);
         }
-        session().mark_estimated("gru_cell", "its gradient was not recorded");
+        session().note_estimate("gru_cell", "its gradient was not recorded");
         let (input_gates, hidden_gates) = (of_width(hidden * 3)?, of_width(hidden * 3)?);
         let state = of_width(hidden)?;
         let mut results: Grads = vec![Some(input_gates.clone()), Some(hidden_gates.clone()), Some(state)];

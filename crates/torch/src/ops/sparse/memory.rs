@@ -15,7 +15,7 @@ pub(super) fn flatten_indices(indices: &Tensor, shape: &[i64], copies: bool) -> 
         return if copies { copy::clone(&flat, MemoryFormat::Contiguous) } else { Ok(flat) };
     }
     let _ = shape;
-    session().mark_estimated("sparse tensors", "the places of several sparse dimensions were not recorded");
+    session().note_estimate("sparse tensors", "the places of several sparse dimensions were not recorded");
     empty(&[indices.size(1)], Dtype::I64, indices.device())
 }
 
@@ -63,7 +63,7 @@ fn places(parts: &SparseParts, shape: &[i64]) -> i64 {
         let columns: std::collections::BTreeSet<_> = (0..count as usize).map(column).collect();
         return columns.len() as i64;
     }
-    session().mark_estimated(
+    session().note_estimate(
         session().operator(),
         "how many indices differ depends on values; all of them are taken to differ",
     );

@@ -135,7 +135,7 @@ def _pad_circular(input, padding):
         if right > 0:
             out.narrow(dim, out_shape[dim] - right, right).copy_(out.narrow(dim, max(left, 0), right))
     if input.is_cuda:
-        torch._torch_memory.mark_estimated("_pad_circular", "no recording has padding around the edge")
+        torch._torch_memory.note_estimate("_pad_circular", "no recording has padding around the edge")
     return out
 
 

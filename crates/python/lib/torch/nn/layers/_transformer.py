@@ -201,7 +201,7 @@ def _detect_is_causal_mask(mask, is_causal, size):
     if comparison is None or mask.size() != comparison.size():
         return False
     (mask == comparison).all()
-    torch._torch_memory.mark_estimated(
+    torch._torch_memory.note_estimate(
         "TransformerEncoder", "whether a mask is causal depends on its values; one of this shape is taken for it"
     )
     return True
@@ -224,7 +224,7 @@ class TransformerEncoder(Module):
             and first is not None
             and self.layers[0]._can_be_fused(src)
         ):
-            torch._torch_memory.mark_estimated(
+            torch._torch_memory.note_estimate(
                 "TransformerEncoder", "evaluation drops the padding, by a nested tensor whose size depends on values"
             )
         length = src.size(1 if first is not None and first.batch_first else 0)

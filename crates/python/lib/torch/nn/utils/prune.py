@@ -195,7 +195,7 @@ def ln_structured(module, name, amount, n, dim, importance_scores=None):
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
-    torch._torch_memory.mark_estimated(
+    torch._torch_memory.note_estimate(
         "prune.global_unstructured", "which elements were pruned before depends on values; none are assumed"
     )
     parameters, scores = list(parameters), importance_scores or {}

@@ -10,13 +10,13 @@ use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink, PoolId, PoolKind, StatArray, StreamId};
 
 use crate::block::BlockIndex;
-use crate::pool::{BlockPool, FreeLists};
+use crate::free_list::{BlockPool, FreeLists};
 use crate::{AllocError, CachingAllocator};
 
 /// The index of a pool; 0 is the default pool, which always exists.
-pub(crate) type PoolIndex = usize;
+pub(crate) type MemoryPoolIndex = usize;
 
-pub(crate) const DEFAULT_POOL: PoolIndex = 0;
+pub(crate) const DEFAULT_POOL: MemoryPoolIndex = 0;
 
 /// The options of a program's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct PoolOptions {
     pub serves_on_oom: bool,
 }
 
-/// The free blocks of one memory pool (`MemoryPool`), and its options.
+/// The free blocks of one memory pool (`PrivatePool`), and its options.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryPool {
     pub(crate) id: PoolId,
@@ -45,7 +45,7 @@ pub(crate) struct MemoryPool {
 /// A scope that directs requests to a pool.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    pool: PoolIndex,
+    pool: MemoryPoolIndex,
     accepts: Accepts,
 }
 
@@ -113,15 +113,15 @@ impl MemoryPool {
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Creates a pool for the program (`MemPool()`). Its use count is 1, for its owner.
     pub fn create_pool(&mut self, options: PoolOptions) -> PoolId {
-        let taken = |user: u32| self.pools.iter().any(|pool| pool.id.user == user);
-        let most = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0);
+        let taken = |user: u32| self.memory_pools.iter().any(|pool| pool.id.user == user);
+        let most = self.memory_pools.iter().map(|pool| pool.id.user).max().unwrap_or(0);
         // A scope may have used the largest number.
         let next = most.checked_add(1).or_else(|| (1..most).find(|user| !taken(*user)));
         debug_assert!(next.is_some(), "2^32 pools do not fit in memory");
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
         let block_pool = BlockPool::new(options.never_splits);
-        self.pools.push(MemoryPool {
+        self.memory_pools.push(MemoryPool {
             options,
             small: block_pool.clone(),
             large: block_pool,
@@ -158,14 +158,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     fn open_scope(&mut self, id: PoolId, accepts: Accepts) -> Result<(), AllocError> {
         let pool =
-            self.pools.iter().position(|pool| pool.id == id && !pool.is_deleted).unwrap_or_else(|| {
-                self.pools.push(MemoryPool::new(id, 0));
-                self.pools.len() - 1
-            });
-        if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| self.pools[scope.pool].id == id) {
+            self.memory_pools.iter().position(|pool| pool.id == id && !pool.is_deleted).unwrap_or_else(
+                || {
+                    self.memory_pools.push(MemoryPool::new(id, 0));
+                    self.memory_pools.len() - 1
+                },
+            );
+        if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| self.memory_pools[scope.pool].id == id) {
             return Err(AllocError::AlreadyInPool(id));
         }
-        self.pools[pool].uses += 1;
+        self.memory_pools[pool].uses += 1;
         self.scopes.push(Scope { pool, accepts });
         Ok(())
     }
@@ -176,7 +178,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// [`AllocError::NotInPool`] when no scope on the pool is open.
     pub fn end_allocate_to_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
-        let pools = &self.pools;
+        let pools = &self.memory_pools;
         let open = self.scopes.iter().rposition(|scope| pools[scope.pool].id == id);
         self.scopes.remove(open.ok_or(AllocError::NotInPool(id))?);
         Ok(())
@@ -211,9 +213,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Counts bytes of segments that a pool gained or, with a negative number, lost.
-    pub(crate) fn note_private_reserved(&mut self, memory_pool: PoolIndex, pool: PoolKind, bytes: i64) {
+    pub(crate) fn note_private_reserved(&mut self, memory_pool: MemoryPoolIndex, pool: PoolKind, bytes: i64) {
         if memory_pool != DEFAULT_POOL {
-            self.private_reserved.entry(self.pools[memory_pool].id).or_default().change(pool, bytes);
+            self.private_reserved.entry(self.memory_pools[memory_pool].id).or_default().change(pool, bytes);
         }
     }
 
@@ -225,7 +227,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::UnknownPool`] when no pool with this number is in use.
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         let index = self.used_pool(id)?;
-        self.pools[index].uses -= 1;
+        self.memory_pools[index].uses -= 1;
         Ok(())
     }
 
@@ -236,10 +238,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::UnknownPool`] when no pool with this number is in use, [`AllocError::Device`] when the device fails.
     pub fn destroy_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         let index = self.used_pool(id)?;
-        self.pools[index].options.serves_on_oom = false;
-        self.pools[index].uses -= 1;
+        self.memory_pools[index].options.serves_on_oom = false;
+        self.memory_pools[index].uses -= 1;
         // An open scope still uses the pool: PyTorch neither waits nor releases then.
-        if self.pools[index].uses > 0 {
+        if self.memory_pools[index].uses > 0 {
             return Ok(());
         }
         self.synchronize_streams(Some(index))?;
@@ -248,23 +250,23 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The use count of the pool: its owner and open scopes (`MemPool.use_count()`); 0 if the pool does not exist.
     pub fn pool_use_count(&self, id: PoolId) -> u32 {
-        let pool = self.pools.iter().find(|pool| pool.id == id && !pool.is_deleted);
+        let pool = self.memory_pools.iter().find(|pool| pool.id == id && !pool.is_deleted);
         pool.map_or(0, |pool| pool.uses)
     }
 
-    fn used_pool(&self, id: PoolId) -> Result<PoolIndex, AllocError> {
-        let found = self.pools.iter().skip(1).position(|pool| pool.id == id && pool.uses > 0);
+    fn used_pool(&self, id: PoolId) -> Result<MemoryPoolIndex, AllocError> {
+        let found = self.memory_pools.iter().skip(1).position(|pool| pool.id == id && pool.uses > 0);
         found.map(|index| index + 1).ok_or(AllocError::UnknownPool(id))
     }
 
     /// The pool that a request on the stream goes to.
-    pub(crate) fn pool_for(&self, stream: StreamId) -> PoolIndex {
+    pub(crate) fn pool_for(&self, stream: StreamId) -> MemoryPoolIndex {
         self.scopes.iter().rev().find(|scope| scope.accepts(stream)).map_or(DEFAULT_POOL, |scope| scope.pool)
     }
 
     /// Pools whose cached blocks may serve a request of the default pool that would run out of memory (`use_on_oom`).
-    pub(crate) fn pools_on_oom(&self) -> Vec<PoolIndex> {
-        let pools = self.pools.iter().enumerate();
+    pub(crate) fn pools_on_oom(&self) -> Vec<MemoryPoolIndex> {
+        let pools = self.memory_pools.iter().enumerate();
         pools
             .filter(|(_, pool)| pool.options.serves_on_oom && !pool.is_deleted)
             .map(|(index, _)| index)
@@ -273,9 +275,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Releases the caches of pools with a use count of 0, small blocks first, and removes those pools that have no segments
     /// then.
-    pub(crate) fn release_unused_pools(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
-        for index in DEFAULT_POOL + 1..self.pools.len() {
-            let pool = &self.pools[index];
+    pub(crate) fn release_unused_pools(&mut self, only: Option<MemoryPoolIndex>) -> Result<(), AllocError> {
+        for index in DEFAULT_POOL + 1..self.memory_pools.len() {
+            let pool = &self.memory_pools[index];
             if pool.uses > 0 || pool.is_deleted || only.is_some_and(|only| only != index) {
                 continue;
             }
@@ -283,7 +285,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.release_blocks(index, PoolKind::Large)?;
             // A pool with an open scope is not removed: requests of the scope would get memory that is never released.
             let is_open = self.scopes.iter().any(|scope| scope.pool == index);
-            let pool = &mut self.pools[index];
+            let pool = &mut self.memory_pools[index];
             pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_lists);
         }
         Ok(())

@@ -9,7 +9,7 @@ use blockyard_record::{Bytes, DeviceAddr, PoolKind, StreamId};
 
 use crate::bins::SizeBins;
 use crate::block::{Block, BlockIndex, BlockTable};
-use crate::private_pool::PoolIndex;
+use crate::memory_pool::MemoryPoolIndex;
 
 /// The index of a free list. Free lists are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl FreeListIndex {
 pub(crate) struct FreeList {
     pub(crate) stream: StreamId,
     /// The memory pool that the blocks belong to.
-    pub(crate) memory_pool: PoolIndex,
+    pub(crate) memory_pool: MemoryPoolIndex,
     /// Cached blocks.
     pub(crate) cached: SizeBins,
     /// A copy of the call count of the block pool (`get_free_blocks_call_count`).
@@ -67,7 +67,7 @@ impl FreeList {
     }
 }
 
-/// The small or the large pool of one memory pool (`BlockPool`): its free lists by ascending stream.
+/// The small or the large block pool of one memory pool (`BlockPool`): its free lists by ascending stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockPool {
     lists: Vec<(StreamId, FreeListIndex)>,
@@ -115,7 +115,7 @@ impl FreeLists {
     pub(crate) fn add(
         &mut self,
         block_pool: &mut BlockPool,
-        (stream, memory_pool, pool): (StreamId, PoolIndex, PoolKind),
+        (stream, memory_pool, pool): (StreamId, MemoryPoolIndex, PoolKind),
     ) -> FreeListIndex {
         let list = FreeListIndex(crate::block::table_number(self.lists.len()));
         let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());

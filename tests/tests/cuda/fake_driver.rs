@@ -1,4 +1,4 @@
-//! The suite on a stand-in for the driver, and what a real driver seldom does. Each runs in a process of its own, which ends
+//! The suite on a fake driver, and what a real driver seldom does. Each runs in a process of its own, which ends
 //! with an error if anything is left when the last context goes.
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use blockyard_record::{Bytes, NullSink, StreamId};
 const RECORDED_MEMORY: &str = "150109880320";
 const IS_CHILD: &str = "BLOCKYARD_ON_STAND_IN";
 
-/// A folder in which the stand-in is called as the driver and NVML are; `None` where the tests were carried without it.
+/// A folder in which the fake driver is called as the driver and NVML are; `None` where the tests were carried without it.
 fn library() -> Option<PathBuf> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(make_library).clone()
@@ -27,7 +27,7 @@ fn make_library() -> Option<PathBuf> {
     // `cargo test` builds examples beside the tests, but not when it is asked for one test.
     if !built.exists() {
         let Some(cargo) = std::env::var_os("CARGO") else {
-            println!("skipped: the stand-in for the driver is not here");
+            println!("skipped: the fake driver is not here");
             return None;
         };
         let profile = if target.ends_with("release") { "release" } else { "dev" };
@@ -45,8 +45,8 @@ fn make_library() -> Option<PathBuf> {
     Some(place)
 }
 
-/// Runs the test of that name again, with the stand-in for a driver; in that process it calls `act`.
-fn on_stand_in(name: &str, settings: &[(&str, &str)], act: impl FnOnce()) {
+/// Runs the test of that name again, with the fake driver; in that process it calls `act`.
+fn on_fake_driver(name: &str, settings: &[(&str, &str)], act: impl FnOnce()) {
     if std::env::var_os(IS_CHILD).is_some() {
         act();
         println!("done as it should be");
@@ -54,7 +54,7 @@ fn on_stand_in(name: &str, settings: &[(&str, &str)], act: impl FnOnce()) {
     }
     let Some(folder) = library() else { return };
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("stand_in::{name}"), "--nocapture"])
+        .args(["--exact", &format!("fake_driver::{name}"), "--nocapture"])
         .env("LD_LIBRARY_PATH", folder)
         .env(IS_CHILD, "1")
         .envs(settings.iter().copied())
@@ -90,7 +90,7 @@ fn the_whole_suite_passes() {
     }
     let Some(folder) = library() else { return };
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--skip", "stand_in::"])
+        .args(["--skip", "fake_driver::"])
         .env("LD_LIBRARY_PATH", folder)
         .env("BLOCKYARD_SUITE_ON_STAND_IN", "1")
         .env("REQUIRE_CUDA", "1")
@@ -103,7 +103,7 @@ fn the_whole_suite_passes() {
 
 #[test]
 fn a_driver_without_devices_is_reported() {
-    on_stand_in("a_driver_without_devices_is_reported", &[("FAKE_CUDA_DEVICES", "0")], || {
+    on_fake_driver("a_driver_without_devices_is_reported", &[("FAKE_CUDA_DEVICES", "0")], || {
         assert!(matches!(CudaDevice::open(0), Err(CudaOpenError::NoDevice { source: None })));
     });
 }
@@ -111,7 +111,7 @@ fn a_driver_without_devices_is_reported() {
 #[test]
 fn a_driver_that_starts_with_no_device_is_reported() {
     let name = "a_driver_that_starts_with_no_device_is_reported";
-    on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuInit:1:100")], || match CudaDevice::open(0) {
+    on_fake_driver(name, &[("FAKE_CUDA_FAIL", "cuInit:1:100")], || match CudaDevice::open(0) {
         Err(CudaOpenError::NoDevice { source: Some(word) }) => {
             assert_eq!(word.name(), "CUDA_ERROR_NO_DEVICE");
         }
@@ -122,7 +122,7 @@ fn a_driver_that_starts_with_no_device_is_reported() {
 #[test]
 fn a_device_number_is_held_against_the_devices() {
     let name = "a_device_number_is_held_against_the_devices";
-    on_stand_in(name, &[("FAKE_CUDA_DEVICES", "2")], || {
+    on_fake_driver(name, &[("FAKE_CUDA_DEVICES", "2")], || {
         assert!(CudaDevice::open(1).is_ok());
         assert!(matches!(CudaDevice::open(2), Err(CudaOpenError::NoSuchDevice { index: 2, count: 2 })));
     });
@@ -131,17 +131,21 @@ fn a_device_number_is_held_against_the_devices() {
 #[test]
 fn a_context_that_does_not_fit_is_reported() {
     let name = "a_context_that_does_not_fit_is_reported";
-    on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain:1:2,cuDeviceTotalMem:1:400")], || {
-        assert!(matches!(CudaDevice::open(0), Err(CudaOpenError::OutOfMemory { .. })));
-        // The second try fails with its context retained, which is released again.
-        match CudaDevice::open(0) {
-            Err(CudaOpenError::Driver { operation: "cuDeviceTotalMem", source }) => {
-                assert_eq!(source.code(), 400);
+    on_fake_driver(
+        name,
+        &[("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain:1:2,cuDeviceTotalMem:1:400")],
+        || {
+            assert!(matches!(CudaDevice::open(0), Err(CudaOpenError::OutOfMemory { .. })));
+            // The second try fails with its context retained, which is released again.
+            match CudaDevice::open(0) {
+                Err(CudaOpenError::Driver { operation: "cuDeviceTotalMem", source }) => {
+                    assert_eq!(source.code(), 400);
+                }
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
-        }
-        drop(open());
-    });
+            drop(open());
+        },
+    );
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn pages_are_mapped_all_or_none() {
     let name = "pages_are_mapped_all_or_none";
     // The third page cannot be made; then the second cannot be mapped; then access is refused.
     let failures = "cuMemCreate:3:2,cuMemMap:4:1,cuMemSetAccess:1:1";
-    on_stand_in(name, &[("FAKE_CUDA_FAIL", failures)], || {
+    on_fake_driver(name, &[("FAKE_CUDA_FAIL", failures)], || {
         let mut device = open();
         let (before, page, size) = (free(&mut device), Bytes::mib(2), Bytes::mib(8));
         let base = device.virtual_memory().unwrap().reserve(Bytes::mib(64)).unwrap();
@@ -175,7 +179,7 @@ fn memory_that_runs_out_is_reported_with_who_has_it() {
     held.push(format!("0:{}", 3u64 << 30));
     held.push(format!("999:{}", u64::MAX));
     let settings = [("FAKE_CUDA_MEMORY", "4294967296"), ("FAKE_CUDA_PROCESSES", &held.join(","))];
-    on_stand_in(name, &settings, || {
+    on_fake_driver(name, &settings, || {
         let device = open();
         let processes = device.memory_info().unwrap().processes;
         assert_eq!(processes.len(), 9);
@@ -192,7 +196,7 @@ fn memory_that_runs_out_is_reported_with_who_has_it() {
 #[test]
 fn a_sticky_error_is_reported_by_every_later_call() {
     let name = "a_sticky_error_is_reported_by_every_later_call";
-    on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuEventRecord:1:719")], || {
+    on_fake_driver(name, &[("FAKE_CUDA_FAIL", "cuEventRecord:1:719")], || {
         let mut device = open();
         let error = device.record_event(StreamId::DEFAULT).unwrap_err();
         assert!(matches!(error, DeviceError::Sticky { operation: "cuEventRecord", .. }), "{error:?}");
@@ -204,7 +208,7 @@ fn a_sticky_error_is_reported_by_every_later_call() {
 
 #[test]
 fn a_lost_device_is_reported() {
-    on_stand_in("a_lost_device_is_reported", &[("FAKE_CUDA_FAIL", "cuMemAlloc:1:709")], || {
+    on_fake_driver("a_lost_device_is_reported", &[("FAKE_CUDA_FAIL", "cuMemAlloc:1:709")], || {
         let error = open().allocate_segment(Bytes::mib(2)).unwrap_err();
         assert!(matches!(error, DeviceError::Lost { .. }), "{error:?}");
         assert_eq!(word(&error), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
@@ -214,7 +218,7 @@ fn a_lost_device_is_reported() {
 #[test]
 fn what_goes_wrong_while_streams_go_on_is_reported_by_the_next_call() {
     let name = "what_goes_wrong_while_streams_go_on_is_reported_by_the_next_call";
-    on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuStreamSynchronize:1:1")], || {
+    on_fake_driver(name, &[("FAKE_CUDA_FAIL", "cuStreamSynchronize:1:1")], || {
         use blockyard_device::Advance as _;
         let mut device = open();
         device.advance_streams(Some(StreamId::new(3)));
@@ -229,7 +233,7 @@ fn what_goes_wrong_while_streams_go_on_is_reported_by_the_next_call() {
 fn code_that_cannot_be_brought_to_the_device_leaves_nothing_behind() {
     let name = "code_that_cannot_be_brought_to_the_device_leaves_nothing_behind";
     let failures = "cuModuleGetFunction:2:1,cuMemAlloc:1:2,cuMemHostAlloc:1:2,cuMemsetD32Async:1:1";
-    on_stand_in(name, &[("FAKE_CUDA_FAIL", failures)], || {
+    on_fake_driver(name, &[("FAKE_CUDA_FAIL", failures)], || {
         let mut device = open();
         let before = free(&mut device);
         assert!(matches!(Patterns::new(&mut device), Err(DeviceError::Driver { .. })));
