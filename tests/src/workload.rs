@@ -84,7 +84,7 @@ impl<D: PatternMemory, S: EventSink> Blocks for CachingAllocator<D, S> {
 /// How a random workload looks.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWorkload {
-    /// Which one.
+    /// The seed that decides the requests.
     pub seed: u64,
     /// How many requests.
     pub requests: u32,
@@ -97,7 +97,7 @@ pub struct RandomWorkload {
 }
 
 impl RandomWorkload {
-    /// The plan's numbers with another seed.
+    /// The same workload with another seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
@@ -192,7 +192,7 @@ struct LiveAllocation<T> {
     size: Bytes,
     stream: StreamId,
     pattern: u32,
-    /// The stream that used it last without anybody waiting for it: what it holds is that stream's to check.
+    /// Whether another stream used the block last; then that stream checks its data.
     is_used_elsewhere: bool,
 }
 

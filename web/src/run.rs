@@ -1,4 +1,4 @@
-//! Turns the workload that the reader typed into a run that can be drawn.
+//! Runs that can be drawn: of the workload that the reader typed, of an opened file, and on a GPU.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -39,7 +39,7 @@
 //! (splits and merges), `stream` (pending frees), `reclaim` (garbage collection, a new segment, releases of
 //! oversize blocks and of the whole cache), `expandable` (expandable segments), `shared` with `addr_table`
 //! (several threads, and frees by address), `beginning` (an allocator that begins with a snapshot),
-//! `snapshot`, `queries`, `invariants`. Three modules are apart from these: `malloc_async` (the driver's
+//! `snapshot`, `queries`, `invariants`, `numbering` (the numbers that a snapshot gives), `error`. Three modules are apart from these: `malloc_async` (the driver's
 //! memory pool), `backend` (the choice between the two allocators) and `host` (pinned host memory).
 //!
 //! # Decisions

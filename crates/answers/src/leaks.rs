@@ -42,7 +42,7 @@ pub struct GrowingCallSiteAnswer {
     pub live: Vec<u64>,
     /// More bytes at the last boundary than after the first iteration.
     pub growth: u64,
-    /// The first request of the site after the first iteration whose bytes are live at the end, counted from 1; 0
+    /// The first request of the site after the second boundary whose bytes are live at the end, counted from 1; 0
     /// where no request is known.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.

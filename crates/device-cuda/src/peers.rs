@@ -1,4 +1,4 @@
-//! The driver's own allocators, to compare with.
+//! The driver's own allocator, to compare with.
 
 use std::sync::Arc;
 

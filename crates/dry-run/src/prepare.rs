@@ -92,7 +92,7 @@ pub fn prepare(torch: &Torch, standin: &Path) -> Result<LibraryFolder, DryRunErr
     prepare_in(torch, standin, &cache_folder()?.join("standin"))
 }
 
-/// The same in a folder `cache`.
+/// The libraries of [`prepare`], in a folder `cache` that the caller names.
 ///
 /// # Errors
 ///

@@ -33,7 +33,7 @@ pub enum ColorBy {
 }
 
 impl ColorBy {
-    /// All of them.
+    /// All choices, in the order of the page.
     pub const ALL: [Self; 7] =
         [Self::Stack, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Pool, Self::Age];
 

@@ -26,7 +26,7 @@ pub struct Scene {
 pub enum Mark {
     /// A filled rectangle with an outline one pixel wide, drawn inside its edges.
     Rect {
-        /// Where.
+        /// The rectangle's place and size in the scene.
         rect: Rect,
         /// The inside.
         fill: Fill,
@@ -35,7 +35,7 @@ pub enum Mark {
     },
     /// A filled rectangle with round corners.
     Rounded {
-        /// Where.
+        /// The rectangle's place and size in the scene.
         rect: Rect,
         /// The inside.
         fill: Fill,
@@ -44,7 +44,7 @@ pub enum Mark {
     },
     /// A rectangle's outline alone, drawn inside its edges.
     Frame {
-        /// Where.
+        /// The rectangle's place and size in the scene.
         rect: Rect,
         /// The color.
         role: Role,
@@ -149,7 +149,7 @@ pub enum Weight {
 /// A part of the picture that the pointer and the keyboard can reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
-    /// Where.
+    /// The part's place and size in the scene.
     pub rect: Rect,
     /// What the target is.
     pub what: TargetId,

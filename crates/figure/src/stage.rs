@@ -118,7 +118,7 @@ pub struct StageView {
 /// How much of a stage there is room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StageForm {
-    /// All of it.
+    /// All parts of the stage.
     #[default]
     Full,
     /// Lower rows, for a small box.
@@ -251,10 +251,10 @@ impl Stage {
         made
     }
 
-    /// The blocks before the ruler; one for all parts where there is little room.
+    /// The blocks before the ruler; one for all parts where there is little room: the context and the libraries are CUDA's.
     fn non_pytorch_blocks(&self, width_px: f32) -> Vec<(&str, Bytes)> {
         match self.non_pytorch_bytes {
-            Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("non-PyTorch", all)],
+            Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("CUDA", all)],
             _ => self.non_pytorch.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
         }
     }

@@ -151,7 +151,7 @@ pub struct Guess {
     pub limit: Bytes,
 }
 
-/// The same search, which begins at a guess.
+/// The search of [`search`], which begins at a guess.
 pub fn search_from<E>(
     values: &Values,
     guess: Guess,

@@ -58,7 +58,7 @@ struct Rule {
 }
 
 impl NonPytorchHolder {
-    /// All of them.
+    /// All holders, in the order in which a program meets them.
     pub const ALL: [Self; 14] = [
         Self::Context,
         Self::Code,

@@ -36,7 +36,7 @@ pub struct Autopsy {
     pub memory: MemoryAtFailure,
     /// Why it failed.
     pub cause: OomCause,
-    /// The same in a sentence.
+    /// The cause in a sentence.
     pub sentence: String,
     /// The segments that have free bytes which could not serve, with the blocks that keep them; those first that take the fewest
     /// live bytes to get back.

@@ -68,19 +68,19 @@ impl Conditions {
         Self { conf: conf.to_owned(), ..Self::default() }
     }
 
-    /// The same under another setting.
+    /// These conditions with another setting.
     #[must_use]
     pub fn and_conf(&self, conf: &str) -> Self {
         Self { conf: conf.to_owned(), ..self.clone() }
     }
 
-    /// The same under another limit.
+    /// These conditions with another limit.
     #[must_use]
     pub fn and_limit(&self, limit: Bytes) -> Self {
         Self { limit: Some(limit), ..self.clone() }
     }
 
-    /// The same under the rules of another release.
+    /// These conditions with the rules of another release.
     #[must_use]
     pub fn and_release(&self, release: Release) -> Self {
         Self { release: Some(release), ..self.clone() }

@@ -54,7 +54,7 @@ pub struct GrowingCallSite {
     pub growth: Bytes,
     /// As many more allocations; 0 where fewer and larger ones are live.
     pub allocations: u64,
-    /// The number, counted from 1, of the site's first request after the first iteration whose bytes are live at the end; 0 if no such request exists.
+    /// The number, counted from 1, of the site's first request after the second boundary whose bytes are live at the end; 0 if no such request exists.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,

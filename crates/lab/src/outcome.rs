@@ -73,7 +73,7 @@ pub struct Sample {
 /// A row of an answer: conditions, and the result under them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Under what.
+    /// The conditions of the replay.
     pub conditions: Conditions,
     /// The limit that counted, as given or as the file implies; `None` where nothing but the run's own device limits it.
     pub limit: Option<Limit>,
@@ -186,7 +186,7 @@ pub(crate) fn outcome(
     outcome_before(run, fixed, samples, run.requests().len(), on_done)
 }
 
-/// The same for the requests before one of them alone.
+/// The outcome of the requests before the one at `end` alone.
 pub(crate) fn outcome_before(
     run: &Run,
     fixed: &FixedConditions,

@@ -15,7 +15,7 @@ use crate::{
 pub enum Question {
     /// The outcome of the run under other conditions: [`what_if`].
     WhatIf {
-        /// Under which.
+        /// The conditions of each replay.
         conditions: Vec<Conditions>,
         /// About how many parts each timeline has.
         samples: usize,

@@ -34,7 +34,7 @@ use crate::{
 /// All of it follows from [`autopsy`](crate::autopsy()), [`leaks`](crate::leaks()) and replays, so it cannot contradict them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// In one word.
+    /// The verdict in one word.
     pub kind: VerdictKind,
     /// In one sentence, without a full stop.
     pub headline: String,

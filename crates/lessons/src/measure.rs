@@ -180,7 +180,7 @@ impl Measure {
             || self.plus.as_ref().is_some_and(|plus| plus.is_of_workload())
     }
 
-    /// The value in the range of steps.
+    /// The value in the stretch.
     pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
         if let Some(plus) = &self.plus {
             let first = Self { plus: None, form: Form::Short, ..self.clone() };
@@ -250,7 +250,7 @@ impl Measure {
         }
     }
 
-    /// The value at the beginning of the range of steps.
+    /// The value at the beginning of the stretch.
     pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
         self.at(stretch, stretch.from)
     }
@@ -459,7 +459,7 @@ fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: u
     number as u64
 }
 
-/// As sentences call it: `peak reserved`, `the size of the block of a`, `reserved after "Label"`.
+/// As sentences call it: `peak reserved`, `the size of the block of a`, `reserved at the end of "Label"`.
 impl std::fmt::Display for Measure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.quantity)?;

@@ -73,7 +73,7 @@ pub struct PlayedCard {
 /// What a process has of a device beside PyTorch's segments: no run of the allocator can say it, so it is a sum of measured sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredMemory {
-    /// All of it.
+    /// The sum of the parts.
     pub size: Bytes,
     /// Its parts, with the names that the lesson has for them.
     pub parts: Vec<(String, Bytes)>,

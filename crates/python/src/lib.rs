@@ -19,7 +19,8 @@
 //!
 //! `run` (a program from its start to its end), `host` (output and limits), `modules` (what `import` finds), `deallocation` and
 //! `collector` (when objects die, as in CPython), `position` and `traceback` (lines of the program), `unknown` (numbers that
-//! no recording of a GPU gives), `integers` (integers that are too long), `referrers` (why memory is alive at a step).
+//! no recording of a GPU gives), `integers` (integers that are too long), `referrers` (why memory is alive at a step),
+//! `kept_graphs` (backward graphs that a list keeps), `brackets` (a bracket that is never closed).
 //!
 //! # Decisions
 //!

@@ -1,6 +1,6 @@
 //! The vocabulary that every other crate speaks.
 //!
-//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids that are never reused
+//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids, which begin anew after 2^32 of a kind
 //! ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that an allocator reports, the [`MemoryState`] after the
 //! events so far, the [`Stats`] that PyTorch keeps, and a whole run as a [`Recording`].
 //!
@@ -11,7 +11,7 @@
 //! * capacity = requested + rounding + pending + cached + free on the device (see [`Breakdown`])
 //!
 //! This crate must not know a policy: it applies events and decides none. What it says about a run (why a
-//! request ran out of memory, which frame is the program's own) follows from the events and stacks alone. It
+//! request ran out of memory, which frame is the program's own) follows from the events, the stacks and the rules. It
 //! knows no file format either.
 //!
 //! # Example

@@ -139,7 +139,7 @@ impl StackHolder {
         found
     }
 
-    /// The same of a stack of texts.
+    /// Whose code a stack of texts is, `function (file:line)` each.
     #[must_use]
     pub fn of_texts(stack: &[String]) -> Self {
         Self::of(stack.iter().map(|line| frame_of(line)))

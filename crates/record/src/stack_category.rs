@@ -24,7 +24,7 @@ pub enum StackCategory {
 }
 
 impl StackCategory {
-    /// All of them.
+    /// All categories.
     pub const ALL: [Self; 6] =
         [Self::Parameters, Self::Gradients, Self::Optimizer, Self::Activations, Self::Other, Self::Unknown];
 

@@ -26,9 +26,9 @@ pub struct RectView {
     pub low: f64,
     /// The byte at the upper edge.
     pub high: f64,
-    /// The picture in pixels.
+    /// The width of the picture in pixels.
     pub width_px: u32,
-    /// The picture in pixels.
+    /// The height of the picture in pixels.
     pub height_px: u32,
     /// Whether all but chosen rectangles are pale.
     pub is_dimmed: bool,

@@ -12,7 +12,7 @@ use blockyard_workload::Workload;
 
 use crate::{ReportError, ReportOptions, redact};
 
-/// A file that was read.
+/// What a report is about: a file that was read, a workload or a simulated run.
 pub(crate) struct ReportFile {
     /// The file's name; `None` where it is left out.
     pub(crate) name: Option<String>,

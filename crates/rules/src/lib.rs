@@ -2,7 +2,7 @@
 //! request, when a block is split, the settings and the texts of their errors.
 //!
 //! All functions take sizes and settings and keep no state. The crates above use the rules; no other crate
-//! has a number of PyTorch.
+//! has a number of PyTorch, but for what the other allocators of `rivals` round to.
 //!
 //! # Example
 //!
@@ -25,7 +25,8 @@
 //!
 //! `release` (the releases of PyTorch), `blas` (workspaces of products of matrices), `size` (thresholds and
 //! rounding), `config` (settings and their syntax, as two parsers read them; [`Environment`] is the order of
-//! the environment variables).
+//! the environment variables), `bytes` (numbers of bytes), `pool_kind` (the two block pools), `backend` (which
+//! allocator a setting chooses).
 
 #![forbid(unsafe_code)]
 

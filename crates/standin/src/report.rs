@@ -1,4 +1,5 @@
-//! What the library says about a run: calls, functions that nobody wrote, values that were assumed. One JSON object a line.
+//! What the library says about a run: functions that nobody wrote and values that were assumed, one JSON object a line. The
+//! names of calls go to the file that `STANDIN_TRACE` names, one a line.
 #![expect(unsafe_code, reason = "the generated entry points call a function of C")]
 
 use std::collections::BTreeSet;

@@ -23,7 +23,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 14] = [
         Self::Bool,
         Self::U8,

@@ -28,7 +28,7 @@
 //!
 //! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage`, `tensor` and `sparse`, `schema`,
 //! `arguments` and `registry` (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family),
-//! `autograd`, `autocast`.
+//! `autograd`, `autocast`, `generator` (random numbers), `limits` (when a program is stopped), `error`.
 
 #![forbid(unsafe_code)]
 #![allow(

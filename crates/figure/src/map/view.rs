@@ -57,7 +57,7 @@ pub enum MapScale {
 }
 
 impl MapScale {
-    /// All of them.
+    /// All scales, in the order of the page.
     pub const ALL: [Self; 3] = [Self::Root, Self::Common, Self::Each];
 
     /// The name in a list.

@@ -184,7 +184,7 @@ fn what_a_process_has_outside_is_not_free() {
         let scene = whole.scene(&view, width);
         let words: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
         let expected: &[&str] = if width < 560.0 {
-            &["non-PyTorch", "676 MiB"]
+            &["CUDA", "676 MiB"]
         } else {
             &["context", "518 MiB", "kernels", "92 MiB", "cuBLAS", "66 MiB"]
         };

@@ -82,7 +82,7 @@ impl Misfit {
 /// The items of a list that became no rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SkippedItems {
-    /// All of them.
+    /// The number of all skipped items.
     pub(super) items: usize,
     /// Those that lack a field which a row cannot do without.
     pub(super) misfits: usize,
