@@ -430,7 +430,7 @@ class Growth(_sentences.GrowthSentence):
     growth: int
     """More bytes at the last boundary than after the first iteration."""
     first_request: int
-    """The first request of the site after the first iteration whose bytes are live at the end, counted from 1; 0 where no request is known."""
+    """The first request of the site after the second boundary whose bytes are live at the end, counted from 1; 0 where no request is known."""
     last_request: int
     """The last request of the site whose bytes are live at the end, counted from 1."""
 
