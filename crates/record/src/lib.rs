@@ -1,6 +1,6 @@
 //! The vocabulary that every other crate speaks.
 //!
-//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids, which begin anew after 2^32 of a kind
+//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids, which begin again after 2^32 of a kind
 //! ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that an allocator reports, the [`MemoryState`] after the
 //! events so far, the [`Stats`] that PyTorch keeps, and a whole run as a [`Recording`].
 //!
