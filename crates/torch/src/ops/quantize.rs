@@ -18,7 +18,7 @@ fn check_range(quant_min: i64, quant_max: i64) -> Result<()> {
 }
 
 /// The result, then the mask, which the backward function keeps: `fake_quantize_per_tensor_affine_cachemask`, by numbers as by tensors.
-fn with_mask(input: &Tensor, node: &'static str) -> Result<Tensor> {
+fn with_mask(input: &Tensor, node: &'static str) -> Result<(Tensor, Tensor)> {
     let output = empty_like(input)?;
     let mask = empty_like_as(input, Dtype::Bool, MemoryFormat::Preserve)?;
     // The kernel exists for the types of training alone, and the two of 8 bits are not among them.
@@ -32,7 +32,7 @@ fn with_mask(input: &Tensor, node: &'static str) -> Result<Tensor> {
         let (grad, mask) = (first(grads)?, ctx.saved(0)?);
         Ok(vec![Some(if grad.numel() == 0 { grad.clone() } else { mul(grad, &mask)? })])
     })?;
-    Ok(output)
+    Ok((output, mask))
 }
 
 fn by_numbers(
@@ -46,7 +46,8 @@ fn by_numbers(
     if !(quant_min..=quant_max).contains(&zero_point) {
         return runtime("`zero_point` must be between `quant_min` and `quant_max`.");
     }
-    with_mask(input, nodes::FakeQuantizePerTensorAffineCachemaskBackward0)
+    let (output, _mask) = with_mask(input, nodes::FakeQuantizePerTensorAffineCachemaskBackward0)?;
+    Ok(output)
 }
 
 /// The kernel reads scale and zero point, and a number beside them that says that it is to quantize.
@@ -76,7 +77,9 @@ fn by_tensors(
             ));
         }
     }
-    let output = with_mask(input, nodes::FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0)?;
+    let (output, _mask) =
+        with_mask(input, nodes::FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0)?;
+    // The function that makes the number calls the one that makes the mask, whose result outlives the number.
     drop(is_enabled);
     Ok(output)
 }
