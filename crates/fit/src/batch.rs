@@ -64,8 +64,8 @@ pub enum BatchStep {
     Found(Option<Box<Probe>>),
 }
 
-/// The next step of a search below a size that does not fit, after these probes: sizes are halved until one fits, and then the search goes on between the
-/// last two. `limit` is the most that may be reserved.
+/// The next step of a search below a size that does not fit, after these probes: sizes are halved until one
+/// fits, and then the search goes on between the last two. `limit` is the most that may be reserved.
 #[must_use]
 pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
     let known = |size: u64| probes.iter().find(|probe| probe.value == size);
@@ -147,7 +147,8 @@ fn option_value(arguments: &str, name: &str) -> Option<u64> {
     (0..words.len()).rev().find_map(value)?.parse().ok()
 }
 
-/// The arguments without an option and its value. Where words are quoted they stay as they are, since the last of two options counts.
+/// The arguments without an option and its value. Where words are quoted they stay as they are, since the
+/// last of two options counts.
 fn remove_option(arguments: &str, name: &str) -> String {
     if arguments.contains(['"', '\'', '\\']) {
         return arguments.to_owned();

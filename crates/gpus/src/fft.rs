@@ -54,7 +54,7 @@ type Lengths = Vec<u64>;
 struct Tables {
     /// The numbers of complex elements that one kernel transforms: in single precision, then in double precision.
     complex: [Lengths; 2],
-    /// The numbers of real elements that one kernel transforms, by precision.
+    /// One kernel transforms these numbers of real elements: in single precision, then in double precision.
     real: [Lengths; 2],
     /// The lengths of all dimensions but the last one. For each precision: the lengths that one kernel
     /// transforms, then the recorded lengths that one kernel does not transform.

@@ -71,7 +71,8 @@ fn unpacked(
     }
 }
 
-/// How long the path is of a folder that all files are in, with its slash. A single file keeps its folder, which may be its student's.
+/// How long the path is of a folder that all files are in, with its slash. A single file keeps its folder,
+/// which may be its student's.
 fn common_folder(files: &[ArchiveFile]) -> usize {
     let [first, .., last] = files else { return 0 };
     let mut length = 0;
@@ -90,7 +91,8 @@ fn common_folder(files: &[ArchiveFile]) -> usize {
     length
 }
 
-/// Whose file it is: the folder in an archive, or else the name of the file, up to the first `_` or `-`. Empty for a file that is called as a lesson.
+/// Whose file it is: the folder in an archive, or else the name of the file, up to the first `_` or `-`.
+/// Empty for a file that is called as a lesson.
 #[must_use]
 pub fn student_name(path: &str) -> String {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));

@@ -19,10 +19,10 @@ impl Feature<LabSignals> {
                     .write_answers(&run, |answers| answers.failed = Some((QuestionKind::Verdict, why)));
             }
         };
-        let terms = (self.asked_device(), conditions.clone());
+        let asked = (self.asked_device(), conditions.clone());
         self.send(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
             self.take_answer(&of, answer);
-            self.write_answers(&of, |answers| answers.verdict_for = terms.clone());
+            self.write_answers(&of, |answers| answers.verdict_for = asked.clone());
         });
     }
 
@@ -56,10 +56,10 @@ impl Feature<LabSignals> {
 
     /// Whether the verdict is for other conditions than those of the panel's fields.
     pub(crate) fn is_verdict_old(self) -> bool {
-        let terms = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
+        let asked = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
         let answers = untrack(|| self.answers());
         answers.is_some_and(|answers| {
-            answers.verdict.is_some() && terms.is_ok_and(|terms| terms != answers.verdict_for)
+            answers.verdict.is_some() && asked.is_ok_and(|asked| asked != answers.verdict_for)
         })
     }
 

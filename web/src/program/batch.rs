@@ -37,7 +37,8 @@ pub(crate) struct BatchVariant {
 }
 
 impl BatchSearch {
-    /// The search for a run that went out of memory; `None` where the program does not say how large its batch is, or no batch is smaller.
+    /// The search for a run that went out of memory; `None` where the program does not say how large its
+    /// batch is, or no batch is smaller.
     fn of(shown: &PtrEq<ProgramResult>) -> Option<Self> {
         let ProgramInput { text, arguments, .. } = &shown.input;
         let is_out_of_memory = matches!(shown.end(), ProgramEnd::OutOfMemory(_));
@@ -70,7 +71,8 @@ impl BatchSearch {
         ProgramInput { text, arguments, ..variant.input.clone() }
     }
 
-    /// The answer in words, without a full stop: `the largest batch that fits is 24, with a peak of 13.2 GiB reserved; 25 does not`.
+    /// The answer in words, without a full stop: `the largest --batch-size that fits the NVIDIA H200 is 24: peak
+    /// 13.2 GiB reserved; 25 runs out of memory`.
     pub(crate) fn words(&self, variant: &BatchVariant) -> Option<String> {
         let with = match variant.option {
             "" => String::new(),

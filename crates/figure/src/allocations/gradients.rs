@@ -1,7 +1,8 @@
 //! Which allocations without a stack are gradients.
 //!
-//! PyTorch runs most of a backward pass on threads of autograd, which have no Python stack. An allocation counts as a gradient where the recording has enough
-//! evidence: it has no stack in a recording of stacks, its size is that of a live parameter, there are no more of them than parameters of this size, and it
+//! PyTorch runs most of a backward pass on threads of autograd, which have no Python stack. An allocation
+//! counts as a gradient where the recording has enough evidence: it has no stack in a recording of stacks,
+//! its size is that of a live parameter, there are no more of them than parameters of this size, and it
 //! outlives the backward pass, which ends when the program allocates with a stack again.
 
 use blockyard_record::{Recording, StackCategory, StackId};

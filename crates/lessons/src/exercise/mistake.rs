@@ -1,7 +1,8 @@
 //! What the reader's run does otherwise than the run that solves the exercise: the first difference, in a sentence.
 //!
-//! Both runs are compared as what they do to memory: tensors that are made, by their size; tensors that are freed; segments that go back to the
-//! device. What comes before the first difference is equal, so the sentence is about one line of the reader.
+//! Both runs are compared as what they do to memory: tensors that are made, by their size; tensors that are
+//! freed; segments that go back to the device. What comes before the first difference is equal, so the
+//! sentence is about one line of the reader.
 
 use std::collections::HashMap;
 
@@ -124,8 +125,9 @@ fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
     step.and_then(|step| run.lines.get(step)).copied().unwrap_or(0)
 }
 
-/// The first difference between the reader's run and the run that solves the exercise, as a sentence without a full stop: what the reader's line
-/// does, and what is otherwise where all goals are met. `text` is the reader's whole text. `None` where both do the same.
+/// The first difference between the reader's run and the run that solves the exercise, as a sentence without
+/// a full stop: what the reader's line does, and what is otherwise where all goals are met. `text` is the
+/// reader's whole text. `None` where both do the same.
 pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
     let (own, solved) = (Acts::of(own), Acts::of(solved));
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
@@ -166,7 +168,8 @@ pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>)
         }
         (Act::Release(size), _) => {
             format!(
-                "{place} gives {size} of cached memory back to the device, and the next large request has to take a new segment; the goals are met without that"
+                "{place} gives {size} of cached memory back to the device, and the next large request has \
+                 to take a new segment; the goals are met without that"
             )
         }
     })

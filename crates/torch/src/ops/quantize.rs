@@ -17,7 +17,8 @@ fn check_range(quant_min: i64, quant_max: i64) -> Result<()> {
     Ok(())
 }
 
-/// The result, then the mask, which the backward function keeps: `fake_quantize_per_tensor_affine_cachemask`, by numbers as by tensors.
+/// The result, then the mask, which the backward function keeps: `fake_quantize_per_tensor_affine_cachemask`,
+/// by numbers as by tensors.
 fn with_mask(input: &Tensor, node: &'static str) -> Result<(Tensor, Tensor)> {
     let output = empty_like(input)?;
     let mask = empty_like_as(input, Dtype::Bool, MemoryFormat::Preserve)?;
