@@ -1,5 +1,5 @@
-//! Linker settings of the page. With the feature `split`, the module is cut into parts afterwards, and the cutter reads from the
-//! relocations which function uses which.
+//! Linker settings of the page. With the feature `split`, the module is cut into parts afterwards, and the
+//! cutter reads from the relocations which function uses which.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

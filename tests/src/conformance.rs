@@ -71,9 +71,10 @@ fn segments_until_none_is_left<D: DeviceMemory>(device: &mut D) {
     }
 }
 
-/// Events are complete in the order of their stream, when they were waited for or the stream went on, and not before.
+/// Events complete in the order of their stream, once they were waited for or the stream was advanced, and
+/// not before.
 pub fn check_events<D: PatternMemory>(device: &mut D) {
-    // A driver may wait for other streams when it makes one.
+    // A driver may wait for other streams when it makes a stream.
     for stream in [SIDE, OTHER] {
         drop(device.record_event(stream).unwrap());
     }
@@ -94,14 +95,14 @@ pub fn check_events<D: PatternMemory>(device: &mut D) {
     assert!(device.is_complete(&default).unwrap());
     device.advance_streams(None);
     assert!(device.is_complete(&side).unwrap());
-    // Events that nobody waits for must not add up to anything.
+    // Events that no one waits for must not take memory in the end.
     for _ in 0..10_000 {
         drop(device.record_event(OTHER).unwrap());
     }
     device.advance_streams(None);
 }
 
-/// Addresses get memory page by page, all that was asked for or nothing, and only where they were reserved.
+/// Addresses get memory page by page, all requested pages or none, and only where addresses were reserved.
 ///
 /// A device without virtual memory passes.
 pub fn check_virtual_memory<D: DeviceMemory>(device: &mut D) {
@@ -136,7 +137,7 @@ fn pages_come_and_go<D: DeviceMemory>(device: &mut D) {
     assert_unknown(memory(device).release(base));
 }
 
-/// Bytes stay where they were written, across the borders of pages and while others are taken away.
+/// Bytes stay where they were written, across the borders of pages and while other pages are unmapped.
 pub fn check_data<D: PatternMemory>(device: &mut D) {
     let size = Bytes::mib(2);
     let (low, high) = (device.allocate_segment(size).unwrap(), device.allocate_segment(size).unwrap());
@@ -186,9 +187,10 @@ fn check_mapped_data<D: PatternMemory>(device: &mut D) {
     memory(device).release(base).unwrap();
 }
 
-/// Does something until it leaves as much memory free as it found.
+/// Repeats an action until it leaves as much memory free as before; panics if it never does.
 ///
-/// A driver takes some for itself when a thing is done for the first time, and keeps it; what leaks is gone each time.
+/// A driver takes and keeps some memory when an action is done for the first time; a leak loses memory each
+/// time.
 fn leaves_nothing<D: DeviceMemory>(device: &mut D, act: impl Fn(&mut D)) {
     let mut seen = vec![free(device)];
     for _ in 0..3 {

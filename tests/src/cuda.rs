@@ -10,10 +10,10 @@ use crate::{Fault, PatternMemory};
 
 /// A CUDA device whose memory is filled and checked on the device.
 ///
-/// Checks come a little late, so that a block that is allocated too early is written again before they run.
+/// Checks run a little late, so that a block that is allocated too early is overwritten before its check.
 #[derive(Debug)]
 pub struct CudaMemory {
-    /// Before the device: it has memory there.
+    /// The patterns are dropped before the device, since they have memory on it.
     patterns: Patterns,
     device: CudaDevice,
 }
@@ -22,7 +22,7 @@ const DELAY_NANOS: u64 = 20_000;
 
 /// Runs a test on the first CUDA device, one test at a time, and sees to it that nothing leaks.
 ///
-/// Without a device it says that the test is skipped, or fails where `REQUIRE_CUDA=1` asks for one.
+/// Without a device the function prints that the test is skipped; with `REQUIRE_CUDA=1` it panics.
 pub fn on_cuda(test: impl Fn(CudaDevice)) {
     static TURN: Mutex<()> = Mutex::new(());
     // A test that failed does not make the others fail.
@@ -42,7 +42,7 @@ pub fn on_cuda(test: impl Fn(CudaDevice)) {
     test(open());
     let after = free();
     if after < before {
-        // The driver's own first allocations stay constant; a leak grows.
+        // The driver's own memory after the first run stays constant, and a leak grows.
         test(open());
         let again = free();
         println!(
@@ -60,7 +60,7 @@ fn is_required() -> bool {
 }
 
 impl CudaMemory {
-    /// Brings the code that fills and checks to the device.
+    /// Loads the code that fills and checks memory onto the device.
     #[must_use]
     pub fn new(mut device: CudaDevice) -> Self {
         let patterns = Patterns::new(&mut device).expect("the device takes the code");

@@ -1,8 +1,9 @@
 //! Harnesses that tests share; the tests are in `tests/`, recordings of PyTorch's allocator in `fixtures/`.
 //!
-//! One conformance suite holds for every [`DeviceMemory`](blockyard_device::DeviceMemory): [`conformance`] asks for what the
-//! trait promises, [`workload`] drives the allocator over the device and proves with [`PatternMemory`] that no block's bytes
-//! are ever another's. [`SimulatedMemory`] gives a device without hardware contents, so that the suite can fail there too.
+//! One conformance suite holds for every [`DeviceMemory`](blockyard_device::DeviceMemory): [`conformance`]
+//! tests the promises of the trait, [`workload`] drives the allocator over the device and proves with
+//! [`PatternMemory`] that no two blocks ever share bytes. [`SimulatedMemory`] gives contents to a device
+//! without hardware, so that the suite can fail there too.
 //!
 //! # Decisions
 //!

@@ -1,4 +1,4 @@
-//! What the suites need of a device to check the data of blocks: patterns that are written and read on streams.
+//! The trait by which the suites check the data of blocks: patterns that are written and read on streams.
 
 use std::fmt;
 
@@ -7,14 +7,15 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 /// A device whose memory can be written and read on its streams.
 ///
-/// Sizes and addresses are multiples of 4 bytes. All calls only give work to the stream; it is done in the order of the calls of
-/// that stream, and no later than [`PatternMemory::faults`], a wait for an event behind it, or [`Advance`].
+/// Sizes and addresses are multiples of 4 bytes. All calls only give work to the stream. The work is done in
+/// the order of the calls of that stream, and no later than [`PatternMemory::faults`], a wait for an event
+/// after the work, or [`Advance`].
 pub trait PatternMemory: DeviceMemory + Advance {
     /// Writes [`word_at`]`(pattern, i)` to the i-th word of `size` bytes from `addr` on.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The error that the driver reports.
     fn fill(
         &mut self,
         stream: StreamId,
@@ -23,12 +24,12 @@ pub trait PatternMemory: DeviceMemory + Advance {
         pattern: u32,
     ) -> Result<(), DeviceError>;
 
-    /// Reads `size` bytes from `addr` on; every word that [`PatternMemory::fill`] with these arguments would not have written is
-    /// wrong. Mismatches are kept for [`PatternMemory::faults`].
+    /// Reads `size` bytes from `addr` on; every word that [`PatternMemory::fill`] with these arguments would
+    /// not have written is wrong. Mismatches are kept for [`PatternMemory::faults`].
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The error that the driver reports.
     fn check(
         &mut self,
         stream: StreamId,
@@ -37,31 +38,31 @@ pub trait PatternMemory: DeviceMemory + Advance {
         pattern: u32,
     ) -> Result<(), DeviceError>;
 
-    /// Lets work that is given to the stream from now on wait for [`PatternMemory::resume`]; no more than a
-    /// few calls come between.
+    /// Lets work that is given to the stream from now on wait for [`PatternMemory::resume`]; only a few calls
+    /// may come between both.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The error that the driver reports.
     fn hold(&mut self, stream: StreamId) -> Result<(), DeviceError>;
 
-    /// Lets the stream go on.
+    /// Lets the work of the stream that waits since [`PatternMemory::hold`] begin.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The error that the driver reports.
     fn resume(&mut self, stream: StreamId) -> Result<(), DeviceError>;
 
     /// Completes the work of all streams and returns the mismatches since the last call, in any order.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The error that the driver reports.
     fn faults(&mut self) -> Result<Vec<Fault>, DeviceError>;
 }
 
-/// The i-th word of memory that is filled with a pattern: no two words of one fill are the same, so that memory that shows in two
-/// places is found too.
+/// The i-th word of memory that is filled with a pattern: no two words of one fill are the same, so that
+/// memory that shows in two places is found too.
 #[must_use]
 pub const fn word_at(pattern: u32, index: u32) -> u32 {
     pattern.wrapping_add(index.wrapping_mul(0x9e37_79b1))
@@ -78,9 +79,9 @@ pub struct Fault {
     pub pattern: u32,
     /// How many words of 4 bytes are wrong.
     pub wrong: u64,
-    /// Where the first of them is; where one of them is, if the device does not know the first.
+    /// The address of the first wrong word, or of any wrong word if the device does not know the first.
     pub first: DeviceAddr,
-    /// The word there, if there is memory.
+    /// The word at `first`; `None` if that address has no memory.
     pub found: Option<u32>,
 }
 

@@ -12,8 +12,8 @@ use crate::{Fault, PatternMemory, word_at};
 
 /// A [`VirtualDevice`] with contents: a read of an address returns the last written value.
 ///
-/// Work of a stream waits in a queue until the stream is advanced or waited for, so that it runs as late as it may. Memory
-/// is kept as ranges of patterns, so that gigabytes cost nothing.
+/// Work of a stream waits in a queue until the stream is advanced or waited for, so that it runs as late as
+/// it may. Memory is kept as ranges of patterns, so that gigabytes cost nothing.
 #[derive(Debug)]
 pub struct SimulatedMemory {
     device: VirtualDevice,
@@ -21,7 +21,7 @@ pub struct SimulatedMemory {
     /// Addresses that have memory.
     memory: Extents<()>,
     segments: BTreeMap<DeviceAddr, Bytes>,
-    /// Patterns, and where the fill began that wrote them.
+    /// The pattern of each address, and the address at which the fill that wrote it began.
     data: Extents<(u32, u64)>,
     faults: Vec<Fault>,
 }
@@ -100,7 +100,8 @@ impl SimulatedMemory {
     }
 }
 
-/// All wrong pieces (from, to, what stands at `from`) of a piece of work as one fault.
+/// All wrong pieces of a check as one fault; a piece has its first address, the address after it, and the
+/// word at the first. `None` without a wrong piece.
 fn fault(
     addr: DeviceAddr,
     size: Bytes,
@@ -115,7 +116,7 @@ fn fault(
     })
 }
 
-// Patterns wrap around, so that the low half of a count is enough.
+// Patterns repeat, so the low half of a count is enough.
 fn words(bytes: u64) -> u32 {
     u32::try_from((bytes / 4) & 0xffff_ffff).unwrap_or_default()
 }
@@ -155,7 +156,7 @@ impl PatternMemory for SimulatedMemory {
         Ok(())
     }
 
-    // No work is ever done before somebody waits for it.
+    // Work is never done before a wait, so nothing has to be held.
     fn hold(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
         Ok(())
     }

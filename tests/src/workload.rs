@@ -1,7 +1,8 @@
-//! Random workloads in which every block is filled with its own pattern on its stream and checked before it is freed.
+//! Random workloads in which every block is filled with its own pattern on its stream and checked before it
+//! is freed.
 //!
-//! An overlap, a block that is allocated again before its streams are done, or data that is lost when memory is mapped again
-//! shows as a [`Fault`].
+//! An overlap, a block that is allocated again before its streams are done, and data that is lost when memory
+//! is mapped again each show as a [`Fault`].
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, DeviceMemory};
@@ -81,18 +82,18 @@ impl<D: PatternMemory, S: EventSink> Blocks for CachingAllocator<D, S> {
     }
 }
 
-/// How a random workload looks.
+/// The form of a random workload.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWorkload {
     /// The seed that decides the requests.
     pub seed: u64,
-    /// How many requests.
+    /// The number of requests.
     pub requests: u32,
-    /// Streams, of which the first is the default one.
+    /// The number of streams, the first of which is the default stream.
     pub streams: u64,
     /// The largest request.
     pub largest: Bytes,
-    /// The most that is in use at once.
+    /// The most bytes that are in use at once.
     pub most_live: Bytes,
 }
 
@@ -107,7 +108,7 @@ impl RandomWorkload {
 /// The result of a workload.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadReport {
-    /// The mismatches; there should be none.
+    /// The mismatches; none if the allocator and the device are right.
     pub faults: Vec<Fault>,
     /// Blocks that were allocated.
     pub blocks: u32,
@@ -153,7 +154,7 @@ impl EventSink for EventCounts {
 ///
 /// # Errors
 ///
-/// A request that the allocator refuses, not for want of memory.
+/// A request that the allocator refuses for another reason than a lack of memory.
 pub fn run<B: Blocks>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadReport, AllocError> {
     let mut run = Run {
         blocks,
@@ -249,8 +250,8 @@ impl<B: Blocks> Run<'_, B> {
         Ok(())
     }
 
-    /// Lets another stream use the block, as programs do: that stream's work begins when the block's own is done, and
-    /// nobody waits for its end.
+    /// Lets another stream use the block, as programs do: the work of that stream begins when the work of the
+    /// block's own stream is done, and no one waits for its end.
     fn use_elsewhere(&mut self, live: &mut LiveAllocation<B::Block>) -> Result<(), AllocError> {
         let user = StreamId::new(
             (live.stream.get() + 1 + self.random.below(self.plan.streams - 1)) % self.plan.streams,
@@ -263,7 +264,8 @@ impl<B: Blocks> Run<'_, B> {
         self.blocks.record_stream(&live.block, user)?;
         let device = self.blocks.device();
         device.check(user, addr, live.size, live.pattern)?;
-        // Written too: a block that is allocated too early would be damaged in its new allocation as well.
+        // The other stream also writes, so that a block that is allocated too early would be damaged in its
+        // new allocation.
         let pattern = live.pattern ^ 0x8000_0000;
         device.fill(user, addr, live.size, pattern)?;
         device.check(user, addr, live.size, pattern)?;
@@ -276,7 +278,7 @@ impl<B: Blocks> Run<'_, B> {
         if self.live.is_empty() {
             return Ok(());
         }
-        // Often the youngest, as programs do; then blocks are used again at once.
+        // Often the youngest block is freed, as in programs; then blocks are used again at once.
         let index =
             if self.random.percent(40) { self.live.len() - 1 } else { self.random.index(self.live.len()) };
         let live = self.live.swap_remove(index);
@@ -304,7 +306,7 @@ impl<B: Blocks> Run<'_, B> {
             let border = BORDERS[self.random.index(BORDERS.len())];
             border.saturating_sub(512) + 256 * self.random.below(5)
         } else {
-            // Small ones as often as large ones, by orders of magnitude.
+            // Small sizes are as frequent as large ones, by orders of magnitude.
             let bits = self.random.below(u64::from(most.ilog2()) + 1);
             self.random.below(1 << (bits + 1))
         };
@@ -312,7 +314,8 @@ impl<B: Blocks> Run<'_, B> {
     }
 }
 
-/// A block that another stream still uses is not allocated again, and is as soon as that stream is done.
+/// Checks that a block that another stream still uses is not allocated again before that stream is done, and
+/// is allocated again afterwards.
 ///
 /// # Errors
 ///
@@ -320,7 +323,8 @@ impl<B: Blocks> Run<'_, B> {
 pub fn check_reuse_waits<B: Blocks>(blocks: &mut B) -> Result<Vec<Fault>, AllocError> {
     let (own, other) = (StreamId::DEFAULT, StreamId::new(1));
     let size = Bytes::mib(4);
-    // All requests below fit into an existing segment: a driver may wait for its streams when it makes one.
+    // All requests below fit into an existing segment: a driver may wait for its streams when it makes a
+    // segment.
     let warm = blocks.allocate(size, own)?;
     blocks.free(warm)?;
     let first = blocks.allocate(size, own)?;

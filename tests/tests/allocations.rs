@@ -94,7 +94,7 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
             assert_eq!((whole.bytes, whole.count), (allocated, rows.len()));
             let children = flame.children(0).iter().filter_map(|child| flame.node(*child));
             assert_eq!(children.map(|child| child.bytes).sum::<Bytes>(), allocated);
-            // The rows below a node are what its bytes count.
+            // The bytes of a node are those of the rows below it.
             for place in flame.children(0) {
                 let below = flame.rows_below(&allocations, &recording, &rows, *place);
                 let node = flame.node(*place).expect("a node");
@@ -113,7 +113,7 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
     }
 }
 
-/// A frame that only passes on to one other has no row, and each row is one line of text high.
+/// A frame that only passes on to one other frame has no row, and each row is one line of text high.
 #[test]
 fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
     let recording = recording("resnet50_amp");
@@ -156,7 +156,7 @@ fn a_legend_of_stacks_names_the_largest_holders_at_the_peak() {
         let all = bytes_of(&allocations, &rows);
         for holder in holders(&allocations, &recording, &rows, GroupBy::Stack).iter().take(3) {
             let text = holder_text(&recording, holder);
-            // A third of the memory has a color of its own, whatever else there is.
+            // A holder of a third of the memory has a separate color, whatever else holds memory.
             if holder.bytes.get() * 3 >= all.get() {
                 let mut texts = groups.legend().iter().map(|entry| entry.text.as_str());
                 assert!(texts.any(|entry| entry.starts_with(text.as_str())), "{name}: {text} has no color");
@@ -165,7 +165,7 @@ fn a_legend_of_stacks_names_the_largest_holders_at_the_peak() {
     }
 }
 
-/// Of rows that would have the same words, some are told apart.
+/// Some rows that would have the same words are distinguished.
 #[test]
 fn holders_with_one_line_are_told_apart_by_a_frame_that_differs() {
     for name in SNAPSHOTS {

@@ -1,4 +1,4 @@
-//! Every fixture has a provenance.
+//! Every fixture has a line that says where it comes from.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Regressions and samples from `cargo xtask oracle`: sequences with what PyTorch's own library answered, repeated without it.
+//! Regressions and samples from `cargo xtask oracle`: sequences with the answers of PyTorch's own library,
+//! repeated without the library.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 

@@ -24,7 +24,7 @@ fn the_page_connects_to_its_own_server_alone() {
     assert_eq!(policy["connect-src"], ["'self'"]);
     assert_eq!(policy["default-src"], ["'self'"]);
     assert_eq!(policy["form-action"], ["'none'"]);
-    // Nothing that is shown or run comes from elsewhere: an address could carry what a file says.
+    // No shown or run file comes from another server, since an address could carry the content of a file.
     let known = ["'self'", "'none'", "'unsafe-inline'", "'wasm-unsafe-eval'", "blob:", "data:"];
     for (directive, sources) in &policy {
         assert!(sources.iter().all(|source| known.contains(&source.as_str())), "{directive} {sources:?}");

@@ -1,4 +1,4 @@
-//! What the labels and comments of the presets claim is what happens.
+//! The claims of the labels and comments of the presets hold in their runs.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ fn play(preset: &Preset, text: &str) -> JobOutput {
     let job = Job::Run {
         title: preset.title.to_owned(),
         text: text.to_owned(),
-        config: preset.config.to_owned(),
+        conf: preset.conf.to_owned(),
         capacity: preset.capacity,
     };
     perform(&job, &mut |_| ControlFlow::Continue(())).expect("a preset runs")

@@ -1,4 +1,4 @@
-//! Snapshots of PyTorch, decided again by our allocator placement by placement.
+//! Snapshots of PyTorch, replayed by our allocator and compared placement by placement.
 
 #![allow(
     clippy::expect_used,
@@ -54,7 +54,7 @@ fn runs_that_failed_are_identical() {
 fn one_program_is_identical_under_2_11_and_2_15() {
     check_identical("small_2.11", 3);
     check_identical("small_2.15", 4);
-    // The library of 2.15 ran one statement more, which copies to the host; the rest is the same.
+    // The program under 2.15 ran one more statement, which copies to the host; everything else is the same.
     let [old, new] = ["small_2.11", "small_2.15"].map(open);
     let sizes = |file: &SnapshotFile| -> Vec<u64> {
         let entries = file.devices[0].trace.iter().filter(|entry| entry.entry.action == TraceAction::Alloc);
@@ -88,8 +88,8 @@ fn a_trace_that_begins_late_is_identical_from_there_on() {
 #[test]
 fn the_first_difference_is_in_words_with_its_reasons() {
     let mut file = open("checkerboard_default_100");
-    // As a plug-in might have done that splits later: this run was made without the setting.
-    file.settings.config = "max_split_size_mb:30".to_owned();
+    // The run was made without this setting, as by a plug-in that splits later.
+    file.settings.conf = "max_split_size_mb:30".to_owned();
     let found = certificate(&file, 0);
     assert!(!found.is_complete && found.identical < found.placements);
     assert!(found.headline().starts_with("differs: "), "{}", found.headline());

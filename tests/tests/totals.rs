@@ -1,4 +1,4 @@
-//! A run that keeps no history comes to what the recorded run comes to.
+//! A run that keeps no history has the same totals as the recorded run.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,7 +48,7 @@ fn check_same(totals: &Totals, recording: &Recording, name: &str) {
 #[track_caller]
 fn check(recorded: &RecordedRun, name: &str) -> bool {
     let mut go_on = |_| ControlFlow::Continue(());
-    let Ok(config) = recorded.meta.config.parse::<AllocatorConfig>() else { return false };
+    let Ok(config) = recorded.meta.conf.parse::<AllocatorConfig>() else { return false };
     let Ok(verified) = verify(recorded, &mut go_on) else { return false };
     let settings = RunSettings { title: String::new(), config, capacity: recorded.meta.total_memory };
     let replayable = open(recorded, &settings, &mut go_on).unwrap();

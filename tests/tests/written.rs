@@ -40,7 +40,7 @@ fn run(release: Release) -> (Vec<(String, i64)>, Recording) {
     ours.free(z).unwrap();
     ours.allocate(Bytes::new(1 << 45), StreamId::DEFAULT).unwrap_err();
     let stats = memory_stats_in(release, &ours.stats(), ours.reserved_by_private_pools());
-    // The program still holds it.
+    // The program still holds `y`.
     let _ = y;
     let mut recorder = ours.into_sink();
     recorder.finish_step(StepOutcome::Done);

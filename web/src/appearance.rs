@@ -39,7 +39,7 @@ impl AppearanceSignals {
 }
 
 impl Feature<AppearanceSignals> {
-    /// Lets every figure be drawn again: its colors, its pixels or its letters have changed.
+    /// Lets every figure be drawn again, since colors, pixels or letters have changed.
     pub(crate) fn draw_again(self) {
         self.version.update(|version| *version += 1);
     }

@@ -1,8 +1,9 @@
 //! The page's calls of the browser. None of them panics; a call that fails has no effect or returns `None`.
 //!
-//! The listeners for an element's size, for dropped files and for the color scheme, and the access to storage, are about a hundred lines
-//! here, in `surface.rs`, in `view.rs` and in `view/messages.rs`. `leptos-use` 0.20 has them too, and its three functions for them bring
-//! 37 more crates with them, each of which every build of the page would pay for. So these lines are ours.
+//! The listeners for an element's size, for dropped files and for the color scheme, and the access to
+//! storage, are about a hundred lines here, in `surface.rs`, in `view.rs` and in `view/messages.rs`.
+//! `leptos-use` 0.20 has them too, and its three functions for them bring 37 more crates with them, each of
+//! which every build of the page would pay for. So these lines are ours.
 
 use js_sys::{Array, ArrayBuffer, Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -12,7 +13,7 @@ use web_sys::{
     Url, Window,
 };
 
-/// The window; none in a worker.
+/// The window; `None` in a worker.
 pub(crate) fn window() -> Option<Window> {
     web_sys::window()
 }
@@ -21,8 +22,8 @@ pub(crate) fn document() -> Option<Document> {
     window()?.document()
 }
 
-/// `?key=value#hash` of a page that was exported as one file. The browser's address of such a page says nothing, so the attribute
-/// `data-address` of its root element takes the place of the address.
+/// `?key=value#hash` of a page that was exported as one file. The browser's address of such a page says
+/// nothing, so the attribute `data-address` of its root element takes the place of the address.
 fn own_address() -> Option<String> {
     document()?.document_element()?.get_attribute("data-address")
 }
@@ -54,7 +55,8 @@ pub(crate) fn address() -> String {
     whole.split(['#', '?']).next().unwrap_or_default().to_owned()
 }
 
-/// Sets the hash of the page's address: as a new entry of the browser's history if `is_new`, and otherwise in the present entry.
+/// Sets the hash of the page's address: as a new entry of the browser's history if `is_new`, and otherwise in
+/// the present entry.
 pub(crate) fn set_hash(hash: &str, is_new: bool) {
     let Some(window) = window() else { return };
     let search = window.location().search().unwrap_or_default();
@@ -105,7 +107,8 @@ pub(crate) fn focus_first(css: &str) {
     }
 }
 
-/// If a button inside of an element that matches has the focus, removes the focus, so that keys go to the page and not to the button.
+/// If a button inside of an element that matches has the focus, removes the focus, so that keys go to the
+/// page and not to the button.
 pub(crate) fn leave_button(css: &str) {
     let Some(focused) = document().and_then(|document| document.active_element()) else { return };
     if focused.tag_name() == "BUTTON"
@@ -186,7 +189,8 @@ pub(crate) fn is_touch() -> bool {
     media("(pointer: coarse)").is_some_and(|list| list.matches())
 }
 
-/// As [`listen`], but for the events of all elements inside the target, including events that do not bubble.
+/// Calls `handler` as [`listen`] does, for the events of all elements inside the target, including events
+/// that do not bubble.
 pub(crate) fn listen_within<E: JsCast + 'static>(
     target: &EventTarget,
     name: &str,
@@ -227,7 +231,8 @@ pub(crate) fn media(query: &str) -> Option<MediaQueryList> {
     window()?.match_media(query).ok()?
 }
 
-/// The size of the page's letters divided by the size that figures are laid out for. Figures are drawn larger by this factor.
+/// The size of the page's letters divided by the size that figures are laid out for. Figures are drawn larger
+/// by this factor.
 pub(crate) fn text_scale() -> f64 {
     let root = document().and_then(|document| document.document_element());
     let size = root.and_then(|root| style_of(&root, "font-size"));
@@ -261,7 +266,7 @@ fn storage() -> Option<Storage> {
     window()?.local_storage().ok()?
 }
 
-/// What was remembered under the key.
+/// The value that was remembered under the key.
 pub(crate) fn recall(key: &str) -> Option<String> {
     storage()?.get_item(key).ok()?
 }
@@ -273,7 +278,7 @@ pub(crate) fn remember(key: &str, value: &str) {
     }
 }
 
-/// Deletes what was remembered under the key.
+/// Deletes the value that was remembered under the key.
 pub(crate) fn forget(key: &str) {
     if let Some(storage) = storage() {
         let _ = storage.remove_item(key);
@@ -307,7 +312,7 @@ async fn fetch(address: &str) -> Option<Response> {
 /// Waits for this many milliseconds.
 pub(crate) async fn pause(millis: i32) {
     let promise = Promise::new(&mut |resolve, _reject| {
-        // There is always a window here; without one, the promise would stay pending.
+        // The page always has a window; without a window, the promise would stay pending.
         let _timer = window()
             .map(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
     });
@@ -337,7 +342,8 @@ pub(crate) fn address_beside(name: &str) -> String {
     format!("open/{}", String::from(js_sys::encode_uri_component(name)))
 }
 
-/// As [`fetch_bytes`]. `on_bytes` is called with the number of bytes that have arrived.
+/// The bytes at an address of the page, as [`fetch_bytes`] gets them. `on_bytes` is called with the number of
+/// bytes that have arrived.
 pub(crate) async fn fetch_with_progress(address: &str, mut on_bytes: impl FnMut(f64)) -> Option<ArrayBuffer> {
     let response = fetch(address).await?;
     let body = Reflect::get(&response, &"body".into()).ok()?;
@@ -370,14 +376,15 @@ pub(crate) async fn fetch_text(address: &str) -> Option<String> {
     JsFuture::from(response.text().ok()?).await.ok()?.as_string()
 }
 
-/// The whole address of a file of the page. A worker needs it, because relative addresses do not work in a worker that was started
-/// from a blob.
+/// The whole address of a file of the page. A worker needs it, because relative addresses do not work in a
+/// worker that was started from a blob.
 pub(crate) fn page_address(file: &str) -> String {
     let base = document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
     Url::new_with_base(file, &base).map_or_else(|_| file.to_owned(), |url| url.href())
 }
 
-/// Fetches a script of the page and returns an address from which a worker loads the script without the network.
+/// Fetches a script of the page and returns an address from which a worker loads the script without the
+/// network.
 pub(crate) async fn blob_url(address: &str) -> Option<String> {
     let text = JsFuture::from(fetch(address).await?.text().ok()?).await.ok()?;
     if is_one_file() {

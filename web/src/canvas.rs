@@ -46,12 +46,13 @@ impl Paints {
         }
     }
 
-    /// As [`Paints::read`], for a picture with `ratio` device pixels per pixel of the figure.
+    /// The colors as [`Paints::read`] reads them, for a picture with `ratio` device pixels per pixel of the
+    /// figure.
     pub(crate) fn read_for(ratio: f64) -> Self {
         Self { ratio, ..Self::read() }
     }
 
-    /// As [`Paints::draw`], on the background color.
+    /// Draws the scene as [`Paints::draw`] does, on the background color.
     pub(crate) fn draw_on_ground(&mut self, canvas: &HtmlCanvasElement, scene: &Scene) {
         let mut grounded = scene.clone();
         let whole = Rect::new(0.0, 0.0, scene.width_px, scene.height_px);
@@ -72,7 +73,8 @@ impl Paints {
 
     fn color(&self, role: Role) -> &str {
         let known = match role.known() {
-            // A gap in the color of the background separates neighbors as well as a line does, and draws less attention.
+            // A gap in the color of the background separates neighbors as well as a line does, and draws less
+            // attention.
             Role::SplitEdge if !self.is_patterned => Role::Background,
             other => other,
         };
@@ -105,7 +107,8 @@ impl Paints {
         }
         let Some(context) = context_of(canvas) else { return };
         context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
-        // Else some browsers round the width of each letter to whole pixels. A browser that does not know the property loses nothing.
+        // Without this property some browsers round the width of each letter to whole pixels. A browser that
+        // does not know the property ignores it.
         let _ = js_sys::Reflect::set(&context, &"textRendering".into(), &"geometricPrecision".into());
         let mut brush = Brush { paints: self, context: &context, fill: None, font: None };
         for mark in &scene.marks {
@@ -137,7 +140,7 @@ pub(crate) fn blend(
     let _ = context.set_global_composite_operation("source-over");
 }
 
-/// How opaque dots are on the screen: they tell cached bytes from other green areas, and no more.
+/// How opaque dots are on the screen: just enough to distinguish cached bytes from other green areas.
 const SCREEN_DOTS: f64 = 0.45;
 
 fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
@@ -307,8 +310,9 @@ impl Brush<'_> {
             Anchor::Middle => "center",
             Anchor::End => "right",
         });
-        // The layout has assumed this width. Characters that the typeface lacks come from a font of the system, which may be wider: such
-        // a text is compressed. A baseline on a whole pixel keeps the text sharp.
+        // The layout has assumed this width. Characters that the typeface lacks come from a font of the
+        // system, which may be wider: such a text is compressed. A baseline on a whole pixel keeps the text
+        // sharp.
         let most = self.device(text_width_px(text, font.0, font.1));
         let (x, y) = (self.device(at.x_px), self.device(at.y_px).round());
         let _ = self.context.fill_text_with_max_width(text, x, y, most);

@@ -1,4 +1,5 @@
-//! What the figures show of the run: the steps, the bytes and the colors, and the chosen block and allocations.
+//! The parts of the run that the figures show: the steps, the bytes and the colors, and the chosen block and
+//! allocations.
 
 mod bytes;
 mod columns;
@@ -30,7 +31,7 @@ pub(crate) struct Pick {
     pub(crate) rows: Vec<usize>,
 }
 
-/// The moment, or the time, whose holders the table shows.
+/// The choices for the moment, or the stretch of steps, whose holders the table shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HolderMoment {
     #[default]
@@ -63,7 +64,7 @@ pub(crate) type PaperFigure = fn(crate::session::Session, &str) -> String;
 /// The sheet of the workbench for a printer, as HTML.
 pub(crate) type PaperSheet = fn(crate::session::Session) -> String;
 
-/// The groups of these columns by this color.
+/// The groups that were computed last, with the columns and the meaning of colors that they belong to.
 type LastGroups = (PtrEq<Columns>, ColorBy, PtrEq<Groups>);
 
 /// What the figures show, and what is chosen in them.
@@ -75,14 +76,14 @@ pub(crate) struct FigureSignals {
     /// The wall clock for the axis of memory over time; `None` if the axis counts steps.
     pub(crate) clock: Memo<Option<PtrEq<Clock>>>,
     pub(crate) map_view: RwSignal<MapView>,
-    /// Whether the map scrolls to what a step changed.
+    /// Whether the map scrolls to the blocks that a step changed.
     pub(crate) follows: RwSignal<bool>,
     /// The term that the pointer or the focus is on. All figures light it up.
     pub(crate) lit: RwSignal<Option<Term>>,
     /// The columns of the shown run, or of a former run while they are being made.
     last_columns: RwSignal<Option<PtrEq<Columns>>>,
     pub(crate) kind: RwSignal<GridKind>,
-    /// What colors mean; `None` if the reader has not chosen, see [`Feature::color_by`].
+    /// The meaning of colors; `None` if the reader has not chosen, see [`Feature::color_by`].
     pub(crate) chosen_colors: RwSignal<Option<ColorBy>>,
     /// The entries of the legend that are hidden, a bit for each.
     pub(crate) filtered: RwSignal<u16>,
@@ -97,10 +98,12 @@ pub(crate) struct FigureSignals {
     /// What the reader looks for among the holders: a stack, an address, a size, a stream.
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
-    /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is loaded.
+    /// The function that draws the allocations for paper; `None` until the part of the page that draws the
+    /// figure is loaded.
     pub(crate) paper: StoredValue<Option<PaperFigure>>,
-    /// What the workbench is on paper; `None` until the part of the page that shows the workbench is loaded. The browser prints when the event has been
-    /// handled, so that nothing can be fetched then.
+    /// The function that makes the workbench's sheet for paper; `None` until the part of the page that shows
+    /// the workbench is loaded. The browser prints as soon as the event has been handled, so no part can be
+    /// fetched by then.
     pub(crate) sheet: StoredValue<Option<PaperSheet>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
     /// The groups whose colors the blocks of the map have.
@@ -162,7 +165,8 @@ impl Feature<FigureSignals> {
         self.map_view.with_untracked(|view| view.selected)
     }
 
-    /// The block that a key acts on: the one that the arrow keys or the pointer are on, or else the chosen block.
+    /// The block that a key acts on: the one that the arrow keys or the pointer are on, or else the chosen
+    /// block.
     pub(crate) fn block_in_hand(self) -> Option<BlockId> {
         self.map_view.with_untracked(|view| match view.hovered {
             Some(TargetId::Block(block)) => Some(block),
@@ -176,12 +180,12 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// What colors mean: the reader's choice, or else categories of a program or of a text about a training, or else stacks, names or sizes,
-    /// whichever the run has. Reads signals.
+    /// What colors mean: the reader's choice, or else categories of a program or of a text about a training,
+    /// or else stacks, names or sizes, whichever the run has. Reads signals.
     pub(crate) fn color_by(self) -> ColorBy {
         let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
         let by_default = || {
-            // Of a Python program the categories are known, and the lines are beside its text.
+            // The categories of a Python program are known, and its lines are shown beside its text.
             if self.session.shown_program().is_some() || self.session.lessons().has_category_names() {
                 ColorBy::Category
             } else if has(|columns| columns.has_stacks) {
@@ -213,8 +217,9 @@ impl Feature<FigureSignals> {
         Some(Groups::new(allocations, recording, by))
     }
 
-    /// Gives blocks the colors that their allocations have over time: those of a program by category, and those of a recording as the reader
-    /// has chosen. The blocks of a text keep the color of live memory, in which the sizes would be the only difference. Reads signals.
+    /// Gives blocks the colors that their allocations have over time: those of a program by category, and
+    /// those of a recording as the reader has chosen. The blocks of a workload keep the color of live memory,
+    /// since only their sizes would differ in color. Reads signals.
     pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
         let by = self.color_by();
         if let Some(program) = self.session.shown_program() {
@@ -251,14 +256,15 @@ impl Feature<FigureSignals> {
         self.last_groups.with_value(|kept| kept.as_ref().map(|(.., groups)| groups.clone()))
     }
 
-    /// What holders are grouped by: the reader's choice, or else stacks if there are any, or else sizes. Reads signals.
+    /// What holders are grouped by: the reader's choice, or else stacks if there are any, or else sizes.
+    /// Reads signals.
     pub(crate) fn group_by(self) -> GroupBy {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.chosen_groups.get();
         chosen.unwrap_or(if has_stacks { GroupBy::Stack } else { GroupBy::Size })
     }
 
-    /// The moment, or the time, whose holders the table shows. Reads signals.
+    /// The moment, or the stretch of steps, whose holders the table shows. Reads signals.
     pub(crate) fn scope(self) -> AllocationFilter {
         let run = self.session.run.get();
         let cursor = self.session.player.with(|player| player.steps);

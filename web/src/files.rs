@@ -27,10 +27,10 @@ use crate::lab;
 use crate::lessons::OpenLesson;
 use crate::messages::sentence;
 use crate::navigation::Place;
+use crate::numbers::percent_done;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
-use crate::view::memory_stats::percent;
 use crate::workbench::Tab;
 use crate::workload::FILE_ENDING;
 
@@ -49,7 +49,7 @@ pub(crate) enum ComparisonState {
     /// The comparison runs: its phase, and how much of the phase is done in percent.
     Running(String, u64),
     Done(Comparison),
-    /// There is no comparison, for this reason.
+    /// The recording was not compared, for this reason.
     Missing(String),
 }
 
@@ -73,7 +73,8 @@ pub(crate) struct FileSignals {
     pub(crate) ranks: RwSignal<Vec<Rank>, LocalStorage>,
     /// Whether the browser keeps a copy of the reader's file, so that a reload opens it again.
     pub(crate) has_kept_file: RwSignal<bool>,
-    /// The name of the opened file beside the page (see [`crate::browser::address_beside`]). Links to the file have this name.
+    /// The name of the opened file beside the page (see [`crate::browser::address_beside`]). Links to the
+    /// file have this name.
     pub(crate) beside: RwSignal<Option<String>>,
     /// The file that was opened last. It is opened again to show another of its devices.
     pub(crate) file: StoredValue<Option<File>, LocalStorage>,
@@ -120,11 +121,12 @@ const FOLDER_ENDINGS: [&str; 10] = [
     ".html",
 ];
 
-/// How long a recording of any length plays.
+/// How long a recording plays, whatever its number of steps.
 const RECORDING_SECONDS: f64 = 20.0;
 
 impl Feature<FileSignals> {
-    /// Opens a file that `blockyard open` serves beside the page, or that was exported into the page; calls `then` when the file is open.
+    /// Opens a file that `blockyard open` serves beside the page, or that was exported into the page; calls
+    /// `then` when the file is open.
     pub(crate) fn open_beside(self, name: String, then: impl FnOnce() + 'static) {
         self.beside.set(Some(name.clone()));
         self.session.messages().show_work(&format!("Opening {name}"));
@@ -161,12 +163,13 @@ impl Feature<FileSignals> {
         spawn_local(self.open_blob(file.name(), Blob::from(file.clone()), None, then));
     }
 
-    /// Opens one file, or several recordings or snapshots one after the other. The first one is shown, and all are in the strip of ranks.
+    /// Opens one file, or several recordings or snapshots one after the other. The first one is shown, and
+    /// all are in the strip of ranks.
     pub(crate) fn open_files(self, files: &FileList) {
         self.open_all(listed(files).collect());
     }
 
-    /// As [`open_files`], for those files of a folder whose names end like snapshots or recordings.
+    /// Opens the files of a folder whose names end like snapshots or recordings, as [`open_files`] does.
     pub(crate) fn open_folder(self, files: &FileList) {
         let may_open = |file: &File| FOLDER_ENDINGS.iter().any(|end| file.name().ends_with(end));
         let files: Vec<File> = listed(files).filter(may_open).collect();
@@ -202,7 +205,8 @@ impl Feature<FileSignals> {
 
     /// Opens a file of any kind; this is the one place where the bytes of a file become a source.
     ///
-    /// The page reads the texts that people write: workloads, lessons, programs. The worker reads all other files, in pieces.
+    /// The page reads the texts that people write: workloads, lessons, programs. The worker reads all other
+    /// files, in pieces.
     pub(super) async fn open_blob(
         self,
         name: String,
@@ -227,10 +231,11 @@ impl Feature<FileSignals> {
         self.open_recording(&name, &file, device, then);
     }
 
-    /// Opens a lesson, a program or a workload. Returns whether the text is one of these, even if it contains errors.
+    /// Opens a lesson, a program or a workload. Returns whether the text is one of these, even if it contains
+    /// errors.
     fn open_text(self, name: &str, text: &str) -> bool {
         if text.trim_start().starts_with("---") {
-            // In the editor a file is the text to go on with, also one that is not a lesson yet.
+            // In the editor the file becomes the text to edit, also if it is not a lesson yet.
             if self.session.navigation().place.get_untracked() == Place::MakeLesson {
                 self.session.lessons().file_text.set(Some(text.to_owned()));
                 return true;
@@ -299,7 +304,7 @@ impl Feature<FileSignals> {
                             run: PtrEq::new(Run::new(product)),
                             comparison,
                         }));
-                        // What is wrong with a file that was opened in parts is on the other tab.
+                        // The notes about a file that was read in part are on another tab.
                         if untrack(|| self.session.workbench().tab.get()) != Tab::Source {
                             self.session.lab().ask_verdict();
                         }
@@ -347,7 +352,8 @@ impl Feature<FileSignals> {
         self.session.seek_opening_moment();
         self.session.figures().forget();
         self.session.messages().message.set(None);
-        // The button that opened the file must lose the focus. Otherwise Space would press it again instead of playing.
+        // The button that opened the file must lose the focus. Otherwise Space would press it again instead
+        // of playing.
         let _ = browser::after_millis(0, || browser::leave_button(".open-bar"));
     }
 
@@ -378,7 +384,7 @@ fn reason(failure: JobFailure) -> String {
 fn comparison_state(reply: ComparisonReply) -> ComparisonState {
     match reply {
         ComparisonReply::Progress(progress) => {
-            let percent = percent(progress.done, progress.total);
+            let percent = percent_done(progress.done, progress.total);
             ComparisonState::Running(progress.phase, percent)
         }
         ComparisonReply::Done(Ok(comparison)) => ComparisonState::Done(comparison),

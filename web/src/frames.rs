@@ -1,7 +1,8 @@
-//! Plans actions for the next animation frame. Many events of the pointer in one frame lead to one action at the start of the next.
+//! Plans actions for the next animation frame. Many events of the pointer in one frame lead to one action at
+//! the start of the next.
 //!
-//! Every frame leaves a `frame` entry on the browser's performance timeline. The entry measures this thread from the start of the
-//! frame until all effects of its actions have run, drawing included.
+//! Every frame leaves a `frame` entry on the browser's performance timeline. The entry measures this thread
+//! from the start of the frame until all effects of its actions have run, drawing included.
 
 use std::cell::RefCell;
 
@@ -53,7 +54,8 @@ pub(crate) fn forget() {
     PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| *slot == Slot::Play));
 }
 
-/// Drops what a figure planned once the figure is removed: a planned action would read values that were removed. Called while the figure is made.
+/// Drops the planned actions of a figure once the figure is removed, since they would read values that were
+/// removed. Called while the figure is made.
 pub(crate) fn forget_with_view(slots: &'static [Slot]) {
     leptos::prelude::on_cleanup(move || {
         PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| !slots.contains(slot)));

@@ -1,6 +1,6 @@
-//! The reader's own GPU: whether there is one, and whether figures are drawn on it.
+//! The reader's own GPU: whether the browser has an adapter, and whether figures are drawn on it.
 //!
-//! The code that uses the GPU is in a module of its own (`web/gpu`).
+//! The code that uses the GPU is in a separate module (`web/gpu`).
 
 use js_sys::{Function, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -13,8 +13,8 @@ pub(crate) use blockyard_worker::Adapter;
 /// Words in the descriptions of software adapters. Not every browser marks these adapters as fallbacks.
 const SOFTWARE: [&str; 3] = ["swiftshader", "llvmpipe", "basic render"];
 
-/// Whether figures are drawn on the reader's GPU. A software adapter is not used, because it draws slower than the page's own grid. With
-/// `?painter=any` in the address, every adapter is used.
+/// Whether figures are drawn on the reader's GPU. A software adapter is not used, because it draws slower
+/// than the page's own grid. With `?painter=any` in the address, every adapter is used.
 pub(crate) async fn can_paint() -> bool {
     let Some(adapter) = adapter().await.ok().filter(JsValue::is_object) else { return false };
     let member = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).unwrap_or_default();
@@ -46,13 +46,13 @@ async fn adapter() -> Result<JsValue, JsValue> {
     JsFuture::from(ask.call0(&gpu)?.dyn_into::<Promise>()?).await
 }
 
-/// What the page knows about the reader's GPU.
+/// The state of the reader's GPU, as far as the page knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GpuState {
     /// Not asked yet.
     #[default]
     Unknown,
-    /// There is no adapter that can be used, for this reason.
+    /// No adapter can be used, for this reason.
     Absent(String),
     /// The browser has an adapter, which is not open.
     Present,

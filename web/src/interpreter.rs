@@ -1,5 +1,5 @@
-//! Runs Python programs in workers. The interpreter (`web/interpreter`) is fetched and compiled once, for the first program. Each
-//! program has a separate worker, so that ending the worker stops the program.
+//! Runs Python programs in workers. The interpreter (`web/interpreter`) is fetched and compiled once, for the
+//! first program. Each program has a separate worker, so that ending the worker stops the program.
 
 use std::cell::RefCell;
 
@@ -13,11 +13,12 @@ use web_sys::Worker;
 use crate::browser;
 use crate::worker_program::{NoProgram, WorkerProgram};
 
-/// A report on a program, in this order.
+/// A report on a program; the reports come in the order of these variants.
 pub(crate) enum ProgramReport {
     /// The interpreter is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is built.
+    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is
+    /// built.
     Building,
     /// The program runs now.
     Started,
@@ -63,7 +64,7 @@ pub(crate) enum InterpreterError {
 impl InterpreterError {
     /// Why a worker ended, from the browser's message.
     fn of_worker(why: String) -> Self {
-        // Chromium and Safari say the first, Firefox the second.
+        // The first words are of Chromium and Safari, the second of Firefox.
         if why.contains("call stack") || why.contains("too much recursion") {
             Self::TooDeep
         } else if why.contains("unreachable") {
@@ -91,7 +92,8 @@ type OnReport = Box<dyn FnMut(ProgramReport)>;
 struct Interpreter {
     program: WorkerProgram,
     worker: Option<Worker>,
-    /// The number of the present run. Messages that carry another number come from a worker that was ended, and are ignored.
+    /// The number of the present run. Messages that carry another number come from a worker that was ended,
+    /// and are ignored.
     generation: u32,
     on_report: Option<OnReport>,
 }
@@ -137,7 +139,8 @@ pub(crate) fn stop() {
 
 fn report(generation: u32, progress: ProgramReport) {
     let is_last = matches!(progress, ProgramReport::Done(_) | ProgramReport::Failed(_));
-    // The handler is taken out while it is called, because it may start or stop programs, which borrow `INTERPRETER`.
+    // The handler is taken out while it is called, because it may start or stop programs, which borrow
+    // `INTERPRETER`.
     let handler = INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation != generation {
             return None;
@@ -156,7 +159,8 @@ fn report(generation: u32, progress: ProgramReport) {
     });
 }
 
-/// Fetches and compiles the interpreter, unless that has been done. The page asks again for one that is being built, as long as `is_asked`.
+/// Fetches and compiles the interpreter, unless that has been done. While the interpreter is being built, the
+/// page asks again for it as long as `is_asked` returns true.
 async fn load(
     is_asked: impl Fn() -> bool,
     on_report: impl Fn(ProgramReport) + Copy + 'static,
@@ -181,7 +185,8 @@ async fn load(
 
 /// How long a program may run.
 const MOST_SECONDS: i32 = 600;
-/// How long a program that a class has handed in may run: a loop without an end must not hold up the files after it.
+/// How long a program that a class has handed in may run: a loop without an end must not hold up the files
+/// after it.
 const MOST_ANSWER_SECONDS: i32 = 10;
 
 /// Ends a program that still runs when its time is over.
@@ -197,7 +202,8 @@ fn is_running(generation: u32) -> bool {
     INTERPRETER.with_borrow(|interpreter| interpreter.generation == generation)
 }
 
-/// Whether `cargo xtask play` is still building the interpreter; until then it serves a file beside the page that says so.
+/// Whether `cargo xtask play` is still building the interpreter; until then it serves a file beside the page
+/// that says that the interpreter is being built.
 async fn is_being_built() -> bool {
     let text = browser::fetch_text("blockyard-interpreter.building").await;
     text.is_some_and(|text| text.trim() == "building")
@@ -219,7 +225,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
         };
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
-            // A job that is run asks for none.
+            // A job that runs the program asks for no referrers.
             Ok(ProgramReply::Referrers(_)) => return,
             Ok(ProgramReply::Done(result)) => ProgramReport::Done(result),
             Err(error) => ProgramReport::Failed(InterpreterError::Message(error)),
@@ -239,7 +245,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
 /// A run beside the program in the editor.
 struct RunBeside {
     worker: Option<Worker>,
-    /// Which run it is: what an ended worker still says does not count.
+    /// The number of the run. Messages of an ended worker carry an older number and are ignored.
     generation: u32,
 }
 
@@ -251,8 +257,8 @@ thread_local! {
     static TRIAL: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
 }
 
-/// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an earlier question is
-/// given up. Its end without an answer calls `on_answer` with `None`.
+/// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an
+/// earlier question is given up. If the run ends without an answer, `on_answer` is called with `None`.
 pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
     run_beside(&QUESTION, job, MOST_SECONDS, move |end| {
         on_answer(match end {
@@ -273,8 +279,8 @@ pub(crate) fn try_out(job: &ProgramJob, on_end: impl Fn(Result<ProgramRun, Strin
     });
 }
 
-/// Runs a program that a class has handed in, beside the program in the editor. `on_bytes` is called while the interpreter is fetched, with the number
-/// of bytes that have arrived.
+/// Runs a program that a class has handed in, beside the program in the editor. `on_bytes` is called while
+/// the interpreter is fetched, with the number of bytes that have arrived.
 pub(crate) async fn run_answer(
     job: ProgramJob,
     on_bytes: impl Fn(f64) + Copy + 'static,
@@ -308,7 +314,7 @@ pub(crate) fn cancel_trial() {
     begin(&TRIAL);
 }
 
-/// Ends what runs, and returns the number of the next run.
+/// Ends the present run beside the program, and returns the number of the next run.
 fn begin(beside: SecondRun) -> u32 {
     beside.with_borrow_mut(|beside| {
         beside.generation += 1;
@@ -317,7 +323,8 @@ fn begin(beside: SecondRun) -> u32 {
     })
 }
 
-/// Runs a job in a separate worker. `on_end` gets the first reply other than output, or why there is none; an earlier run is given up.
+/// Runs a job in a separate worker. `on_end` gets the first reply other than output, or why the worker sent
+/// none; an earlier run is given up.
 fn run_beside(
     beside: SecondRun,
     job: &ProgramJob,

@@ -1,7 +1,7 @@
-//! Jobs in a worker. The page sends a [`Job`] as bytes, and the worker sends progress and a [`JobOutput`] back. A file is handed over
-//! as a `File` or `Blob`, and the worker reads it in pieces.
+//! Jobs in a worker. The page sends a [`Job`] as bytes, and the worker sends progress and a [`JobOutput`]
+//! back. A file is handed over as a `File` or `Blob`, and the worker reads it in pieces.
 //!
-//! The worker is a module of its own (`web/worker`), fetched when the first screen is complete.
+//! The worker is a separate module (`web/worker`), fetched when the first screen is complete.
 
 use std::cell::RefCell;
 
@@ -28,8 +28,8 @@ pub(crate) enum JobFailure {
 }
 
 type OnAdapter = Box<dyn FnMut(Adapter)>;
-type OnProgress = Box<dyn FnMut(JobReport)>;
-type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
+type OnJobReport = Box<dyn FnMut(JobReport)>;
+type OnJobOutput = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
 type OnCompared = Box<dyn FnMut(ComparisonReply)>;
 
 /// A report on a job before the job is done.
@@ -57,9 +57,9 @@ struct CurrentJob {
     /// The message with the bytes of the job and, where the job needs them, a file or the module of the GPU.
     message: JsValue,
     on_adapter: OnAdapter,
-    on_progress: OnProgress,
-    on_done: OnDone,
-    /// For a file, whose comparison follows when the file is open.
+    on_progress: OnJobReport,
+    on_done: OnJobOutput,
+    /// The handler of the comparison that follows when a file is open; `None` for other jobs.
     on_compared: Option<OnCompared>,
 }
 
@@ -70,7 +70,8 @@ struct JobRunner {
     /// The module for the reader's GPU, which the worker loads.
     gpu: WorkerProgram,
     worker: Option<Worker>,
-    /// The number of the worker. Messages that carry another number come from a worker that was ended, and are ignored.
+    /// The number of the worker. Messages that carry another number come from a worker that was ended, and
+    /// are ignored.
     generation: u32,
     /// Whether the worker has said that it can receive messages.
     is_ready: bool,
@@ -130,7 +131,7 @@ pub(crate) fn start(
     begin(job, None, Box::new(on_progress), Box::new(on_done));
 }
 
-/// As [`start`], on the reader's GPU. `on_adapter` is called when the adapter is open.
+/// Does the job as [`start`] does, on the reader's GPU. `on_adapter` is called when the adapter is open.
 pub(crate) fn start_on_gpu(
     job: &Job,
     on_adapter: impl FnMut(Adapter) + 'static,
@@ -175,7 +176,7 @@ fn encode(job: &Job) -> Result<Uint8Array, JobFailure> {
     }
 }
 
-fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_done: OnDone) {
+fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnJobReport, on_done: OnJobOutput) {
     let bytes = match encode(job) {
         Ok(bytes) => bytes,
         Err(failure) => return on_done(Err(failure)),
@@ -213,8 +214,8 @@ fn send(running: CurrentJob) {
     }
 }
 
-/// Asks the worker to compare the file that was opened last with our allocator, unless the worker was asked before. The caller has
-/// drawn the figures, which come first.
+/// Asks the worker to compare the file that was opened last with our allocator, unless the worker was asked
+/// before. The caller has drawn the figures, which come first.
 pub(crate) fn compare() {
     RUNNER.with_borrow_mut(|runner| {
         if let (true, Some(worker)) = (std::mem::take(&mut runner.is_to_compare), &runner.worker) {

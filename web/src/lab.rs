@@ -1,4 +1,5 @@
-//! The lab: questions about the run that is shown, such as what another setting would have done or why the run went out of memory.
+//! The lab: questions about the run that is shown, such as what another setting would have done or why the
+//! run went out of memory.
 //!
 //! Answers belong to the run that they are about. When another run is shown, they are dropped.
 
@@ -29,10 +30,10 @@ use web_sys::Blob;
 
 use crate::browser;
 use crate::messages::sentence;
-use crate::parts;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
+use crate::view::parts;
 use pool::{RunData, TaskReply};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,13 +48,14 @@ pub(crate) struct LabSignals {
     pub(crate) conf: RwSignal<String>,
     pub(crate) capacity: RwSignal<String>,
     pub(crate) limit: RwSignal<String>,
-    /// The release of PyTorch whose rules hold; `None` for the one that made the file.
+    /// The release of PyTorch whose rules hold; `None` for the release that made the file.
     pub(crate) release: RwSignal<Option<Release>>,
     /// The index of the device that the reader chose, in a file with several devices.
     pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
-    /// The page with the curves of a fit that was opened, which covers the rest.
+    /// The page with the curves of a fit that was opened, which covers the page below; `None` while none is
+    /// open.
     pub(crate) fit: RwSignal<Option<String>>,
     kept: RwSignal<Option<AnswersOfRun>>,
 }
@@ -95,19 +97,20 @@ impl FileContent {
 /// The file or the workload that a run comes from, with the content of the file.
 pub(crate) type RunOrigin = (RunSource, Option<Blob>);
 
-/// The data of the run that the last questions were about. Workers that have read the same data need not read it again.
+/// The data of the run that the last questions were about. Workers that have read the same data need not read
+/// it again.
 struct LastRunData {
     of: PtrEq<Run>,
     run_data: Rc<RunData>,
 }
 
-/// How far a report is.
+/// The state of a report that a worker makes.
 pub(crate) enum ReportStep {
-    /// What is being done.
+    /// The phase of the work.
     Phase(String),
     /// The report, as HTML.
     Made(String),
-    /// Why there is none.
+    /// Why the report was not made.
     Failed(String),
 }
 
@@ -137,7 +140,8 @@ impl Feature<LabSignals> {
         });
     }
 
-    /// The data that workers need for questions about the shown run; `None` if its requests are not available.
+    /// The data that workers need for questions about the shown run; `None` if its requests are not
+    /// available.
     fn run_data(self) -> Option<Rc<RunData>> {
         let run = self.session.run.get_untracked();
         let last = RUN_DATA.with_borrow(|last| {
@@ -152,7 +156,8 @@ impl Feature<LabSignals> {
         Some(run_data)
     }
 
-    /// The shown run as the file or the workload that it comes from, with the content of the file; `None` if the file is not at hand.
+    /// The shown run as the file or the workload that it comes from, with the content of the file; `None` if
+    /// the file is not at hand.
     pub(crate) fn run_source(self) -> Option<RunOrigin> {
         let run = self.session.run.get_untracked();
         match self.session.source.get_untracked() {
@@ -163,7 +168,8 @@ impl Feature<LabSignals> {
                     Some((source, Some(content.file.clone())))
                 })
             }
-            // The snapshot that PyTorch would have taken at the end has the program's requests, with their lines.
+            // The snapshot that PyTorch would have taken at the end has the program's requests, with their
+            // lines.
             Source::Program(result) => {
                 let snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
                 let mut bytes = Vec::new();
@@ -177,7 +183,8 @@ impl Feature<LabSignals> {
         }
     }
 
-    /// Makes the report about the shown run in a worker. `on_step` gets the phase and, at the end, the page or why there is none.
+    /// Makes the report about the shown run in a worker. `on_step` gets each phase and, at the end, the
+    /// report or why it was not made.
     pub(crate) fn make_report(self, options: ReportOptions, on_step: impl Fn(ReportStep) + 'static) {
         parts::with_report_source(self.session, move |source| {
             let (source, content) = match source {
@@ -222,10 +229,11 @@ impl Feature<LabSignals> {
 
     /// Asks the question that is shown.
     pub(crate) fn ask(self) {
-        crate::parts::ask_lab(self.session);
+        crate::view::parts::ask_lab(self.session);
     }
 
-    /// As [`Feature::ask`], for the part of the page that holds the questions.
+    /// Asks the question that is shown, as [`Feature::ask`] does, from the part of the page that holds the
+    /// questions.
     pub(crate) fn ask_here(self) {
         let kind = self.kind.get_untracked();
         let question = match kind {
@@ -275,7 +283,7 @@ impl Feature<LabSignals> {
         }
         let of = self.session.run.get_untracked();
         self.write_answers(&of, |answers| {
-            // What another question was refused for stays while the verdict is made after it.
+            // The error of another question stays while the verdict is made after it.
             answers.failed.take_if(|(failed, _)| kind != QuestionKind::Verdict || *failed == kind);
             // A verdict that another question ends is made after the question.
             answers.is_verdict_due = kind != QuestionKind::Verdict
@@ -324,7 +332,7 @@ impl Feature<LabSignals> {
 
     /// Asks why the shown run goes out of memory, and what would have helped.
     pub(crate) fn ask_autopsy(self) {
-        let conf = self.session.run.with_untracked(|run| run.recording.info().config.clone());
+        let conf = self.session.run.with_untracked(|run| run.recording.info().conf.clone());
         let question = Question::Autopsy(Conditions::with_conf(&conf));
         self.send(QuestionKind::Autopsy, question, None, move |of, answer| {
             self.take_answer(&of, answer);
@@ -336,12 +344,13 @@ impl Feature<LabSignals> {
         self.session.run.with(|run| run.has_failed())
     }
 
-    /// The index of the run that questions are about, in a file with several devices: the chosen device, or the shown one.
+    /// The index of the run that questions are about, in a file with several devices: the chosen device, or
+    /// the shown one.
     pub(crate) fn asked_device(self) -> Option<usize> {
         let shown = || {
             let run = self.session.run.get_untracked();
             let file = run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
-            // A device without a trace has no run, and host memory has none.
+            // Devices without a trace and host memory have no run.
             if file.shows_host() {
                 return None;
             }
@@ -373,7 +382,8 @@ impl Feature<LabSignals> {
                 LabAnswer::Compare(found) => answers.compare = Some(PtrEq::new(found)),
                 LabAnswer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
                 LabAnswer::Verdict(found) => {
-                    // The same answer, which need not be asked for again; where there is a failure, it is unfolded.
+                    // The verdict contains the autopsy already, so no question is asked; if the run failed,
+                    // the autopsy is unfolded.
                     if found.autopsy.is_some() && self.kind.get_untracked() == QuestionKind::Verdict {
                         self.kind.set(QuestionKind::Autopsy);
                     }
@@ -401,13 +411,13 @@ impl Feature<LabSignals> {
         };
         self.work.set(Some(work));
         let device = self.asked_device();
-        for (place, conditions) in all.into_iter().enumerate() {
+        for (index, conditions) in all.into_iter().enumerate() {
             let question = Question::SearchRow(conditions);
             let of = of.clone();
             pool::ask(&run_data, device, question, None, move |reply| match reply {
                 TaskReply::Answered(answer) => {
                     if let LabAnswer::SearchRow(row) = *answer {
-                        self.take_row(&of, place, row);
+                        self.take_row(&of, index, row);
                     }
                 }
                 TaskReply::Failed(why) => {
@@ -422,12 +432,12 @@ impl Feature<LabSignals> {
         }
     }
 
-    fn take_row(self, of: &PtrEq<Run>, place: usize, row: Row) {
+    fn take_row(self, of: &PtrEq<Run>, index: usize, row: Row) {
         let mut is_done = false;
         self.write_answers(of, |answers| {
             let notes = answers.run(self.asked_device()).map(|run| run.notes.clone());
             let Some(search) = &mut answers.search else { return };
-            if let Some(slot) = search.rows.get_mut(place) {
+            if let Some(slot) = search.rows.get_mut(index) {
                 *slot = Some(row);
             }
             let mut rows = search.rows.iter().flatten().cloned();
@@ -461,7 +471,7 @@ fn source_of(run: &Run, workload: Workload) -> RunSource {
     RunSource::Workload {
         name: info.title.clone(),
         workload: Box::new(workload),
-        conf: info.config.clone(),
+        conf: info.conf.clone(),
         capacity: info.capacity,
     }
 }

@@ -1,4 +1,4 @@
-//! The lessons: the open one with its card, and what the reader has done in all of them.
+//! The lessons: the open lesson with its card, and the reader's progress and answers in all lessons.
 
 mod categories;
 mod class;
@@ -12,7 +12,7 @@ pub(crate) use categories::category_of;
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
 pub(crate) use open::OpenLesson;
-pub(crate) use presenting::Presentation;
+pub(crate) use presenting::{Presentation, card};
 pub(crate) use progress::CardProgress;
 pub(crate) use question::GivenAnswer;
 
@@ -35,7 +35,7 @@ use crate::session::{Feature, Source};
 /// The card of the open lesson, and what the reader has done on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LessonState {
-    /// The card, from 0.
+    /// The number of the card, counted from 0.
     pub(crate) card: usize,
     /// Whether the answer to the card's question is shown, because the reader answered or gave up.
     pub(crate) is_revealed: bool,
@@ -45,7 +45,7 @@ pub(crate) struct LessonState {
     pub(crate) problem: Option<String>,
     /// The lines of the exercise: the reader's, or those of a link.
     pub(crate) text: String,
-    /// The lines of the exercise that came in a link. The reader's own are kept beside them.
+    /// The lines of the exercise that came in a link. The reader's own lines are kept beside them.
     pub(crate) given: Option<String>,
     /// The reader's lines of all exercises, by lesson and card.
     drafts: BTreeMap<(String, usize), String>,
@@ -84,11 +84,13 @@ pub(crate) struct LessonSignals {
     pub(crate) state: RwSignal<LessonState>,
     /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
     pub(crate) own: RwSignal<Option<PtrEq<OpenLesson>>>,
-    /// The text of the lesson in the lesson editor, or of the lesson of a link. `None` for a lesson that was opened from a file.
+    /// The text of the lesson in the lesson editor, or of the lesson of a link. `None` for a lesson that was
+    /// opened from a file.
     pub(crate) own_text: RwSignal<Option<String>>,
     /// Whether that text came in a link for a class, which does not edit it.
     pub(crate) is_for_class: RwSignal<bool>,
-    /// The text of the lesson that was opened from a file last, to be edited; the address of such a lesson names the file's copy.
+    /// The text of the lesson that was opened from a file last, to be edited; the address of such a lesson
+    /// names the file's copy.
     pub(crate) file_text: RwSignal<Option<String>>,
     /// Whether the open lesson is presented to a class.
     pub(crate) presenting: RwSignal<Presentation>,
@@ -126,8 +128,8 @@ impl LessonSignals {
 const CARD_SPEED: f32 = 0.9;
 
 impl Feature<LessonSignals> {
-    /// What the process has beside PyTorch's segments at the moment that the open lesson shows; `None` where the lesson says nothing of it.
-    /// Reads signals.
+    /// The non-PyTorch memory of the process at the moment that the open lesson shows; `None` where the
+    /// lesson does not state it. Reads signals.
     pub(crate) fn non_pytorch(self) -> Option<MeasuredMemory> {
         let lesson = self.session.open_lesson()?;
         let (card, is_revealed) = self.state.with(|state| (state.card, state.is_revealed));
@@ -146,8 +148,8 @@ impl Feature<LessonSignals> {
         !is_revealed && card.is_some_and(|card| card.question.is_some())
     }
 
-    /// After how many steps the run is hidden: where the first question stands that the reader has not answered, on this card or a later one.
-    /// `None` where everything may be seen. Reads signals.
+    /// The number of steps after which the run is hidden: the moment of the first question that the reader
+    /// has not answered, on this card or a later one. `None` where everything may be seen. Reads signals.
     pub(crate) fn hidden_after(self) -> Option<usize> {
         let lesson = self.session.open_lesson()?;
         let (card, is_revealed, has_run) =
@@ -199,7 +201,8 @@ impl Feature<LessonSignals> {
     /// Goes to the beginning of a card, and plays its steps unless the card asks a question.
     pub(crate) fn show_card(self, card: usize) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
-        // A lesson has at least one card, or it could not have been read. An address may name a card after the last one.
+        // A lesson has at least one card: a text without cards is refused. An address may name a card after
+        // the last one.
         let card = card.min(lesson.cards.len().saturating_sub(1));
         let before = self.state.get_untracked().card;
         let drafts = self.state.with_untracked(|state| state.drafts.clone());
@@ -207,7 +210,7 @@ impl Feature<LessonSignals> {
         let Some(played) = lesson.cards.get(card) else { return };
         state.answer =
             played.question.as_ref().and_then(|question| self.answer_to(&lesson.id, card, question));
-        // A frame with a figure alone does not ask, and shows the same to each reader.
+        // A frame with a figure alone asks no question and shows the same moment to each reader.
         let is_figure = matches!(self.session.navigation().embed, Some(Embed::Figure | Embed::Stage));
         state.is_revealed = state.answer.is_some() || is_figure;
         let is_asked = played.question.is_some() && !state.is_revealed;
@@ -254,7 +257,8 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Opens the lesson after the open one, or the list of lessons after the last. An embedded lesson begins again.
+    /// Opens the lesson after the open one, or the list of lessons after the last. An embedded lesson begins
+    /// again.
     pub(crate) fn show_next(self) {
         if self.session.navigation().embed.is_some() {
             return self.show_card(0);

@@ -1,8 +1,8 @@
 //! Writes the view into the hash of an address, and reads it back.
 //!
-//! People may read and write addresses such as `#preset=terms&step=5` and `#lesson=streams&card=4`. A workload of the reader's own is
-//! compressed: `#text=1.…`, where 1 is the version of the format. The order of the parts does not matter. Parts that are not
-//! understood are reported, and the others are used.
+//! People may read and write addresses such as `#preset=terms&step=5` and `#lesson=streams&card=4`. A
+//! workload of the reader's own is compressed: `#text=1.…`, where 1 is the version of the format. The order
+//! of the parts does not matter. Parts that are not understood are reported, and the others are used.
 
 use std::io::{Read as _, Write as _};
 
@@ -51,7 +51,8 @@ pub(crate) enum Target {
     Sample(String),
     /// A file beside the page (see [`crate::browser::address_beside`]), by its name.
     Beside(String),
-    /// A recording of the reader's own. It is a file on the reader's machine, so the address cannot contain it.
+    /// A recording of the reader's own. It is a file on the reader's machine, so the address cannot contain
+    /// it.
     OwnFile,
     /// A card of the reader's own lesson, counted from 1.
     OwnLesson(usize),
@@ -109,7 +110,7 @@ impl From<Target> for Link {
 }
 
 impl Target {
-    /// Whether other readers can open it: a file of this machine is in no link.
+    /// Whether other readers can open the link: a file of this machine is in no link.
     pub(crate) fn is_for_others(&self) -> bool {
         let is_own_sheet = matches!(self, Self::Handout(ids) if ids.is_empty());
         !is_own_sheet && !matches!(self, Self::OwnFile | Self::OwnLesson(_))

@@ -1,4 +1,4 @@
-//! What the page tells the reader: messages, the progress of a job, and texts for screen readers.
+//! The messages of the page to the reader, the progress of a job, and texts for screen readers.
 
 use blockyard_worker::ReadPart;
 use leptos::prelude::*;
@@ -27,12 +27,12 @@ pub(crate) struct RunningJob {
     pub(crate) read: Option<ReadPart>,
 }
 
-/// What the page tells the reader.
+/// The message, the progress of a job, and the text for screen readers that the page shows now.
 pub(crate) struct MessageSignals {
     pub(crate) message: RwSignal<Option<Message>>,
     /// The job whose progress is shown.
     pub(crate) work: RwSignal<Option<RunningJob>>,
-    /// A text that a screen reader announces. The step is announced without it.
+    /// A text that a screen reader announces. The step under the cursor is announced without this text.
     pub(crate) spoken: RwSignal<String>,
 }
 
@@ -63,7 +63,8 @@ impl Feature<MessageSignals> {
         self.spoken.set(text);
     }
 
-    /// Begins to show a job. Its progress appears only if the job takes a while, so that short jobs do not flicker.
+    /// Begins to show a job. Its progress appears only if the job takes a while, so that short jobs do not
+    /// flicker.
     pub(crate) fn show_work(self, title: &str) {
         let work = RunningJob {
             title: title.to_owned(),
@@ -90,7 +91,8 @@ impl Feature<MessageSignals> {
             let Some(work) = work else { return };
             match report {
                 JobReport::Progress(progress) => {
-                    // The growing figure is about the phase in which the file is read, and goes when another phase begins.
+                    // The growing figure is about the phase in which the file is read, and is removed when
+                    // another phase begins.
                     work.read = work.read.take().filter(|_| progress.phase == work.phase);
                     (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
                 }

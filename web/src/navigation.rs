@@ -1,4 +1,5 @@
-//! The place of the page that is shown: the way from one place to another, and its title. The address says the same (`address`).
+//! The place of the page that is shown: the way from one place to another, and the title of a place.
+//! `address` keeps the page's address equal to the place.
 
 mod address;
 mod follow;
@@ -17,14 +18,14 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::messages::sentence;
-use crate::parts;
 use crate::session::{Feature, Source};
+use crate::view::parts;
 
-/// Where in the page the reader is.
+/// The shown place of the page.
 pub(crate) struct NavigationSignals {
     /// The place of the page that is shown.
     pub(crate) place: RwSignal<Place>,
-    /// What the page shows in a frame of another page; `None` if it is not embedded.
+    /// The part of the page that a frame in another page shows; `None` if it is not embedded.
     pub(crate) embed: Option<Embed>,
 }
 
@@ -40,10 +41,12 @@ impl Feature<NavigationSignals> {
         self.go_to_and(place, || ());
     }
 
-    /// Goes to a part of the page, and calls `then` when the part has its source: later, if the texts of the lessons have to be fetched.
+    /// Goes to a part of the page, and calls `then` when the part has its source: later, if the texts of the
+    /// lessons have to be fetched.
     fn go_to_and(self, place: Place, then: impl FnOnce() + 'static) {
         self.session.figures().lit.set(None);
-        // A message is about what the reader did where the message appeared.
+        // A message is about an action at the place where the message appeared, so it does not move to
+        // another place.
         self.session.messages().clear();
         let Place::Lesson { id, card } = place else {
             self.show_place(place);
@@ -51,11 +54,11 @@ impl Feature<NavigationSignals> {
         };
         let awaited = Place::Lesson { id: id.clone(), card };
         let wanted = awaited.clone();
-        // Not a value of the view that was clicked, which was removed by then.
+        // The flag is not a signal, since the view that would own the signal is removed by then.
         let is_late = Rc::new(Cell::new(false));
         let was_late = is_late.clone();
         let is_here = parts::with_lessons(move |files| {
-            // A reader who has gone somewhere else meanwhile stays there.
+            // A reader who has gone to another place in the meantime stays there.
             if was_late.get() && self.place.with_untracked(|place| *place != wanted) {
                 return;
             }
@@ -120,7 +123,7 @@ impl Feature<NavigationSignals> {
         }
     }
 
-    /// The heading of the page: the name of what is shown. Reads signals.
+    /// The heading of the page: the name of the shown lesson, program, recording or workload. Reads signals.
     pub(crate) fn heading(self) -> String {
         let of_lesson = || self.session.open_lesson().map(|lesson| lesson.title.clone()).unwrap_or_default();
         match self.place.get() {

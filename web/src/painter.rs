@@ -1,5 +1,5 @@
-//! Figures of many rectangles on the reader's GPU. A worker of its own (`web/gpu`) draws them on a canvas of the page, and the page's
-//! thread only sends which part is shown.
+//! Figures of many rectangles on the reader's GPU. A separate worker (`web/gpu`) draws them on a canvas of
+//! the page, and the page's thread only sends the part to show.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -48,7 +48,8 @@ impl Painter {
             if let Some(is_frame) = data.as_bool() {
                 on_message(if is_frame { PainterReport::Frame } else { PainterReport::Ready });
             } else if unsent.borrow().is_some() {
-                // The first text says that the worker is ready: it gets the canvas, and then the messages that have waited.
+                // The first text says that the worker is ready: it gets the canvas, and then the messages
+                // that have waited.
                 let worker = own_worker.borrow().clone();
                 let Some(worker) = worker else { return };
                 let message = Object::new();
@@ -97,8 +98,9 @@ impl Painter {
         self.send(&[("palette", Float32Array::from(palette).into())]);
     }
 
-    /// Shows a part. `view` has the first and last step, the lowest and highest byte, the width and height in device pixels, and 1 if
-    /// all but the chosen rectangles are pale. The `ranges` of the rectangles are drawn in their order.
+    /// Shows a part. `view` has the first and last step, the lowest and highest byte, the width and height in
+    /// device pixels, and 1 if all but the chosen rectangles are pale. The `ranges` of the rectangles are
+    /// drawn in their order.
     pub(crate) fn show(&self, view: [f64; 8], ranges: [Range<usize>; 3]) {
         let ends = ranges.into_iter().flat_map(|range| [range.start, range.end].map(frames::count));
         let numbers: Vec<f64> = view.into_iter().chain(ends).collect();

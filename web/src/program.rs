@@ -96,21 +96,21 @@ pub(crate) struct ProgramSignals {
     pub(crate) batch: RwSignal<Option<BatchSearch>>,
 }
 
-/// What is known of why memory is alive.
+/// The answer to the question why memory is alive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum WhyAlive {
-    /// Nobody asked.
+    /// The question was not asked.
     #[default]
     Unknown,
     /// The program runs again up to this step.
     Asked(usize),
     Known(PtrEq<Referrers>),
-    /// The program came to no such step again.
+    /// The program, run again, ended before this step.
     Missing(usize),
 }
 
 impl WhyAlive {
-    /// The step that it is about.
+    /// The step that the answer is about.
     pub(crate) fn step(&self) -> Option<usize> {
         match self {
             Self::Unknown => None,
@@ -202,7 +202,8 @@ impl Feature<ProgramSignals> {
         interpreter::run(job, move |progress| self.follow(&input, progress));
     }
 
-    /// Runs the program again where its device or its settings are others than those of the run that is shown.
+    /// Runs the program again where its device or its settings are others than those of the run that is
+    /// shown.
     pub(crate) fn run_with_other_settings(self) {
         let input = self.input.get_untracked();
         let is_other = |shown: &PtrEq<ProgramResult>| shown.input.text == input.text && shown.input != input;
@@ -219,7 +220,7 @@ impl Feature<ProgramSignals> {
         if why_alive.with_untracked(WhyAlive::step) == Some(step) {
             return;
         }
-        // It ran before, so its settings and arguments can be read.
+        // The program ran before, so its settings and arguments can be read.
         let Ok(job) = job(&result.input) else { return };
         why_alive.set(WhyAlive::Asked(step));
         interpreter::ask(&ProgramJob { referrers_at: Some(step), ..job }, move |answer| {
@@ -253,7 +254,7 @@ impl Feature<ProgramSignals> {
     fn count_seconds(self, seconds: u32) {
         let _ = browser::after_millis(1000, move || {
             let is_running = self.status.with_untracked(|status| *status == ProgramStatus::Running);
-            // Another program, which runs by now, counts its own.
+            // Another program that runs by now counts its own seconds.
             if is_running && self.seconds.get_untracked() == seconds {
                 self.seconds.set(seconds + 1);
                 self.count_seconds(seconds + 1);
@@ -343,7 +344,8 @@ impl Feature<ProgramSignals> {
     pub(crate) fn follow_text(self, text: String, link: &Link) {
         self.session.navigation().go_to(Place::Program);
         let is_kept = self.input.with_untracked(|input| input.text == text);
-        // After a reload the text is kept and the settings are those of the address; what the reader typed since stays.
+        // After a reload the text is kept and the settings are those of the address; what the reader typed
+        // since stays.
         let is_untouched = self
             .input
             .with_untracked(|input| *input == ProgramInput { text: text.clone(), ..ProgramInput::default() });
@@ -408,7 +410,7 @@ enum InputError {
     Arguments,
 }
 
-/// What the interpreter is to run.
+/// The job for the interpreter.
 fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
     let capacity = match input.capacity.trim() {
         "" => None,
@@ -423,7 +425,7 @@ fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
         gpu: input.gpu.clone(),
         release: input.release,
         capacity,
-        is_shared: true,
+        counts_non_pytorch: true,
         conf: input.conf.trim().to_owned(),
         referrers_at: None,
     })

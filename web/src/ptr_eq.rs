@@ -1,9 +1,9 @@
-//! Large shared values. Two of them are equal if they are the same object, so that comparing them costs nothing.
+//! Large shared values. Two values are equal if they are the same object, so that a comparison costs nothing.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A shared value. Two are equal if they point to the same object.
+/// A shared value. Two values are equal if they point to the same object.
 #[derive(Debug)]
 pub(crate) struct PtrEq<T>(Arc<T>);
 

@@ -33,7 +33,7 @@ pub(crate) struct Run {
     /// For a run on the reader's GPU: the checks of block data in each step.
     pub(crate) data_checks: Option<Vec<StepDataCheck>>,
     pub(crate) series: Series,
-    /// The most segments at any moment, or since the run reset its peaks.
+    /// The most segments at any moment, or since the run last reset its peaks.
     pub(crate) most_segments: usize,
     /// The names of the memory pools in the workload, ascending by pool.
     pub(crate) pool_names: Arc<Vec<(PoolId, String)>>,
@@ -45,7 +45,7 @@ impl Run {
         self.has_failed_before(None)
     }
 
-    /// Whether one of the first `last` steps ran out of memory, or of all steps.
+    /// Whether one of the first `last` steps ran out of memory; any step if `last` is `None`.
     pub(crate) fn has_failed_before(&self, last: Option<usize>) -> bool {
         let mut failed = self.recording.failed_steps().iter();
         failed.any(|(step, outcome)| {
@@ -80,7 +80,7 @@ impl Run {
     /// A run without steps.
     pub(crate) fn empty() -> Self {
         let info = RunInfo { max_split_size: -1, capacity: Bytes::gib(1), ..RunInfo::default() };
-        // `finish` fails for contradicting events only, and here are none.
+        // `finish` fails only for events that contradict each other, and this run has no event.
         let recording =
             Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
         Self::of(Workload::default(), recording)
@@ -108,7 +108,7 @@ pub(crate) enum Attempt {
     Long,
 }
 
-/// The error in an input. The variant says which field the reader has to mend.
+/// The error in an input. The variant names the field that the reader has to mend.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum InputError {
     /// The text of the workload.
@@ -160,7 +160,7 @@ pub(crate) fn job(input: &Input) -> Result<Job, InputError> {
     Ok(Job::Run {
         title: input.title.clone(),
         text: input.text.clone(),
-        config: input.conf.trim().to_owned(),
+        conf: input.conf.trim().to_owned(),
         capacity: parse_size(&input.capacity).map_err(|error| InputError::Capacity(error.to_string()))?,
     })
 }
@@ -175,17 +175,18 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
         return Attempt::Long;
     }
     if input.on_gpu {
-        // A run on the GPU has effects, so a command makes it and not this memo. Errors in the input are still shown at once.
+        // A run on the GPU has effects, so a command makes it and not this memo. Errors in the input are
+        // still shown at once.
         return match read_input(&job) {
             Ok(()) => Attempt::Long,
             Err(error) => Attempt::Failed(error.into()),
         };
     }
     let done = match &job {
-        Job::Run { title, text, config, capacity } => {
-            run_text(title, text, config, *capacity, &mut |_| ControlFlow::Continue(()))
+        Job::Run { title, text, conf, capacity } => {
+            run_text(title, text, conf, *capacity, &mut |_| ControlFlow::Continue(()))
         }
-        // `job` makes no such job; the worker opens files.
+        // `job` never makes this variant, since the worker opens files.
         Job::Open { .. } => return Attempt::Long,
     };
     match done {
@@ -196,12 +197,13 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
 
 fn read_input(job: &Job) -> Result<(), JobError> {
     match job {
-        Job::Run { title, text, config, capacity } => read(title, text, config, *capacity).map(drop),
+        Job::Run { title, text, conf, capacity } => read(title, text, conf, *capacity).map(drop),
         Job::Open { .. } => Ok(()),
     }
 }
 
-/// Whether the text is short enough to run on the page's thread. A text with an error is, so that the error is shown at once.
+/// Whether the text is short enough to run on the page's thread. A text with an error counts as short, so
+/// that the error is shown at once.
 fn is_short(text: &str) -> bool {
     text.len() < MOST_BYTES && Workload::length(text).map_or(true, |length| length <= MOST_REQUESTS)
 }

@@ -1,8 +1,9 @@
-//! The state of the page: what the features share, and the signals of each feature. Few signals are written; the rest is computed from
-//! them.
+//! The state of the page: what the features share, and the signals of each feature. Few signals are written;
+//! the rest is computed from them.
 //!
-//! What the figures show is shared: the source of a run, the run, and the moment in it. Everything about one feature is in the module
-//! of that name (`lessons`, `story`, `files`, …): its signals, and its methods on [`Feature`].
+//! What the figures show is shared: the source of a run, the run, and the moment in it. Everything about one
+//! feature is in the module of that name (`lessons`, `story`, `files`, …): its signals, and its methods on
+//! [`Feature`].
 
 mod source;
 
@@ -52,11 +53,11 @@ pub(crate) struct Signals {
     pub(crate) player: RwSignal<Player>,
     /// Playing stops when this many steps are done.
     pub(crate) stop_at: RwSignal<Option<usize>>,
-    /// What the step under the cursor changed.
+    /// The changes that the step under the cursor made.
     pub(crate) changes: Memo<Changes>,
     /// The players of the sources that are not shown now, by kind of source.
     other_players: StoredValue<[Player; Source::KINDS]>,
-    /// The memory state of the shown run, at the last cursor.
+    /// The memory state of the shown run at the position of the cursor that was asked for last.
     state: StoredValue<RefCell<Option<StateCursor>>, LocalStorage>,
     appearance: AppearanceSignals,
     figures: FigureSignals,
@@ -71,7 +72,8 @@ pub(crate) struct Signals {
     workload: WorkloadSignals,
 }
 
-/// A feature of the page: its signals `S`, and the session, through which it reaches the other features. A handle that is copied freely.
+/// A feature of the page: its signals `S`, and the session, through which it reaches the other features. A
+/// handle that is copied freely.
 pub(crate) struct Feature<S> {
     pub(crate) session: Session,
     signals: PhantomData<fn() -> S>,
@@ -128,7 +130,7 @@ features! {
     lab: LabSignals,
     /// The lessons, with what the reader has done in them.
     lessons: LessonSignals,
-    /// What the page tells the reader.
+    /// The messages of the page to the reader.
     messages: MessageSignals,
     /// The place of the page that is shown, and its address.
     navigation: NavigationSignals,
@@ -207,7 +209,7 @@ impl Session {
         let run = self.run.get_untracked();
         let before = self.player.get_untracked();
         let mut after = reduce(&before, action, &run.recording);
-        // The rest of the run would answer a question of the lesson.
+        // The cursor stops here, since the rest of the run would answer a question of the lesson.
         if let Some(last) = untrack(|| self.lessons().hidden_after()).filter(|last| after.steps > *last) {
             after = reduce(&before, PlayerAction::SeekStep(last), &run.recording);
             after.is_playing = false;
@@ -223,14 +225,16 @@ impl Session {
         }
     }
 
-    /// Calls `look` with the memory state under the cursor; `None` if the recording is damaged. Reads signals.
+    /// Calls `look` with the memory state under the cursor; `None` if the recording is damaged. Reads
+    /// signals.
     pub(crate) fn with_state<T>(self, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
         let run = self.run.get();
         let cursor = self.player.with(|player| player.cursor);
         self.look(&run, cursor, look)
     }
 
-    /// As [`Session::with_state`], but without tracking the signals.
+    /// Calls `look` with the memory state under the cursor, as [`Session::with_state`] does, but without
+    /// tracking the signals.
     pub(crate) fn with_state_now<T>(self, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
         let run = self.run.get_untracked();
         let cursor = self.player.with_untracked(|player| player.cursor);

@@ -1,4 +1,5 @@
-//! The story of the first screen: a program of a few lines that the reader writes by pressing buttons, and its run.
+//! The story of the first screen: a program of a few lines that the reader writes by pressing buttons, and
+//! its run.
 
 mod effect;
 
@@ -16,16 +17,17 @@ use crate::run::{Attempt, Input, Run};
 use crate::session::{Feature, Source};
 use crate::workload::{History, SettingsTexts};
 
-/// What `nvidia-smi` shows of a process beside the memory that the allocator has reserved. Measured on an H200 with PyTorch 2.11, CUDA 13.0
-/// and the driver 580.159, after `torch.cuda.synchronize()`; the number grew by the reserved bytes exactly.
+/// The bytes that `nvidia-smi` shows of a process beside the memory that the allocator has reserved. Measured
+/// on an H200 with PyTorch 2.11, CUDA 13.0 and the driver 580.159, after `torch.cuda.synchronize()`; the
+/// number grew by the reserved bytes exactly.
 pub(crate) const CONTEXT: Bytes = Bytes::mib(518);
-/// As [`CONTEXT`], after the first kernel, whose code is loaded then.
+/// The bytes of [`CONTEXT`] after the first kernel, whose code is loaded then.
 pub(crate) const CONTEXT_AFTER_KERNEL: Bytes = Bytes::mib(610);
 
 /// The settings under which the second situation is replayed.
 pub(crate) const EXPANDABLE: &str = "expandable_segments:True";
 
-/// More lines than this are not taken.
+/// The most lines of a story; further lines are refused.
 const MOST_STEPS: usize = 400;
 
 /// A situation in which the reader begins.
@@ -37,24 +39,25 @@ pub(crate) struct Situation {
     /// The same requests in Python.
     pub(crate) python: &'static [&'static str],
     capacity: &'static str,
-    /// The least that the ruler shows.
+    /// The fewest bytes that the ruler shows.
     pub(crate) least_shown: Bytes,
     /// The sizes that the reader may choose, and how they are written in Python. The first is chosen.
     pub(crate) sizes: &'static [(Bytes, &'static str)],
 }
 
-/// An H200, of which the CUDA context has taken its part. The ruler has room for three segments of 20 MiB.
+/// An H200 whose CUDA context has taken its part of the memory. The ruler has room for three segments of 20
+/// MiB.
 static CACHING: Situation = Situation {
     title: "caching",
     text: "",
     python: &["import torch", "# CUDA has started; there is no tensor yet"],
-    // 150,109,880,320 bytes, and of these the context.
+    // The H200's 150,109,880,320 bytes without those of the context.
     capacity: "149566717952",
     least_shown: Bytes::mib(64),
     sizes: &[(Bytes::mib(3), "3 * 2**20"), (Bytes::kib(512), "512 * 2**10"), (Bytes::mib(30), "30 * 2**20")],
 };
 
-/// A GPU of 24 GiB, of which the CUDA context has taken its part. What is free is in seven pieces.
+/// A GPU of 24 GiB whose CUDA context has taken its part of the memory. The free memory is in seven pieces.
 static FRAGMENTATION: Situation = Situation {
     title: "fragmentation",
     text: "repeat 6 as i { batch[i] = alloc 3.5 GiB }\nfree batch[*]\nrepeat 6 as i { result[i] = alloc 2 GiB }\n",
@@ -166,7 +169,7 @@ impl Situation {
     }
 }
 
-/// One of the things that the reader can do.
+/// An action that the reader can take next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Create,
@@ -193,11 +196,12 @@ pub(crate) struct StoryMoment {
     pub(crate) last_tensor: Option<TensorId>,
     /// Whether the reader has written a line.
     pub(crate) has_acted: bool,
-    /// What the reader may want to do next.
+    /// The action that the page offers as the next one.
     pub(crate) next: Option<NextStep>,
 }
 
-/// PyTorch's message on a GPU whose CUDA context has taken its part: the replay's device has the memory that the context left.
+/// PyTorch's message on a GPU whose CUDA context has taken its part: the replay's device has the memory that
+/// the context left.
 fn of_whole_gpu(message: &str, left: Bytes, reserved: Bytes) -> String {
     let gib = |bytes: Bytes| {
         let hundredths = bytes.get().saturating_mul(100).saturating_add(1 << 29) >> 30;
@@ -283,7 +287,7 @@ fn largest_cached(state: &MemoryState) -> Bytes {
 
 /// The story of the first screen, and its run.
 pub(crate) struct StorySignals {
-    /// What the reader has done.
+    /// The lines that the reader has written, with their undo history.
     pub(crate) state: RwSignal<Story>,
     pub(crate) run: Memo<PtrEq<Run>>,
     /// The moment after the last line.
@@ -345,7 +349,7 @@ impl Feature<StorySignals> {
     }
 
     fn change(self, change: impl FnOnce(&mut Story)) {
-        // The block may be another one in what is shown next.
+        // The selected id may belong to another block in the next figure.
         self.session.figures().select(None);
         self.state.update(change);
         self.go_to_end();

@@ -1,6 +1,8 @@
-//! Canvases that have the size of their container, and the conversion between pixels of the page and of figures.
+//! Canvases that have the size of their container, and the conversion between pixels of the page and of
+//! figures.
 //!
-//! A pixel of a figure is a pixel of the page, or more if the page's letters are larger ([`browser::text_scale`]).
+//! A pixel of a figure is a pixel of the page, or more if the page's letters are larger
+//! ([`browser::text_scale`]).
 
 use blockyard_figure::{Scene, Size};
 use leptos::html;
@@ -9,10 +11,10 @@ use wasm_bindgen::prelude::*;
 use web_sys::{HtmlCanvasElement, MouseEvent, ResizeObserver, ResizeObserverEntry};
 
 use crate::browser;
-use crate::view::kit::effect;
+use crate::effect::effect;
 
-/// The size of the element's content in pixels of a figure. The signal follows the element's size, and is zero until the element is laid
-/// out.
+/// The size of the element's content in pixels of a figure. The signal follows the element's size, and is
+/// zero until the element is laid out.
 pub(crate) fn size_of(node: NodeRef<html::Div>) -> RwSignal<Size> {
     let size = RwSignal::new(Size::default());
     effect(move || {
@@ -44,7 +46,8 @@ pub(crate) fn pixels(length: f64) -> f32 {
     length as f32
 }
 
-/// The last scene that was drawn, in which handlers look up what the pointer is on; a handle that is copied freely.
+/// The last scene that was drawn, in which handlers look up what the pointer is on; a handle that is copied
+/// freely.
 #[derive(Clone, Copy)]
 pub(crate) struct DrawnScene(StoredValue<Scene, LocalStorage>);
 
@@ -78,7 +81,8 @@ pub(crate) fn in_figure(length_px: f64) -> f32 {
     pixels(length_px / browser::text_scale())
 }
 
-/// Gives the canvas element the height of the scene, as a whole number of device pixels, so that nothing is blurred.
+/// Gives the canvas element the height of the scene, as a whole number of device pixels, so that nothing is
+/// blurred.
 pub(crate) fn fit(canvas: &HtmlCanvasElement, scene: &Scene) {
     let ratio = browser::pixel_ratio();
     let height = (on_page(scene.height_px) * ratio).round() / ratio;

@@ -1,4 +1,5 @@
-//! The views of the page. This file mounts the page, chooses the view of each [`Place`], and puts the workbench together.
+//! The views of the page. This file mounts the page, chooses the view of each [`Place`], and puts the
+//! workbench together.
 
 mod allocations;
 mod dissolve;
@@ -7,6 +8,7 @@ mod drag;
 mod edge;
 mod editor;
 mod embed;
+pub(crate) mod export;
 mod flame;
 mod gpu;
 mod grading;
@@ -16,6 +18,7 @@ mod help;
 mod holders;
 mod home;
 mod icon;
+pub(crate) mod keys;
 pub(crate) mod kit;
 mod lab;
 pub(crate) mod lesson;
@@ -31,6 +34,7 @@ mod mini_map;
 mod opened;
 mod panels;
 mod paper;
+pub(crate) mod parts;
 mod pinch;
 mod player;
 mod present;
@@ -53,12 +57,9 @@ mod unplaced;
 
 pub(crate) use self::messages::growing_timeline;
 use divider::SizedPanel;
-pub(crate) use editor::TEXT_ID;
 pub(crate) use help::{Help, content as help_content};
-pub(crate) use holders::FILTER_ID;
-use kit::effect;
 pub(crate) use panels::panel_key;
-pub(crate) use present::{key as present_key, scroll_card, takes_key};
+pub(crate) use present::{key as present_key, takes_key};
 pub(crate) use stage::scene_now as stage_scene;
 
 use leptos::prelude::*;
@@ -67,10 +68,11 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
 use crate::appearance::ThemeChoice;
+use crate::effect::effect;
 use crate::files::Samples;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::{browser, frames, jobs, keys, navigation, parts};
+use crate::{browser, frames, jobs, navigation};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -100,7 +102,8 @@ fn page() -> AnyView {
     present::follow(session);
     navigation::keep_address(session, samples);
     player::play_by_itself(session);
-    // Everything that is needed later is fetched once the first screen is complete, so that the page works without the network.
+    // Everything that is needed later is fetched once the first screen is complete, so that the page works
+    // without the network.
     let _ = browser::after_millis(200, move || {
         spawn_local(async move {
             parts::prepare().await;

@@ -3,9 +3,9 @@
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::element_ids::HOLDERS_FILTER;
 use crate::messages::Message;
 use crate::session::Feature;
-use crate::view::FILTER_ID;
 
 /// A panel of the workbench that the reader may hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,8 @@ impl Feature<WorkbenchSignals> {
         });
     }
 
-    /// Says what a key has hidden, since a reader may have meant the digit for a field.
+    /// Shows a message about the panel that a key has hidden, since a reader may have meant the digit for a
+    /// field.
     pub(crate) fn tell_hidden(self, panel: WorkbenchPanel) {
         let layout = self.panels.get_untracked();
         let what = match layout.alone {
@@ -194,7 +195,7 @@ impl Feature<WorkbenchSignals> {
         is_told
     }
 
-    /// Shows every panel if a message has just said how. Returns whether that is so.
+    /// Shows every panel if the message of [`Self::tell_hidden`] is shown. Returns whether it was.
     pub(crate) fn leave_told(self) -> bool {
         let is_told = self.forget_told();
         if is_told {
@@ -210,7 +211,8 @@ impl Feature<WorkbenchSignals> {
         self.session.messages().announce("All panels shown.".to_owned());
     }
 
-    /// Shows the panel if it is hidden or if another one is alone, because it contains what the reader asked for.
+    /// Shows the panel if it is hidden or if another one is alone, because it contains what the reader asked
+    /// for.
     pub(crate) fn reveal(self, panel: WorkbenchPanel) {
         let layout = self.panels.get_untracked();
         let shown = if layout.is_hidden(panel) { layout.with_toggled(panel) } else { layout };
@@ -235,7 +237,7 @@ impl Feature<WorkbenchSignals> {
         self.reveal(WorkbenchPanel::Side);
         self.tab.set(Tab::Holders);
         // The panel exists only after the effects of this change.
-        let _ = browser::after_millis(0, || browser::focus(FILTER_ID));
+        let _ = browser::after_millis(0, || browser::focus(HOLDERS_FILTER));
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) struct WorkerProgram {
 }
 
 impl WorkerProgram {
-    /// A module whose file names begin with `name`. The files are not fetched yet; a worker that starts before fetches them itself.
+    /// A module whose file names begin with `name`. The files are not fetched yet; a worker that starts
+    /// before [`Self::fetch`] has ended fetches them itself.
     pub(crate) const fn new(name: &'static str) -> Self {
         Self { name, boot_script: None, script: None, code: JsValue::UNDEFINED }
     }
@@ -43,12 +44,13 @@ impl WorkerProgram {
         self
     }
 
-    /// As [`Self::fetch`], for a large module, which is also compiled, once for all workers. `on_bytes` is called with the number of
-    /// bytes that have arrived.
+    /// Fetches the files of a large module and compiles the code once for all workers. `on_bytes` is called
+    /// with the number of bytes that have arrived.
     ///
     /// # Errors
     ///
-    /// [`NoProgram::Missing`] if the code cannot be fetched, [`NoProgram::NotCompiled`] if the browser cannot compile it.
+    /// [`NoProgram::Missing`] if the code cannot be fetched, [`NoProgram::NotCompiled`] if the browser cannot
+    /// compile it.
     pub(crate) async fn fetch_compiled(mut self, on_bytes: impl FnMut(f64)) -> Result<Self, NoProgram> {
         let bytes = browser::fetch_with_progress(&self.code_file(), on_bytes).await;
         let bytes = bytes.ok_or(NoProgram::Missing)?;
@@ -81,8 +83,8 @@ impl WorkerProgram {
         if self.is_fetched() { self.code.clone() } else { browser::page_address(&self.code_file()).into() }
     }
 
-    /// Starts a worker. The first message of the worker says that it can receive messages. If the worker fails, `on_end` is called with
-    /// the reason. `None` if the browser starts no workers.
+    /// Starts a worker. The first message of the worker says that it can receive messages. If the worker
+    /// fails, `on_end` is called with the reason. `None` if the browser starts no workers.
     pub(crate) fn start(
         &self,
         mut on_message: impl FnMut(JsValue) + 'static,

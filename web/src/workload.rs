@@ -36,7 +36,7 @@ impl SettingsTexts {
     pub(crate) fn of(preset: &Preset) -> Self {
         Self {
             title: preset.title.to_owned(),
-            conf: preset.config.to_owned(),
+            conf: preset.conf.to_owned(),
             capacity: preset.capacity.to_string(),
         }
     }
@@ -44,7 +44,7 @@ impl SettingsTexts {
 
 /// An empty workload.
 const NOTHING: Preset =
-    Preset { id: "", title: "Own workload", summary: "", text: "", config: "", capacity: Bytes::gib(1) };
+    Preset { id: "", title: "Own workload", summary: "", text: "", conf: "", capacity: Bytes::gib(1) };
 
 /// The workload of the first visit.
 fn first_preset() -> Preset {
@@ -175,7 +175,7 @@ impl Feature<WorkloadSignals> {
         let workload = self.history.with_untracked(|history| Workload::parse(history.text()));
         let Ok(workload) = workload else { return };
         let SettingsTexts { title, conf, capacity } = self.settings.get_untracked();
-        let conf = workload.config().map_or(conf, str::to_owned);
+        let conf = workload.conf().map_or(conf, str::to_owned);
         let capacity = match workload.capacity() {
             Some(in_text) if parse_size(&capacity) != Ok(in_text) => in_text.to_string(),
             _ => capacity,
@@ -337,7 +337,7 @@ impl Feature<WorkloadSignals> {
 /// The text with the new settings and capacity in its header, if the text has a header.
 fn with_settings(settings: &SettingsTexts, text: String) -> String {
     let has_header = Workload::parse(&text)
-        .is_ok_and(|workload| workload.capacity().is_some() || workload.config().is_some());
+        .is_ok_and(|workload| workload.capacity().is_some() || workload.conf().is_some());
     if has_header && parse_size(&settings.capacity).is_ok() {
         with_header(&text, &settings.capacity, &settings.conf)
     } else {
@@ -345,7 +345,8 @@ fn with_settings(settings: &SettingsTexts, text: String) -> String {
     }
 }
 
-/// Whether a line of the text looks like a header line with the capacity or the settings. This is a quick test before parsing.
+/// Whether a line of the text looks like a header line with the capacity or the settings. This is a quick
+/// test before parsing.
 fn may_have_header(text: &str) -> bool {
     text.len() < 200_000
         && text.lines().any(|line| {

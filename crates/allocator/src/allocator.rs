@@ -18,7 +18,7 @@ use crate::free_list::{FreeListIndex, FreeLists};
 use crate::memory_pool::{MemoryPool, Scope};
 use crate::stream::PendingFrees;
 
-/// PyTorch's caching allocator over the device `D`. It reports every step to the sink `S`.
+/// PyTorch's caching allocator over the device `D`. It reports every action to the sink `S` as an event.
 ///
 /// At every moment, in bytes: allocated ≤ active ≤ reserved, and reserved is the sum of all segments.
 #[derive(Debug)]
@@ -32,7 +32,8 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) memory_pools: Vec<MemoryPool>,
     /// Open scopes on pools, in the order in which they were opened.
     pub(crate) scopes: Vec<Scope>,
-    /// How many graph captures are going on, as far as they were announced.
+    /// How many graph captures are open, of those that were announced
+    /// ([`CachingAllocator::mark_capture_begin`]).
     pub(crate) captures: u32,
     /// Bytes of the segments of private pools.
     pub(crate) private_reserved: BTreeMap<PoolId, StatArray>,

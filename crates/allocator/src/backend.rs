@@ -94,11 +94,13 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// As [`CachingAllocator::beginning_with`].
+    /// An allocator that begins with the memory of a snapshot, and its live allocations by ascending address;
+    /// see [`CachingAllocator::beginning_with`].
     ///
     /// # Errors
     ///
-    /// As there, and [`AllocError::NoSnapshot`] under `cudaMallocAsync`, which has no snapshots.
+    /// The errors of [`CachingAllocator::beginning_with`], and [`AllocError::NoSnapshot`] under
+    /// `cudaMallocAsync`, which has no snapshots.
     pub fn beginning_with(
         device: D,
         config: AllocatorConfig,
@@ -115,8 +117,8 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// As [`AsyncAllocator::place_as_recorded`]; ignored by the native backend, whose addresses follow from requests and
-    /// device.
+    /// Serves the next requests at recorded addresses ([`AsyncAllocator::place_as_recorded`]). The native
+    /// backend ignores the call, because its addresses follow from the requests and the device.
     pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
         match self {
             Self::Native(_) => {}
@@ -131,7 +133,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// As [`CachingAllocator::allocate`] and [`AsyncAllocator::allocate`]; without caching
+    /// The errors of [`CachingAllocator::allocate`] or [`AsyncAllocator::allocate`]; without caching
     /// [`AllocError::UncachedOutOfMemory`] when the device has not enough memory.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<BackendAllocation, AllocError> {
         match self {
@@ -250,7 +252,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// As [`CachingAllocator::create_pool`].
+    /// Creates a pool for the program ([`CachingAllocator::create_pool`]).
     ///
     /// # Errors
     ///
@@ -259,38 +261,38 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         native_only!(self, "createOrIncrefPool", allocator => Ok(allocator.create_pool(options)))
     }
 
-    /// As [`CachingAllocator::begin_allocate_to_pool`].
+    /// Directs requests to the pool ([`CachingAllocator::begin_allocate_to_pool`]).
     ///
     /// # Errors
     ///
-    /// As there, and [`AllocError::NotSupported`].
+    /// The errors of that function, and [`AllocError::NotSupported`] under `cudaMallocAsync`.
     pub fn begin_allocate_to_pool(&mut self, id: PoolId, stream: Option<StreamId>) -> Result<(), AllocError> {
         native_only!(self, "createOrIncrefPool", allocator => allocator.begin_allocate_to_pool(id, stream))
     }
 
-    /// As [`CachingAllocator::end_allocate_to_pool`].
+    /// Ends the scope on the pool ([`CachingAllocator::end_allocate_to_pool`]).
     ///
     /// # Errors
     ///
-    /// As there, and [`AllocError::NotSupported`].
+    /// The errors of that function, and [`AllocError::NotSupported`] under `cudaMallocAsync`.
     pub fn end_allocate_to_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         native_only!(self, "createOrIncrefPool", allocator => allocator.end_allocate_to_pool(id))
     }
 
-    /// As [`CachingAllocator::release_pool`].
+    /// Releases one use of the pool ([`CachingAllocator::release_pool`]).
     ///
     /// # Errors
     ///
-    /// As there, and [`AllocError::NotSupported`].
+    /// The errors of that function, and [`AllocError::NotSupported`] under `cudaMallocAsync`.
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         native_only!(self, "createOrIncrefPool", allocator => allocator.release_pool(id))
     }
 
-    /// As [`CachingAllocator::destroy_pool`].
+    /// Destroys a pool of the program ([`CachingAllocator::destroy_pool`]).
     ///
     /// # Errors
     ///
-    /// As there, and [`AllocError::NotSupported`].
+    /// The errors of that function, and [`AllocError::NotSupported`] under `cudaMallocAsync`.
     pub fn destroy_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         native_only!(self, "createOrIncrefPool", allocator => allocator.destroy_pool(id))
     }

@@ -181,7 +181,7 @@ impl SizeBins {
         self.note_first(number, below);
     }
 
-    /// As [`SizeBins::remove_from_bin`], for the first block of its bin.
+    /// Removes the first block of its bin, which is faster than [`SizeBins::remove_from_bin`].
     #[inline]
     fn remove_first(&mut self, number: usize, key: &Key) {
         let Some(Bin::Few(few)) = self.bins.get_mut(number) else {

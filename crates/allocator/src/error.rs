@@ -18,13 +18,13 @@ pub enum AllocError {
     /// The device ran out of memory for a request without caching.
     #[error("CUDA error: out of memory")]
     UncachedOutOfMemory {
-        /// What was asked for.
+        /// The requested bytes.
         requested: Bytes,
     },
     /// A request of 2^60 bytes or more. Nothing was counted or recorded.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge {
-        /// What was asked for.
+        /// The requested bytes.
         requested: Bytes,
     },
     /// The allocation is not a live one of this allocator. Nothing changed.
@@ -108,7 +108,7 @@ pub struct OutOfMemory {
 pub enum OomAdvice {
     /// To try expandable segments: up to release 2.13 always, later where they are off.
     TryExpandableSegments,
-    /// None: release 2.14 with expandable segments.
+    /// No advice: release 2.14 with expandable segments.
     None,
     /// To reserve fewer addresses: from release 2.15 on with expandable segments.
     LowerReserve,

@@ -222,8 +222,8 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// As [`HostAllocator::record_stream`], for a block that is given by its address. Returns whether an allocated block starts
-    /// at the address.
+    /// Records that `stream` uses the block that starts at the address. Returns whether an allocated block
+    /// starts there.
     pub fn record_stream_at(&mut self, addr: HostAddr, stream: StreamId) -> bool {
         match self.blocks.get_mut(&addr) {
             Some(block) if block.is_allocated => {

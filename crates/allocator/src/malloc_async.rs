@@ -44,7 +44,8 @@ pub const GRANULE: Bytes = Bytes::mib(32);
 /// The stream on which memory is freed that several streams have used; PyTorch makes it wait for all of them.
 const UNIFYING_STREAM: StreamId = StreamId::new(u64::MAX);
 
-/// The allocator of `backend:cudaMallocAsync` over the device `D`. It reports every step to the sink `S`.
+/// The allocator of `backend:cudaMallocAsync` over the device `D`. It reports every action to the sink `S` as
+/// an event.
 ///
 /// The events are those of an allocator with an expandable segment that grows by granules. PyTorch reports three statistics:
 /// `allocated_bytes.all` and `active_bytes.all`, which are both the requested bytes in use, and `reserved_bytes.all`, each

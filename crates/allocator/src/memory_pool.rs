@@ -142,7 +142,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.open_scope(id, stream.map_or(Accepts::All, Accepts::Stream))
     }
 
-    /// As [`CachingAllocator::begin_allocate_to_pool`], for requests whose stream `accepts` accepts when the request is made.
+    /// Directs requests to the pool if `accepts` returns `true` for their stream when the request is made.
     /// PyTorch checks here whether the stream is being captured, or which thread makes the request.
     ///
     /// # Errors

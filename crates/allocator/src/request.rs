@@ -1,4 +1,5 @@
-//! The steps of an allocation: find a cached block or allocate a segment, split the block if it is too large, allocate it.
+//! The stages of an allocation: find a cached block or allocate a segment, split the block if it is too
+//! large, allocate it.
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
@@ -49,7 +50,8 @@ struct AllocatedBlock {
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// As [`CachingAllocator::allocate`], for more than zero bytes.
+    /// Allocates a block for a request of more than zero bytes (the part of [`CachingAllocator::allocate`]
+    /// that has a block).
     #[inline]
     pub(crate) fn allocate_block(
         &mut self,
@@ -85,7 +87,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// As [`CachingAllocator::allocate_fast_path`], for one of the two pools.
+    /// [`CachingAllocator::allocate_fast_path`] for a request whose block pool is known.
     #[expect(
         clippy::inline_always,
         reason = "the pool is a constant here, so the compiler removes the code for the other pool"
@@ -132,7 +134,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(self.allocate_found_block::<false, true>(requested, &found))
     }
 
-    /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
+    /// Finds a block in all stages of PyTorch's `malloc`, with pending frees, scopes and settings.
     fn find_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<ChosenBlock, AllocError> {
         // This check comes before garbage collection and releases, which could not help.
         if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
@@ -191,7 +193,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// The same for the default pool. Most requests have the stream of the request before, so the last list is remembered.
+    /// The free list of the stream in one of the default pool's block pools. Most requests have the stream of
+    /// the request before, so the last list is remembered.
     #[inline]
     fn default_list(&mut self, pool: PoolKind, stream: StreamId) -> FreeListIndex {
         if let Some((of, list)) = self.default_lists[pool as usize]

@@ -46,7 +46,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         }
     }
 
-    /// For threads that do not own the lock, and for the slow path.
+    /// The rest of [`SharedAllocator::allocate`]: for threads that do not own the lock, and for the slow
+    /// path.
     #[cold]
     #[inline(never)]
     fn allocate_locked(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
@@ -73,7 +74,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         }
     }
 
-    /// For threads that do not own the lock, and for frees that need more than the fast path.
+    /// The rest of [`SharedAllocator::free`]: for threads that do not own the lock, and for frees that the
+    /// fast path does not serve.
     #[cold]
     #[inline(never)]
     fn free_locked(&self, addr: DeviceAddr) -> Result<(), AllocError> {
@@ -101,8 +103,9 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         })
     }
 
-    /// As [`SharedAllocator::with`], for opening a sink. Segments, blocks and allocations get new ids from 0 on first, so
-    /// that a recording can begin after any number of allocations. If a sink is open already, all ids stay as they are.
+    /// Calls `act` with the allocator, to open a sink. Segments, blocks and allocations first get new ids
+    /// from 0 on, so that a recording can begin after any number of allocations. If a sink is open already,
+    /// all ids stay as they are.
     ///
     /// Memory that was allocated through [`SharedAllocator::with`] cannot be freed afterwards.
     pub fn with_fresh_ids<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {

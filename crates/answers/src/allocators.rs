@@ -27,13 +27,13 @@ pub struct AllocatorOutcome {
     pub name: String,
     /// The most bytes reserved at a time.
     pub peak_reserved: u64,
-    /// Bytes that are reserved and in nobody's hands, when most is reserved.
+    /// The reserved bytes that serve no request, at the moment when most bytes are reserved.
     pub external_fragmentation: u64,
-    /// Bytes that are handed out and that nobody asked for, when most is reserved.
+    /// The bytes that requests got and did not ask for, at the moment when most bytes are reserved.
     pub internal_fragmentation: u64,
     /// Calls of the device; null where the model does not count them.
     pub device_calls: Option<u64>,
-    /// The request that found no memory, counted from 1; null where every request did.
+    /// The request that found no memory, counted from 1; null where every request found memory.
     pub failed: Option<u64>,
     /// The request that found no memory at the upper bound of the limit, counted from 1, or null.
     pub failed_at_high: Option<u64>,

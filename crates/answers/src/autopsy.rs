@@ -162,7 +162,8 @@ pub struct PinningBlockAnswer {
 pub struct ChangeAnswer {
     /// What changes.
     pub kind: ChangeName,
-    /// What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for `free_tensors`, else null.
+    /// What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for
+    /// `free_tensors`, else null.
     pub value: Option<ChangeValue>,
     /// Whether the request passes at both bounds of the limit.
     pub proved: bool,

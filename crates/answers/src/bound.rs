@@ -10,15 +10,16 @@ use crate::LimitAnswer;
 pub struct BoundAnswer {
     /// How many requests the run has.
     pub requests: u64,
-    /// The limit of the run; null where nothing but its own device limits it.
+    /// The limit of the run; null where nothing but the run's own device limits the run.
     pub limit: Option<LimitAnswer>,
     /// The most bytes that are ever live, each request rounded up to 512.
     pub lower_bound: u64,
-    /// The request at which they are live, counted from 1.
+    /// The request at which the bytes of `lower_bound` are live, counted from 1.
     pub request: u64,
     /// The bytes of a layout that knows all lifetimes beforehand.
     pub layout_peak: u64,
-    /// The most bytes that the run's own settings reserve, up to the request that finds no memory; null where they are wrong.
+    /// The most bytes that the run's own settings reserve, up to the request that finds no memory; null where
+    /// they are wrong.
     pub peak_reserved: Option<u64>,
     /// How many requests fail under the run's own settings; null where they are wrong.
     pub ooms: Option<u64>,

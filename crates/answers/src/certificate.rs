@@ -16,7 +16,7 @@ pub struct CertificateAnswer {
     pub release: String,
     /// The allocations of the trace.
     pub placements: u64,
-    /// How many of them our allocator puts at the same address.
+    /// How many of these allocations our allocator puts at the same address.
     pub identical: u64,
     /// Whether frees, segments and the final blocks are the same too.
     pub is_complete: bool,

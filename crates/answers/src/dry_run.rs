@@ -14,7 +14,7 @@ pub struct DryRunAnswer {
     /// The run. With `--nproc-per-node` that of the rank with the largest peak reserved, but for `exact`,
     /// which is about all ranks, and `status`, which is that of the rank that failed first, or 0.
     #[serde(flatten)]
-    pub run: DryRunFields,
+    pub run: DryRunResult,
     /// The ranks; absent without `--nproc-per-node`.
     #[serde(flatten)]
     pub of_ranks: Option<DryRunRanks>,
@@ -23,7 +23,7 @@ pub struct DryRunAnswer {
 /// The result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunFields {
+pub struct DryRunResult {
     /// Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as
     /// far as other orders were tried: see `addresses`.
     pub exact: bool,
@@ -40,7 +40,8 @@ pub struct DryRunFields {
     /// The peaks of each device.
     pub peaks: Vec<DryRunPeaks>,
     /// The non-PyTorch memory of each device: an estimate that is in no other number.
-    pub outside: Vec<DryRunOutside>,
+    #[serde(rename = "outside")]
+    pub non_pytorch: Vec<DryRunNonPytorch>,
     /// By step and device; empty without `--steps`.
     pub steps: Vec<DryRunStep>,
     /// Whether the last two steps were equal; null for fewer than two steps.
@@ -50,20 +51,21 @@ pub struct DryRunFields {
     /// Each GPU of `--gpu`.
     pub gpus: Vec<DryRunGpu>,
     /// The assumptions.
-    pub notes: Vec<DryRunAssumption>,
+    pub notes: Vec<DryRunEstimateNote>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The processes that the program started, by device. Their bytes are in no other field, unless the
     /// program itself uses no GPU and each device has one such process.
     pub children: Vec<DryRunChild>,
-    /// What the allocator's requests of this run give under other orders of addresses; null beside `address_orders`.
+    /// What the allocator's requests of this run give under other orders of addresses; null beside
+    /// `address_orders`.
     pub addresses: Option<DryRunAddresses>,
     /// The runs under other orders of addresses; null without `--address-orders`.
     pub address_orders: Option<DryRunOrders>,
-    /// The number of the rank; absent but in `ranks` and beside them.
+    /// The number of the rank; absent without `--nproc-per-node`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// The number of the rank on its node; absent but in `ranks` and beside them.
+    /// The number of the rank on its node; absent without `--nproc-per-node`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_rank: Option<u32>,
 }
@@ -90,7 +92,7 @@ pub struct DryRunRank {
     pub version: u32,
     /// The run of the rank.
     #[serde(flatten)]
-    pub run: DryRunFields,
+    pub run: DryRunResult,
 }
 
 /// A line of the program.
@@ -109,9 +111,11 @@ pub struct DryRunPlace {
 pub struct DryRunLine {
     /// The line.
     pub text: String,
-    /// Whether the line was printed before the first note, and before numbers depended on the driver's addresses.
+    /// Whether the line was printed before the first note, and before numbers depended on the driver's
+    /// addresses.
     pub exact: bool,
-    /// The first note that was said before the line was printed, else which numbers depend on the driver's addresses, or null.
+    /// The first note that was said before the line was printed, else which numbers depend on the driver's
+    /// addresses, or null.
     pub why: Option<String>,
 }
 
@@ -132,7 +136,7 @@ pub struct DryRunPeaks {
 /// The memory of a device beside the segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunOutside {
+pub struct DryRunNonPytorch {
     /// The device.
     pub device: u64,
     /// The holders with their bytes.
@@ -186,7 +190,7 @@ pub struct DryRunGpu {
 /// An assumption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunAssumption {
+pub struct DryRunEstimateNote {
     /// `read` for a value that a kernel would have computed, `function` for a function of which only the name
     /// is known, or `estimate`.
     pub kind: String,
@@ -214,7 +218,8 @@ pub struct DryRunChild {
     pub peak_reserved: Option<u64>,
 }
 
-/// What the requests of a run give under other orders of addresses, replayed by an allocator that follows PyTorch's.
+/// What the requests of a run give under other orders of addresses, replayed by an allocator that follows
+/// PyTorch's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunAddresses {

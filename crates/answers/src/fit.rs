@@ -45,12 +45,14 @@ pub struct FitCall {
     pub known: u64,
 }
 
-/// The answer to one of the questions of `blockyard fit`, with the question's name; the first question has no name.
+/// The answer to one of the questions of `blockyard fit`, with the question's name; the first question has no
+/// name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "question", rename_all = "snake_case")]
 pub enum FitResult {
-    /// The largest value of an option for each value of another option, under each of several settings or for each layout.
+    /// The largest value of an option for each value of another option, under each of several settings or for
+    /// each layout.
     Map(Box<FitMapAnswer>),
     /// Which settings of the allocator a program fits under.
     Settings(Box<FitSettingsAnswer>),
@@ -81,9 +83,11 @@ pub struct FitLargestOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
     pub terms: FitTerms,
-    /// The largest value that fits and whose next one does not; null where no value fits, or the search ended before.
+    /// The largest value that fits and whose next one does not; null where no value fits, or the search ended
+    /// before.
     pub largest: Option<u64>,
-    /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits.
+    /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where
+    /// the highest fits.
     pub next: Option<FitProbe>,
     /// Whether nothing was assumed in the runs of `largest` and `next`.
     pub exact: bool,

@@ -60,7 +60,8 @@ pub struct FitMapOnGpu {
     pub rows: Vec<FitMapRow>,
 }
 
-/// The largest value for one value of another option, under one setting or for one layout: a row has `value`, `conf` or `layout`.
+/// The largest value for one value of another option, under one setting or for one layout: a row has `value`,
+/// `conf` or `layout`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitMapRow {
@@ -73,9 +74,11 @@ pub struct FitMapRow {
     /// The layout: how many ranks each dimension has, by name. Absent in other rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<BTreeMap<String, u64>>,
-    /// The largest value that fits and whose next one does not; null where no value fits, or the search ended before.
+    /// The largest value that fits and whose next one does not; null where no value fits, or the search ended
+    /// before.
     pub largest: Option<u64>,
-    /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits.
+    /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where
+    /// the highest fits.
     pub next: Option<FitProbe>,
     /// Whether nothing was assumed in the runs of `largest` and `next`.
     pub exact: bool,

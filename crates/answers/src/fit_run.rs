@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct FitTerms {
     /// The GPU.
     pub gpu: FitGpu,
-    /// The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off.
+    /// The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside`
+    /// is taken off.
     pub limit: u64,
-    /// The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`.
+    /// The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without
+    /// `--limit`.
     pub fraction: Option<f64>,
     /// `PYTORCH_CUDA_ALLOC_CONF`; null for the environment's.
     pub conf: Option<String>,
@@ -105,12 +107,16 @@ pub struct FitRun {
     pub steps: u32,
     /// Whether the last two steps were equal; null for fewer than two steps.
     pub steady: Option<bool>,
-    /// The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit.
+    /// The lines of the program that hold the peak allocated, those first that hold most; empty where the run
+    /// does not fit.
     pub sites: Vec<FitHolder>,
-    /// The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number.
-    pub outside: Vec<FitHolder>,
+    /// The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in
+    /// no other number.
+    #[serde(rename = "outside")]
+    pub non_pytorch: Vec<FitHolder>,
     /// Sentences about non-PyTorch memory that was not recorded, or not on this GPU.
-    pub outside_unknown: Vec<String>,
+    #[serde(rename = "outside_unknown")]
+    pub unknown_non_pytorch: Vec<String>,
     /// The assumptions, in sentences.
     pub notes: Vec<String>,
     /// Sentences that a person should read and that make no number an estimate.
@@ -125,7 +131,8 @@ pub struct FitFailedRequest {
     pub bytes: u64,
     /// The line of the program, as `train.py:26`, or null.
     pub at: Option<String>,
-    /// Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread.
+    /// Whether the request came from a thread without a line of the program, so that `at` is the line that
+    /// waited for the thread.
     pub is_below: bool,
 }
 

@@ -64,8 +64,8 @@ pub struct GuardedProgram {
     pub holders: Vec<GuardHolder>,
     /// The baseline; null where the file has none.
     pub baseline: Option<GuardBaseline>,
-    /// The change of the peak allocated as a sum: a row for each line that changed, and one for everything else. Empty without a
-    /// baseline.
+    /// The change of the peak allocated as a sum: a row for each line that changed, and one for everything
+    /// else. Empty without a baseline.
     pub rows: Vec<GuardRow>,
     /// The steps whose peak changed.
     pub steps_changed: Vec<GuardStep>,

@@ -28,11 +28,12 @@ pub enum IterationSourceAnswer {
     Markers,
     /// The same requests come again and again.
     Repetition,
-    /// Neither: the run in eight parts of as many requests.
+    /// Neither is known: the run is divided into eight parts with equally many requests.
     Parts,
 }
 
-/// A call site whose live bytes never fall from one iteration to the next, and grow in more than half of them.
+/// A call site whose live bytes never fall from one iteration to the next, and grow in more than half of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowingCallSiteAnswer {
@@ -42,8 +43,8 @@ pub struct GrowingCallSiteAnswer {
     pub live: Vec<u64>,
     /// More bytes at the last boundary than after the first iteration.
     pub growth: u64,
-    /// The first request of the site after the second boundary whose bytes are live at the end, counted from 1; 0
-    /// where no request is known.
+    /// The first request of the site after the second boundary whose bytes are live at the end, counted from
+    /// 1; 0 where no request is known.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,

@@ -11,7 +11,8 @@
 //! those of a replay, requests and steps are counted from 1, and `notes` are sentences about what is not
 //! known.
 //!
-//! With the feature `schema` each type has a JSON Schema; those of the documents are written in `docs/schema`.
+//! With the feature `schema` each type has a JSON Schema; those of the documents are written in
+//! `docs/schema`.
 //!
 //! # Example
 //!
@@ -58,9 +59,9 @@ pub use certificate::{
 };
 pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakDiffAnswer};
 pub use dry_run::{
-    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunAssumption, DryRunChild, DryRunFields, DryRunGpu,
-    DryRunHolder, DryRunLine, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace,
-    DryRunRange, DryRunRank, DryRunRanks, DryRunStep,
+    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder,
+    DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
+    DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
 };
 pub use fit::{
     FIT_VERSION, FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting,

@@ -53,7 +53,8 @@ pub struct SearchAnswer {
 pub struct SettingOutcome {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub conf: String,
-    /// The release of PyTorch whose rules hold; empty in a document that was written before rows had a release.
+    /// The release of PyTorch whose rules hold; empty in a document that was written before rows had a
+    /// release.
     pub release: String,
     /// The bytes of the device.
     pub capacity: u64,
@@ -72,7 +73,8 @@ pub struct ComparedOutcome {
     /// The run under the settings.
     #[serde(flatten)]
     pub outcome: SettingOutcome,
-    /// The first request that leads to other events than under the run's own settings; null where every event is the same.
+    /// The first request that leads to other events than under the run's own settings; null where every event
+    /// is the same.
     pub first_difference: Option<DifferingRequest>,
 }
 
@@ -130,7 +132,8 @@ pub struct OutOfMemoryRequest {
     pub allocations_before: u64,
     /// The bytes that the request asked for.
     pub size: u64,
-    /// PyTorch's text with the numbers of the replay, or a sentence where the file does not say how much memory the device has.
+    /// PyTorch's text with the numbers of the replay, or a sentence where the file does not say how much
+    /// memory the device has.
     pub message: String,
 }
 

@@ -10,7 +10,7 @@ use crate::{
 
 /// A document that [`read`] reads.
 pub trait Document: DeserializeOwned {
-    /// The newest version, which the types of this crate are.
+    /// The newest version, which the types of this crate describe.
     const VERSION: u32;
 
     /// The name of the document, for errors: `an answer of`, and then the command.
@@ -58,7 +58,8 @@ pub enum DocumentError {
     },
 }
 
-/// Reads a document of any version up to the newest; what an older version says in other words is said in those of the newest.
+/// Reads a document of any version up to the newest. A document of an older version is changed into the
+/// document of the newest version that says the same.
 ///
 /// # Errors
 ///
@@ -154,7 +155,7 @@ impl Document for FitAnswer {
 
 type Fields = Map<String, Value>;
 
-/// The limit had other names, and its source said what the limit is.
+/// Changes a limit of version 1: its fields had other names, and its source said what the limit is.
 fn upgrade_limit(limit: &mut Fields) {
     for (old, new) in [("lowest", "low"), ("highest", "high")] {
         if let Some(bytes) = limit.remove(old) {
@@ -172,7 +173,8 @@ fn upgrade_limit(limit: &mut Fields) {
     add(limit, "by", json!(by));
 }
 
-/// A row had no numbers at the upper bound, which were those at the lower one, and no release.
+/// Changes a row of version 1, which had no release and no numbers at the upper bound: these were equal to
+/// the numbers at the lower bound.
 fn upgrade_setting(row: &mut Fields) {
     add(row, "release", json!(""));
     if row.contains_key("ooms") {

@@ -29,10 +29,11 @@ pub struct SnapshotAnswer {
     /// The file as the command line names it.
     pub file: String,
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
-    pub config: String,
+    #[serde(rename = "config")]
+    pub conf: String,
     /// Each setting that the snapshot has, as text; -1 means no limit.
     pub settings: BTreeMap<String, String>,
-    /// How many beginnings and ends of named stretches the snapshot has.
+    /// How many beginnings and ends of time spans that the program named the snapshot has.
     pub annotations: u64,
     /// The devices that have segments or a trace, by ascending index.
     pub devices: Vec<DeviceAnswer>,
@@ -64,7 +65,8 @@ pub struct DeviceAnswer {
     pub peak_reserved: u64,
     /// After how many events most bytes were reserved for the first time.
     pub peak_reserved_event: u64,
-    /// Whether the sizes of all blocks are certain; if not, `peak_allocated` is the least that it can have been.
+    /// Whether the sizes of all blocks are certain; if not, `peak_allocated` is the least that it can have
+    /// been.
     pub peaks_are_exact: bool,
     /// Segments when the snapshot was taken.
     pub segments: u64,
@@ -80,7 +82,7 @@ pub struct DeviceAnswer {
     pub at: MomentAnswer,
     /// What our allocator decides; null where that was not asked for.
     pub certificate: Option<CertificateAnswer>,
-    /// How many blocks have a size that nothing tells.
+    /// How many blocks have a size that the snapshot does not imply.
     pub open_sizes: u64,
     /// What is open and what did not fit, in sentences.
     pub notes: Vec<String>,
@@ -134,7 +136,7 @@ pub struct MomentAnswer {
 pub struct HolderAnswer {
     /// The bytes.
     pub bytes: u64,
-    /// How many blocks they are in.
+    /// How many blocks have these bytes.
     pub blocks: u64,
     /// The first texts that the program gave to its tensors with `torch.cuda.memory._annotate_tensor`.
     pub names: Vec<String>,

@@ -78,7 +78,7 @@ pub enum AboutAnswer {
     Passes,
     /// What was replayed and does not help.
     Fails,
-    /// How much less memory would do.
+    /// How much less memory would be enough.
     Less,
     /// Which GPUs hold the run.
     Gpus,

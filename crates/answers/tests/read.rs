@@ -1,4 +1,5 @@
-//! Answers that the command printed before the types existed are read by the types, and written again as they were.
+//! Answers that the command printed before the types existed are read by the types, and written again as they
+//! were.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -76,7 +76,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         };
         let mut json = report.to_answer(&gpus);
         if let Some(others) = &others {
-            orders::mark(&mut json.run, others.to_answer(&report));
+            orders::add_orders(&mut json.run, others.to_answer(&report));
         }
         (report.status, text::text(&report, others.as_ref(), &gpus, &torch)?, json)
     };

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 /// What a script learns from the exit status, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExitStatus {
-    /// Nothing is wrong: all files are alike, every run fits, nothing grows, the goals are met.
-    Fine = 0,
-    /// The answer is no: a difference, an out of memory, a growth, a value that does not fit, a goal that is missed.
-    Found = 1,
+    /// The answer is good: all files are alike, every run fits, nothing grows, the goals are met.
+    Positive = 0,
+    /// The answer is bad: a difference, an out of memory, a growth, a value that does not fit, a goal that is missed.
+    Negative = 1,
     /// There is no answer: a file or an argument is wrong, or a program failed for another reason than memory.
     Failed = 2,
     /// Ctrl-C ended the command.
@@ -23,7 +23,7 @@ impl ExitStatus {
 
     /// The exit status of a program that the command ran; 1 for one that has no place in a byte.
     pub(crate) fn of_program(status: i32) -> ExitCode {
-        ExitCode::from(u8::try_from(status).unwrap_or(Self::Found.code()))
+        ExitCode::from(u8::try_from(status).unwrap_or(Self::Negative.code()))
     }
 }
 
@@ -41,7 +41,9 @@ mod tests {
     fn the_document_has_each_status() {
         let document = include_str!("../../../docs/command.md");
         let table = document.split("| exit status | meaning |").nth(1).unwrap();
-        for status in [ExitStatus::Fine, ExitStatus::Found, ExitStatus::Failed, ExitStatus::Interrupted] {
+        for status in
+            [ExitStatus::Positive, ExitStatus::Negative, ExitStatus::Failed, ExitStatus::Interrupted]
+        {
             assert!(table.contains(&format!("| {} |", status.code())), "{status:?}");
         }
     }

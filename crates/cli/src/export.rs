@@ -166,7 +166,7 @@ fn jsonl(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> 
     let info = recording.info();
     let meta = Meta {
         name: name.to_owned(),
-        config: info.config.clone(),
+        conf: info.conf.clone(),
         total_memory: info.capacity,
         ..Meta::default()
     };

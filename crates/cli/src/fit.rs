@@ -167,7 +167,7 @@ fn status(ended: Option<&RunEnd>, is_found: bool) -> ExitStatus {
     match ended {
         Some(RunEnd::Stopped) => ExitStatus::Interrupted,
         Some(RunEnd::Failed(_)) => ExitStatus::Failed,
-        None if is_found => ExitStatus::Fine,
-        None => ExitStatus::Found,
+        None if is_found => ExitStatus::Positive,
+        None => ExitStatus::Negative,
     }
 }

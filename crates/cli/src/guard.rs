@@ -213,9 +213,9 @@ fn status(is_update: bool, held: &[GuardedRun]) -> ExitStatus {
     if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
         ExitStatus::Failed
     } else if held.iter().any(|held| is_failed(is_update, &held.found.failures)) {
-        ExitStatus::Found
+        ExitStatus::Negative
     } else {
-        ExitStatus::Fine
+        ExitStatus::Positive
     }
 }
 

@@ -43,7 +43,7 @@ fn end() -> ! {
     let text = b"blockyard: the program was stopped because one of its calls needs more of the computer's \
 memory than a run may take (see --max-host-memory)\n";
     let _nobody_reads = std::io::stderr().write_all(text);
-    std::process::exit(ExitStatus::Found.code().into())
+    std::process::exit(ExitStatus::Negative.code().into())
 }
 
 // SAFETY: everything is passed on to the system's allocator.

@@ -176,7 +176,7 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     }
     output::line(&mut out, if grade.is_passed { "Passed." } else { "Not yet." })?;
     out.flush()?;
-    Ok(if grade.is_passed { ExitStatus::Fine } else { ExitStatus::Found }.into())
+    Ok(if grade.is_passed { ExitStatus::Positive } else { ExitStatus::Negative }.into())
 }
 
 fn print(lesson: &PlayedLesson) -> anyhow::Result<()> {

@@ -58,7 +58,7 @@ pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};
 pub use questions::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion, ask, ask_diff, ask_diff_steps, json_line,
 };
 pub use snapshot::{certify_device, describe_device};
@@ -79,7 +79,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         // The help and the version come this way too.
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { ExitStatus::Failed } else { ExitStatus::Fine }.into();
+            return if error.use_stderr() { ExitStatus::Failed } else { ExitStatus::Positive }.into();
         }
     };
     let result = match &options.into_command() {
@@ -110,7 +110,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(code) => code,
         // A reader that stops early (`| head`) causes no error.
-        Err(error) if output::is_closed_pipe(&error) => ExitStatus::Fine.into(),
+        Err(error) if output::is_closed_pipe(&error) => ExitStatus::Positive.into(),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitStatus::Failed.into()

@@ -14,7 +14,7 @@ use crate::fit::FitOptions;
 use crate::guard::GuardOptions;
 use crate::lesson::LessonOptions;
 use crate::questions::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, FileOptions, LeaksQuestion, LimitOptions,
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, FileOptions, LeaksQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
 use crate::site::SiteOptions;
@@ -309,7 +309,7 @@ pub(crate) struct ReportCommand {
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     #[command(flatten)]
-    pub(crate) limits: LimitOptions,
+    pub(crate) conditions: ConditionOptions,
 }
 
 /// Where the built page is.
@@ -365,7 +365,7 @@ pub(crate) struct DiffOptions {
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     #[command(flatten)]
-    pub(crate) limits: LimitOptions,
+    pub(crate) conditions: ConditionOptions,
     /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,

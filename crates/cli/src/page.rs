@@ -188,7 +188,7 @@ pub(crate) fn workload_with_device(name: &str, bytes: Vec<u8>) -> anyhow::Result
         .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
     let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY).get();
-    Ok(with_header(&text, &capacity.to_string(), workload.config().unwrap_or_default()))
+    Ok(with_header(&text, &capacity.to_string(), workload.conf().unwrap_or_default()))
 }
 
 fn is_packed(bytes: &[u8]) -> bool {

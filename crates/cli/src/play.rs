@@ -26,7 +26,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let preset = presets().iter().find(|preset| preset.id == name);
     let (text, config, capacity) = match preset {
         Some(preset) if !options.workload.exists() => {
-            (preset.text.to_owned(), preset.config.to_owned(), preset.capacity)
+            (preset.text.to_owned(), preset.conf.to_owned(), preset.capacity)
         }
         _ => {
             let bytes = output::read(&options.workload).with_context(|| with_presets(&name))?;
@@ -41,7 +41,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     };
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     // Options of the command line override the header of the text.
-    let config = workload.config().map_or(config, str::to_owned);
+    let config = workload.conf().map_or(config, str::to_owned);
     let config = options.conf.clone().unwrap_or(config);
     let settings = RunSettings {
         title: name.clone(),

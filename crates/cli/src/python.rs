@@ -194,7 +194,7 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
     let meta = Meta {
         name: name.to_owned(),
         torch: recording.info().release.version().to_owned(),
-        config: device.conf.clone(),
+        conf: device.conf.clone(),
         // What the driver and CUDA's libraries leave.
         total_memory: recording.info().capacity,
         device: gpu.name.to_owned(),

@@ -31,7 +31,7 @@ use crate::progress::Bar;
 
 pub(crate) use self::options::FileOptions;
 pub use self::options::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
 
@@ -110,7 +110,7 @@ pub(crate) fn each(
     as_json: bool,
     mut ask: impl FnMut(&Run, &Bar) -> anyhow::Result<QuestionReply>,
 ) -> anyhow::Result<ExitCode> {
-    let mut worst = ExitStatus::Fine;
+    let mut worst = ExitStatus::Positive;
     let mut out = output::stdout();
     for path in files {
         let name = path.display().to_string();
@@ -180,7 +180,7 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
         && !path.exists()
     {
         let workload = Workload::parse(preset.text).map_err(|error| anyhow!("{error}"))?;
-        return Ok(vec![Run::from_workload(preset.id, workload, preset.config, preset.capacity)]);
+        return Ok(vec![Run::from_workload(preset.id, workload, preset.conf, preset.capacity)]);
     }
     let bytes = output::read(path)?;
     Ok(Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?)

@@ -24,7 +24,7 @@ pub(crate) fn report(options: &ReportCommand) -> anyhow::Result<ExitCode> {
     };
     let bar = Bar::new(&path);
     let source = source(&options.file)?;
-    let conditions = |run: &_| options.limits.conditions_with(run, options.conf.as_deref());
+    let conditions = |run: &_| options.conditions.of_run_with(run, options.conf.as_deref());
     let html = report_under(source.into(), &content, &conditions, &mut |progress| bar.report(&progress))
         .with_context(|| path.clone())?;
     drop(bar);
@@ -49,7 +49,7 @@ fn source(path: &Path) -> anyhow::Result<RunSource> {
         return Ok(RunSource::Workload {
             name: preset.id.to_owned(),
             workload: Box::new(workload),
-            conf: preset.config.to_owned(),
+            conf: preset.conf.to_owned(),
             capacity: preset.capacity,
         });
     }

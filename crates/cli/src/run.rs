@@ -20,8 +20,8 @@ use crate::progress::Bar;
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let name = options.operations.display().to_string();
     let mut run = RecordedRun::read(&output::read(&options.operations)?).with_context(|| name.clone())?;
-    let config = config(options.conf.as_deref(), &run.meta.config).context("settings")?;
-    config.text().clone_into(&mut run.meta.config);
+    let config = config(options.conf.as_deref(), &run.meta.conf).context("settings")?;
+    config.text().clone_into(&mut run.meta.conf);
     if let Some(total) = options.total_memory {
         run.meta.total_memory = total;
     }

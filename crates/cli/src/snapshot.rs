@@ -74,7 +74,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
         }
         out.flush()?;
     }
-    Ok(if has_failed { ExitStatus::Failed } else { ExitStatus::Fine }.into())
+    Ok(if has_failed { ExitStatus::Failed } else { ExitStatus::Positive }.into())
 }
 
 /// One device of a snapshot, or host memory, as JSON: an element of `devices` with `--json`, or `host`.
@@ -159,16 +159,16 @@ fn answer(
 pub(crate) const WITHOUT_LINE: &str = "threads without a line of Python, as those of backward";
 
 /// The bytes that each line of the program holds at the peak of allocated memory, those first that hold most.
-/// `places` are those of the file's memories that count, and `line_of` gets the frame of the program's own
+/// `indices` are those of the file's memories that count, and `line_of` gets the frame of the program's own
 /// code, where a stack has one.
 pub(crate) fn lines_at_peak<L: Ord>(
     file: &SnapshotFile,
-    places: Range<usize>,
+    indices: Range<usize>,
     mut line_of: impl FnMut(Option<Frame<'_>>) -> L,
 ) -> anyhow::Result<Vec<(L, Bytes)>> {
     let question = DescribeOptions { at: Some(MomentChoice::Peak), top: usize::MAX, has_certificate: false };
     let mut lines: BTreeMap<L, Bytes> = BTreeMap::new();
-    for place in places {
+    for place in indices {
         let report = DeviceReport::of(file, place, question, &mut |_| ControlFlow::Continue(()))?;
         for holder in &report.moment.holders {
             let frame = file.stacks.own_frame(holder.stack).map(|frame| file.stacks.frame(frame));
@@ -217,7 +217,7 @@ impl FileSummary {
         SnapshotAnswer {
             version: SNAPSHOT_VERSION,
             file: name.to_owned(),
-            config: self.file.settings.config.clone(),
+            conf: self.file.settings.conf.clone(),
             settings: self.file.settings.values.iter().cloned().collect(),
             annotations: self.file.annotations.len() as u64,
             devices: of(false).map(|report| report.json(&self.file)).collect(),

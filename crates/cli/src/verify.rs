@@ -25,7 +25,7 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
         // No file can be replayed without it: one error, not one a file.
         open_cuda(index)?;
     }
-    let mut worst = ExitStatus::Fine;
+    let mut worst = ExitStatus::Positive;
     let mut out = output::stdout();
     for path in &options.files {
         let name = path.display().to_string();
@@ -33,8 +33,8 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
             Ok(comparisons) => {
                 for found in comparisons {
                     worst = worst.max(match agreement(&found.comparison) {
-                        Agreement::Identical => ExitStatus::Fine,
-                        Agreement::Differs => ExitStatus::Found,
+                        Agreement::Identical => ExitStatus::Positive,
+                        Agreement::Differs => ExitStatus::Negative,
                         Agreement::Nothing => ExitStatus::Failed,
                     });
                     write_comparison(&mut out, &found, options.json)?;
@@ -88,13 +88,13 @@ fn compare(path: &Path, name: &str, options: &VerifyOptions) -> anyhow::Result<V
     let on_progress = &mut |progress| bar.report(&progress);
     let mut comparisons = Vec::new();
     for (name, mut run) in runs(&output::read(path)?, name)? {
-        let recorded_config = run.meta.config.clone();
+        let recorded_config = run.meta.conf.clone();
         if let Some(release) = options.release {
             run.meta.torch = release.to_string();
         }
         let release = run.meta.release();
         let (config, left_out) = known_config(&recorded_config, release);
-        run.meta.config = config;
+        run.meta.conf = config;
         let mut verified = match options.device {
             DeviceName::Virtual => replay(&run, on_progress)?,
             DeviceName::Cuda(index) => {
@@ -108,7 +108,7 @@ fn compare(path: &Path, name: &str, options: &VerifyOptions) -> anyhow::Result<V
             let mut equal = Vec::new();
             for other in Release::ALL.into_iter().filter(|other| *other != release) {
                 run.meta.torch = other.to_string();
-                run.meta.config = known_config(&recorded_config, other).0;
+                run.meta.conf = known_config(&recorded_config, other).0;
                 if replay(&run, on_progress)?.comparison.is_identical() {
                     equal.push(other);
                 }

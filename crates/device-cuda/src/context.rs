@@ -1,4 +1,4 @@
-//! The primary context of a device, which all that belongs to the device shares.
+//! The primary context of a device, which the device and its events share.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,8 @@ use crate::error::DriverError;
 pub(crate) struct DeviceContext {
     raw: driver::PrimaryContext,
     pub(crate) device: driver::Device,
-    /// Making an event costs several times as much as recording one.
+    /// Events that are not in use. They are kept, because making an event costs several times as much as
+    /// recording an event.
     idle: Mutex<Vec<driver::Event>>,
 }
 
@@ -34,7 +35,7 @@ impl DeviceContext {
         self.idle().push(event);
     }
 
-    // A list of handles is whole at any time, whichever thread panicked.
+    // A list of handles is consistent at any time, also after a thread panicked.
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<driver::Event>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,12 +15,12 @@ use crate::streams::Streams;
 
 /// A device of the CUDA driver.
 ///
-/// It holds the device's primary context, which a process shares: PyTorch in the same process works on the same one. All calls
-/// may come from any thread, and leave the thread's current context as it was. When it is dropped it gives everything
-/// back that it took; its events keep the context, and nothing else.
+/// The device holds its primary context, which a process shares: PyTorch in the same process works on the
+/// same context. All calls may come from any thread, and leave the thread's current context as it was. A
+/// dropped device releases everything that it took, except the context while events of the device exist.
 ///
-/// A stream's number stands for a stream of the driver: 0 for the default one, each other number for a stream that is
-/// made when it is first used and does not wait for the default one.
+/// Number 0 is the driver's default stream. Each other number is a stream that the device makes at the first
+/// use of the number; such a stream does not wait for the default stream.
 #[derive(Debug)]
 pub struct CudaDevice {
     pub(crate) context: Arc<DeviceContext>,
@@ -34,14 +34,14 @@ pub struct CudaDevice {
     has_virtual_memory: bool,
     segments: BTreeMap<DeviceAddr, Bytes>,
     ranges: ReservedRanges,
-    /// An error that no call could report.
+    /// The error of a call that returns no error; the next call that can fail reports it.
     failure: Option<DriverError>,
 }
 
 /// A point in the work of a stream of a [`CudaDevice`].
 #[derive(Debug)]
 pub struct CudaEvent {
-    /// `None` only while it is dropped.
+    /// `None` only while the value is dropped.
     event: Option<driver::Event>,
     context: Arc<DeviceContext>,
 }
@@ -54,7 +54,7 @@ impl Drop for CudaEvent {
     }
 }
 
-/// How many CUDA devices there are.
+/// How many CUDA devices the machine has.
 ///
 /// # Errors
 ///
@@ -80,11 +80,11 @@ pub fn driver_version() -> Result<u32, CudaOpenError> {
 }
 
 impl CudaDevice {
-    /// Opens the device of that number, counted from 0.
+    /// Opens the device with this index, counted from 0.
     ///
     /// # Errors
     ///
-    /// [`CudaOpenError`] says which of the things that it takes is missing.
+    /// [`CudaOpenError`] says what is missing: the driver, the device, memory.
     pub fn open(index: u32) -> Result<Self, CudaOpenError> {
         let count = device_count()?;
         if index >= count {
@@ -111,7 +111,7 @@ impl CudaDevice {
         })
     }
 
-    /// Limits the device to `capacity` bytes, if it has more; memory that is already allocated counts.
+    /// Limits the device to `capacity` bytes, if it has more. Segments that are already allocated count.
     #[must_use]
     pub fn with_capacity(mut self, capacity: Bytes) -> Self {
         self.capacity = Some(capacity.min(self.total));
@@ -130,18 +130,19 @@ impl CudaDevice {
         &self.name
     }
 
-    /// Lets a number stand for a stream that somebody else made.
+    /// Assigns a number to a stream that other code made.
     ///
     /// # Safety
     ///
     /// The handle must be a `CUstream` (or `cudaStream_t`) of this device, and must stay alive as long as the number is used.
     #[expect(unsafe_code, reason = "only the caller knows what the handle is")]
     pub unsafe fn add_stream(&mut self, id: StreamId, handle: *mut c_void) {
-        // SAFETY: the caller answers for it.
+        // SAFETY: the caller guarantees that the handle is a live stream of this device.
         self.streams.add_foreign(id, unsafe { Stream::foreign(handle) });
     }
 
-    /// Takes numbers of streams as handles from now on, as PyTorch passes them; 0 is the default stream.
+    /// From now on the number of a stream is the handle of the driver's stream, as PyTorch passes it; 0 is
+    /// the default stream.
     ///
     /// # Safety
     ///
@@ -161,7 +162,8 @@ impl CudaDevice {
         Ok(driver::synchronize(&current)?)
     }
 
-    /// Whether all of `size` bytes from `addr` on are of one segment or one reserved range of this device.
+    /// Whether all of the `size` bytes from `addr` on are in one segment or in one reserved range of this
+    /// device.
     pub(crate) fn holds(&self, addr: DeviceAddr, size: Bytes) -> bool {
         let segment = self.segments.range(..=addr).next_back();
         segment.is_some_and(|(base, length)| is_within(*base, *length, addr, size))
@@ -180,14 +182,15 @@ impl CudaDevice {
         if self.streams.numbers_are_handles && !self.streams.knows(id) {
             let handle = std::ptr::with_exposed_provenance_mut(usize::try_from(id.get()).unwrap_or_default());
             #[expect(unsafe_code, reason = "see `use_handles_as_streams`")]
-            // SAFETY: the caller of `use_handles_as_streams` answers for the handle.
+            // SAFETY: the caller of `use_handles_as_streams` guarantees that the handle is a live stream of
+            // this device.
             let stream = unsafe { Stream::foreign(handle) };
             self.streams.add_foreign(id, stream);
         }
         self.streams.get(current, id)
     }
 
-    /// The bytes that may still be allocated; the driver can still refuse them.
+    /// Checks that `size` more bytes fit in the capacity. The driver may still refuse them.
     fn check_budget(&self, size: Bytes) -> Result<(), DeviceError> {
         let most = self.capacity.unwrap_or(self.total);
         let used = self.used.checked_add(size).filter(|used| *used <= most);
@@ -232,7 +235,7 @@ impl DeviceMemory for CudaDevice {
     }
 
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
-        // A failure that is still to be reported stays for the next call that does something.
+        // A query does not report an earlier failure: the next call that changes the device reports it.
         let current = self.context.enter()?;
         let (free, total) = driver::memory_info(&current)?;
         let (free, total) = match self.capacity {

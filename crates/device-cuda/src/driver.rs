@@ -1,8 +1,8 @@
 //! The driver's calls, one function each. The other modules explain and combine them.
 //!
-//! Handles of the driver live in types that only this module makes and that a destroying call consumes, so
-//! that no other module can hand the driver one that does not exist any more. Device addresses are plain
-//! numbers: the driver knows those that it gave out, and answers others with an error.
+//! Handles of the driver are in types that only this module makes and that a destroying call consumes, so
+//! that no other module can pass the driver a handle that does not exist any more. Device addresses are plain
+//! numbers: the driver knows the addresses that it gave out, and answers others with an error.
 #![expect(unsafe_code, reason = "the driver is a C library, and this is where it is called")]
 
 mod code;
@@ -36,7 +36,8 @@ pub(crate) struct PrimaryContext {
     device: Device,
 }
 
-/// A stream: the default one, one that [`Stream::create`] made, or one that somebody else answers for.
+/// A stream: the default stream, a stream of [`Stream::create`], or a stream that other code made and keeps
+/// alive.
 #[derive(Debug)]
 pub(crate) struct Stream(sys::CUstream);
 
@@ -112,7 +113,7 @@ impl Device {
         Ok(Bytes::new(size as u64))
     }
 
-    /// Where it is on the PCI bus, by which NVML knows it.
+    /// The device's address on the PCI bus, by which NVML finds the device.
     pub(crate) fn bus_address(self) -> DriverResult<CString> {
         let mut text = [0; 32];
         // SAFETY: writes at most this many characters, with a zero at the end.
@@ -139,7 +140,7 @@ impl PrimaryContext {
         Ok(Self { raw, device })
     }
 
-    /// Makes the context the calling thread's current one until the guard goes.
+    /// Makes the context the calling thread's current context until the guard is dropped.
     pub(crate) fn enter(&self) -> DriverResult<ContextGuard> {
         let mut before = ptr::null_mut();
         // SAFETY: writes one handle.
@@ -190,9 +191,10 @@ pub(crate) fn memory_info(_: &ContextGuard) -> DriverResult<(Bytes, Bytes)> {
     Ok((Bytes::new(free as u64), Bytes::new(total as u64)))
 }
 
-/// Lets calls through that change memory while a stream of this thread is being captured, until the guard goes.
+/// Permits calls that change memory while a stream of this thread is being captured, until the guard is
+/// dropped.
 ///
-/// They are not work of a stream, so that no graph can hold them.
+/// Such calls are not work of a stream, so that no graph contains them.
 pub(crate) fn relax_capture(_: &ContextGuard) -> CaptureModeGuard {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: reads and writes one number.
@@ -239,7 +241,8 @@ pub(crate) fn free_on(_: &ContextGuard, addr: DeviceAddr, stream: &Stream) -> Dr
     answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
 }
 
-/// Lets the device's pool of stream-ordered memory keep everything, or give all that is free back.
+/// Makes the device's pool of stream-ordered memory keep freed memory (`keeps`), or release all of it now and
+/// from now on.
 pub(crate) fn keep_pool(_: &ContextGuard, device: Device, keeps: bool) -> DriverResult<()> {
     let mut pool = ptr::null_mut();
     // SAFETY: writes one handle.
@@ -329,12 +332,13 @@ impl Stream {
 
     /// # Safety
     ///
-    /// The handle must be a stream's of the device, and stay so for as long as this value is used.
+    /// The handle must be that of a stream of the device, and the stream must live as long as this value is
+    /// used.
     pub(crate) const unsafe fn foreign(handle: *mut c_void) -> Self {
         Self(handle.cast())
     }
 
-    /// A stream that does not wait for the default one.
+    /// A stream that does not wait for the default stream.
     pub(crate) fn create(_: &ContextGuard) -> DriverResult<Self> {
         let mut stream = ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
@@ -372,7 +376,7 @@ impl Event {
         answer("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.0) })
     }
 
-    /// Never blocks.
+    /// Whether the work before the event is done. Never blocks.
     pub(crate) fn is_complete(&self, _: &ContextGuard) -> DriverResult<bool> {
         // SAFETY: the event is alive.
         match unsafe { sys::cuEventQuery(self.0) } {

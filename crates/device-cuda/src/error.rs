@@ -5,7 +5,7 @@ use std::fmt;
 use blockyard_device::DeviceError;
 use blockyard_record::Bytes;
 
-/// The driver's own word for why a call failed.
+/// The driver's error code for a call that failed, with its name and text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaError {
     code: u32,
@@ -57,25 +57,25 @@ impl std::error::Error for CudaError {}
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaOpenError {
-    /// There is no CUDA driver on this machine.
+    /// This machine has no CUDA driver.
     #[error("there is no CUDA driver here: the library {library} could not be loaded")]
     NoDriver {
         /// The name of the library.
         library: &'static str,
     },
-    /// There is a driver, and no device that it can use.
+    /// The driver finds no device that it can use.
     #[error("the CUDA driver finds no device")]
     NoDevice {
-        /// The driver's own word, if it gave one.
+        /// The driver's error, if it reported one.
         #[source]
         source: Option<CudaError>,
     },
-    /// There are devices, but none of that number.
+    /// The machine has devices, but none with this index.
     #[error("there is no CUDA device {index}: the driver has {}", Devices(*.count))]
     NoSuchDevice {
-        /// Which one was asked for, counted from 0.
+        /// The index that the caller asked for, counted from 0.
         index: u32,
-        /// How many there are.
+        /// How many devices the machine has.
         count: u32,
     },
     /// The device has not even the memory that the driver needs for itself.
@@ -88,7 +88,7 @@ pub enum CudaOpenError {
     /// The driver refused for another reason.
     #[error("{operation} failed")]
     Driver {
-        /// The operation.
+        /// The driver's function that failed.
         operation: &'static str,
         /// The driver's own word.
         #[source]
@@ -117,15 +117,16 @@ pub(crate) struct DriverError {
 const OUT_OF_MEMORY: u32 = 2;
 const NO_DEVICE: u32 = 100;
 
-/// After these the driver answers every call of the process with the same error: uncorrectable memory and link errors,
-/// illegal addresses and instructions, failed assertions, launches that were cut off or failed.
+/// After each of these errors the driver answers every call of the process with the same error: uncorrectable
+/// memory and link errors, illegal addresses and instructions, failed assertions, launches that were cut off
+/// or failed.
 const STICKY: &[u32] = &[214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721];
 
-/// The driver was shut down, the device was lost, the context was destroyed or reset by somebody else.
+/// The driver was shut down, the device was lost, or other code destroyed or reset the context.
 const LOST: &[u32] = &[4, 46, 201, 709];
 
 impl DriverError {
-    /// For a call that asks for memory.
+    /// The error of a call that asked for `requested` bytes.
     pub(crate) fn of_request(self, requested: Bytes) -> DeviceError {
         if self.error.is_out_of_memory() { DeviceError::OutOfMemory { requested } } else { self.into() }
     }

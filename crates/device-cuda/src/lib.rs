@@ -4,10 +4,11 @@
 //! `cuMemAddressReserve` and `cuMemMap`. The driver library is loaded when a device is opened, so that this crate builds on
 //! any machine and programs start without a driver; [`CudaOpenError`] says what is missing.
 //!
-//! [`Patterns`] writes to and reads from the memory on the device, to check the data of blocks. [`StreamOrderedAllocator`] is the
-//! driver's own allocator, for comparison.
+//! [`Patterns`] writes to and reads from the memory on the device, to check the data of blocks.
+//! [`StreamOrderedAllocator`] is the driver's own allocator, for comparison.
 //!
-//! Only the module `driver` calls the driver.
+//! Only the module `driver` calls the driver. Over its functions: `context` (the primary context), `streams`
+//! (streams by their number), `pages` (virtual memory), `device`, `patterns`, `peers`, `error`.
 //!
 //! # Example
 //!

@@ -106,7 +106,7 @@ impl ReservedRanges {
         Ok(())
     }
 
-    /// Gives everything back, when no work uses it any more.
+    /// Releases all pages and ranges. No work may use them any more.
     pub(crate) fn clear(&mut self, current: &ContextGuard) {
         for (base, range) in std::mem::take(&mut self.ranges) {
             for (addr, (length, page)) in range.pages {
@@ -117,7 +117,7 @@ impl ReservedRanges {
         }
     }
 
-    /// Whether all of `size` bytes from `addr` on are of one range, with memory or without.
+    /// Whether all of the `size` bytes from `addr` on are in one range, with memory or without.
     pub(crate) fn hold(&self, addr: DeviceAddr, size: Bytes) -> bool {
         self.ranges
             .range(..=addr)

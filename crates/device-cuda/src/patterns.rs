@@ -13,11 +13,12 @@ use crate::error::DriverError;
 
 /// Fills and checks memory of a [`CudaDevice`] with patterns, on its streams.
 ///
-/// The i-th word of 4 bytes of a pattern `p` is `p + i * 0x9e3779b1`, modulo 2^32. It holds 64 KiB of device memory for itself.
+/// The i-th word of 4 bytes of a pattern `p` is `p + i * 0x9e3779b1`, modulo 2^32. The value itself takes 64
+/// KiB of device memory.
 #[derive(Debug)]
 pub struct Patterns {
     context: Arc<DeviceContext>,
-    /// `None` only while it is dropped.
+    /// `None` only while the value is dropped.
     code: Option<Code>,
     results: DeviceAddr,
     checks: Vec<Check>,
@@ -53,9 +54,9 @@ pub struct CudaMismatch {
     pub pattern: u32,
     /// How many words of 4 bytes are wrong, modulo 2^32 and never 0.
     pub wrong: u32,
-    /// Where one of them is.
+    /// The address of one of the wrong words.
     pub at: DeviceAddr,
-    /// The word in memory.
+    /// The word in memory at `at`.
     pub found: u32,
 }
 
@@ -65,7 +66,8 @@ const CODE: &CStr = match CStr::from_bytes_with_nul(concat!(include_str!("patter
 };
 const THREADS: u32 = 256;
 const MOST_BLOCKS: u64 = 1056;
-/// A result is two numbers: how many words are wrong with one of them above, and where that is.
+/// A result is two numbers of 64 bits. The first has the count of wrong words in its low half and one wrong
+/// word in its high half; the second is the address of that word.
 const RESULT: Bytes = Bytes::new(16);
 const MOST_CHECKS: usize = 4096;
 /// A stream that is never released continues after a time limit, so that a mistake ends in an error and not in a hang.
@@ -152,7 +154,7 @@ impl Patterns {
         Ok(())
     }
 
-    /// Lets work that is given to the stream from now on wait for [`Patterns::resume`], but no longer than 5 seconds.
+    /// Makes work that is given to the stream from now on wait for [`Patterns::resume`], at most 5 seconds.
     ///
     /// # Errors
     ///
@@ -171,7 +173,7 @@ impl Patterns {
         }
     }
 
-    /// Delays work that is given to the stream from now on by this much.
+    /// Delays work that is given to the stream from now on by this time.
     ///
     /// # Errors
     ///

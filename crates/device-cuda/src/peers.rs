@@ -1,4 +1,4 @@
-//! The driver's own allocator, to compare with.
+//! The driver's own allocator, which benchmarks compare ours with.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl StreamOrderedAllocator {
         Ok(Self { context: Arc::clone(&device.context) })
     }
 
-    /// Hands out memory for use on the stream; give it back with [`StreamOrderedAllocator::free`].
+    /// Allocates memory for use on the stream, to be freed with [`StreamOrderedAllocator::free`].
     ///
     /// # Errors
     ///

@@ -10,9 +10,9 @@ use crate::error::DriverError;
 #[derive(Debug)]
 pub(crate) struct Streams {
     default: Stream,
-    /// Made here, on demand.
+    /// Streams that were made here, at the first use of their number.
     own: BTreeMap<StreamId, Stream>,
-    /// Made by somebody else.
+    /// Streams that other code made.
     foreign: BTreeMap<StreamId, Stream>,
     /// Whether numbers that are not known are handles.
     pub(crate) numbers_are_handles: bool,
@@ -32,7 +32,7 @@ impl Streams {
         self.foreign.insert(id, stream);
     }
 
-    /// Whether the stream is known; a stream is made for a number that is not.
+    /// Whether a stream exists for the number; [`Self::get`] makes one if not.
     pub(crate) fn knows(&self, id: StreamId) -> bool {
         id == StreamId::DEFAULT || self.foreign.contains_key(&id) || self.own.contains_key(&id)
     }

@@ -12,9 +12,10 @@ use crate::work::PendingWork;
 
 /// A point in the queue's work; all streams share the one queue.
 ///
-/// Natively it is complete when the driver has done all that was submitted before it, and waiting for it blocks. A browser
-/// reports that only between tasks and cannot block: there it becomes complete while its user awaits something, and waiting
-/// returns at once, since whatever is submitted afterwards finds the work done.
+/// Natively an event is complete when the driver has done all work that was submitted before the event, and
+/// waiting for the event blocks. A browser reports finished work only between tasks and cannot block: there
+/// an event becomes complete while its user awaits something, and waiting returns at once, since all work
+/// that is submitted later finds the earlier work done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueEvent(u64);
 
@@ -45,7 +46,8 @@ impl WgpuDevice {
         }
     }
 
-    /// The segment that holds `size` bytes from `addr` on, and where in it they start.
+    /// The buffer of the segment that holds `size` bytes from `addr` on, and the offset of these bytes in the
+    /// buffer.
     pub(crate) fn find(&self, addr: DeviceAddr, size: Bytes) -> Result<(&wgpu::Buffer, u64), DeviceError> {
         let found = self.segments.range(..=addr).next_back();
         let (base, buffer) = found.ok_or(DeviceError::UnknownSegment(addr))?;
@@ -171,7 +173,7 @@ impl DeviceMemory for WgpuDevice {
 
 impl Drop for WgpuDevice {
     fn drop(&mut self) {
-        // A browser would free the buffers when its garbage collector comes by.
+        // Otherwise a browser frees the buffers only when its garbage collector runs.
         for buffer in self.segments.values() {
             buffer.destroy();
         }

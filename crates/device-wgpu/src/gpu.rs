@@ -9,7 +9,8 @@ use crate::patterns::Passes;
 
 /// An open adapter; a handle that is cloned freely.
 ///
-/// It has an adapter's queue for itself, and its buffers are released with its last handle and device.
+/// All clones share one queue, which no other handle uses. The buffers are released with the last handle and
+/// the last device.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     pub(crate) device: wgpu::Device,
@@ -26,7 +27,7 @@ pub struct GpuInfo {
     pub name: String,
     /// `Vulkan` or `WebGPU`.
     pub backend: &'static str,
-    /// Whether it computes on the processor.
+    /// Whether the adapter is software, which computes on the processor.
     pub is_software: bool,
     /// The largest buffer, and so the largest segment.
     pub largest_buffer: Bytes,
@@ -34,19 +35,19 @@ pub struct GpuInfo {
     pub largest_binding: Bytes,
 }
 
-/// Why there is no [`Gpu`].
+/// Why no [`Gpu`] could be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WgpuOpenError {
-    /// Nothing here draws or computes: no driver, or a browser without WebGPU.
+    /// No adapter exists: the machine has no driver, or the browser has no WebGPU.
     #[error("no adapter was found")]
     NoAdapter(#[source] wgpu::RequestAdapterError),
     /// The adapter exists and refuses to open a device.
     #[error("{name} did not open")]
     Refused {
-        /// Which adapter.
+        /// The name of the adapter.
         name: String,
-        /// Its own word.
+        /// The error of the adapter.
         #[source]
         source: wgpu::RequestDeviceError,
     },
@@ -57,7 +58,7 @@ impl Gpu {
     ///
     /// # Errors
     ///
-    /// [`WgpuOpenError::NoAdapter`] where there is none, [`WgpuOpenError::Refused`] with the driver's word.
+    /// [`WgpuOpenError::NoAdapter`] if no adapter exists, [`WgpuOpenError::Refused`] with the driver's error.
     pub async fn open() -> Result<Self, WgpuOpenError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::BROWSER_WEBGPU;
@@ -97,10 +98,10 @@ impl Gpu {
         &self.info
     }
 
-    /// Gives the adapter up at once: every device on it is lost.
+    /// Closes the adapter at once: every device on it is lost.
     pub fn close(&self) {
         self.device.destroy();
-        // The driver reports that too, but not every driver does so before the next call.
+        // The driver reports the loss too, but not every driver does so before the next call.
         self.health.fail("it was closed");
     }
 }
@@ -110,7 +111,7 @@ fn name(_device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
     if info.name.is_empty() { "an adapter without a name".to_owned() } else { info.name.clone() }
 }
 
-/// Most browsers give vendor and architecture instead of the name.
+/// The adapter's name, or its vendor and architecture, which most browsers give instead of the name.
 #[cfg(target_arch = "wasm32")]
 fn name(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
     let words = device.as_webgpu().map_or_else(Vec::new, |device| {

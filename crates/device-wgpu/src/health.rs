@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blockyard_device::DeviceError;
 
-/// The first thing that went wrong, for good.
+/// The message of the first error of the adapter. Later errors do not replace the message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health(Arc<Mutex<Option<String>>>);
 
 impl Health {
-    /// Listens to all that the device says on its own.
+    /// Listens to the errors that the device reports outside of calls.
     pub(crate) fn of(device: &wgpu::Device) -> Self {
         let health = Self::default();
         let heard = health.clone();
@@ -19,7 +19,7 @@ impl Health {
         let heard = health.clone();
         device.set_device_lost_callback(move |reason, message| {
             let message = first_line(&message);
-            // Some drivers only say that, not why.
+            // Some drivers report a loss without a reason.
             heard.fail(&if message.is_empty() { format!("{reason:?}") } else { message });
         });
         health
@@ -38,7 +38,7 @@ impl Health {
     }
 }
 
-/// Validation errors go on for a page; the first line says it.
+/// The first line of a message. A validation error has a page of text, and its first line names the error.
 fn first_line(message: &str) -> String {
     message.trim().lines().next().unwrap_or_default().trim_end_matches([':', '.']).to_owned()
 }

@@ -4,21 +4,21 @@
 //! synchronous as every [`DeviceMemory`](blockyard_device::DeviceMemory): each segment is one buffer, and a block of an
 //! allocator is a range of it.
 //!
-//! - **Addresses.** Buffers have none. They follow the rule of
-//!   [`VirtualDevice`](blockyard_device::VirtualDevice), which assigns them here too, so that a workload runs the same way on
-//!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never reused.
+//! - **Addresses.** Buffers have no addresses. A [`VirtualDevice`](blockyard_device::VirtualDevice) assigns
+//!   the addresses of segments here, so that a workload runs the same way on both devices: addresses grow
+//!   from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never reused.
 //! - **Out of memory.** WebGPU reports a failed buffer late and never reports how much memory there is, so a
 //!   capacity of bytes decides at once. A segment beyond the adapter's largest buffer is
 //!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is not a
-//!   limit of segments: what is larger is filled and checked in several passes.
+//!   limit of segments: a larger segment is filled and checked in several passes.
 //! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes each later call
 //!   [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.
-//! - **Streams.** There is one queue, and it is in order: whatever is submitted later finds the earlier work done. See
-//!   [`QueueEvent`] for what that makes of events. [`StreamedWgpu`] has streams that its user advances.
+//! - **Streams.** WebGPU has one queue, which works in order: later work finds the earlier work done.
+//!   [`QueueEvent`] says what an event is then. [`StreamedWgpu`] has streams that its user advances.
 //! - **Data.** [`WgpuDevice::fill`] and [`WgpuDevice::check`] write and compare a pattern in a compute pass;
 //!   [`WgpuDevice::mismatches`] reads the differences back.
 //!
-//! WebGPU has no virtual memory, so there are no expandable segments.
+//! WebGPU has no virtual memory, so this device has no expandable segments.
 //!
 //! # Example
 //!

@@ -9,12 +9,13 @@ use crate::work::{Pass, PatternRange};
 /// Addresses and sizes of filled and checked ranges are multiples of this number, as blocks of PyTorch's allocator are.
 pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
 
-/// A pass goes over this at most, so that the index of a word stays far below 32 bits.
+/// The most bytes of one pass, so that the index of a word stays far below 32 bits.
 const LARGEST_WINDOW: u64 = 1 << 30;
 
-/// A workgroup goes over this many words, of which each of its threads takes a share.
+/// How many words a workgroup fills or checks; each of its threads takes a share.
 const WORKGROUP_WORDS: u64 = 8192;
-/// Every adapter of WebGPU has that many workgroups; they go over more words then.
+/// The number of workgroups that every adapter of WebGPU has. For more words, each workgroup takes more
+/// words.
 const MOST_WORKGROUPS: u64 = 65_535;
 
 /// Parameters of passes begin at multiples of this, the largest alignment that an adapter may ask for.
@@ -34,12 +35,12 @@ impl WgpuDevice {
         self.go_over(range, None)
     }
 
-    /// Compares a range with its pattern, in the order of the queue; [`WgpuDevice::mismatches`] returns under this tag where
-    /// it differs.
+    /// Compares a range with its pattern, in the order of the queue; [`WgpuDevice::mismatches`] returns the
+    /// difference with this tag.
     ///
     /// # Errors
     ///
-    /// As [`WgpuDevice::fill`].
+    /// The errors of [`WgpuDevice::fill`].
     pub fn check(&mut self, range: PatternRange, tag: u32) -> Result<(), DeviceError> {
         self.go_over(range, Some(tag))
     }
@@ -70,7 +71,7 @@ impl WgpuDevice {
     }
 }
 
-/// The pipelines; made once for an adapter.
+/// The pipelines of the passes, which are made once for an adapter.
 #[derive(Debug)]
 pub(crate) struct Passes {
     layout: wgpu::BindGroupLayout,

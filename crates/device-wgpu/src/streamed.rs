@@ -10,15 +10,15 @@ use crate::{PatternRange, WgpuDevice, WgpuMismatch};
 /// A [`WgpuDevice`] with streams that its user advances.
 ///
 /// WebGPU has one queue and no streams. Here a stream is a list of work that goes to the queue when the
-/// stream is advanced or waited for, and no sooner; its events are complete from then on, since whatever
-/// follows on the queue finds the work done. So the same requests have the same outcome as on a
+/// stream is advanced or waited for, and no sooner. The events of the stream are complete from then on, since
+/// later work on the queue finds the earlier work done. So the same requests have the same outcome as on a
 /// [`VirtualDevice`](blockyard_device::VirtualDevice), and a block that is handed out before its streams are
 /// done loses its data for certain.
 #[derive(Debug)]
 pub struct StreamedWgpu {
     device: WgpuDevice,
     streams: BTreeMap<StreamId, Stream>,
-    /// An error that no call could report.
+    /// The error of a call that returns no error; the next call that can fail reports it.
     late: Option<DeviceError>,
 }
 
@@ -43,21 +43,23 @@ impl StreamedWgpu {
         Self { device, streams: BTreeMap::new(), late: None }
     }
 
-    /// As [`WgpuDevice::fill`], in the order of the stream; a wrong range is reported then.
+    /// Writes a range's pattern ([`WgpuDevice::fill`]) in the order of the stream. A wrong range is reported
+    /// when the stream's work is submitted.
     pub fn fill(&mut self, stream: StreamId, range: PatternRange) {
         self.give(stream, Task::Fill(range));
     }
 
-    /// As [`WgpuDevice::check`], in the order of the stream; a wrong range is reported then.
+    /// Compares a range with its pattern ([`WgpuDevice::check`]) in the order of the stream. A wrong range is
+    /// reported when the stream's work is submitted.
     pub fn check(&mut self, stream: StreamId, range: PatternRange, tag: u32) {
         self.give(stream, Task::Check(range, tag));
     }
 
-    /// Hands the work of all streams to the queue that have no event which is still to be reached.
+    /// Submits the work of each stream that has no incomplete event.
     ///
     /// # Errors
     ///
-    /// As [`WgpuDevice::fill`], for ranges that were given earlier.
+    /// The errors of [`WgpuDevice::fill`], for ranges of earlier calls.
     pub fn submit_work(&mut self) -> Result<(), DeviceError> {
         self.take_late_error()?;
         let free = self.streams.iter().filter(|(_, stream)| stream.done == stream.recorded);
@@ -67,21 +69,23 @@ impl StreamedWgpu {
         Ok(())
     }
 
-    /// As [`WgpuDevice::mismatches`]; work of streams that were not advanced is still to come.
+    /// The failed checks since the last call ([`WgpuDevice::mismatches`]), without the work of streams that
+    /// were not advanced.
     ///
     /// # Errors
     ///
-    /// As [`WgpuDevice::mismatches`].
+    /// The errors of [`WgpuDevice::mismatches`].
     pub async fn mismatches(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         self.take_late_error()?;
         self.device.mismatches().await
     }
 
-    /// As [`WgpuDevice::mismatches_now`]; work of streams that were not advanced is still to come.
+    /// The failed checks since the last call ([`WgpuDevice::mismatches_now`]), without the work of streams
+    /// that were not advanced.
     ///
     /// # Errors
     ///
-    /// As [`WgpuDevice::mismatches_now`].
+    /// The errors of [`WgpuDevice::mismatches_now`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn mismatches_now(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         self.take_late_error()?;
@@ -92,7 +96,7 @@ impl StreamedWgpu {
         self.streams.entry(stream).or_default().work.push_back(task);
     }
 
-    /// Hands a stream's work to the queue, up to an event or all of it.
+    /// Submits a stream's work up to the event with this number.
     fn work_off(&mut self, stream: StreamId, until: u64) -> Result<(), DeviceError> {
         let Some(stream) = self.streams.get_mut(&stream) else { return Ok(()) };
         while stream.done < until {
@@ -114,7 +118,7 @@ impl StreamedWgpu {
         for stream in all {
             self.work_off(stream, u64::MAX)?;
         }
-        // Natively the work is really done afterwards.
+        // Natively, waiting for an event means that the work is really done afterwards.
         let event = self.device.record_event(StreamId::DEFAULT)?;
         self.device.wait(&event)
     }
@@ -139,7 +143,7 @@ impl DeviceMemory for StreamedWgpu {
         self.device.total_memory()
     }
 
-    /// An error that is still to be reported stays for the next call that does something.
+    /// Does not report an earlier error: the next call that changes the device reports it.
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.device.memory_info()
     }

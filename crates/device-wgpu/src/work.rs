@@ -13,7 +13,7 @@ use crate::device::WgpuDevice;
 /// A range of memory that should hold a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternRange {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: DeviceAddr,
     /// Its size.
     pub size: Bytes,
@@ -30,9 +30,9 @@ pub struct WgpuMismatch {
     pub tag: u32,
     /// How many words of 4 bytes differ.
     pub wrong: u32,
-    /// Where one of them is.
+    /// The address of one of the wrong words.
     pub at: DeviceAddr,
-    /// The word in memory.
+    /// The word in memory at `at`.
     pub found: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Pass {
     /// The index of the window's first word in the filled or checked range; it wraps.
     pub(crate) first_word: u32,
     pub(crate) pattern: u32,
-    /// Which check of this submission it counts for; `None` for a fill.
+    /// The number of the check, in this submission, that the pass is part of; `None` for a fill.
     pub(crate) check: Option<u32>,
 }
 
@@ -58,7 +58,8 @@ pub(crate) struct PendingWork {
     unread: Vec<(wgpu::Buffer, Vec<(PatternRange, u32)>)>,
 }
 
-/// This many passes are submitted together: often enough to keep the adapter busy, rarely enough to cost little.
+/// How many passes are submitted together: few enough to keep the adapter busy, enough that submissions cost
+/// little.
 const MOST_PASSES: usize = 256;
 
 impl PendingWork {
@@ -66,7 +67,7 @@ impl PendingWork {
         self.submitted
     }
 
-    /// Takes a check in and returns its number in this submission.
+    /// Adds a check and returns its number in this submission, from 0 on; `None` beyond 2^32 checks.
     pub(crate) fn add_check(&mut self, range: PatternRange, tag: u32) -> Option<u32> {
         self.checks.push((range, tag));
         u32::try_from(self.checks.len() - 1).ok()
@@ -82,7 +83,7 @@ impl PendingWork {
 }
 
 impl WgpuDevice {
-    /// Hands all planned passes to the queue.
+    /// Submits all planned passes to the queue.
     pub(crate) fn submit(&mut self) -> Result<(), DeviceError> {
         let passes = std::mem::take(&mut self.work.passes);
         let checks = std::mem::take(&mut self.work.checks);
@@ -97,13 +98,14 @@ impl WgpuDevice {
         self.gpu.health.check()
     }
 
-    /// Which of the checks since the last call found something else than their pattern, in the order of the checks.
+    /// The checks since the last call that found another content than their pattern, in the order of the
+    /// checks.
     ///
-    /// Natively it blocks until the adapter has compared; in a browser the await takes that long.
+    /// Natively the call blocks until the adapter has compared; in a browser the await takes until then.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Lost`] where the adapter stopped working, [`DeviceError::Driver`] where it cannot be read.
+    /// [`DeviceError::Lost`] if the adapter stopped working, [`DeviceError::Driver`] if its buffers cannot be read.
     pub async fn mismatches(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         self.submit()?;
         let mut asked = Vec::new();
@@ -118,7 +120,7 @@ impl WgpuDevice {
         let mut mismatches = Vec::new();
         for (buffer, checks, answer) in asked {
             let mapped = answer.get().await;
-            // Why an adapter is lost says more than that it cannot be read.
+            // The reason for the loss of an adapter says more than the error of reading a buffer.
             self.gpu.health.check()?;
             mapped.map_err(failed)?;
             read(&buffer, &checks, &mut mismatches)?;
@@ -128,11 +130,11 @@ impl WgpuDevice {
         Ok(mismatches)
     }
 
-    /// As [`WgpuDevice::mismatches`], for callers that may block.
+    /// [`WgpuDevice::mismatches`] for callers that may block.
     ///
     /// # Errors
     ///
-    /// As [`WgpuDevice::mismatches`].
+    /// The errors of [`WgpuDevice::mismatches`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn mismatches_now(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         now(self.mismatches())
@@ -175,7 +177,7 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> Option<T> {
 
 type MapOutcome = Result<(), wgpu::BufferAsyncError>;
 
-/// The answer to one request, given once.
+/// The outcome of one request to map a buffer, which wgpu reports once.
 #[derive(Clone, Default)]
 struct MapResult(Arc<Mutex<(Option<MapOutcome>, Option<Waker>)>>);
 

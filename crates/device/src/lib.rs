@@ -1,10 +1,11 @@
 //! The device that an allocator takes its segments from.
 //!
-//! The trait [`DeviceMemory`] has only the calls that the allocator makes: allocate and release segments, record events and
-//! wait for them, ask how much memory is free. Policy, rounding and validation belong to the allocator. Two devices need no
-//! hardware: [`VirtualDevice`], whose user advances the streams, and [`RecordedDevice`], which returns the segment addresses of
-//! a recording. [`MirroredDevice`] shows the addresses of a recording and takes the memory from another device. [`HostMemory`]
-//! is the trait for pinned memory of the host.
+//! The trait [`DeviceMemory`] has only the calls that the allocator makes: allocate and release segments,
+//! record events and wait for them, return how much memory is free. Policy, rounding and validation belong to
+//! the allocator. Two devices need no hardware: [`VirtualDevice`], whose user advances the streams, and
+//! [`RecordedDevice`], which returns the segment addresses of a recording. [`MirroredDevice`] shows the
+//! addresses of a recording and takes the memory from another device. [`HostMemory`] is the trait for pinned
+//! memory of the host.
 //!
 //! # Example
 //!

@@ -12,7 +12,8 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// Event `number` of the stream, for devices that pass events on. Events of a stream are numbered in their order.
+    /// Event `number` of the stream, for devices that wrap another device. The events of a stream are
+    /// numbered in the order of recording.
     #[must_use]
     pub const fn new(stream: StreamId, number: u64) -> Self {
         Self { stream, number }

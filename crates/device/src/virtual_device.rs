@@ -102,15 +102,15 @@ impl VirtualDevice {
         }
     }
 
-    /// The same device with so much non-PyTorch memory, such as the CUDA context of the
-    /// process: they are neither free nor in segments.
+    /// The same device with this many bytes of non-PyTorch memory, such as the CUDA context of the process.
+    /// These bytes are neither free nor in segments.
     #[must_use]
     pub const fn with_non_pytorch(mut self, non_pytorch: Bytes) -> Self {
         self.non_pytorch = non_pytorch;
         self
     }
 
-    /// What a driver would report of this process, where it has non-PyTorch memory.
+    /// The use of memory that a driver would report for this process; `None` without non-PyTorch memory.
     fn process(&self) -> Option<ProcessMemory> {
         let used = self.non_pytorch.saturating_add(self.used);
         (!self.non_pytorch.is_zero()).then_some(ProcessMemory { process: None, used })

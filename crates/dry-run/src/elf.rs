@@ -1,4 +1,5 @@
-//! Writes a shared library without a compiler: its name, what it needs, and entry points that report themselves.
+//! Writes a shared library without a compiler: its name, the libraries that it needs, and entry points that
+//! report their own names.
 
 use std::ops::Range;
 
@@ -20,15 +21,16 @@ pub struct Library<'a> {
     pub report: &'a str,
 }
 
-/// Pages of any system that runs on the processor.
+/// Bytes of a page, in the largest size that systems on the processor use.
 const PAGE: usize = 0x1_0000;
-/// Bytes of code of an entry point, with what follows until the next.
+/// Bytes from one entry point to the next.
 const ENTRY: usize = 16;
 
-/// The machine code of an entry point: load the address of its name, jump to where the slot says.
+/// The machine code of an entry point at address `at`: load the address of its name, jump to the address in
+/// the slot.
 fn entry(at: u64, name: u64, slot: u64) -> [u8; ENTRY] {
     let from = |target: u64, next: u64| {
-        // Both lie in one file of less than 2 GiB, so that the low half of the difference is all of it.
+        // Both are in one file of less than 2 GiB, so the low half of the difference is the whole difference.
         let [a, b, c, d, ..] = target.wrapping_sub(next).to_le_bytes();
         [a, b, c, d]
     };
@@ -66,7 +68,7 @@ pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Er
     let symbols = writer.dynamic_symbol_count();
     let buckets = (symbols / 2).max(1);
 
-    // What is only read and run.
+    // The parts that are only read and run.
     writer.reserve_file_header();
     writer.reserve_program_headers(4);
     let dynstr = writer.reserve_dynstr();
@@ -77,7 +79,7 @@ pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Er
     let code = writer.reserve(entries.len() * ENTRY, ENTRY);
     let names: Vec<usize> = library.entries.iter().map(|name| writer.reserve(name.len() + 1, 1)).collect();
     let end_of_code = writer.reserved_len();
-    // What the loader writes.
+    // The parts that the loader writes.
     let data = writer.reserve(0, PAGE);
     let dynamics = needed.len() + if has_entries { 10 } else { 7 };
     let dynamic = writer.reserve_dynamic(dynamics);
@@ -166,7 +168,8 @@ fn write_headers(
     Ok(())
 }
 
-/// The symbol of the function that reports calls, where the library has entries, and one for each entry; the first is at `code`.
+/// The symbol of the function that reports calls, where the library has entries, and one for each entry; the
+/// first is at `code`.
 fn write_symbols(writer: &mut Writer<'_>, report: Option<StringId>, entries: &[StringId], code: usize) {
     let symbol = |name, st_shndx, st_value: usize| Sym {
         name: Some(name),
@@ -181,7 +184,7 @@ fn write_symbols(writer: &mut Writer<'_>, report: Option<StringId>, entries: &[S
         writer.write_dynamic_symbol(&symbol(name, elf::SHN_UNDEF, 0));
     }
     for (place, name) in entries.iter().enumerate() {
-        // There are no sections; any number but 0 says that the symbol is here.
+        // The file has no sections; any number but 0 says that this library defines the symbol.
         writer.write_dynamic_symbol(&symbol(*name, 1, code + place * ENTRY));
     }
 }

@@ -53,7 +53,7 @@ pub enum DryRunError {
         /// The version of the package.
         version: String,
     },
-    /// Our library is not found.
+    /// The stand-in for CUDA's libraries is not found.
     #[error(
         "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program: build it \
          with `cargo build -p blockyard-standin`, or name its path in BLOCKYARD_STANDIN"

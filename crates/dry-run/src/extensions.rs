@@ -44,8 +44,9 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for
-/// another release of CUDA are not loaded. What is not a shared library of this system is left out.
+/// Adds the functions of CUDA that these libraries need, where they need the same libraries of CUDA as
+/// PyTorch: libraries for another release of CUDA are not loaded. A file that is not a shared library of this
+/// system is left out.
 pub(crate) fn add_imports(imports: &mut Imports, libraries: &[PathBuf]) {
     let all = libraries.iter().filter_map(|path| Imports::of(std::slice::from_ref(path)).ok());
     for found in all {

@@ -1,8 +1,8 @@
 //! The report as JSON: `docs/dry-run.md` has its fields, and `blockyard-answers` its types.
 
 use blockyard_answers::{
-    DRY_RUN_VERSION, DryRunAnswer, DryRunAssumption, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder,
-    DryRunLine, DryRunOutside, DryRunPeaks, DryRunPlace, DryRunRank, DryRunRanks, DryRunStep,
+    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder, DryRunLine,
+    DryRunNonPytorch, DryRunPeaks, DryRunPlace, DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
 };
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -16,7 +16,7 @@ impl Report {
         DryRunAnswer { version: DRY_RUN_VERSION, run: self.fields(gpus), of_ranks: None }
     }
 
-    fn fields(&self, gpus: &[GpuProfile]) -> DryRunFields {
+    fn fields(&self, gpus: &[GpuProfile]) -> DryRunResult {
         let peaks = self.devices.iter().zip(0..).map(|(device, at)| DryRunPeaks {
             device: at,
             allocated: device.peak_allocated.get(),
@@ -24,12 +24,12 @@ impl Report {
             allocated_at_end: device.allocated.get(),
         });
         let non_pytorch = gpus.first().map(|gpu| self.non_pytorch(gpu)).unwrap_or_default();
-        let outside = non_pytorch.into_iter().zip(0..).map(|(memory, device)| DryRunOutside {
+        let non_pytorch = non_pytorch.into_iter().zip(0..).map(|(memory, device)| DryRunNonPytorch {
             device,
             parts: memory.parts.iter().map(|(what, bytes)| holder(what, *bytes)).collect(),
             unknown: memory.unknown,
         });
-        let notes = self.notes.iter().map(|note| DryRunAssumption {
+        let notes = self.notes.iter().map(|note| DryRunEstimateNote {
             kind: note.kind.name().to_owned(),
             text: note.sentence(),
             file: note.file.clone(),
@@ -40,7 +40,7 @@ impl Report {
             exact: line.why.is_none(),
             why: line.why.clone(),
         });
-        DryRunFields {
+        DryRunResult {
             exact: self.is_exact(),
             status: self.status,
             error: self.error.clone(),
@@ -48,7 +48,7 @@ impl Report {
             is_cut: self.is_cut,
             lines: lines.collect(),
             peaks: peaks.collect(),
-            outside: outside.collect(),
+            non_pytorch: non_pytorch.collect(),
             steps: self.iterations.iter().flat_map(step).collect(),
             steady: self.is_steady(),
             holders: self.holders.iter().map(|row| holder(&row.what, row.bytes)).collect(),
@@ -68,13 +68,13 @@ impl RanksReport {
     /// The report for JSON: that of the rank with the largest peak reserved, and those of all ranks.
     #[must_use]
     pub fn to_answer(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> DryRunAnswer {
-        let of_rank = |rank: &RankReport| DryRunFields {
+        let of_rank = |rank: &RankReport| DryRunResult {
             rank: Some(rank.rank),
             local_rank: Some(ranks.local(rank.rank)),
             ..rank.report.fields(gpus)
         };
         let largest = self.largest().map_or_else(|| Report::default().fields(gpus), of_rank);
-        let run = DryRunFields {
+        let run = DryRunResult {
             exact: self.ranks.iter().all(|rank| rank.report.is_exact()),
             status: self.status(),
             ..largest
@@ -108,7 +108,7 @@ fn place(place: &ProgramLine) -> DryRunPlace {
     DryRunPlace { file: place.file.clone(), line: place.line }
 }
 
-/// A row for each device.
+/// An iteration as rows of the report's `steps`, one for each device.
 fn step(step: &Iteration) -> Vec<DryRunStep> {
     let rows = step.devices.iter().zip(0..).map(|(device, at)| DryRunStep {
         number: step.number,

@@ -1,4 +1,5 @@
-//! Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU: `blockyard dry-run`.
+//! Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU:
+//! `blockyard dry-run`.
 //!
 //! [`Torch`] finds the installed package. [`prepare`] makes a folder of libraries that replace CUDA's, once
 //! for each installed package, and keeps the folder in the cache directory. [`run`] starts the program over
@@ -23,7 +24,7 @@ mod torch;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
-pub use note::{AssumptionNote, NoteKind, ProgramLine};
+pub use note::{EstimateNote, NoteKind, ProgramLine};
 pub use orders::{
     BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
 };

@@ -1,4 +1,5 @@
-//! Non-PyTorch memory, which `nvidia-smi` would show beside PyTorch's segments: an estimate from what was recorded.
+//! Non-PyTorch memory, which `nvidia-smi` would show beside PyTorch's segments: an estimate from what was
+//! recorded.
 
 use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, NonPytorchHolder, non_pytorch_measured_words};
 use blockyard_record::Bytes;
@@ -15,7 +16,7 @@ pub struct HolderCount {
     pub what: String,
     /// How many ranks a communicator has; 0 if the number is not known or the holder has no ranks.
     pub ranks: u64,
-    /// How often the holder has taken memory until now.
+    /// How often the holder has taken memory so far.
     pub count: u64,
 }
 
@@ -24,7 +25,8 @@ pub struct HolderCount {
 pub struct NonPytorchMemory {
     /// Each holder, with its bytes.
     pub parts: Vec<(String, Bytes)>,
-    /// Sentences about memory that is taken and was not recorded, and about parts that were recorded on another GPU.
+    /// Sentences about memory that is taken and was not recorded, and about parts that were recorded on
+    /// another GPU.
     pub unknown: Vec<String>,
 }
 
@@ -37,7 +39,8 @@ impl NonPytorchMemory {
 }
 
 impl Report {
-    /// The non-PyTorch memory of each device; nothing where the program did not use the device.
+    /// The non-PyTorch memory of each device, by the device's number; no parts where the program did not use
+    /// the device.
     #[must_use]
     pub fn non_pytorch(&self, gpu: &GpuProfile) -> Vec<NonPytorchMemory> {
         let devices = self.devices.iter().enumerate();
@@ -241,7 +244,8 @@ mod tests {
         );
     }
 
-    /// Bytes beside PyTorch's segments at the end of a part of the recording, in its last line of this beginning.
+    /// Bytes beside PyTorch's segments at the end of a part of the recording, in its last line of this
+    /// beginning.
     fn recorded(part: &str, line: &str) -> u64 {
         let text = include_str!("../../../tests/fixtures/measured/outside.txt");
         let lines = text

@@ -7,7 +7,7 @@ use serde::Deserialize;
 pub struct ProgramLine {
     /// The file, as Python names it.
     pub file: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: u32,
 }
 
@@ -17,11 +17,11 @@ impl std::fmt::Display for ProgramLine {
     }
 }
 
-/// Why numbers are estimates from here on.
+/// Why the numbers after a note are estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// The program called a function that our libraries do not implement.
+    /// The program called a function that the stand-in does not implement.
     Function,
     /// The host read bytes that a kernel would have computed.
     Read,
@@ -42,29 +42,29 @@ impl NoteKind {
     }
 }
 
-/// Something that makes what follows an estimate.
+/// A note of the report: the numbers after the note are estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct AssumptionNote {
-    /// Why.
+pub struct EstimateNote {
+    /// Why the numbers are estimates.
     pub kind: NoteKind,
-    /// The function that our libraries do not implement.
+    /// The function that the stand-in does not implement; empty in other notes.
     #[serde(default)]
     pub name: String,
-    /// The assumption.
+    /// The assumption, in a sentence; empty for a function.
     #[serde(default)]
     pub text: String,
-    /// Bytes that the host read.
+    /// Bytes that the host read; 0 in other notes.
     #[serde(default)]
     pub bytes: u64,
     /// The program's file; empty where the line is not known.
     #[serde(default)]
     pub file: String,
-    /// The line in this file.
+    /// The line in this file, counted from 1; 0 where the line is not known.
     #[serde(default)]
     pub line: u32,
 }
 
-impl AssumptionNote {
+impl EstimateNote {
     /// A note with this sentence.
     pub(crate) fn estimate(text: String) -> Self {
         Self { kind: NoteKind::Estimate, text, ..Self::default() }

@@ -1,4 +1,5 @@
-//! The same program under several orders of the addresses that a driver gives segments: which numbers depend on them.
+//! The same program under several orders of the addresses that a driver gives segments: which numbers depend
+//! on them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use crate::{DeviceReport, DryRunError, LibraryFolder, Program, Report, Torch};
 /// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentOrder {
-    /// As NVIDIA's driver puts them.
+    /// The order of NVIDIA's driver.
     Driver,
     /// Each new segment above the others.
     Rising,
@@ -63,16 +64,18 @@ pub struct DeviceRange {
     pub allocated_at_end: BytesRange,
 }
 
-/// What replays of a run's own requests gave under other orders of addresses, without a second run of the program.
+/// The results of replays of a run's own requests under other orders of addresses, without a second run of
+/// the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayedOrders {
-    /// How many orders were tried beside that of the run; none where nothing could be replayed.
+    /// How many orders were tried beside that of the run; 0 where nothing could be replayed.
     pub count: usize,
-    /// What each device has under all orders.
+    /// The bytes of each device over all orders, by the device's number.
     pub devices: Vec<DeviceRange>,
-    /// By device: how many allocations came before numbers differed for the first time; `None` where they never did.
+    /// By device: how many allocations came before numbers differed for the first time; `None` where they
+    /// never did.
     pub first_differences: Vec<Option<u64>>,
-    /// Why nothing was replayed, where nothing was.
+    /// Why nothing was replayed; `None` where something was.
     pub why_not: Option<String>,
 }
 
@@ -109,7 +112,7 @@ impl ReplayedOrders {
         sentences
     }
 
-    /// As JSON has it.
+    /// The results for JSON.
     #[must_use]
     pub fn to_answer(&self) -> DryRunAddresses {
         DryRunAddresses {
@@ -122,8 +125,8 @@ impl ReplayedOrders {
 }
 
 impl Report {
-    /// Adds what replays under other orders of addresses gave: lines that were printed after numbers differed
-    /// for the first time are not exact.
+    /// Adds the results of replays under other orders of addresses: lines that were printed after numbers
+    /// differed for the first time are not exact.
     pub fn add_replayed_orders(&mut self, replayed: ReplayedOrders) {
         if replayed.differ() {
             let why = replayed.sentences().join("; ");

@@ -1,4 +1,5 @@
-//! A process that has loaded modules once: programs run in copies of the process, which saves the time of loading the modules.
+//! A process that has loaded modules once: programs run in copies of the process, which saves the time of
+//! loading the modules.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 use crate::run::{environment, no_python};
 use crate::{DryRunError, LibraryFolder, Program, Torch};
 
-/// A process that has loaded modules and runs each program in a copy of itself, until the last of these values is dropped.
+/// A process that has loaded modules and runs each program in a copy of itself, until the last of these
+/// values is dropped.
 ///
 /// Modules that are loaded before the program begins do not see variables that the program sets for them.
 #[derive(Clone, Debug)]
@@ -41,7 +43,7 @@ struct State {
 #[derive(Clone, Copy, Debug, Default)]
 struct CopyState {
     pid: u32,
-    /// As `waitpid` gives it.
+    /// The status of `waitpid`; `None` while the copy runs.
     ended: Option<i32>,
 }
 
@@ -131,7 +133,7 @@ impl PreloadedProcess {
                 return Err(failed(Error::other(fault.clone())));
             }
             if let Err(error) = &sent {
-                // The process may still say why it ended.
+                // A process that has ended may still have reported why.
                 let words = error.to_string();
                 let (next, waited) = self.0.wait(state, Some(std::time::Duration::from_secs(1)));
                 state = next;
@@ -145,7 +147,7 @@ impl PreloadedProcess {
     }
 }
 
-/// Keeps what the process says until it ends.
+/// Reads the reports of the process into the state until the process ends.
 fn listen(answers: ChildStdout, shared: impl Fn() -> Option<Arc<SharedProcess>>) {
     for line in BufReader::new(answers).lines() {
         let Ok(line) = line else { break };
@@ -175,7 +177,7 @@ impl SharedProcess {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a change; whether the time was over before one came.
+    /// Waits for a change of the state; returns whether the time was over before a change.
     fn wait<'a>(
         &self,
         state: MutexGuard<'a, State>,
@@ -194,7 +196,7 @@ impl SharedProcess {
 
 impl Drop for SharedProcess {
     fn drop(&mut self) {
-        // Without jobs to come the process ends by itself, and its copies with it.
+        // Without further jobs the process ends by itself, and its copies end with it.
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
         let _ = self.process.lock().unwrap_or_else(PoisonError::into_inner).wait();
     }

@@ -1,4 +1,4 @@
-//! Makes the folder of libraries that stand for CUDA's.
+//! Makes the folder of libraries under CUDA's names, which a dry run loads instead of CUDA's libraries.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,15 +12,16 @@ use crate::extensions::{add_imports, libraries_beside};
 use crate::symbols::{Imports, defined};
 use crate::{DryRunError, Torch};
 
-/// Our library.
+/// The file of the stand-in for CUDA's libraries.
 const STANDIN: &str = "libblockyard_standin.so";
-/// The generated library.
+/// The generated library, with an entry point for each function of CUDA that the stand-in lacks.
 const REST: &str = "libblockyard_standin_rest.so";
-/// The driver's library by its own name: Triton links what it compiles against a file of this name on the library path.
+/// The driver's library by its own name: Triton links what it compiles against a file of this name on the
+/// library path.
 const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
-/// What runs the program within Python.
+/// The files of the runner: the part of a dry run that is in the program's Python, and starts the program.
 const RUNNER: [(&str, &str); 17] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
@@ -42,13 +43,14 @@ const RUNNER: [(&str, &str); 17] = [
 ];
 /// The folder of the runner.
 const RUNNER_FOLDER: &str = "runner";
-/// Counts changes of what this file writes.
+/// The number of the folder's format: it is raised with each change of what this module writes, so that older
+/// folders are not used.
 const FORMAT: u32 = 3;
 
 /// A folder with the stand-in under the names of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryFolder {
-    /// Where the libraries lie.
+    /// The path of the folder.
     pub folder: PathBuf,
     /// File names of the libraries that a process loads first.
     pub preload: Vec<String>,
@@ -60,8 +62,8 @@ impl LibraryFolder {
     }
 }
 
-/// The path of our library: the value of `BLOCKYARD_STANDIN`, or beside this program, in `lib/blockyard`
-/// beside the program's folder, or above the folder (tests of cargo).
+/// The path of the stand-in: the value of `BLOCKYARD_STANDIN`, or a file beside this program, in
+/// `lib/blockyard` beside the program's folder, or above the folder (tests of cargo).
 ///
 /// # Errors
 ///
@@ -96,7 +98,7 @@ pub fn prepare(torch: &Torch, standin: &Path) -> Result<LibraryFolder, DryRunErr
 ///
 /// # Errors
 ///
-/// As [`prepare`].
+/// The errors of [`prepare`].
 pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<LibraryFolder, DryRunError> {
     let libraries = torch.libraries()?;
     let others = torch.folder.parent().map(libraries_beside).unwrap_or_default();
@@ -104,7 +106,8 @@ pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Library
     let folder = cache.join(format!("{}-{key:016x}", torch.version.replace(['/', ':'], "_")));
     if !folder.is_dir() {
         fs::create_dir_all(cache).map_err(DryRunError::file(cache))?;
-        // Written beside and moved, so that a second run never sees half of it.
+        // The folder is written under another name and then moved, so that a second run never sees a part of
+        // it.
         let part = cache.join(format!("part-{key:016x}-{}", std::process::id()));
         let mut imports = Imports::of(&libraries)?;
         add_imports(&mut imports, &others);
@@ -163,7 +166,7 @@ fn write(folder: &Path, file: &str, library: &Library<'_>) -> Result<(), DryRunE
     fs::write(&path, bytes).map_err(DryRunError::file(&path))
 }
 
-/// A number for these files as they are now.
+/// A number that stands for the present contents of these files: it differs after a file changed.
 fn key<'a>(files: impl Iterator<Item = &'a Path>) -> Result<u64, DryRunError> {
     let mut hasher = DefaultHasher::new();
     FORMAT.hash(&mut hasher);

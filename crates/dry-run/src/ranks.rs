@@ -1,4 +1,5 @@
-//! Programs of several processes: the ranks that are asked for run side by side, and the others are answered for.
+//! Programs of several processes: the ranks that are asked for run side by side, and the store answers for
+//! all others.
 
 mod answers;
 mod store;
@@ -12,18 +13,18 @@ use blockyard_record::Bytes;
 
 pub use self::store::Store;
 use crate::run::{RunningProgram, STORE};
-use crate::{AssumptionNote, DryRunError, LibraryFolder, Program, Report, Torch};
+use crate::{DryRunError, EstimateNote, LibraryFolder, Program, Report, Torch};
 
-/// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
+/// How long the other ranks may run after one failed: they may fail by themselves, and then report why.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long they may take to count after they were told to end.
+/// How long ranks may take to count their memory after they were told to end.
 const COUNTING: Duration = Duration::from_secs(12);
-/// How often the processes are looked at.
+/// The time between two looks at the processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The exit status of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
-/// What Python raises then.
+/// The exception that Python raises for Ctrl-C.
 const INTERRUPT: &str = "KeyboardInterrupt";
 
 /// The processes of a program, as `torchrun` numbers them.
@@ -34,12 +35,12 @@ pub struct Ranks {
     asked: Vec<u32>,
 }
 
-/// Why there are no such ranks.
+/// The error for a rank that the program does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankError {
     /// The rank that was asked for.
     pub rank: u32,
-    /// How many there are.
+    /// How many ranks the program has.
     pub world: u32,
 }
 
@@ -52,12 +53,12 @@ impl fmt::Display for RankError {
 impl std::error::Error for RankError {}
 
 impl Ranks {
-    /// The ranks of this many nodes with this many processes each, of which those that are asked for run;
-    /// where none is, all of one node, or rank 0 of several.
+    /// The ranks of this many nodes with this many processes each. The ranks in `asked` run; where it is
+    /// empty, all ranks of one node, or rank 0 of several nodes.
     ///
     /// # Errors
     ///
-    /// A rank that there is not.
+    /// A rank in `asked` that the program does not have.
     pub fn new(nodes: u32, per_node: u32, asked: &[u32]) -> Result<Self, RankError> {
         let (nodes, per_node) = (nodes.max(1), per_node.max(1));
         let world = nodes.saturating_mul(per_node);
@@ -80,19 +81,19 @@ impl Ranks {
         self.nodes.saturating_mul(self.per_node)
     }
 
-    /// How many nodes.
+    /// How many nodes the program runs on.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// How many processes a node has, and devices.
+    /// How many processes a node has, which is also how many devices.
     #[must_use]
     pub fn per_node(&self) -> u32 {
         self.per_node
     }
 
-    /// The ranks that run, rising.
+    /// The ranks that run, in ascending order.
     #[must_use]
     pub fn asked(&self) -> &[u32] {
         &self.asked
@@ -126,7 +127,7 @@ impl Ranks {
             // The store's server is not in rank 0.
             ("TORCHELASTIC_USE_AGENT_STORE", "True".to_owned()),
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1".to_owned()),
-            // For our own library, and for the runner.
+            // For the stand-in, and for the runner.
             (STORE, format!("127.0.0.1:{port}")),
             ("STANDIN_RANKS", self.asked.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
         ];
@@ -136,7 +137,7 @@ impl Ranks {
         variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The file of a rank, where one file was named for all.
+    /// The file of a rank, where one file was named for all ranks: the name gets the rank's number.
     #[must_use]
     pub fn path(&self, path: &Path, rank: u32) -> PathBuf {
         if self.asked.len() == 1 {
@@ -149,7 +150,7 @@ impl Ranks {
     }
 }
 
-/// What one rank took.
+/// The memory that one rank took.
 #[derive(Clone, Debug)]
 pub struct RankReport {
     /// The rank.
@@ -158,10 +159,10 @@ pub struct RankReport {
     pub report: Report,
 }
 
-/// What the ranks took.
+/// The memory that the ranks of a program took.
 #[derive(Clone, Debug)]
 pub struct RanksReport {
-    /// The ranks that ran, rising.
+    /// The ranks that ran, in ascending order.
     pub ranks: Vec<RankReport>,
     /// The rank that failed first; `None` where the run was interrupted before.
     pub failed: Option<u32>,
@@ -188,7 +189,8 @@ impl RanksReport {
     }
 }
 
-/// Runs the ranks that are asked for to their ends. Where one fails, or once `is_interrupted` is true, the others are ended.
+/// Runs the ranks that are asked for to their ends. After one fails, or once `is_interrupted` is true, the
+/// others are ended.
 ///
 /// `program` is the program of a rank, without torchrun's variables, which are added.
 ///
@@ -234,13 +236,14 @@ pub fn run_ranks(
     Ok(RanksReport { ranks: reports, failed, is_interrupted })
 }
 
-/// What was read of the store that only a rank which does not run would have set.
-fn assumed(store: &Store, ranks: &Ranks) -> Option<AssumptionNote> {
+/// The assumption about keys that the program read in the store and that only a rank which does not run would
+/// have set; `None` where no such key was read.
+fn assumed(store: &Store, ranks: &Ranks) -> Option<EstimateNote> {
     let keys = store.assumed();
     let first = keys.first()?;
     let count = keys.len();
     let running: Vec<String> = ranks.asked().iter().map(ToString::to_string).collect();
-    Some(AssumptionNote::estimate(format!(
+    Some(EstimateNote::estimate(format!(
         "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
          those of rank {}",
         if count == 1 { "key" } else { "keys" },
@@ -254,7 +257,7 @@ struct RankProcesses {
 }
 
 impl RankProcesses {
-    /// Waits for all; the rank that failed first.
+    /// Waits for all processes; returns the rank that failed first.
     fn wait(
         &mut self,
         store: &Store,

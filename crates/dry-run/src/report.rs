@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run_log::Records;
-use crate::{AssumptionNote, ChildPeak, HolderCount, Iteration, PrintedLine, ProgramLine, ReplayedOrders};
+use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ProgramLine, ReplayedOrders};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct DeviceReport {
     pub stats: Map<String, Value>,
 }
 
-/// The bytes of one holder at the peak of a step.
+/// The bytes of one holder at the peak of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct PeakHolder {
     /// The holder.
@@ -38,7 +38,7 @@ pub struct PeakHolder {
 pub struct Crossing {
     /// The number of bytes.
     pub total: Bytes,
-    /// The line, where it is known.
+    /// The line of the program; `None` where it is not known.
     pub at: Option<ProgramLine>,
 }
 
@@ -82,10 +82,10 @@ pub struct Report {
     /// Whether the process ended before the statistics were written.
     pub is_cut: bool,
     /// Why numbers may be estimates.
-    pub notes: Vec<AssumptionNote>,
+    pub notes: Vec<EstimateNote>,
     /// The lines that the program printed, if the report keeps them.
     pub lines: Vec<PrintedLine>,
-    /// Iterations, counted by the steps of the first optimizer, if those were counted.
+    /// The iterations, counted by the steps of the first optimizer; empty if they were not counted.
     pub iterations: Vec<Iteration>,
     /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
     pub holders: Vec<PeakHolder>,
@@ -95,18 +95,21 @@ pub struct Report {
     pub failed: Option<RunOom>,
     /// Files of the program that Python loaded, if the run ends at the first request that runs out of memory.
     pub files: Vec<PathBuf>,
-    /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has these bytes.
+    /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has
+    /// these bytes.
     pub taken: Vec<HolderCount>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
-    /// The memory of processes that the program started; no other number counts it, unless [`Report::is_of_children`].
+    /// The memory of processes that the program started; no other number counts it, unless
+    /// [`Report::is_of_children`].
     pub children: Vec<ChildPeak>,
     /// Whether `devices` are those of the processes in `children`: the program's own process used no device,
     /// and no two processes used the same.
     pub is_of_children: bool,
     /// A snapshot of PyTorch's with the requests from the beginning, where they were asked for and kept.
     pub requests: Option<Vec<u8>>,
-    /// What the run's requests gave under other orders of addresses, where they were replayed.
+    /// The results of replays of the run's requests under other orders of addresses; `None` where nothing was
+    /// replayed.
     pub replayed_orders: Option<ReplayedOrders>,
     /// The most bytes of the host's memory that the program's own process had when the memory was measured.
     pub host_peak: Bytes,
@@ -132,7 +135,8 @@ struct RunnerReport {
 }
 
 impl Report {
-    /// The report from the texts of the runner and the libraries; `signal` is the signal that ended the process, if one did.
+    /// The report from the texts of the runner and the libraries; `signal` is the signal that ended the
+    /// process, if one did.
     pub(crate) fn of(status: i32, signal: Option<i32>, counted: Option<&str>, records: &str) -> Self {
         let found: Option<RunnerReport> = counted.and_then(|text| serde_json::from_str(text).ok());
         let records = Records::read(records);
@@ -150,7 +154,7 @@ impl Report {
         let found = found.unwrap_or_default();
         if let Some(fault) = found.fault {
             report.is_cut = true;
-            report.notes.push(AssumptionNote::estimate(format!("the statistics were not read: {fault}")));
+            report.notes.push(EstimateNote::estimate(format!("the statistics were not read: {fault}")));
         }
         (report.error, report.error_at) = (found.error, found.error_at);
         (report.holders, report.crossings) = (found.holders, found.crossings);
@@ -170,7 +174,7 @@ impl Report {
             (report.error, report.error_at) = (Some("OutOfMemoryError".to_owned()), failed.at.clone());
             report.failed = Some(failed);
         }
-        // An alarm may have ended what another signal began.
+        // An alarm may have ended the process while it handled another signal, which the run log names.
         let signal = signal.map(|signal| records.signal.unwrap_or(signal));
         if let (Some(signal), Some(status)) = (signal, found.ended_with) {
             report.status = status;
@@ -185,7 +189,8 @@ impl Report {
         report
     }
 
-    /// Whether nothing was assumed, and no number is known to depend on the addresses that a driver gives segments.
+    /// Whether nothing was assumed, and no number is known to depend on the addresses that a driver gives
+    /// segments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         let depends = self.replayed_orders.as_ref().is_some_and(ReplayedOrders::differ);
@@ -198,7 +203,8 @@ impl Report {
         self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()
     }
 
-    /// The same with the bytes of the processes that the program started, as if each process had its peak at that time.
+    /// [`Report::peak_reserved`] with the bytes of the processes that the program started, as if each process
+    /// had its peak at that time.
     #[must_use]
     pub fn peak_of_all_processes(&self) -> Bytes {
         let devices =
@@ -237,10 +243,10 @@ impl Report {
         } else if ended_for_memory && gpu.total_memory <= own.total_memory {
             (Some(false), self.error_at.clone())
         } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
-            // With more memory the program would have gone another way.
+            // With more memory the program would have continued after the request that failed.
             (None, None)
         } else if self.peak_of_all_processes() > gpu.total_memory {
-            // They need not have their peaks at one time.
+            // The processes need not have their peaks at one time.
             (None, None)
         } else {
             (Some(true), None)
@@ -255,10 +261,10 @@ impl Report {
         self.devices.iter().any(|device| ooms(device) > 0)
     }
 
-    /// Notes by sentence, each once.
+    /// The notes as sentences, each once, in the order of the notes.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let seen: BTreeSet<String> = self.notes.iter().map(AssumptionNote::sentence).collect();
+        let seen: BTreeSet<String> = self.notes.iter().map(EstimateNote::sentence).collect();
         seen.into_iter().collect()
     }
 }

@@ -17,7 +17,7 @@ use crate::orders::kilobytes;
 use crate::preloaded::{PreloadedProcess, ProcessCopy};
 use crate::{DryRunError, LibraryFolder, Report, Store, Torch};
 
-/// The release of Python whose `close` of a generator leaves its variables (CPython's issue 118272).
+/// The release of Python that keeps a generator's variables after `close` (CPython's issue 118272).
 const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
 
 /// A program to run.
@@ -28,7 +28,8 @@ pub struct Program {
     pub file: PathBuf,
     /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// The folder in which the program starts; `None` for the folder of this process. A relative `file` is a path from this folder.
+    /// The folder in which the program starts; `None` for the folder of this process. A relative `file` is a
+    /// path from this folder.
     pub folder: Option<PathBuf>,
     /// The Python that runs the program.
     pub python: String,
@@ -43,7 +44,8 @@ pub struct Program {
     /// Whether the report has the allocator's requests, from which other addresses can be tried. PyTorch
     /// keeps a history without stacks then.
     pub keeps_requests: bool,
-    /// After how many steps of the first optimizer the program ends; the report then has the peaks of each step.
+    /// After how many iterations (steps of the first optimizer) the program ends; the report then has the
+    /// peaks of each iteration. `None` for a program that runs to its end.
     pub steps: Option<u32>,
     /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
     pub totals: Vec<Bytes>,
@@ -51,21 +53,25 @@ pub struct Program {
     pub lists_lines: bool,
     /// Further variables of the program's environment.
     pub environment: Vec<(String, String)>,
-    /// What the program prints: shown (`None`), or kept in this file.
+    /// The file for what the program prints; `None` where it is shown.
     pub output: Option<PathBuf>,
-    /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes it.
+    /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes
+    /// it.
     pub fraction: Option<f64>,
-    /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as recorded on an H100.
+    /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as
+    /// recorded on an H100.
     pub counts_non_pytorch: bool,
     /// Whether the process ends at the first request that runs out of memory, even if the program would catch
     /// the error. The run then writes no snapshot.
     pub ends_at_oom: bool,
-    /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
+    /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a
+    /// new process.
     pub preloaded: Option<PreloadedProcess>,
 }
 
 impl Program {
-    /// A program that a Python runs on one GPU to its end, without any options; the output of the program is shown.
+    /// A program that a Python runs on one GPU to its end, without any options; the output of the program is
+    /// shown.
     #[must_use]
     pub fn new(file: PathBuf, python: String, gpu: GpuProfile) -> Self {
         Self {
@@ -111,17 +117,17 @@ impl Scratch {
         Err(DryRunError::NoScratch(base))
     }
 
-    /// The runner's counts at the end.
+    /// The file of the runner's counts at the program's end.
     fn counted(&self) -> PathBuf {
         self.0.join("counted.json")
     }
 
-    /// The allocator's requests.
+    /// The file of the allocator's requests.
     fn requests(&self) -> PathBuf {
         self.0.join("requests.pickle")
     }
 
-    /// The lines that were written while the program ran.
+    /// The file of the lines that are written while the program runs.
     fn lines(&self) -> PathBuf {
         self.0.join("report.jsonl")
     }
@@ -142,11 +148,12 @@ pub fn run(program: &Program, torch: &Torch, prepared: &LibraryFolder) -> Result
     run_until(program, torch, prepared, || false)
 }
 
-/// [`run`], until `is_stopped` is true: then the process is killed, and the report has the steps that were made.
+/// [`run`], until `is_stopped` is true: then the process is killed, and the report has the iterations that
+/// were made.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_until(
     program: &Program,
     torch: &Torch,
@@ -158,7 +165,8 @@ pub fn run_until(
     started.finish(torch)
 }
 
-/// Waits for the end, or ends the process once `is_stopped` is true; whether that was so.
+/// Waits for the end of the process, or ends it once `is_stopped` is true; returns whether the process was
+/// ended.
 pub(crate) fn wait(
     started: &mut RunningProgram,
     is_stopped: &impl Fn() -> bool,
@@ -237,7 +245,8 @@ pub(crate) struct RunningProgram {
     process: Process,
     status: Option<ExitStatus>,
     scratch: Scratch,
-    /// Where processes that the program starts itself find each other; ranks have one together.
+    /// The store in which processes that the program itself starts find each other; `None` for a rank, since
+    /// all ranks share one.
     _store: Option<Store>,
     /// Most bytes of the host's memory so far.
     host_peak: u64,
@@ -255,7 +264,8 @@ impl RunningProgram {
         let settings = settings(&program, &scratch);
         let mut environment = environment(&program, torch, prepared, &lines);
         let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
-        // Without a store, what processes receive of each other is unknown, and no number is wrong.
+        // Without a store, the values that processes receive from each other are unknown, and no number is
+        // wrong.
         let store = if is_rank { None } else { Store::start(None, &[], 0).ok() };
         if let Some(store) = &store {
             environment.push((STORE.into(), format!("127.0.0.1:{}", store.port()).into()));
@@ -272,7 +282,7 @@ impl RunningProgram {
         self.status.is_some()
     }
 
-    /// Looks whether the process ended, and then whether it ended well.
+    /// Whether the process ended well; `None` while it runs.
     pub(crate) fn poll(&mut self) -> Result<Option<bool>, DryRunError> {
         if self.status.is_none() {
             let status =
@@ -283,12 +293,12 @@ impl RunningProgram {
         Ok(self.status.map(|status| status.success()))
     }
 
-    /// Tells the process to end, or ends it.
+    /// Tells the process to end, which then counts its memory; kills the process where `at_once` is true.
     pub(crate) fn end(&mut self, at_once: bool) {
         if self.has_ended() {
             return;
         }
-        // It may have ended in between.
+        // The process may have ended already.
         self.process.end(if at_once { Signal::KILL } else { Signal::TERM });
     }
 
@@ -304,7 +314,7 @@ impl RunningProgram {
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
         report.host_peak = Bytes::new(self.host_peak);
         if self.program.keeps_requests {
-            // Without them, nothing is said about other addresses.
+            // Without the requests, the report says nothing about other addresses.
             let path = self.program.snapshot.clone().unwrap_or_else(|| self.scratch.requests());
             report.requests = fs::read(path).ok();
         }
@@ -319,10 +329,10 @@ pub(crate) fn no_python(program: &Program, error: std::io::Error) -> DryRunError
     DryRunError::NoPython { python: program.python.clone(), error }
 }
 
-/// How often it is asked whether a process is to be stopped.
+/// The time between two questions whether a process is to be stopped.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What was not compared with a recording.
+/// Sentences about properties of the run that were never compared with a recording.
 fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
     let mut remarks = Vec::new();
     if !program.gpu.is_proved {
@@ -347,7 +357,7 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
     remarks
 }
 
-/// What the runner is asked for. The program may change its folder, so that paths are absolute.
+/// The settings for the runner. The program may change its folder, so paths are absolute.
 fn settings(program: &Program, scratch: &Scratch) -> Value {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
     json!({
@@ -362,7 +372,7 @@ fn settings(program: &Program, scratch: &Scratch) -> Value {
     })
 }
 
-/// The variables that make the process load our libraries, and that say which GPU they stand for.
+/// The variables that make the process load the stand-in, and that say which GPU the stand-in stands for.
 pub(crate) fn environment(
     program: &Program,
     torch: &Torch,
@@ -380,7 +390,8 @@ pub(crate) fn environment(
         }
         _ => value,
     };
-    // PyTorch's libraries look beside themselves before the library path; what is loaded already is not looked for.
+    // PyTorch's libraries search their own folder before the library path; a library that is loaded already
+    // is not searched.
     set("LD_LIBRARY_PATH", with_before("LD_LIBRARY_PATH", prepared.folder.clone().into_os_string()));
     set("LD_PRELOAD", with_before("LD_PRELOAD", prepared.preload.join(":").into()));
     let gpu = &program.gpu;

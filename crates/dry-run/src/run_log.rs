@@ -1,9 +1,10 @@
-//! The lines that a run writes while it runs: notes of the library for CUDA, and what the runner saw, in order.
+//! The lines that a run writes while it runs, in order: the notes of the stand-in, and the events that the
+//! runner saw.
 
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::{AssumptionNote, HolderCount, RunOom};
+use crate::{EstimateNote, HolderCount, RunOom};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,11 +13,12 @@ pub struct PrintedLine {
     pub text: String,
     /// The first note that was written before the line; `None` where the line is exact.
     pub why: Option<String>,
-    /// How many allocations each device had had by then; empty where requests were not kept.
+    /// How many allocations each device had made before the line was printed; empty where requests were not
+    /// kept.
     pub allocations: Vec<u64>,
 }
 
-/// The bytes of one device over one step.
+/// The bytes of one device over one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct IterationPeak {
     /// The most bytes of allocated blocks.
@@ -27,27 +29,27 @@ pub struct IterationPeak {
     pub allocated: Bytes,
 }
 
-/// A step of the first optimizer: from the end of the step before to its own end.
+/// An iteration: from the end of one step of the first optimizer to the end of the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Iteration {
-    /// Counted from 1.
+    /// The number of the iteration, counted from 1.
     pub number: u32,
-    /// By device.
+    /// The bytes of each device, by the device's number.
     pub devices: Vec<IterationPeak>,
 }
 
-/// The most bytes of a device that a process of the program took: its segments, and all else that the process took.
+/// The most bytes of a device that a process which the program started took: segments and all other memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ChildPeak {
-    /// The process's number.
+    /// The process's number (PID).
     pub process: u32,
     /// The device.
     pub device: usize,
     /// The bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// The counts of PyTorch's allocator at the process's end; `None` where the process ended before they were
-    /// written, or has no PyTorch.
+    /// The counts of PyTorch's allocator at the process's end; `None` where the process ended before they
+    /// were written, or has no PyTorch.
     #[serde(skip)]
     pub counted: Option<ChildCounts>,
 }
@@ -68,12 +70,13 @@ pub struct ChildCounts {
 /// All lines of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    pub(crate) notes: Vec<AssumptionNote>,
+    pub(crate) notes: Vec<EstimateNote>,
     pub(crate) lines: Vec<PrintedLine>,
     pub(crate) iterations: Vec<Iteration>,
-    /// The most of each process and device.
+    /// The largest numbers of each process on each device.
     pub(crate) children: Vec<ChildPeak>,
-    /// The first request that ran out of memory in a process that the program started, where the run was to end there.
+    /// The first request that ran out of memory in a process that the program started, where the run was to
+    /// end there.
     pub(crate) failed_in_child: Option<RunOom>,
     /// The memory that the driver and CUDA's libraries took, each holder once, with its last count.
     pub(crate) taken: Vec<HolderCount>,
@@ -85,7 +88,7 @@ pub(crate) struct Records {
     is_open: bool,
 }
 
-/// What lines of several kinds have.
+/// The fields that lines of several kinds have.
 #[derive(Deserialize)]
 struct Head {
     kind: String,
@@ -108,7 +111,7 @@ impl Records {
         }
         if unread > 0 {
             let text = format!("{unread} lines of the run's own report are damaged");
-            records.notes.push(AssumptionNote::estimate(text));
+            records.notes.push(EstimateNote::estimate(text));
         }
         records
     }
@@ -155,9 +158,9 @@ impl Records {
         }
     }
 
-    /// A piece of what the program prints; lines are whole once their end came.
+    /// Adds a piece of the program's output. A line is whole once its end was printed.
     fn print(&mut self, text: &str, allocations: &[u64]) {
-        let why = self.notes.first().map(AssumptionNote::sentence);
+        let why = self.notes.first().map(EstimateNote::sentence);
         for piece in text.split_inclusive('\n') {
             let (piece, is_whole) = match piece.strip_suffix('\n') {
                 Some(piece) => (piece, true),

@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<LibrarySymbols, DryRunError> {
     for symbol in elf.dynamic_symbols() {
         let name = symbol.name().map_err(wrong)?.to_owned();
         if symbol.is_undefined() {
-            // A weak symbol that nobody has is null, and its user knows.
+            // A weak symbol that no library defines is null, and the library that uses the symbol checks for that.
             if !symbol.is_weak() {
                 found.undefined.push(name);
             }

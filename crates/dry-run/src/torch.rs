@@ -1,4 +1,4 @@
-//! The PyTorch that a Python has.
+//! The PyTorch that is installed for a Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ pub struct Torch {
     pub python: String,
 }
 
-/// Says where the package is, without loading it, the Python's version, and the cuDNN that the package asks for.
+/// Says where the package is, without loading it, the Python's version, and the cuDNN that the package asks
+/// for.
 const FIND: &str = "import importlib.metadata as m, importlib.util as u, platform\ns = u.find_spec('torch')\n\
                     print(s.submodule_search_locations[0] if s else '')\nprint(platform.python_version())\n\
                     try: wanted = m.requires('torch') or []\nexcept m.PackageNotFoundError: wanted = []\n\
@@ -34,7 +35,8 @@ impl Torch {
     ///
     /// # Errors
     ///
-    /// Python does not start, has no PyTorch, or has a PyTorch that was built without CUDA: each error says what to install.
+    /// Python does not start, has no PyTorch, or has a PyTorch that was built without CUDA: each error says
+    /// what to install.
     pub fn find(python: &str) -> Result<Self, DryRunError> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err(DryRunError::System);
@@ -92,7 +94,7 @@ impl Torch {
     }
 }
 
-/// What `version.py` sets a name to.
+/// The value that PyTorch's `version.py` gives a name; `None` where the file has no such name.
 fn value(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (left, right) = line.split_once('=')?;

@@ -57,7 +57,8 @@ fn an_entry_point_calls_the_report_with_its_name() {
     // SAFETY: the library has no code that runs when it is loaded.
     let loaded = unsafe { libloading::Library::new(&path) }.expect("the loader takes it");
     for name in ["first", "second_one"] {
-        // SAFETY: an entry point has this signature where its report is `strdup`: the name goes in, a copy comes out.
+        // SAFETY: an entry point has this signature where its report is `strdup`: the name goes in, a copy
+        // comes out.
         let text = unsafe {
             let entry: libloading::Symbol<'_, unsafe extern "C" fn() -> *const c_char> =
                 loaded.get(name.as_bytes()).expect("the entry point is there");

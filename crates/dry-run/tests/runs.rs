@@ -279,7 +279,8 @@ fn a_smaller_gpu_names_the_line_also_within_backward() {
     assert_eq!(at, [(3999, Some(7)), (5000, Some(8))]);
 }
 
-/// What the program would do about it is not asked: the search for the largest batch counts it as one that does not fit.
+/// What the program would do about it is not asked: the search for the largest batch counts it as one that
+/// does not fit.
 #[test]
 fn a_run_may_end_at_the_first_request_that_runs_out() {
     let source = "import threading, torch\ntorch.take(1000)\ntry:\n    torch.take(600 << 10)\n\
@@ -356,7 +357,8 @@ fn a_program_without_pytorch_has_a_report() {
     assert_eq!(json(&done.report)["lines"][0]["text"], "no torch");
 }
 
-/// The libraries here have no sections, so that nothing is seen that they want: what is wanted is tested over real ones by hand.
+/// The libraries here have no sections, so that nothing is seen that they want: what is wanted is tested over
+/// real ones by hand.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_folder_is_made_once() {

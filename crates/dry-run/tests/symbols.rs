@@ -1,4 +1,5 @@
-//! What releases of PyTorch want of CUDA's libraries, in `symbols.txt`, and which functions of it the stand-in has by hand.
+//! What releases of PyTorch want of CUDA's libraries, in `symbols.txt`, and which functions of it the
+//! stand-in has by hand.
 //!
 //! `cargo xtask update symbols` writes the file again for the stand-in as it is; with `--python PYTHON` the
 //! releases that these Pythons have are added first. The difference is what is to be read.

@@ -63,7 +63,8 @@ fn what_an_operator_reads_is_what_was_there_when_it_started() {
     assert!(report.is_exact(), "{:?}", report.notes);
 }
 
-/// Numbers that PyTorch makes tensors of, for operators that take a number and for operators that take a tensor alone.
+/// Numbers that PyTorch makes tensors of, for operators that take a number and for operators that take a
+/// tensor alone.
 const NUMBERS: &str = "\
 import torch
 a = torch.arange(6, device='cuda')
@@ -152,7 +153,8 @@ fn a_filled_tensor_holds_what_it_was_filled_with() {
     assert!(report.is_exact(), "{:?}", report.notes);
 }
 
-/// A checkpoint stops the forward pass that it runs again by an exception of a hook in Python, in the middle of an operator.
+/// A checkpoint stops the forward pass that it runs again by an exception of a hook in Python, in the middle
+/// of an operator.
 const CHECKPOINT: &str = "\
 import torch
 from torch.nn.functional import gelu, linear
@@ -257,7 +259,8 @@ layer(torch.zeros(4, 8, 16, device='cuda'))
     assert!(!sentences.iter().any(|sentence| sentence.contains("the program reads")), "{sentences:?}");
 }
 
-/// Prints how often Python's garbage collector began within the helper that computes values, and whether it began at all.
+/// Prints how often Python's garbage collector began within the helper that computes values, and whether it
+/// began at all.
 const COLLECTED: &str = "
 import gc, sys, torch
 within, begun = 0, 0

@@ -13,13 +13,15 @@ use self::index::IntervalIndex;
 /// Stands for a moment that the recording does not reach: a block that is never freed.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// All allocations of a recording, by ascending [`AllocationId`], and the memory that the allocator had reserved.
+/// All allocations of a recording, by ascending [`AllocationId`], and the memory that the allocator had
+/// reserved.
 ///
-/// Moments count complete steps, as everywhere in figures. A block that step `s` allocates and step `f` frees exists at the
-/// moments `s + 1 ..= f`. A [`Collector`] makes the columns in slices, so that a page can do it between frames.
+/// Moments count complete steps, as everywhere in figures. A block that step `s` allocates and step `f` frees
+/// exists at the moments `s + 1 ..= f`. A [`Collector`] makes the columns in slices, so that a page can do it
+/// between frames.
 ///
-/// At each moment the sizes of the allocations whose free was not requested add up to the allocated bytes, and the sizes of
-/// those whose free is not completed add up to the active bytes.
+/// At each moment the sizes of the allocations whose free was not requested add up to the allocated bytes,
+/// and the sizes of those whose free is not completed add up to the active bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Allocations {
     ids: Vec<AllocationId>,
@@ -27,7 +29,7 @@ pub struct Allocations {
     sizes: Vec<u64>,
     requested: Vec<u64>,
     starts: Vec<u32>,
-    /// The moments from which on the free is requested, and completed.
+    /// For each row, the moments from which on the free is requested (`frees`) and completed (`ends`).
     frees: Vec<u32>,
     ends: Vec<u32>,
     segments: Vec<SegmentId>,
@@ -40,12 +42,13 @@ pub struct Allocations {
     moments: usize,
     /// The rows without a stack that are gradients, ascending.
     gradients: Vec<u32>,
-    /// Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their order counts.
+    /// Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their
+    /// order counts.
     pub(crate) active: Vec<u32>,
     /// For each group of moments the moment with the most active bytes; each further level is for `GROUP`
     /// groups of the one before.
     busiest: Vec<Vec<u32>>,
-    /// One for each power of two of sizes.
+    /// The rows by size, an entry for each power of two.
     classes: Vec<SizeClass>,
     reserved_index: IntervalIndex,
 }
@@ -159,8 +162,8 @@ impl Allocations {
         &self.pools
     }
 
-    /// The rows of all allocations that are in their callers' hands at this moment, ascending. Their sizes add up to the
-    /// allocated bytes.
+    /// The rows of all allocations that are in their callers' hands at this moment, ascending. Their sizes
+    /// add up to the allocated bytes.
     #[must_use]
     pub fn allocated_at(&self, moment: usize) -> Vec<usize> {
         let moment = crate::conversions::step_u32(moment);
@@ -171,8 +174,8 @@ impl Allocations {
         rows.into_iter().map(|row| row as usize).collect()
     }
 
-    /// Adds the rows of the allocations that are active at this moment, of this size class and larger ones, the largest class
-    /// first.
+    /// Adds the rows of the allocations that are active at this moment, of this size class and larger ones,
+    /// the largest class first.
     pub(crate) fn active_at(&self, moment: u32, smallest_class: usize, rows: &mut Vec<u32>) {
         for class in self.classes.iter().skip(smallest_class).rev() {
             class.index.at(moment, |place| rows.extend(class.rows.get(place)));
@@ -190,8 +193,8 @@ impl Allocations {
         self.classes.len()
     }
 
-    /// The moment with the most active bytes among the moments from `from` on and before `to`. Over many moments, `from` and
-    /// `to` count as rounded up to whole groups.
+    /// The moment with the most active bytes among the moments from `from` on and before `to`. Over many
+    /// moments, `from` and `to` count as rounded up to whole groups.
     pub(crate) fn busiest(&self, from: usize, to: usize) -> usize {
         let to = to.min(self.moments);
         let from = from.min(to.saturating_sub(1));
@@ -215,7 +218,7 @@ impl Allocations {
         }
     }
 
-    /// The most active units of 512 bytes at any moment from `from` on and before `to`, by whole groups where they fit.
+    /// The most active bytes at any moment from `from` on and before `to`, in units of 512 bytes.
     pub(crate) fn most_units(&self, from: usize, to: usize) -> u32 {
         let to = to.min(self.moments);
         let (mut at, mut most) = (from, 0);
@@ -232,7 +235,7 @@ impl Allocations {
         most
     }
 
-    /// The reserved memory at this moment, in no order.
+    /// Calls `found` with each range that is reserved at this moment, in no order.
     pub(crate) fn reserved_at(&self, moment: u32, mut found: impl FnMut(&ReservedRange)) {
         self.reserved_index.at(moment, |place| {
             if let Some(reserved) = self.reserved.get(place) {
@@ -265,7 +268,8 @@ impl Allocations {
         &self.frees
     }
 
-    /// Whether the row is a gradient although it has no stack: its size, its life and the parameters of the recording say so.
+    /// Whether the row is a gradient although it has no stack: its size, its life and the parameters of the
+    /// recording say so.
     #[must_use]
     pub fn is_gradient_without_stack(&self, row: usize) -> bool {
         self.gradients.binary_search(&crate::conversions::step_u32(row)).is_ok()
@@ -277,7 +281,7 @@ impl Allocations {
         self.ids.get(row).copied()
     }
 
-    /// Bytes of memory.
+    /// The bytes of memory that the columns and their indices take.
     #[must_use]
     pub fn memory(&self) -> usize {
         let per_row = 3 * size_of::<u64>() + 5 * size_of::<u32>() + 2 * size_of::<u16>();

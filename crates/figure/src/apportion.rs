@@ -4,8 +4,8 @@ use blockyard_record::Bytes;
 
 use crate::conversions::{bytes_f64, floor_count};
 
-/// Divides `width` pixels among `parts` in proportion. The widths add up to `width`. Every part that is not empty gets at
-/// least one pixel, if there are enough pixels; the widest part gets fewer then.
+/// Divides `width` pixels among `parts` in proportion. The widths add up to `width`. Every part that is not
+/// empty gets at least one pixel, if there are enough pixels; the widest part gets fewer then.
 pub(crate) fn apportion(parts: &[Bytes], width: usize) -> Vec<usize> {
     let total: f64 = parts.iter().map(|part| bytes_f64(*part)).sum();
     let mut widths = vec![0; parts.len()];

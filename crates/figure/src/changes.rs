@@ -114,7 +114,8 @@ impl Changes {
     }
 }
 
-/// The segments of `releases` (event index and segment), as they were just before the release; by ascending address.
+/// The segments of `releases` (event index and segment), as they were just before the release; by ascending
+/// address.
 fn ghosts(recording: &Recording, from_event: usize, releases: &[(usize, SegmentId)]) -> Vec<Ghost> {
     let Ok(mut state) = recording.state_at(from_event) else { return Vec::new() };
     let mut at = from_event;

@@ -51,7 +51,7 @@ impl ColorBy {
         }
     }
 
-    /// The color of this name.
+    /// The choice with this [`name`](Self::name); `None` if no choice has it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.name() == name)
@@ -82,7 +82,7 @@ impl LegendEntry {
 /// The color of each allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// The place in the legend, for each row.
+    /// The place in the legend of each row's color.
     places: Arc<[u8]>,
     legend: Vec<LegendEntry>,
 }
@@ -106,8 +106,8 @@ const AGES: [(u64, &str); 6] = [
 ];
 
 impl Groups {
-    /// Groups the allocations by what the colors say. At most nine groups have a separate entry; the smallest share the last one,
-    /// or, where colors are shades of categories, one for each category.
+    /// Groups the allocations by what `by` says. At most nine groups have a separate entry; the smallest
+    /// share the last one, or, where colors are shades of categories, one for each category.
     #[must_use]
     pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {
         match by {
@@ -246,7 +246,7 @@ impl Groups {
         Self { places: places.into(), legend }.without_absent()
     }
 
-    /// Leaves out of the legend what no allocation has.
+    /// Removes the entries of the legend that no allocation has.
     fn without_absent(mut self) -> Self {
         let is_present: Vec<bool> = self.legend.iter().map(|entry| entry.count > 0).collect();
         if is_present.iter().all(|is_present| *is_present) {
@@ -275,13 +275,14 @@ struct Sites<'a> {
     of_texts: FxHashMap<(Option<StackCategory>, String), usize>,
 }
 
-/// A group of allocations. Stacks of one line that reach the same function are one group, since they have one name.
+/// A group of allocations. Stacks of one line that reach the same function are one group, since they have one
+/// name.
 struct Site {
     text: String,
     category: Option<StackCategory>,
     /// Bytes times steps.
     area: u128,
-    /// Bytes at the moment where most is active.
+    /// Bytes at the moment with the most active bytes.
     at_peak: u128,
 }
 
@@ -357,7 +358,7 @@ impl Sites<'_> {
         let mut entries: Vec<(String, Role)> = named
             .filter_map(|(number, place)| {
                 let site = site(*number)?;
-                // What has no stack has one color in every figure.
+                // Allocations without a stack have one color in every figure.
                 let is_unknown = site.category == Some(StackCategory::Unknown);
                 let role = if is_unknown { site_role(site.category, 0) } else { Role::Group(place) };
                 Some((site.text.clone(), role))
@@ -369,9 +370,9 @@ impl Sites<'_> {
         (entries, places_of(&order, |place| place.min(shown)))
     }
 
-    /// The entries ordered by categories, the heaviest first in each, with the shades of the category's hue.
-    /// All that have no separate entry share their category's next shade, so that every area says what kind
-    /// of data it is.
+    /// The entries ordered by categories, the heaviest first within each category, with the shades of the
+    /// category's hue. All groups without a separate entry share their category's next shade, so that every
+    /// area says what kind of data it is.
     fn shaded(&self, heaviest_first: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
         let of = |category: StackCategory| {
             let is_of =
@@ -382,13 +383,14 @@ impl Sites<'_> {
         let mut places = vec![0; self.all.len()];
         for category in StackCategory::ALL {
             let last_shade = usize::from(Role::SHADES) - 1;
-            // The last shade is for the others, where one site more does not fill it.
+            // The last shade is for all other sites of the category, unless it is a single site, which then
+            // has an entry.
             let most = if of(category).count() > last_shade + 1 { last_shade } else { last_shade + 1 };
             let is_named = |rank: usize, weight: usize| rank < most && weight < NAMED;
             let named =
                 of(category).enumerate().filter(|(rank, (weight, _))| is_named(*rank, *weight)).count();
             let others = of(category).count() - named;
-            // A site that calls for several kinds of data has an entry in each.
+            // A site that allocates several kinds of data has an entry in the category of each.
             let is_twice = |number: usize| {
                 self.all.get(number).is_some_and(|site| {
                     self.of_texts.keys().filter(|(_, text)| *text == site.text).count() > 1
@@ -399,7 +401,7 @@ impl Sites<'_> {
                 if is_twice(number) { format!("{text}, {}", category.name()) } else { text.to_owned() }
             };
             for (rank, (_, number)) in of(category).enumerate() {
-                // All after the first of the others have its entry.
+                // The groups after the first one without a separate entry share the entry of that group.
                 if rank <= named {
                     let is_own = rank < named || others == 1;
                     let text = if is_own {
@@ -421,7 +423,7 @@ impl Sites<'_> {
 /// How many groups have a separate entry at most.
 const NAMED: usize = Role::GROUPS as usize - 1;
 
-/// The place of each number of an order.
+/// For each number, `place` of its position in `order`.
 fn places_of(order: &[usize], place: impl Fn(usize) -> usize) -> Vec<u8> {
     let mut places = vec![0; order.len()];
     for (at, number) in order.iter().enumerate() {

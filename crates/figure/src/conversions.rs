@@ -20,7 +20,7 @@ pub(crate) fn px(value: f64) -> f32 {
     value as f32
 }
 
-/// A count of things in pixels, as for a number of rows.
+/// A count as a float for lengths in pixels, as for the height of a number of rows.
 pub(crate) fn count_px(count: usize) -> f32 {
     px(count_f64(count))
 }
@@ -50,12 +50,13 @@ pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
     if whole.is_zero() { 0.0 } else { (bytes_f64(part) / bytes_f64(whole)).clamp(0.0, 1.0) }
 }
 
-/// A step index as recordings store it. Recordings have fewer than 2^32 steps, so that a larger index stays after the last step.
+/// A step index as recordings store it. Recordings have fewer than 2^32 steps, so that a larger index stays
+/// after the last step.
 pub(crate) fn step_u32(step: usize) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX)
 }
 
-/// `grouped` for a length or an index.
+/// A length or an index with commas between thousands, as `grouped` writes numbers.
 pub(crate) fn grouped_count(count: usize) -> String {
     grouped(count as u64)
 }
@@ -88,7 +89,7 @@ pub struct ByteUnit {
 }
 
 impl ByteUnit {
-    /// The largest unit that the highest of the numbers has one of.
+    /// The largest unit of which `highest` is at least one.
     #[must_use]
     pub fn of(highest: Bytes) -> Self {
         Self { place: highest.get().max(1).ilog2() / 10 }
@@ -97,7 +98,8 @@ impl ByteUnit {
     /// The unit of an axis up to `highest` with ticks in this distance, which is a power of two: each number
     /// has at most two decimals.
     pub(crate) fn of_ticks(step: Bytes, highest: Bytes) -> Self {
-        // From two of a unit on, so that an axis up to 1 GiB is in MiB, as are the numbers beside its figure.
+        // A unit is used from two of it on, so that an axis up to 1 GiB is in MiB, as are the numbers beside
+        // its figure.
         let largest = Self::of(Bytes::new(highest.get() / 2)).place;
         Self { place: largest.min(step.get().max(1).ilog2().saturating_add(2) / 10) }
     }
@@ -108,7 +110,7 @@ impl ByteUnit {
         ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].get(self.place as usize).copied().unwrap_or_default()
     }
 
-    /// How many bytes it is.
+    /// How many bytes one unit is.
     pub(crate) fn bytes(self) -> f64 {
         (0..self.place).fold(1.0, |unit, _| unit * 1024.0)
     }

@@ -2,10 +2,10 @@
 
 use crate::role::{BreakdownClass, Role};
 
-/// Between the bounds of a limit of which no more is known.
+/// The area between the two bounds of a limit of which only the bounds are known.
 pub(crate) const WITHIN_LIMIT: Fill = Fill { role: Role::Limit, pattern: Pattern::Faint };
 
-/// What a process may not reserve: a grey with thin lines, on which a text can be read.
+/// The area of bytes that a process may not reserve: a grey with thin lines, on which a text can be read.
 pub(crate) const BEYOND_LIMIT: Fill = Fill { role: Role::Free, pattern: Pattern::Barred };
 
 /// How an inside is filled.
@@ -79,7 +79,8 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// How much of a pixel its dots cover, from 0 to 1: the pixel is `pixel_px` wide, its middle is at this place.
+    /// How much of a pixel the dots of the tile cover, from 0 to 1: the pixel is `pixel_px` wide, and its
+    /// middle is at `x_px`, `y_px` of the tiled plane.
     #[must_use]
     pub fn dots_cover(&self, x_px: f32, y_px: f32, pixel_px: f32) -> f32 {
         let within = |at: f32| at - (at / self.size_px).floor() * self.size_px;

@@ -35,7 +35,8 @@ impl Size {
         Self { width_px, height_px }
     }
 
-    /// The size in whole pixels, at least 1 by 1 and at most 16384 by 16384; a value that is not a number counts as 1.
+    /// The size in whole pixels, at least 1 by 1 and at most 16384 by 16384; a value that is not a number
+    /// counts as 1.
     pub(crate) fn tame(self) -> Self {
         let tame = |length: f32| if length.is_finite() { length.floor().clamp(1.0, 16384.0) } else { 1.0 };
         Self { width_px: tame(self.width_px), height_px: tame(self.height_px) }

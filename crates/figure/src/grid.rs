@@ -1,8 +1,9 @@
 //! Lifetimes of allocations as a grid of cells, one for each pixel: stacked, or at their addresses.
 //!
-//! A grid costs pixels, not allocations. Each column shows one true moment, the one with the most active bytes among those
-//! that the column covers, so that peaks are never lost. An index finds what is alive at that moment and large enough to be seen;
-//! the rest is counted. The cell under the pointer says at once which allocation it shows.
+//! A grid costs pixels, not allocations. Each column shows one true moment, the one with the most active
+//! bytes among those that the column covers, so that peaks are never lost. An index finds what is alive at
+//! that moment and large enough to be seen; the rest is counted. The cell under the pointer says at once
+//! which allocation it shows.
 
 mod address;
 mod draw;
@@ -61,7 +62,7 @@ pub enum Cell {
 /// Allocations that a column does not show one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenAllocations {
-    /// How many they are.
+    /// The number of hidden allocations.
     pub count: usize,
     /// The sizes of the hidden allocations, added up.
     pub bytes: Bytes,
@@ -79,11 +80,12 @@ pub struct Grid {
     /// The moment that each column shows.
     moments: Vec<u32>,
     hidden: Vec<HiddenAllocations>,
-    /// Columns are drawn in the order of a coarse grid first; this is the place in that order.
+    /// Columns are drawn in the order of a coarse grid first; this is the place of the next column in that
+    /// order.
     next: usize,
     smallest_class: usize,
     rows: Vec<u32>,
-    /// The place of each row in a stack; rows of one place are in their own order.
+    /// The place of each row in a stack; rows with the same place keep the order of their numbers.
     places: Arc<[u8]>,
 }
 
@@ -91,10 +93,12 @@ const NOTHING: u32 = u32::MAX;
 const RESERVED: u32 = u32::MAX - 1;
 const SMALL: u32 = u32::MAX - 2;
 
-/// The first columns that are drawn are this many columns apart; those between repeat them until their turn comes.
+/// The first columns that are drawn are this many columns apart; those between repeat them until their turn
+/// comes.
 const COARSEST: usize = 8;
 
-/// The most visits to allocations for a whole grid: what bounds the cost of a frame where an allocation is smaller than a pixel.
+/// The most visits to allocations for a whole grid: what bounds the cost of a frame where an allocation is
+/// smaller than a pixel.
 const MOST_VISITS: usize = 400_000;
 
 impl Grid {
@@ -148,30 +152,30 @@ impl Grid {
         self.turn(self.next).is_some()
     }
 
-    /// Draws all of it.
+    /// The grid with every column drawn.
     #[must_use]
     pub fn drawn(mut self, allocations: &Allocations, map: &AddressMap) -> Self {
         while self.draw(allocations, map, usize::MAX) {}
         self
     }
 
-    /// Whether every column is drawn for itself.
+    /// Whether every column shows its own moment.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.turn(self.next).is_none()
     }
 
-    /// Whether every column shows something, if only what a column near it shows.
+    /// Whether every column shows at least the cells of a column near it.
     #[must_use]
     pub fn is_covered(&self) -> bool {
         self.next >= self.width.div_ceil(COARSEST)
     }
 
     /// The column whose turn it is, and how many columns it stands for until those have their turn.
-    fn turn(&self, place: usize) -> Option<(usize, usize)> {
+    fn turn(&self, index: usize) -> Option<(usize, usize)> {
         let coarse = self.width.div_ceil(COARSEST);
-        if place < coarse {
-            return Some((place * COARSEST, COARSEST));
+        if index < coarse {
+            return Some((index * COARSEST, COARSEST));
         }
         // Then the columns in the middle between those, and so on.
         let mut before = coarse;
@@ -179,8 +183,8 @@ impl Grid {
         while apart > 1 {
             let half = apart / 2;
             let count = self.width.saturating_sub(half).div_ceil(apart);
-            if place < before + count {
-                return Some((half + (place - before) * apart, half));
+            if index < before + count {
+                return Some((half + (index - before) * apart, half));
             }
             before += count;
             apart = half;
@@ -255,7 +259,8 @@ impl Grid {
         allocations.busiest(from, to)
     }
 
-    /// The smallest class that is looked through: all that are as high as half a cell, and smaller ones while they are few.
+    /// The smallest class that is looked through: all that are as high as half a cell, and smaller ones while
+    /// they are few.
     fn smallest_class_of(&self, allocations: &Allocations) -> usize {
         let needed = size_class(round_bytes(self.bytes_per_cell() / 2.0).get());
         let mut class = needed.min(allocations.class_count());

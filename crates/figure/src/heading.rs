@@ -24,7 +24,7 @@ pub enum ShownPart {
 }
 
 impl ShownPart {
-    /// What a figure over time shows.
+    /// The steps that a figure over time shows.
     #[must_use]
     pub fn of_view(view: &TimelineView) -> Self {
         // Positions count complete steps, and the last column is the moment after the last of these.
@@ -48,8 +48,8 @@ pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> 
     let mut facts = vec![moment, "1 MiB is 1,048,576 bytes".to_owned()];
     let info = recording.info();
     facts.push(format!("rules of PyTorch {}", info.release));
-    if !info.config.is_empty() {
-        facts.push(info.config.clone());
+    if !info.conf.is_empty() {
+        facts.push(info.conf.clone());
     }
     if let Some(limit) = series.process_limit(last) {
         facts.push(format!("limit of the process {}", limit.range_text()));
@@ -137,7 +137,7 @@ mod tests {
     fn a_figure_in_a_file_says_what_it_shows() {
         let info = RunInfo {
             capacity: Bytes::gib(80),
-            config: "expandable_segments:True".to_owned(),
+            conf: "expandable_segments:True".to_owned(),
             max_split_size: -1,
             ..RunInfo::default()
         };

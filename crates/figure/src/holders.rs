@@ -1,4 +1,5 @@
-//! Who holds the bytes of a moment: groups of allocations, by stack, by size and by what else is known of them.
+//! Who holds the bytes of a moment: groups of allocations, by stack, by size and by what else is known about
+//! them.
 
 mod flame;
 mod query;
@@ -19,11 +20,11 @@ use crate::conversions::step_u32;
 /// Which allocations are meant. Moments count complete steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationFilter {
-    /// Those in their callers' hands at the moment.
+    /// Allocations whose free is not requested at the moment.
     At(usize),
-    /// Those in their callers' hands at both moments and all the time in between.
+    /// Allocations whose free is not requested from the first moment to the second.
     Throughout(usize, usize),
-    /// Those that were made after the first moment and are in their callers' hands at the second.
+    /// Allocations that were made after the first moment and whose free is not requested at the second.
     NewBetween(usize, usize),
 }
 
@@ -51,13 +52,14 @@ impl GroupBy {
     pub const ALL: [Self; 7] =
         [Self::Stack, Self::Line, Self::Module, Self::Category, Self::Size, Self::Stream, Self::Pool];
 
-    /// Whether it says nothing without stacks.
+    /// Whether the groups follow from stacks, so that a recording without stacks says nothing about them.
     #[must_use]
     pub fn needs_stacks(self) -> bool {
         matches!(self, Self::Stack | Self::Line | Self::Module | Self::Category)
     }
 
-    /// Whether all allocations of a stack are in one group; a category may follow from more than the stack where there is none.
+    /// Whether all allocations of a stack are in one group; the category of an allocation without a stack may
+    /// follow from more than the stack.
     pub(crate) fn is_of_stack(self, stack: StackId) -> bool {
         self.needs_stacks() && (self != Self::Category || stack != StackId::EMPTY)
     }
@@ -99,13 +101,13 @@ pub enum GroupKey {
 /// The allocations of one group, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// What they share.
+    /// The property that the allocations share.
     pub key: GroupKey,
     /// The sizes of their blocks, added up.
     pub bytes: Bytes,
-    /// What was asked for, added up.
+    /// The requested bytes, added up.
     pub requested: Bytes,
-    /// How many they are.
+    /// How many allocations the group has.
     pub count: usize,
     /// The first moment of the oldest of them.
     pub oldest: usize,
@@ -115,8 +117,8 @@ pub struct Holder {
     pub named_count: usize,
 }
 
-/// The rows of the allocations that are meant, ascending. The sizes of the rows at a moment add up to the allocated bytes of
-/// that moment.
+/// The rows of the allocations that are meant, ascending. The sizes of the rows at a moment add up to the
+/// allocated bytes of that moment.
 #[must_use]
 pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize> {
     let freed_after = |row: &usize, moment: usize| {
@@ -171,7 +173,7 @@ pub fn group_key(
 #[must_use]
 pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize], by: GroupBy) -> Vec<Holder> {
     let mut groups: BTreeMap<GroupKey, Holder> = BTreeMap::new();
-    // What a stack is grouped under is found once a stack, not once an allocation.
+    // The key of a stack is computed once for each stack, not for each allocation.
     let mut of_stacks: BTreeMap<StackId, Option<GroupKey>> = BTreeMap::new();
     for row in rows {
         let Some(allocation) = allocations.get(*row) else { continue };
@@ -259,20 +261,20 @@ pub fn holder_text(recording: &Recording, holder: &Holder) -> String {
 #[must_use]
 pub fn holder_texts(recording: &Recording, holders: &[Holder]) -> Vec<String> {
     let mut texts: Vec<String> = holders.iter().map(|holder| holder_text(recording, holder)).collect();
-    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (place, text) in texts.iter().enumerate() {
-        places.entry(text.clone()).or_default().push(place);
+    let mut indices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, text) in texts.iter().enumerate() {
+        indices.entry(text.clone()).or_default().push(index);
     }
     let stacks = recording.stacks();
-    for alike in places.into_values().filter(|places| places.len() > 1) {
+    for alike in indices.into_values().filter(|indices| indices.len() > 1) {
         let frames: Vec<Vec<FrameId>> = alike
             .iter()
-            .map(|place| match holders.get(*place).map(|holder| holder.key) {
+            .map(|index| match holders.get(*index).map(|holder| holder.key) {
                 Some(GroupKey::Stack(stack)) => stacks.frames(stack).collect(),
                 _ => Vec::new(),
             })
             .collect();
-        for (own, place) in frames.iter().zip(&alike) {
+        for (own, index) in frames.iter().zip(&alike) {
             // A frame that no other stack has at this depth, or else the first in which some differ.
             let differs = |at: usize| {
                 let frame = own.get(at);
@@ -281,7 +283,7 @@ pub fn holder_texts(recording: &Recording, holders: &[Holder]) -> Vec<String> {
             };
             let found = || (0..own.len()).filter_map(&differs);
             let frame = found().find(|(same, _)| *same == 1).or_else(|| found().next());
-            if let (Some((_, frame)), Some(text)) = (frame, texts.get_mut(*place)) {
+            if let (Some((_, frame)), Some(text)) = (frame, texts.get_mut(*index)) {
                 *text = format!("{text}, from {}", frame_text(stacks.frame(*frame)));
             }
         }

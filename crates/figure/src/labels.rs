@@ -28,8 +28,8 @@ impl LabelRows {
         Self { left_px, right_px, taken: vec![Vec::new(); rows] }
     }
 
-    /// A place of `width_px` near `x_px` in the first row with enough room: centered at `x_px`, or else to the left or right
-    /// of it, always within the edges.
+    /// A place of `width_px` near `x_px` in the first row with enough room: centered at `x_px`, or else to
+    /// the left or right of it, always within the edges.
     pub(crate) fn place(&mut self, x_px: f32, width_px: f32) -> Option<Place> {
         if width_px > self.right_px - self.left_px {
             return None;
@@ -65,8 +65,9 @@ pub(crate) struct Strip {
     pub(crate) foot_px: f32,
 }
 
-/// The place for a text of this size in an area, where the area is the highest, clear of what is `taken`;
-/// `None` where it is nowhere as large. The strips are in order from the left and touch each other.
+/// The place for a text of this size in an area, where the area is the highest, and clear of the rectangles
+/// in `taken`; `None` where the area has no room for the text. The strips are in order from the left and
+/// touch each other.
 pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &[Rect]) -> Option<Rect> {
     let mut best: Option<(f32, Rect)> = None;
     let mut from = 0;
@@ -88,7 +89,7 @@ pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &
         if is_better && !taken.iter().any(|other| other.overlaps(&place)) {
             best = Some((room, place));
         }
-        // A third of the width farther.
+        // The next place to try is a third of the width farther.
         let next_px = first.left_px + width_px / 3.0;
         from += ahead.iter().take_while(|strip| strip.left_px < next_px).count().max(1);
     }

@@ -1,22 +1,23 @@
 //! States and recordings as pictures: pure layout, without a renderer.
 //!
-//! A [`Scene`] is a list of marks in CSS pixels, with the targets that a pointer or the keyboard can reach. A renderer (SVG,
-//! canvas, GPU) needs no knowledge of memory, and the layout needs no knowledge of a screen.
+//! A [`Scene`] is a list of marks in CSS pixels, with the targets that a pointer or the keyboard can reach. A
+//! renderer (SVG, canvas, GPU) needs no knowledge of memory, and the layout needs no knowledge of a screen.
 //!
 //! * [`timeline`]: how many bytes are in each class over all steps of a recording, from a [`Series`], so that
 //!   the cost depends on pixels and not on steps.
-//! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between
-//!   two.
-//! * [`Allocations`]: all allocations of a recording as columns, from which [`holders`] and a [`FlameGraph`] say who holds the
-//!   bytes of a moment, and a [`Grid`] draws lifetimes.
-//! * [`segment_map`]: a row for every segment, blocks to scale, with the [`Changes`] of the current step emphasized.
+//! * [`Stage`]: the device as one bar with nested brackets, and the segments below it on the same ruler.
+//! * [`Allocations`]: all allocations of a recording as columns, from which [`holders`] and a [`FlameGraph`]
+//!   say who holds the bytes of a moment, and a [`Grid`] draws lifetimes.
+//! * [`segment_map`]: a row for every segment, blocks to scale, with the [`Changes`] of the current step
+//!   emphasized.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
-//! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: the same in words.
+//! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: steps, events, blocks
+//!   and whole figures in words.
 //!
 //! Colors are [`Role`]s: a mark has a role, and a [`Theme`] has the colors of the roles.
 //!
-//! This crate must not know an allocator, a device, a clock or a document, so that it can draw a saved snapshot like a live
-//! run.
+//! This crate must not know an allocator, a device, a clock or a document, so that it can draw a saved
+//! snapshot like a live run.
 //!
 //! # Example
 //!
@@ -40,8 +41,8 @@
 //!   allocations of that moment that are large enough to be seen, and the others are counted. So a figure
 //!   costs pixels and not allocations, and one look into the grid finds what the pointer is on.
 //! - **Rectangles for a GPU are ordered by size** ([`Rects`]), so that those which are high enough to be seen
-//!   are a prefix. Lower ones are drawn below it, a line of pixels each. Stacked allocations stay a grid
-//!   everywhere, since each free moves all allocations above.
+//!   are a prefix. Lower rectangles are drawn below this prefix, a line of pixels each. Stacked allocations
+//!   stay a grid everywhere, since each free moves all allocations above.
 //! - **Figures are laid out for letters of 13 pixels**, by the widths of one typeface (`typeface`, 27 kB),
 //!   which are data. So a text has one width in every browser, on paper and in a PNG of the command. A saved
 //!   SVG holds no font, and each of its texts states its width.

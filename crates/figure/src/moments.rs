@@ -5,8 +5,9 @@ use blockyard_record::{Event, Recording, StepOutcome};
 /// How many steps of a recording are complete after one of its allocations: the last but `later`. A request
 /// that ran out of memory counts as an allocation. `None` where there are fewer.
 ///
-/// The requests of a replay have other numbers than the steps of the recorded run that they come from, but as
-/// many allocations: those at the end are the same ones, also where the recording begins late.
+/// The requests of a replay have other numbers than the steps of the recorded run that they come from, but
+/// both have the same allocations at their ends, also where the recording begins late. So allocations are
+/// counted from the end.
 #[must_use]
 pub fn steps_at_allocation(recording: &Recording, later: u64) -> Option<usize> {
     let is_oom = |step: usize| matches!(recording.outcome(step), StepOutcome::OutOfMemory(_));

@@ -12,8 +12,8 @@ use crate::player::jumps::{
 
 /// The position in a recording, and the playback.
 ///
-/// Some steps have no events (a refused request), so the number of events alone does not determine the step that is shown.
-/// `steps` does, and `cursor` is never before the end of the last complete step.
+/// Some steps have no events (a refused request), so the number of events alone does not determine the step
+/// that is shown. `steps` does, and `cursor` is never before the end of the last complete step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Player {
     /// How many events are applied.
@@ -67,13 +67,14 @@ pub enum PlayerAction {
     NextFailedStep,
     /// To the end of the last failed step before this moment.
     PreviousFailedStep,
-    /// To the end of the next step (or event) with a call of the device: a segment was allocated, failed or was released.
+    /// To the end of the next step (or event) with a call of the device: a segment was allocated, failed or
+    /// was released.
     NextDeviceCall,
     /// To the end of the last step (or event) before this moment with a call of the device.
     PreviousDeviceCall,
     /// To the next step (or event) that names the block.
     NextOfBlock(BlockId),
-    /// To the last such step (or event) before this moment.
+    /// To the last step (or event) before this moment that names the block.
     PreviousOfBlock(BlockId),
     /// Play; from the start, if the player is at the end.
     Play,
@@ -89,7 +90,7 @@ pub enum PlayerAction {
     SetUnit(Unit),
     /// Time has passed.
     Tick {
-        /// How much time.
+        /// The time since the last tick, in milliseconds.
         elapsed_millis: f64,
     },
     /// Another recording replaced the old one.

@@ -1,7 +1,8 @@
 //! Allocations at their addresses as columns of rectangles, for a renderer on a GPU.
 //!
-//! The rectangles are made once for a recording; a frame only says which part of them is shown. They are ordered by size, the
-//! largest first, so that those which are high enough to be seen at some zoom are a prefix.
+//! The rectangles are made once for a recording; a frame only says which part of them is shown. They are
+//! ordered by size, the largest first, so that those which are high enough to be seen at some zoom are a
+//! prefix.
 
 use std::ops::Range;
 
@@ -16,8 +17,8 @@ use crate::grid::AddressMap;
 /// How many bytes one unit of a rectangle's height is: the smallest block of PyTorch's allocator.
 pub const RECT_UNIT: u64 = MIN_BLOCK_SIZE.get();
 
-/// How many words the geometry of one rectangle has: the moments at which it begins and ends, its lower and its upper edge in
-/// units of [`RECT_UNIT`].
+/// How many words the geometry of one rectangle has: the moments at which it begins and ends, its lower and
+/// its upper edge in units of [`RECT_UNIT`].
 pub const RECT_WORDS: usize = 4;
 
 /// This many rectangles are drawn although some of them are lower than half a pixel.
@@ -29,7 +30,7 @@ pub const RESERVED_COLOR: u32 = 30;
 /// The bit of a color that says that the allocation is chosen.
 pub const PICKED_BIT: u32 = 1 << 8;
 
-/// Stands for "until the recording ends".
+/// The end of a rectangle whose allocation is not freed before the recording ends.
 pub const RECT_OPEN_END: u32 = NEVER;
 
 /// All rectangles of a recording, without their colors.
@@ -123,7 +124,8 @@ impl Rects {
         [0..self.reserved, visible..drawn, self.reserved..visible]
     }
 
-    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is this many bytes.
+    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is this many
+    /// bytes.
     fn visible(&self, bytes_per_px: f64) -> usize {
         let half = Bytes::new(floor_count((bytes_per_px / 2.0).max(0.0)) as u64);
         let least = size_class(half.get());

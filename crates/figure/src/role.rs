@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum BreakdownClass {
     /// Requested bytes of allocated blocks.
     Requested,
-    /// The rest of allocated blocks.
+    /// Allocated bytes that nobody requested: allocated minus requested.
     Rounding,
     /// Blocks whose free waits for another stream.
     Pending,
@@ -126,8 +126,8 @@ pub enum Role {
     Stream(u8),
     /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group.
     Group(u8),
-    /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo [`Role::SITES`]. Each hue has
-    /// [`Role::SHADES`]; the last color is for allocations without a stack.
+    /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo
+    /// [`Role::SITES`]. Each hue has [`Role::SHADES`]; the last color is for allocations without a stack.
     Site(u8),
     /// A step of an ordered quantity, as the size or the age of allocations: one hue, from the smallest,
     /// which is nearest to the background, to the largest, modulo [`Role::STEPS`].
@@ -139,8 +139,9 @@ impl Role {
     pub const STEPS: u8 = 6;
 
     /// The categories of a program's memory, in this order: parameters, gradients, states of the optimizer,
-    /// activations, input, workspaces, temporaries. The first four are those that a stack tells, so that a
-    /// category has one color in all figures; the last three are shades of what a stack does not show.
+    /// activations, input, workspaces, temporaries. The first four are the categories that a stack shows, so
+    /// that a category has one color in all figures; the last three are shades of the hue for memory whose
+    /// category no stack shows.
     pub const CATEGORIES: [Self; 7] = [
         Self::Site(0),
         Self::Site(Self::SHADES),
@@ -166,8 +167,8 @@ impl Role {
     /// How many groups of allocations have their own color.
     pub const GROUPS: u8 = 10;
 
-    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], sites up to [`Role::SITES`] and steps up to
-    /// [`Role::STEPS`].
+    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], sites up to
+    /// [`Role::SITES`] and steps up to [`Role::STEPS`].
     pub const ALL: [Self; 64] = [
         Self::Requested,
         Self::Rounding,

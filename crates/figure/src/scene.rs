@@ -21,7 +21,7 @@ pub struct Scene {
     pub targets: Vec<Target>,
 }
 
-/// One mark.
+/// One thing that a renderer draws, with its colors as roles.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// A filled rectangle with an outline one pixel wide, drawn inside its edges.
@@ -177,7 +177,7 @@ pub enum TargetId {
     Released(SegmentId),
     /// The strip that shows a zoomed segment as a whole.
     Overview(SegmentId),
-    /// A term, where it stands for no class alone.
+    /// A term that does not stand for a single class.
     Term(crate::term::Term),
     /// A class of the breakdown.
     Class(BreakdownClass),
@@ -210,7 +210,7 @@ impl Scene {
         self.targets.iter().rev().find(|target| target.rect.contains(x_px, y_px))
     }
 
-    /// Adds a color and, after it, its meaning, as in a legend.
+    /// Adds a rectangle of a fill and, to the right of it, the text of its meaning, as in a legend.
     pub fn add_swatch(&mut self, rect: Rect, fill: Fill, text: &str) {
         self.rect(rect, fill, None);
         let at = Point::new(rect.right_px() + 6.0, rect.bottom_px() - 2.0);
@@ -226,9 +226,10 @@ impl Scene {
         self.marks.push(Mark::Rounded { rect, fill, radius_px });
     }
 
-    /// Gives allocated blocks their own colors in place of the one that all have; a block without one keeps its color.
+    /// Gives each allocated block the role of `role_of` in place of the role that all allocated blocks share;
+    /// a block for which `role_of` returns `None` keeps its color.
     pub fn color_blocks(&mut self, role_of: impl Fn(BlockId) -> Option<Role>) {
-        // A block's mark begins where its target does; rounding stands to the right of it.
+        // A block's mark begins where its target does; its rounding is a separate mark to the right.
         let corner = |rect: &Rect| (rect.x_px.to_bits(), rect.y_px.to_bits());
         let colors: FxHashMap<(u32, u32), Role> = self
             .targets
@@ -271,7 +272,7 @@ impl Scene {
     }
 }
 
-/// All of a text but its words and place.
+/// How a text is drawn: everything but its words and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextStyle {
     pub(crate) role: Role,

@@ -8,7 +8,8 @@ use crate::geometry::Rect;
 use crate::role::Role;
 use crate::scene::{Mark, Scene, TargetId};
 
-/// With more marks than these the next picture is shown at once: nobody could follow, and it would cost too much.
+/// With more marks than these the next picture is shown at once: no reader could follow the change, and
+/// drawing the picture in the middle would cost too much.
 const MOST_MARKS: usize = 4000;
 
 impl Scene {
@@ -25,8 +26,8 @@ impl Scene {
         halfway.marks.retain(|mark| !is_of_one_moment(mark) || next.marks.contains(mark));
         let after: FxHashMap<BlockId, Rect> = next.blocks().collect();
         let fills = next.fills();
-        // A block stays where it was or has grown over its neighbors; at another place it is another block,
-        // or part of another run.
+        // A block that stayed or has grown over its neighbors begins at the old corner; a mark with another
+        // corner belongs to another block or to another run of narrow blocks.
         let new_fill = |id: BlockId, before: &Rect| {
             let rect = after.get(&id)?;
             let is_over = rect.x_px <= before.x_px
@@ -69,7 +70,8 @@ fn corner(rect: &Rect) -> (u32, u32) {
     (rect.x_px.to_bits(), rect.y_px.to_bits())
 }
 
-/// Whether the mark says something that the next moment may not say: a text, what lies under a text, what a step changed.
+/// Whether the mark says something that the next moment may not say: a text, what lies under a text, what a
+/// step changed.
 fn is_of_one_moment(mark: &Mark) -> bool {
     match mark {
         Mark::Text { .. } => true,

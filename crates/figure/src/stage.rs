@@ -33,9 +33,9 @@ pub struct Stage {
     numbers: Numbers,
     /// The non-PyTorch memory of the process; `None` if only the allocator is shown.
     non_pytorch_bytes: Option<Bytes>,
-    /// The parts of that, with their names.
+    /// The parts of the non-PyTorch memory, with their names, in the order in which they are drawn.
     non_pytorch: Vec<(String, Bytes)>,
-    /// The most that the process may reserve.
+    /// The most bytes that the process may reserve; `None` where nothing but the device limits it.
     limit: Option<OomLimit>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
@@ -95,7 +95,7 @@ enum Change {
 /// A request that found no memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OomOnStage {
-    /// The segment that it needed.
+    /// The size of the segment that the request needed.
     segment_size: Bytes,
     rounded: Bytes,
     device_free: Bytes,
@@ -109,13 +109,14 @@ pub struct StageView {
     pub lit: Option<Term>,
     /// The chosen block.
     pub selected: Option<BlockId>,
-    /// How much there is room for.
+    /// How much room the stage has.
     pub form: StageForm,
-    /// The height that the stage fills: the bar and the segments grow, at most to twice their height; 0 for no growth.
+    /// The height that the stage fills: the bar and the segments grow, at most to twice their height; 0 for
+    /// no growth.
     pub least_height_px: f32,
 }
 
-/// How much of a stage there is room for.
+/// How much room a stage has, and so which of its parts are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StageForm {
     /// All parts of the stage.
@@ -123,18 +124,21 @@ pub enum StageForm {
     Full,
     /// Lower rows, for a small box.
     Compact,
-    /// The bar and the segments in the lowest rows, without peaks and failures, to stay in sight beside a text.
+    /// The bar and the segments in the lowest rows, without peaks and failures, to stay in sight beside a
+    /// text.
     Small,
 }
 
-/// A limit of more than so many times the bytes that are ever reserved would leave the blocks little room on the ruler.
+/// A limit of more than this many times the bytes that are ever reserved would leave the blocks little room
+/// on the ruler.
 const FARTHEST_LIMIT: f64 = 2.5;
 
 /// A stage narrower than this has small letters and few words.
 const NARROW_PX: f32 = 560.0;
 
 impl Stage {
-    /// The moment after the player's step; `changes` are those of the step, `pool_name` gives the names of pools.
+    /// The moment after the player's step; `changes` are those of the step, `pool_name` gives the names of
+    /// pools.
     #[must_use]
     pub fn new(
         state: &MemoryState,
@@ -174,8 +178,8 @@ impl Stage {
         made
     }
 
-    /// Where the segment of a failed request would end that the device had room for, as where a limit of the
-    /// process refuses it: the ruler goes that far, so that the request begins where the reserved memory
+    /// Where the segment of a failed request would end if the device had room for the segment and a limit of
+    /// the process refused it: the ruler goes that far, so that the request begins where the reserved memory
     /// ends. Zero at other moments.
     fn refused_end(&self) -> Bytes {
         let refused = self.failed.filter(|failed| failed.device_free >= failed.segment_size);
@@ -183,15 +187,15 @@ impl Stage {
     }
 
     /// How far a ruler goes for a run that reserves at most `highest`: to the end of a request that failed,
-    /// and to the limit of the process where it is not far beyond.
+    /// and to the limit of the process where that is not far beyond `highest`.
     fn end_of_ruler(&self, highest: Bytes) -> Bytes {
         let is_near = |limit: &Bytes| bytes_f64(*limit) <= bytes_f64(highest) * FARTHEST_LIMIT;
         let limit = self.limit.map(|limit| limit.highest).filter(is_near);
         highest.max(self.refused_end()).max(limit.unwrap_or_default())
     }
 
-    /// The same moment of a process that may reserve at most this much, where its memory fraction is not known: see
-    /// [`Series::process_limit`](crate::Series::process_limit).
+    /// The same moment of a process that may reserve at most this much, where its memory fraction is not
+    /// known: see [`Series::process_limit`](crate::Series::process_limit).
     #[must_use]
     pub fn with_limit(self, limit: Option<OomLimit>) -> Self {
         let mut made = Self { limit: self.limit.or(limit), ..self };
@@ -200,7 +204,8 @@ impl Stage {
         made
     }
 
-    /// The same moment for paper, where no other follows: no room is kept for a request that fails later.
+    /// The same moment for paper, where no other moment follows: no room is kept for a request that fails
+    /// later.
     #[must_use]
     pub fn of_one_moment(self) -> Self {
         let has_failures = self.failed.is_some();
@@ -217,10 +222,10 @@ impl Stage {
         Self { shown, ..self }
     }
 
-    /// The same moment as the process that `nvidia-smi` shows: its non-PyTorch memory is drawn before the ruler,
-    /// not to scale, and the peaks are left out. The ruler shows at least `least_shown`, so that it stays
-    /// while memory grows up to there. Where a request `may_fail`, the row for it is kept free before one
-    /// does.
+    /// The same moment as the process that `nvidia-smi` shows: its non-PyTorch memory is drawn before the
+    /// ruler, not to scale, and the peaks are left out. The ruler shows at least `least_shown`, so that it
+    /// stays while memory grows up to there. Where a request `may_fail`, the row for it is kept free before
+    /// one does.
     #[must_use]
     pub fn of_process(self, non_pytorch_bytes: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
@@ -235,8 +240,8 @@ impl Stage {
         Self { non_pytorch: parts.to_vec(), ..self }
     }
 
-    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts
-    /// beside its segments, which are not free.
+    /// The same moment as a process, as [`Stage::of_process`] shows one, where the device of the run is the
+    /// whole GPU: the non-PyTorch parts of the process take bytes that the run counts as free.
     #[must_use]
     pub fn of_whole_device(self, non_pytorch: &[(String, Bytes)], least_shown: Bytes) -> Self {
         let all = non_pytorch.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
@@ -251,7 +256,8 @@ impl Stage {
         made
     }
 
-    /// The blocks before the ruler; one for all parts where there is little room: the context and the libraries are CUDA's.
+    /// The blocks of non-PyTorch memory before the ruler; a single block where there is little room, since
+    /// the context and the libraries are all CUDA's.
     fn non_pytorch_blocks(&self, width_px: f32) -> Vec<(&str, Bytes)> {
         match self.non_pytorch_bytes {
             Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("CUDA", all)],
@@ -290,7 +296,8 @@ impl Stage {
         }
     }
 
-    /// Returns where the segment ends. Addresses without memory take no room, since the ruler counts memory.
+    /// Adds the blocks of a segment and returns where the segment ends. Addresses without memory take no
+    /// room, since the ruler counts memory.
     fn take_blocks(
         &mut self,
         segment: &SegmentSnapshot,
@@ -330,21 +337,23 @@ impl Stage {
         self.shown < self.capacity
     }
 
-    /// Whether a row for a request that failed is kept free, so that nothing moves when one does.
+    /// Whether a row for a failed request is kept free, so that nothing moves when a request fails.
     #[must_use]
     pub fn has_failures(&self) -> bool {
         self.has_failures
     }
 }
 
-/// The capacity; or, if less than an eighth of it was ever reserved, a round part that contains every byte ever reserved.
+/// The capacity; or, if less than an eighth of it was ever reserved, a round part that contains every byte
+/// ever reserved.
 ///
 /// The part depends on the peak and not on the moment, so that the scale does not change during playback.
 fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     round_part(capacity, peak, 8)
 }
 
-/// A round part of the capacity that contains the peak, if that is at most the `most`-th part of the capacity; else the capacity.
+/// A round part of the capacity that contains the peak, if that is at most the `most`-th part of the
+/// capacity; else the capacity.
 fn round_part(capacity: Bytes, peak: Bytes, most: u64) -> Bytes {
     // A sum beyond 2^63 is more than such a part of any device: then the capacity is shown.
     let wanted = peak.get().max(DEFAULT_LARGE_SEGMENT_SIZE.get()).saturating_add(peak.get() / 16);
@@ -366,7 +375,7 @@ fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {
     }
 }
 
-/// Whether a request of the recording ran out of memory: its stage keeps a row free for that.
+/// Whether a request of the recording ran out of memory: its stage keeps a row free for the failed request.
 #[must_use]
 pub fn has_failures(recording: &Recording) -> bool {
     recording.failed_steps().iter().any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))

@@ -186,7 +186,8 @@ fn write_frame(out: &mut String, theme: Theme, rect: &Rect, role: Role, dash: Da
 
 fn write_text(out: &mut String, theme: Theme, mark: &Mark) {
     let Mark::Text { at, text, role, size_px, anchor, clip, weight } = mark else { return };
-    // A nested document cuts without an identifier, which could clash with another document's in the same page.
+    // A nested `svg` element cuts the text without an identifier, which could equal an identifier of another
+    // document in the same page.
     let origin = clip.map_or(Point::default(), |clip| Point::new(clip.x_px, clip.y_px));
     if let Some(clip) = clip {
         let _ = write!(
@@ -217,8 +218,8 @@ fn write_text(out: &mut String, theme: Theme, mark: &Mark) {
     out.push_str(if clip.is_some() { "</svg>\n" } else { "\n" });
 }
 
-/// The attributes that give the text the width that the layout assumed. None for one character, and where the typeface lacks a
-/// character: the width is an estimate then.
+/// The attributes that give the text the width that the layout assumed. Empty for one character, and where
+/// the typeface lacks a character, since the width is an estimate then.
 fn text_length(text: &str, size_px: f32, weight: Weight) -> String {
     if text.chars().count() < 2 || !is_measured(text) {
         return String::new();

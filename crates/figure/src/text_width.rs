@@ -5,11 +5,11 @@ mod advances;
 use crate::scene::Weight;
 use advances::{OTHERS, REGULAR, SEMIBOLD};
 
-// Rather too large than too small for a character that the typeface does not have.
+// The width of a character that the typeface does not have, rather too large than too small.
 const UNKNOWN: u16 = 1000;
 
-/// The width in pixels: exact for the characters of the typeface, which has no kerning. Any other character counts as one font
-/// size, which is rather too large than too small.
+/// The width of a text in pixels: exact for the characters of the typeface, which has no kerning. Any other
+/// character counts as one font size, which is rather too large than too small.
 #[must_use]
 pub fn text_width_px(text: &str, size_px: f32, weight: Weight) -> f32 {
     let thousandths: u32 =
@@ -41,7 +41,8 @@ fn advance(character: char, weight: Weight) -> Option<u16> {
     latin.get(place).copied()
 }
 
-/// The text, or its longest beginning of whole words that fits with `…` after it; `None` where not even three characters do.
+/// The text, or its longest beginning of whole words that fits with `…` after it; `None` where not even three
+/// characters do.
 pub(crate) fn fitted(text: &str, size_px: f32, weight: Weight, room_px: f32) -> Option<String> {
     if text_width_px(text, size_px, weight) <= room_px {
         return Some(text.to_owned());

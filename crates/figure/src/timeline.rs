@@ -1,7 +1,7 @@
 //! The breakdown over time.
 //!
-//! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`. The
-//! cost of a drawing grows with its width and never with the length of the recording.
+//! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to `k +
+//! 1`. The cost of a drawing grows with its width and never with the length of the recording.
 
 mod air;
 mod axis;

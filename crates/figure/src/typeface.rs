@@ -46,7 +46,8 @@ pub const MONO_REGULAR: Face = Face {
 /// All faces.
 pub const FACES: [Face; 3] = [SANS_REGULAR, SANS_SEMIBOLD, MONO_REGULAR];
 
-/// The fonts that figures are measured for, and then what most machines have, for a reader of a figure that knows no such font.
+/// The fonts that figures are measured for, and then what most machines have, for a reader of a figure that
+/// knows no such font.
 pub const FONT_FAMILY: &str = "\"Noto Sans\", \"Helvetica Neue\", Arial, \"Liberation Sans\", sans-serif";
 
 /// The fonts of code.

@@ -1,4 +1,5 @@
-//! Where the text of a program says how large its batch is, and the search for the largest batch, value by value.
+//! Where the text of a program says how large its batch is, and the search for the largest batch, value by
+//! value.
 
 use blockyard_record::Bytes;
 
@@ -28,7 +29,8 @@ pub struct BatchSize {
 }
 
 impl BatchSize {
-    /// The batch size of a program that gets these arguments: an option of `argparse`, or else a line `batch_size = 64`.
+    /// The batch size of a program that gets these arguments: an option of `argparse`, or else a line
+    /// `batch_size = 64`.
     #[must_use]
     pub fn of(text: &str, arguments: &str) -> Option<Self> {
         option(text, arguments).or_else(|| constant(text))
@@ -91,7 +93,7 @@ pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
     }
 }
 
-/// A name as [`NAMES`] has it.
+/// A name of an option or constant as [`NAMES`] has it.
 fn normal(name: &str) -> String {
     name.trim_start_matches('-').replace('_', "-").to_lowercase()
 }
@@ -137,10 +139,10 @@ fn number(text: &str) -> Option<u64> {
 /// The last value of an option among arguments.
 fn option_value(arguments: &str, name: &str) -> Option<u64> {
     let words: Vec<&str> = arguments.split_whitespace().collect();
-    let value = |place: usize| {
-        let word = words.get(place)?;
+    let value = |index: usize| {
+        let word = words.get(index)?;
         match word.strip_prefix(name)? {
-            "" => words.get(place + 1).copied(),
+            "" => words.get(index + 1).copied(),
             rest => rest.strip_prefix('='),
         }
     };
@@ -181,10 +183,10 @@ fn constant(text: &str) -> Option<BatchSize> {
         if !NAMES.contains(&normal(name).as_str()) || !is_number {
             continue;
         }
-        let Some(place) = line.rfind(rest).and_then(|rest_at| Some(rest_at + rest.find(value)?)) else {
+        let Some(index) = line.rfind(rest).and_then(|rest_at| Some(rest_at + rest.find(value)?)) else {
             continue;
         };
-        let value_at = at + place;
+        let value_at = at + index;
         let digits = value_at..value_at + value.len();
         return Some(BatchSize { name: name.to_owned(), value: number(value)?, digits: Some(digits) });
     }

@@ -1,4 +1,4 @@
-//! How bytes grow with the value.
+//! How bytes grow with the value of an option: the rule that probes follow.
 
 /// The rule by which bytes grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ const FEWEST_PROBES: usize = 3;
 /// hundred of the most bytes.
 ///
 /// If the points follow no rule, the lowest values are left out, as long as three values are left: at small
-/// values another moment of the program may be the peak. `None` for fewer than three values, and if no rule is
-/// found. A quadratic rule needs four values.
+/// values another moment of the program may be the peak. `None` for fewer than three values, and if no rule
+/// is found. A quadratic rule needs four values.
 #[must_use]
 pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
     let mut points = points.to_vec();
@@ -60,7 +60,8 @@ pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
     points.dedup_by_key(|(value, _)| *value);
     let starts = 0..=points.len().checked_sub(FEWEST_PROBES)?;
     let parts = || starts.clone().filter_map(|start| points.get(start..));
-    // A rule that is met to the byte by the upper values says more than one over all values that is nearly met.
+    // A rule that is met to the byte by the upper values says more than one over all values that is nearly
+    // met.
     parts().find_map(exactly).or_else(|| parts().find_map(nearly))
 }
 
@@ -98,7 +99,8 @@ fn order(kind: GrowthKind) -> usize {
     }
 }
 
-/// Numbers that are all 0 where the points lie on a polynomial below this degree: divided differences without the division.
+/// Numbers that are all 0 if the points lie on a polynomial below this degree: divided differences without
+/// the division.
 fn differences(points: &[(u64, u64)], degree: usize) -> Option<Vec<i128>> {
     points.windows(degree + 1).map(difference).collect()
 }
@@ -113,7 +115,7 @@ fn difference(points: &[(u64, u64)]) -> Option<i128> {
     let mut sum = 0_i128;
     for (at, (_, bytes)) in points.iter().enumerate() {
         let mut term = i128::from(*bytes);
-        // What is missing in the denominator of this point: the distances among the others.
+        // The distances among the other points, which the denominator of this point does not have.
         for one in 0..count {
             for other in (one + 1)..count {
                 if one != at && other != at {
@@ -130,7 +132,8 @@ fn difference(points: &[(u64, u64)]) -> Option<i128> {
 /// The rule with the least squares.
 fn fitted(points: &[(u64, u64)], kind: GrowthKind) -> Option<Growth> {
     let terms = order(kind) + 1;
-    // Values from the middle, in units of the largest distance: the sums stay of one size.
+    // Values are counted from the middle, in units of the largest distance, so that the sums keep about one
+    // size.
     let count = as_float(points.len() as u64);
     let middle = points.iter().map(|(value, _)| as_float(*value)).sum::<f64>() / count;
     let far = points.iter().map(|(value, _)| (as_float(*value) - middle).abs()).fold(1.0_f64, f64::max);

@@ -111,16 +111,16 @@ enum Phase {
     Up(u64),
     /// A value this many values below the smallest that does not fit.
     Down(u64),
-    /// The middle of both.
+    /// The middle between the largest value that fits and the smallest that does not.
     Halve,
 }
 
 /// Numbers of values between which the answer lies.
 #[derive(Clone, Copy, Debug)]
 struct SearchRange {
-    /// Fits.
+    /// The largest number that is known to fit.
     low: u64,
-    /// Does not fit, or is the number after the last.
+    /// The smallest number that is known not to fit, or the number after the last.
     high: u64,
 }
 
@@ -135,7 +135,7 @@ pub fn search<E>(
 ) -> SearchOutcome<E> {
     let found = SearchOutcome { probes: Vec::new(), ended: None };
     let mut search = Search { values, limit, found, fits: Vec::new(), probe };
-    // None is the end by a probe that failed: what was found says why.
+    // `None` is the end by a probe that failed; `ended` of the outcome says why.
     let _ended = search.run();
     search.found
 }
@@ -190,7 +190,8 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         if self.ask(start)? {
             return self.narrow(SearchRange { low: start, high: end }, Phase::Up(1));
         }
-        // As far below as the second probe of a search lies above the first; then a line leads on.
+        // The first step down is as long as the step between the first two probes of a search; once two
+        // values fit, the line through them leads on.
         let (mut high, mut step) = (start, (start / SECOND).max(1));
         while high > 0 {
             let number = high.saturating_sub(step);
@@ -219,7 +220,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             }
             phase = match (phase, is_fitting) {
                 _ if is_end => Phase::Halve,
-                // From a prediction on, in small steps.
+                // From a prediction on, the steps begin with 1.
                 _ if predicted.is_some() => {
                     if is_fitting {
                         Phase::Up(1)
@@ -241,7 +242,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             Ok(probe) => {
                 let is_fitting = probe.is_fitting;
                 if is_fitting {
-                    // What was guessed of a number counts until its probe.
+                    // The guessed bytes of a number count until its probe.
                     self.fits.retain(|(known, _)| *known != number);
                     self.fits.push((number, probe.peak_reserved));
                     self.fits.sort_unstable();
@@ -261,7 +262,8 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         let SearchRange { low, high } = range;
         let middle = low.midpoint(high);
         match phase {
-            // No number above is known not to fit: the line through the last two may lead further than the step.
+            // No number above is known not to fit: the line through the last two may lead further than the
+            // step.
             Phase::Up(step) if high > self.values.last() => {
                 let line = self.line().unwrap_or(0);
                 low.saturating_add(step).max(line).min(high - 1)
@@ -277,7 +279,8 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         Some(self.line()?.clamp(range.low + 1, range.high - 1))
     }
 
-    /// The largest number whose segments are within the limit, on the line through the two largest numbers that fit.
+    /// The largest number whose segments are within the limit, on the line through the two largest numbers
+    /// that fit.
     fn line(&self) -> Option<u64> {
         let [.., (one, reserved), (other, more)] = self.fits.as_slice() else { return None };
         let rise = u128::from(more.get().checked_sub(reserved.get())?);

@@ -1,9 +1,11 @@
 //! Which value of a program's option fits a GPU: `blockyard fit`.
 //!
-//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and the next value does not,
-//! [`SearchOutcome`] says what the probes prove and whether they contradict each other, and [`Growth`] says how bytes grow with the value. This
-//! crate runs nothing: a function of the caller makes each probe. [`BatchSize`] is where the text of a program says how large its batch is, and
-//! [`next_batch`] the same search, value by value, for a caller that waits for each run.
+//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and
+//! the next value does not, [`SearchOutcome`] says what the probes prove and whether they contradict each
+//! other, and [`Growth`] says how bytes grow with the value. This crate runs nothing: a function of the
+//! caller makes each probe. [`BatchSize`] is the place at which the text of a program says how large its
+//! batch is, and [`next_batch`] is a search for the largest batch, value by value, for a caller that waits
+//! for each run.
 //!
 //! # Example
 //!

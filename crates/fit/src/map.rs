@@ -14,8 +14,8 @@ pub struct Column<T, E> {
     pub found: SearchOutcome<E>,
 }
 
-/// Searches the largest value: from the guess of [`guess`], where earlier searches allow one. The probes of
-/// its own search prove each answer, as in [`search`].
+/// Searches the largest value: from a [`guess`], if earlier searches allow one. The probes of its own search
+/// prove each answer, as in [`search`].
 pub fn search_guessed<E>(
     values: &Values,
     limit: Bytes,
@@ -33,8 +33,8 @@ pub fn search_guessed<E>(
 /// The guess assumes that the peak reserved is a base, which no size changes, and a number of bytes for each
 /// unit of the value. This number is assumed to grow with the size as it grew between the last two sizes, or
 /// in proportion to the size if one size is known. The limit is the one under which a value did not fit in
-/// the last search. The guess is the lowest value if no value fitted in the last search, and none if nothing
-/// is known.
+/// the last search. The guess is the lowest value if no value fitted in the last search; `None` if nothing is
+/// known.
 #[must_use]
 pub fn guess(
     values: &Values,

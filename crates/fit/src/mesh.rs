@@ -43,7 +43,7 @@ impl FromStr for Mesh {
         let form = || MeshError::Form(text.to_owned());
         let mut dimensions: Vec<(String, String)> = Vec::new();
         for part in text.split(',') {
-            // A part without a name is one more value of the dimension before.
+            // A part without a name is a further value of the dimension before.
             if let Some((name, values)) = part.split_once('=') {
                 let name = name.trim().trim_start_matches('-').to_owned();
                 if name.is_empty() {
@@ -73,7 +73,8 @@ impl Mesh {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The layouts whose dimensions multiply to this number of ranks, those with the largest first dimensions last.
+    /// The layouts whose dimensions multiply to this number of ranks, those with the largest first dimensions
+    /// last.
     #[must_use]
     pub fn layouts(&self, ranks: u64) -> Vec<Layout> {
         let mut all = Vec::new();

@@ -19,19 +19,20 @@ pub struct Probe {
     /// The request that ran out of memory, if it is known.
     #[serde(default)]
     pub failed: Option<ProbeOom>,
-    /// How many steps of the first optimizer the run made.
+    /// How many iterations the run made, counted by the steps of its first optimizer.
     #[serde(default)]
     pub steps: u32,
-    /// Whether the last two steps were equal; `None` for fewer than two steps.
+    /// Whether the last two iterations were equal; `None` for fewer than two iterations.
     #[serde(default)]
     pub is_steady: Option<bool>,
-    /// Who held the peak of the last step.
+    /// The holders of the peak of the last iteration.
     #[serde(default)]
     pub holders: Vec<HolderBytes>,
     /// The lines of the program that held the peak of allocated memory, the line that held most first.
     #[serde(default)]
     pub sites: Vec<HolderBytes>,
-    /// The non-PyTorch memory of the device with the largest peak reserved: an estimate that is in no other number.
+    /// The non-PyTorch memory of the device with the largest peak reserved: an estimate that is in no other
+    /// number.
     #[serde(default)]
     pub non_pytorch: Vec<HolderBytes>,
     /// Sentences about non-PyTorch memory that was not recorded, or not on this GPU.
@@ -61,7 +62,8 @@ pub struct ProbeOom {
     pub bytes: Bytes,
     /// The line of the program, as `train.py:26`, if the line is known.
     pub at: Option<String>,
-    /// Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread.
+    /// Whether the request came from a thread without a line of the program, so that `at` is the line that
+    /// waited for the thread.
     pub is_below: bool,
 }
 

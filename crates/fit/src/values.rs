@@ -16,7 +16,8 @@ pub enum ValuesError {
     Empty(String),
 }
 
-/// Whole numbers, rising: all numbers from a lowest to a highest, the multiples of a number among these, or a list.
+/// Whole numbers, rising: all numbers from a lowest to a highest, the multiples of a number among these, or a
+/// list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Kind);
 
@@ -83,7 +84,7 @@ impl Values {
         }
     }
 
-    /// The next value above `value`; none above the highest.
+    /// The next value above `value`; `None` above the highest.
     #[must_use]
     pub fn above(&self, value: u64) -> Option<u64> {
         match &self.0 {

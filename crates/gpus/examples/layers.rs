@@ -58,7 +58,8 @@ impl RecordedRequest {
     }
 }
 
-/// What the tables of operators have: `tables.bin` and `networks.bin`.
+/// The bytes that the tables of operators have, `tables.bin` and `networks.bin`; `None` where neither has the
+/// question.
 fn of_operators(request: &WorkspaceRequest<'_>) -> Option<u64> {
     let bytes =
         |sizes: &[i64], element: u64| sizes.iter().map(|size| size.unsigned_abs()).product::<u64>() * element;

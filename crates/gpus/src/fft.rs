@@ -1,12 +1,12 @@
-//! What cuFFT wants beside input and output.
+//! The workspaces of cuFFT.
 //!
-//! cuFFT transforms many lengths in one kernel, which wants nothing; which lengths is not regular, and
-//! `fft.bin` lists them as an H200 with CUDA 13.0 answered. Where one kernel is not enough, the workspace
-//! follows from the shape.
+//! cuFFT transforms many lengths in one kernel, which needs no workspace. No rule says which lengths these
+//! are: `fft.bin` lists them as an H200 with CUDA 13.0 answered. Where one kernel is not enough, the
+//! workspace follows from the shape.
 
 use std::sync::OnceLock;
 
-/// What is transformed.
+/// The numbers of a transform's input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
     /// Complex numbers to complex numbers.
@@ -39,10 +39,10 @@ impl Precision {
     }
 }
 
-/// A workspace.
+/// The size of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workspace {
-    /// Its bytes.
+    /// The bytes of the workspace.
     pub bytes: u64,
     /// Whether all lengths are among those that were recorded. Otherwise the bytes are an estimate.
     pub is_recorded: bool,
@@ -52,7 +52,8 @@ pub struct Workspace {
 type Lengths = Vec<u64>;
 
 struct Tables {
-    /// The numbers of complex elements that one kernel transforms: in single precision, then in double precision.
+    /// The numbers of complex elements that one kernel transforms: in single precision, then in double
+    /// precision.
     complex: [Lengths; 2],
     /// One kernel transforms these numbers of real elements: in single precision, then in double precision.
     real: [Lengths; 2],
@@ -76,7 +77,7 @@ fn tables() -> &'static Tables {
     })
 }
 
-/// A count and the steps from each length to the next.
+/// Reads a list of lengths: their count, then the difference from each length to the next.
 fn lengths(rest: &mut &[u8]) -> Lengths {
     let count = super::tables::number(rest).unwrap_or(0);
     let mut last = 0_u64;
@@ -157,12 +158,13 @@ fn others_in_one(lengths: &[u64], precision: Precision) -> (bool, bool) {
     found
 }
 
-/// Numbers that no product of four overflows.
+/// A length as a type in which the product of four lengths does not overflow.
 fn number(length: u64) -> u128 {
     u128::from(length.min(1 << 28))
 }
 
-/// Bytes that the last dimension wants where one kernel is not enough. `rows` counts it in one transform, `batch` transforms.
+/// Bytes of the workspace of the last dimension where one kernel is not enough. `rows` is how many rows one
+/// transform has, `batch` how many transforms the plan has.
 fn last_bytes(
     length: u64,
     rows: u128,
@@ -187,18 +189,20 @@ fn last_bytes(
         return (0, true);
     }
     if length.is_multiple_of(2) {
-        // As half as many complex numbers, which one kernel leaves in place.
+        // The real numbers are transformed as half as many complex numbers, which one kernel transforms in
+        // place.
         let half = last_in_one(length / 2, Transform::Complex, precision);
         let kept = number(length / 2) + u128::from(!half.0);
         return (all * kept * size, half.1);
     }
-    // As complex numbers, two transforms at once.
+    // The real numbers of two transforms are transformed at once, as complex numbers.
     let pairs = number(batch.div_ceil(2)) * rows;
     let second = (pairs * (number(length) + u128::from(!complex.0)) * size).next_multiple_of(1024);
     (pairs * number(length) * size + second, complex.1)
 }
 
-/// What a plan wants for transforms of these lengths, last dimension last.
+/// The workspace of a plan for `batch` transforms of these lengths; the last length is that of the last
+/// dimension.
 #[must_use]
 pub fn workspace(lengths: &[u64], batch: u64, transform: Transform, precision: Precision) -> Workspace {
     let Some((last, others)) = lengths.split_last() else {

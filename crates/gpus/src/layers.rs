@@ -1,5 +1,5 @@
-//! What cuDNN wants for layers whose workspace follows from the shape: attention, batch norm with channels
-//! last, CTC. Recurrent layers are in [`recurrent`](crate::recurrent).
+//! The workspaces of cuDNN for layers whose workspace follows from the shape: attention, batch norm with
+//! channels last, CTC. Recurrent layers are in [`recurrent`](crate::recurrent).
 //!
 //! The formulas give every size that cuDNN 9.19 answered on an H200: 5,431 backward and 9,245 forward passes
 //! of attention, 34,000 passes of batch norm, 280 of CTC.
@@ -39,7 +39,8 @@ const KEYS_OF_PART: u64 = 254;
 const MOST_KEYS: u64 = 512;
 
 impl Attention {
-    /// How many parts the keys of a single query are divided into, so that a device with this many multiprocessors is busy.
+    /// How many parts the keys of a single query are divided into, so that a device with this many
+    /// multiprocessors is busy.
     fn parts(&self, multiprocessors: u64) -> u64 {
         let pairs = self.batch.saturating_mul(self.key_heads);
         if self.keys <= MOST_KEYS || pairs == 0 || pairs.saturating_mul(2) > multiprocessors {
@@ -53,7 +54,7 @@ impl Attention {
         parts.min(wanted)
     }
 
-    /// Bytes of the forward pass on a device with this many multiprocessors.
+    /// Bytes of the workspace of the forward pass on a device with this many multiprocessors.
     #[must_use]
     pub fn forward(&self, multiprocessors: u64) -> u64 {
         if self.queries != 1 {
@@ -63,14 +64,14 @@ impl Attention {
         if parts == 1 {
             return 0;
         }
-        // Each part's output and what it is weighted with, in single precision.
+        // Each part's output and its weight, in single precision.
         let rows = times(&[self.batch, self.heads, parts, 4]);
         let outputs = rows.saturating_mul(self.width);
         outputs.saturating_add(part(rows).saturating_mul(2)).saturating_add(128)
     }
 
-    /// Bytes of the backward pass, without the sums and the queries' gradients in single precision that the
-    /// caller's graph names itself.
+    /// Bytes of the workspace of the backward pass, without the sums and the queries' gradients in single
+    /// precision, which are tensors of the caller's graph.
     #[must_use]
     pub fn backward(&self) -> u64 {
         if self.heads == self.key_heads {
@@ -87,7 +88,7 @@ impl Attention {
 pub struct BatchNorm {
     /// Channels.
     pub channels: u64,
-    /// Elements of a channel: images times places.
+    /// Elements of a channel: the number of images times the places of an image.
     pub rows: u64,
     /// Whether elements are `float16`; otherwise they are `float32`.
     pub is_half: bool,
@@ -103,7 +104,7 @@ impl BatchNorm {
         }
     }
 
-    /// Bytes for sums of each block: `more` numbers beside two for each channel.
+    /// Bytes for the sums of each block: two numbers for each channel, and `more` numbers.
     fn sums(&self, rows_of_block: u64, more: u64) -> u64 {
         let width = self.width();
         let rows = self.rows.div_ceil(rows_of_block);
@@ -111,7 +112,7 @@ impl BatchNorm {
         self.channels.div_ceil(width).saturating_mul(block)
     }
 
-    /// Bytes of the forward pass.
+    /// Bytes of the workspace of the forward pass.
     #[must_use]
     pub fn forward(&self) -> u64 {
         let rows = match (self.width() == 4, self.is_half) {
@@ -123,14 +124,15 @@ impl BatchNorm {
         self.sums(rows, 1).saturating_add(1072)
     }
 
-    /// Bytes of the backward pass.
+    /// Bytes of the workspace of the backward pass.
     #[must_use]
     pub fn backward(&self) -> u64 {
         self.sums(if self.width() == 4 { 384 } else { 96 }, 0).saturating_add(1056)
     }
 }
 
-/// Bytes of the CTC loss and its gradient, for probabilities of `steps` x `batch` x `classes`; labels of at most 255.
+/// Bytes of the workspace of the CTC loss and its gradient, for probabilities of `steps` x `batch` x
+/// `classes` and at most 255 labels a sequence. `steps` is the number of time steps.
 #[must_use]
 pub fn ctc(steps: u64, batch: u64, classes: u64) -> u64 {
     // Forward and backward variables for each label and the blanks around it.

@@ -8,9 +8,9 @@
 //! [an estimate](non_pytorch_measured_words).
 //!
 //! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB
-//! HBM3 with driver 580.159.04 and NCCL 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the
-//! same at the five events that were recorded there (`nvidia_smi.txt`). What was not recorded has no number:
-//! other GPUs, and communicators of other numbers of ranks than one and two.
+//! HBM3 with driver 580.159.04 and NCCL 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed equal
+//! bytes at the five events that were recorded there (`nvidia_smi.txt`). Other GPUs, and communicators of
+//! more ranks than two, were not recorded and have no number.
 
 use blockyard_record::Bytes;
 
@@ -52,7 +52,7 @@ pub enum NonPytorchHolder {
 /// How the bytes of a holder follow from how often it took memory.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// At the first time, beside what each time takes.
+    /// Bytes that the first time takes in addition to `each`.
     first: u64,
     each: u64,
 }
@@ -103,7 +103,8 @@ impl NonPytorchHolder {
         Self::ALL.into_iter().find(|holder| holder.name() == name)
     }
 
-    /// The bytes at the first time and at each time. The numbers of `rule` are MiB.
+    /// The bytes at the first time and at each time; `None` where they were not recorded. The arguments of
+    /// `rule` below are MiB.
     fn rule(self, ranks: u64) -> Option<Rule> {
         let rule = |first: u64, each: u64| Some(Rule { first: first << 20, each: each << 20 });
         match self {
@@ -116,12 +117,13 @@ impl NonPytorchHolder {
             Self::Dnn => rule(0, 8),
             Self::Fft => rule(8, 0),
             Self::Solver => rule(96, 0),
-            // All of a group of one rank.
+            // The only bytes that a group of one rank takes.
             Self::Communicators if ranks == 1 => rule(0, 388),
             Self::Collectives | Self::Messages | Self::Sent | Self::Received if ranks == 1 => rule(0, 0),
             Self::Communicators if ranks == 2 => rule(102, 198),
             Self::Collectives if ranks == 2 => rule(0, 288),
-            // Three recordings tell these apart: a rank that sent alone, one that received alone, and those that did both.
+            // Three recordings separate these bytes: a rank that only sent, one that only received, and ranks
+            // that did both.
             Self::Messages if ranks == 2 => rule(0, 54),
             Self::Sent if ranks == 2 => rule(0, 68),
             Self::Received if ranks == 2 => rule(0, 324),
@@ -129,8 +131,8 @@ impl NonPytorchHolder {
         }
     }
 
-    /// What the holder has after it took memory so many times; for NCCL in communicators of so many ranks.
-    /// `None` where that was not recorded.
+    /// The bytes of the holder after it took memory `times` times; for NCCL in communicators of `ranks`
+    /// ranks. `None` where the bytes were not recorded.
     #[must_use]
     pub fn bytes(self, ranks: u64, times: u64) -> Option<Bytes> {
         let rule = self.rule(ranks)?;
@@ -143,13 +145,14 @@ impl NonPytorchHolder {
 const CONTEXT: u64 = 552_402_944;
 /// Code of NCCL's kernels, at the first collective or message of a process.
 pub const NCCL_CODE: Bytes = Bytes::mib(186);
-/// What the handles of cuDNN take at the first, where there are none of cuBLAS.
+/// Bytes that the first handle of cuDNN takes in a process without a handle of cuBLAS.
 pub const LIBRARIES: Bytes = Bytes::mib(2);
 /// The GPU that the bytes were recorded on.
 pub const NON_PYTORCH_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
 
-/// The non-PyTorch memory of a process: its context and these holders, each with the ranks of its
-/// communicators (0 for other holders) and how often it took memory. What was not recorded counts as nothing.
+/// The non-PyTorch memory of a process: its context and these holders, each with the number of ranks of its
+/// communicators (0 for other holders) and how often the holder took memory. A holder whose bytes were not
+/// recorded counts as 0 bytes.
 #[must_use]
 pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64, u64)>) -> Bytes {
     let mut sum = NonPytorchHolder::Context.bytes(0, 1).unwrap_or_default();
@@ -172,8 +175,8 @@ pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64,
     if has_work { sum.saturating_add(NCCL_CODE) } else { sum }
 }
 
-/// The non-PyTorch memory of a training program without NCCL after its first step, where it was not counted:
-/// the context, kernels, and a handle of cuBLAS in each of two threads.
+/// The non-PyTorch memory that is assumed for a training program without NCCL after its first iteration,
+/// where it was not counted: the context, kernels, and a handle of cuBLAS in each of two threads.
 #[must_use]
 pub fn context_and_libraries() -> Bytes {
     non_pytorch_bytes([
@@ -183,14 +186,14 @@ pub fn context_and_libraries() -> Bytes {
     ])
 }
 
-/// What a GPU of a number of bytes has for PyTorch beside this much non-PyTorch memory.
+/// The bytes of a GPU with `total` bytes that are left for PyTorch beside this non-PyTorch memory.
 #[must_use]
 pub fn left_beside(non_pytorch: Bytes, total: Bytes) -> Bytes {
     total.saturating_sub(non_pytorch)
 }
 
-/// What a GPU of a number of bytes has for PyTorch where the non-PyTorch memory of the run was not counted: that of a
-/// [training program](context_and_libraries) counts in its place.
+/// The bytes of a GPU with `total` bytes that are left for PyTorch where the non-PyTorch memory of the run
+/// was not counted: that of a [training program](context_and_libraries) counts in its place.
 #[must_use]
 pub fn left_for_pytorch(total: Bytes) -> Bytes {
     left_beside(context_and_libraries(), total)
@@ -210,8 +213,8 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     ]
 }
 
-/// Where bytes of non-PyTorch memory come from, as words beside them: the GPU that they were measured on, and
-/// that they are an estimate where `gpu`, a name, is another one.
+/// The words beside bytes of non-PyTorch memory: the GPU that they were measured on, and that they are an
+/// estimate where `gpu`, a name, is another GPU.
 #[must_use]
 pub fn non_pytorch_measured_words(gpu: &str) -> String {
     let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_non_pytorch_recorded);

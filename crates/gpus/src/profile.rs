@@ -2,7 +2,7 @@
 
 use blockyard_record::Bytes;
 
-/// What of a GPU decides what PyTorch allocates on it.
+/// The properties of a GPU on which PyTorch's allocations depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuProfile {
     /// The name that `torch.cuda.get_device_name` prints.
@@ -17,10 +17,11 @@ pub struct GpuProfile {
     pub threads_per_multiprocessor: u32,
     /// Compute capability, major and minor.
     pub capability: (u32, u32),
-    /// Whether recordings from this GPU are what the numbers were checked against; the others are derived.
+    /// Whether the numbers were compared with recordings from this GPU; the numbers of other GPUs are
+    /// derived.
     pub is_proved: bool,
     /// Whether non-PyTorch memory ([`non_pytorch_bytes`](crate::non_pytorch_bytes)) was recorded on this GPU.
-    /// On the others the recorded bytes count too, as an estimate that names the GPU that they are of.
+    /// On other GPUs the recorded bytes count too, as an estimate that names the GPU of the recording.
     pub has_non_pytorch_recorded: bool,
 }
 
@@ -40,7 +41,7 @@ impl GpuProfile {
     /// All profiles, those with more memory first; the first one is proved.
     pub const ALL: [Self; 7] = [
         Self::H200,
-        // The bytes are what `cudaGetDeviceProperties` was reported to say in public.
+        // The bytes are those of `cudaGetDeviceProperties` in public reports.
         Self {
             name: "NVIDIA H100 80GB HBM3",
             id: "h100",
@@ -103,13 +104,14 @@ impl GpuProfile {
         },
     ];
 
-    /// The profile of that short name.
+    /// The profile with that short name; `None` for any other text.
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.id == id)
     }
 
-    /// The profile that a person names: by its short name, or by words that are in one name alone, as `A100 40GB` or `RTX 4090`.
+    /// The profile that a person names: by its short name, or by words that are in one name alone, as
+    /// `A100 40GB` or `RTX 4090`. `None` for words that are in no name or in several.
     #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
         let plain = |text: &str| text.to_lowercase().replace(|letter: char| !letter.is_alphanumeric(), "");

@@ -1,11 +1,10 @@
-//! What cuDNN 9.19 takes for recurrent layers beside the operands.
+//! The memory that cuDNN 9.19 takes for recurrent layers beside the operands: workspaces and reserves.
 //!
-//! The pieces that a workspace consists of were found in what an H100 and an H200 took for 4,900 layers. Of
-//! 5,000 layers that an H200 was asked for afterwards they gave all 3,355 reserves and 8,346 of 8,355
-//! workspaces; nine small layers differed by 32 bytes, after which one piece was divided. Persistent layers
-//! of few steps take other bytes, which six of 5,175 recorded calls showed; 900 further layers of this sort
-//! proved the term. All bytes of all these layers follow now; a part of them is in
-//! `tests/fixtures/workspaces`.
+//! The pieces of a workspace were found from the sizes of 4,900 layers on an H100 and an H200. Of 5,000
+//! further layers on an H200, these pieces gave all 3,355 reserves and 8,346 of 8,355 workspaces; nine small
+//! layers differed by 32 bytes, after which one piece was divided. Persistent layers of few time steps take
+//! other bytes, which six of 5,175 recorded calls showed; 900 further layers of this sort proved the term.
+//! The formulas now give the bytes of all these layers, a part of which is in `tests/fixtures/workspaces`.
 
 use crate::GpuProfile;
 use crate::tables::dtype;
@@ -24,38 +23,38 @@ pub enum Kind {
     Gru = 3,
 }
 
-/// How cuDNN goes through the steps.
+/// How cuDNN computes the time steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// A kernel for each step.
+    /// A kernel for each time step.
     #[default]
     Standard,
-    /// One kernel for all steps of a small layer, which keeps the weights in registers.
+    /// One kernel for all time steps of a small layer, which keeps the weights in registers.
     Small,
-    /// The same for larger layers in `float16`.
+    /// One kernel for all time steps of a larger layer in `float16`.
     Persistent,
 }
 
 /// A stack of recurrent layers over a batch of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
-    /// The kind.
+    /// The kind of the layers.
     pub kind: Kind,
     /// The width of the input.
     pub input: u64,
     /// The width of the state.
     pub hidden: u64,
-    /// How many layers lie above each other.
+    /// How many layers the stack has.
     pub layers: u64,
-    /// One, or two where sequences are read from both ends.
+    /// 1, or 2 where sequences are read from both ends.
     pub directions: u64,
-    /// Sequences.
+    /// How many sequences the batch has.
     pub batch: u64,
-    /// The steps of the longest sequence.
+    /// The time steps of the longest sequence.
     pub time: u64,
-    /// The steps of all sequences together.
+    /// The time steps of all sequences together.
     pub steps: u64,
-    /// Whether the sequences lie one step after the other, without padding.
+    /// Whether the sequences are packed: one time step after the other, without padding.
     pub is_packed: bool,
     /// Whether there is dropout between two layers.
     pub has_dropout: bool,
@@ -76,13 +75,13 @@ pub struct Size {
     pub is_exact: bool,
 }
 
-/// What each layer takes in each direction.
+/// Bytes that each layer takes in each direction.
 const FOR_MATRICES: u64 = 8 << 20;
-/// The gates of more steps than this are not computed at once.
+/// The most time steps whose gates are computed at once.
 const MOST_STEPS: u64 = 256;
-/// What the backward pass of a persistent layer takes at least.
+/// Bytes that the backward pass of a persistent layer takes at least.
 const FOR_EACH_UNIT: u64 = 4864;
-/// The most layers above each other that were recorded.
+/// The most layers of a stack that were recorded.
 const MOST_LAYERS: u64 = 6;
 
 /// The product, or the most that the type holds.
@@ -100,8 +99,8 @@ fn piece(bytes: u64) -> u64 {
 }
 
 impl Layer {
-    /// How PyTorch asks cuDNN to go through the steps of a forward or backward pass: `use_rnn_persist_small_h`, and for `float16`
-    /// `use_persist_common_heuristics` and `use_persist_device_heuristics`.
+    /// The algorithm that PyTorch asks cuDNN for in a forward or backward pass: `use_rnn_persist_small_h`,
+    /// and for `float16` `use_persist_common_heuristics` and `use_persist_device_heuristics`.
     #[must_use]
     pub fn algorithm(&self, is_forward: bool, gpu: &GpuProfile) -> Algorithm {
         let is_plain = matches!(self.kind, Kind::Relu | Kind::Tanh);
@@ -133,7 +132,7 @@ impl Layer {
         }
     }
 
-    /// What the backward pass needs of the forward pass.
+    /// The reserve: the memory in which the forward pass keeps values for the backward pass.
     #[must_use]
     pub fn reserve(&self) -> Size {
         let all = self.directions.saturating_mul(self.layers);
@@ -159,7 +158,7 @@ impl Layer {
         } else {
             forward
         };
-        // The lengths of the sequences stand twice.
+        // The workspace has the lengths of the sequences twice.
         let lengths = if self.is_packed { 0 } else { piece(self.batch.saturating_mul(8)) };
         let of_matrices = times(&[FOR_MATRICES, self.layers, self.directions]);
         self.size(sum(&[256, of_matrices, self.piece(&[self.weights()]), lengths, buffers]))
@@ -196,7 +195,7 @@ impl Layer {
         piece(times(factors).saturating_mul(self.element))
     }
 
-    /// A piece with `count` numbers for each unit of the state and each step.
+    /// A piece with `count` numbers for each unit of the state and each time step.
     fn states(&self, count: u64) -> u64 {
         self.piece(&[count, self.steps, self.hidden])
     }
@@ -206,7 +205,8 @@ impl Layer {
         self.piece(&[count, self.batch, self.hidden, self.layers])
     }
 
-    /// Copies without padding of what is padded: the input, the output, and states before and after the sequences.
+    /// Bytes of copies without padding: of the input, the output, and the states before and after the
+    /// sequences.
     fn copies(&self) -> u64 {
         if self.is_packed {
             return 0;
@@ -285,14 +285,14 @@ impl Layer {
         sum(&[self.states(8), self.states(values), between, self.starts_in_registers()])
     }
 
-    /// What a kernel for all steps has for each sequence.
+    /// Bytes that a kernel for all time steps takes for each sequence.
     fn starts_in_registers(&self) -> u64 {
         let states = if self.kind == Kind::Lstm { 2 } else { 1 };
         let of_both = if self.has_two_directions() { self.starts(2) } else { 0 };
         self.starts(self.directions.saturating_mul(2)).saturating_mul(states).saturating_add(of_both)
     }
 
-    /// How many steps go through all layers at once.
+    /// How many time steps go through all layers at once.
     fn steps_at_once(&self) -> u64 {
         if self.layers == 1 {
             return self.time;

@@ -1,4 +1,4 @@
-//! What cuSOLVER wants beside the matrices: formulas that give every recorded size.
+//! The workspaces of cuSOLVER: formulas that give every recorded size.
 //!
 //! The numbers are those of the cuSOLVER of CUDA 13.0 on an H200, recorded twice over different shapes of up
 //! to 4,200 rows: see [`is_recorded`]. The formulas were found from the first recording. The second one
@@ -41,22 +41,24 @@ impl Element {
     }
 }
 
-/// Rows that the recordings reach.
+/// The most rows or columns of a recorded matrix.
 const MOST_ROWS: u64 = 4200;
 
-/// Whether a matrix is as small as those of the recordings. The formula's size of a larger one is an
-/// estimate: cuSOLVER changes some of its blocks with the size, the last time at 4,096 rows.
+/// Whether a matrix is as small as the recorded ones. The formula's size of a larger matrix is an estimate:
+/// cuSOLVER changes some of its blocks with the size, the last time at 4,096 rows.
 #[must_use]
 pub fn is_recorded(rows: u64, columns: u64) -> bool {
     rows.max(columns) <= MOST_ROWS
 }
 
-/// Numbers that no product of this module overflows: a batch times two lengths times a small factor is below 2 to the 128.
+/// A length as a type in which no product of this module overflows: a batch times two lengths times a small
+/// factor is below 2 to the
+/// 128.
 fn length(number: u64) -> u128 {
     u128::from(number.min(1 << 40))
 }
 
-/// A size for a caller. A size beyond 64 bits fails when it is allocated.
+/// A size for a caller. A size beyond 64 bits becomes the largest number, whose allocation fails.
 fn size(number: u128) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
@@ -204,7 +206,7 @@ pub fn syevj(rows: u64) -> u64 {
     size(1024 + rows * rows + rows + 1024 * blocks + rotations(rows))
 }
 
-/// The same for many matrices.
+/// Eigenvalues of many symmetric matrices by Jacobi's rotations.
 #[must_use]
 pub fn syevj_batched(rows: u64, batch: u64) -> u64 {
     let (rows, batch) = (length(rows), length(batch));
@@ -279,7 +281,7 @@ pub fn geev_bytes(element: Element, rows: u64) -> u64 {
     let rows = length(rows);
     let before = rows.saturating_sub(1);
     let matrix = (rows * rows).max(product_of_reflectors(before, before, before));
-    // Vectors, of which a complex matrix has one of real numbers.
+    // Vectors; one of those of a complex matrix has real numbers.
     let halves = if element.is_real() { 8 } else { 7 };
     size(up(matrix * element.wide() + halves * rows * element.wide() / 2 + PART * element.wide(), 512))
 }

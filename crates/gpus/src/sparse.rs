@@ -1,4 +1,4 @@
-//! What cuSPARSE wants beside the matrices: formulas that give every recorded size.
+//! The workspaces of cuSPARSE: formulas that give every recorded size.
 //!
 //! The numbers are those of the cuSPARSE of CUDA 13.0 on an H200. Most are a few counters, one for each part
 //! of the nonzero elements.
@@ -21,11 +21,11 @@ pub enum Element {
 /// A sparse matrix in compressed rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matrix {
-    /// The type of its elements.
+    /// The type of the matrix's elements.
     pub element: Element,
-    /// Whether its indices are `int64`; otherwise they are `int32`.
+    /// Whether the indices are `int64`; otherwise they are `int32`.
     pub is_wide: bool,
-    /// Elements that are not zero.
+    /// How many elements are stored (`nnz`).
     pub nonzero: u64,
 }
 
@@ -55,7 +55,7 @@ pub enum Algorithm {
     Second,
 }
 
-/// Bytes for the product with a dense matrix.
+/// Bytes of the workspace of the product with a dense matrix.
 #[must_use]
 pub fn product(matrix: &Matrix, algorithm: Algorithm) -> u64 {
     if matches!(matrix.element, Element::Half | Element::F32) {
@@ -67,7 +67,7 @@ pub fn product(matrix: &Matrix, algorithm: Algorithm) -> u64 {
     }
 }
 
-/// Bytes for the product with a vector that gives a vector of `rows` elements.
+/// Bytes of the workspace of the product with a vector, whose result has `rows` elements.
 #[must_use]
 pub fn product_with_vector(matrix: &Matrix, rows: u64) -> u64 {
     let [narrow, wide] = match matrix.element {
@@ -86,7 +86,8 @@ pub fn product_with_vector(matrix: &Matrix, rows: u64) -> u64 {
     matrix.counters(part, 1)
 }
 
-/// Bytes for a product of dense matrices at a sparse matrix's places, and whether shapes like this were recorded.
+/// Bytes of the workspace of a product of dense matrices at the places of a sparse matrix, and whether such
+/// shapes were recorded.
 #[must_use]
 pub fn product_at_places(matrix: &Matrix, rows: u64, inner: u64, columns: u64) -> (u64, bool) {
     let all = rows.saturating_mul(columns);

@@ -1,4 +1,4 @@
-//! What cuDNN takes for convolutions: recorded, since it cannot be derived.
+//! The workspaces of cuDNN for convolutions: recorded, since they cannot be derived.
 //!
 //! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a
 //! configuration, the bytes of a workspace, written as a sum of the operands' sizes and a remainder.
@@ -25,7 +25,8 @@ static RECORDED: &[u8] = include_bytes!("tables.bin");
 #[cfg(feature = "networks")]
 static NETWORKS: &[u8] = include_bytes!("networks.bin");
 
-/// What tells the recorded size of the workspace that is asked for now; for the program that writes the tables.
+/// A function that gives the recorded size of the workspace that is asked for now; for the program that
+/// writes the tables.
 pub type Learner = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
 
 thread_local! {
@@ -50,22 +51,26 @@ pub mod dtype {
     pub const F64: i64 = 9;
 }
 
-/// Sizes in bytes that cuDNN's workspaces are made of: copies of the operands in another order, and sums of partial filters.
+/// Sizes in bytes that cuDNN's workspaces are made of: copies of the operands in another order, and sums of
+/// partial filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operands {
-    /// Input, filter, output.
+    /// The bytes of input, filter and output.
     pub plain: [u64; 3],
-    /// The same with channels rounded up to what tensor cores read at once.
+    /// The bytes of input, filter and output with channels rounded up to as many as tensor cores read at
+    /// once.
     pub padded: [u64; 3],
-    /// A filter in `float32`.
+    /// The bytes of the filter in `float32`.
     pub partial: u64,
     /// Images in the batch.
     pub batch: u64,
 }
 
-// Saturates: sizes that no tensor has are not in the tables, and an estimate for them fails when it is allocated.
+// Saturates: sizes that no tensor has are not in the tables, and an estimate for them fails when it is
+// allocated.
 impl Operands {
-    /// What the low bits of a code choose: three bits for input, filter and output, two for how the filter and sizes count.
+    /// The sum of the operands that the low bits of a code choose: three bits for input, filter and output,
+    /// two for how the filter and the sizes count.
     fn sum(&self, choice: u64, partials: u64) -> u64 {
         let [input, filter, output] = match choice >> 3 & 3 {
             1 => self.padded,
@@ -80,7 +85,7 @@ impl Operands {
     }
 }
 
-/// Partial filters that a code can count.
+/// The most partial filters that a code can count.
 const MOST_PARTIALS: u64 = 63;
 
 /// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
@@ -92,7 +97,8 @@ pub fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
     recorded_size(hash(numbers), operands)
 }
 
-/// Bytes of the workspace of a configuration as the tables have them, whatever a learner says.
+/// Bytes of the workspace of a configuration as the tables have them, also while a learner is set; `None` if
+/// they have none.
 #[must_use]
 pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
     let code = TABLE.with(|table| {
@@ -103,7 +109,8 @@ pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
     Some(decode(code?, operands))
 }
 
-/// Bytes of the workspace of a configuration that a known network has.
+/// Bytes of the workspace of a configuration that a known network has; `None` if no known network has the
+/// configuration.
 #[cfg(feature = "networks")]
 #[must_use]
 pub fn size_in_networks(key: u32, operands: &Operands) -> Option<u64> {
@@ -128,7 +135,8 @@ pub fn encode(size: u64, operands: &Operands) -> u64 {
         .chain(counted)
         .filter_map(|(choice, count)| {
             let rest = size.checked_sub(operands.sum(choice, count))?;
-            // A filter of few bytes divides everything: only what is left after large ones says something.
+            // A filter of few bytes divides almost any size, so sums with partial filters cost more in the
+            // comparison.
             let cost = rest + if choice >= 24 { 1024 } else { 0 };
             Some((cost, rest << 11 | count << 5 | choice))
         })
@@ -166,7 +174,7 @@ fn read(bytes: &[u8]) -> Vec<(u32, u64)> {
     table
 }
 
-/// A number of seven bits a byte, lowest first.
+/// Reads a number that is written with seven bits a byte, lowest first; `None` at the end of the bytes.
 pub(crate) fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..63).step_by(7) {

@@ -30,12 +30,12 @@ fn recorded(text: &str) -> impl Iterator<Item = RecordedLine<'_>> {
 }
 
 impl RecordedLine<'_> {
-    fn number(&self, place: usize) -> u64 {
-        self.words[place].parse().unwrap()
+    fn number(&self, index: usize) -> u64 {
+        self.words[index].parse().unwrap()
     }
 
-    fn flag(&self, place: usize) -> bool {
-        self.number(place) != 0
+    fn flag(&self, index: usize) -> bool {
+        self.number(index) != 0
     }
 
     fn element(&self) -> Element {
@@ -67,7 +67,7 @@ fn check(text: &str, least: usize, size_of: impl Fn(&RecordedLine<'_>) -> u64) {
 #[test]
 fn cusolver_wants_what_was_recorded() {
     check(SOLVER, 20, |line| {
-        let number = |place| line.number(place);
+        let number = |index| line.number(index);
         match line.name {
             "getrf" => solver::getrf(line.element(), number(1), number(2)),
             "potrf" => solver::potrf(line.element(), number(1), line.flag(2)),
@@ -103,7 +103,7 @@ fn plan(line: &RecordedLine<'_>) -> fft::Workspace {
         "I" => Transform::Inverse,
         _ => Transform::Real,
     };
-    let lengths: Vec<u64> = (3..line.words.len()).map(|place| line.number(place)).collect();
+    let lengths: Vec<u64> = (3..line.words.len()).map(|index| line.number(index)).collect();
     fft::workspace(&lengths, line.number(2), transform, precision)
 }
 
@@ -141,7 +141,7 @@ fn matrix(line: &RecordedLine<'_>) -> Matrix {
 #[test]
 fn cusparse_wants_what_was_recorded() {
     check(SPARSE, 100, |line| {
-        let (matrix, number) = (matrix(line), |place| line.number(place));
+        let (matrix, number) = (matrix(line), |index| line.number(index));
         match line.name {
             "SpMV" => sparse::product_with_vector(&matrix, number(3)),
             "SpMM" => {
@@ -164,7 +164,7 @@ const MULTIPROCESSORS: u64 = 132;
 #[test]
 fn cudnn_wants_what_was_recorded() {
     check(CUDNN, 50, |line| {
-        let number = |place| line.number(place);
+        let number = |index| line.number(index);
         let attention = || Attention {
             batch: number(0),
             heads: number(1),

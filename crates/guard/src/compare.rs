@@ -78,7 +78,7 @@ pub struct GuardComparison {
     pub steps: Vec<IterationChange>,
     /// Whether a peak fell by more than the tolerance and the run passes: the baseline can be written again.
     pub is_lower: bool,
-    /// Whether something was assumed in the run or in the baseline's.
+    /// Whether something was assumed in the run or in the run of the baseline.
     pub is_estimate: bool,
     /// Whether the baseline was made with another version of PyTorch.
     pub has_other_torch: bool,
@@ -112,13 +112,13 @@ pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
 
 fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
     let pairs = pairs(&baseline.holders, &run.holders);
-    // What a line that is not listed can have held, where some are not.
+    // The most that a line which the baseline does not list can have held, if the baseline leaves lines out.
     let least = baseline.holders.iter().map(|holder| holder.bytes).min().unwrap_or_default();
     let most_before = (baseline.further > 0).then_some(least);
     let number = |bytes: Bytes| i128::from(bytes.get());
     let mut rows = Vec::new();
     for (holder, pair) in run.holders.iter().zip(&pairs) {
-        let old = pair.and_then(|place| baseline.holders.get(place));
+        let old = pair.and_then(|index| baseline.holders.get(index));
         if let Some(old) = old {
             rows.push(ChangeRow {
                 line: Some(holder.line.clone()),
@@ -127,7 +127,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
                 most_before: None,
             });
         } else if most_before.is_none_or(|most| holder.bytes > most) {
-            // It grew for certain.
+            // The line holds more than any line that the baseline leaves out, so it grew for certain.
             rows.push(ChangeRow {
                 line: Some(holder.line.clone()),
                 before: 0,
@@ -138,8 +138,8 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
     }
     // Without a history of the run nobody knows what the lines hold now.
     if !run.holders.is_empty() {
-        for (place, old) in baseline.holders.iter().enumerate() {
-            if !pairs.contains(&Some(place)) {
+        for (index, old) in baseline.holders.iter().enumerate() {
+            if !pairs.contains(&Some(index)) {
                 let line = Some(old.line.clone());
                 rows.push(ChangeRow { line, before: number(old.bytes), after: 0, most_before: None });
             }
@@ -161,10 +161,10 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
 }
 
 fn steps(before: &[Bytes], after: &[Bytes]) -> Vec<IterationChange> {
-    let all = (0..before.len().max(after.len())).map(|place| IterationChange {
-        number: place.saturating_add(1),
-        before: before.get(place).copied(),
-        after: after.get(place).copied(),
+    let all = (0..before.len().max(after.len())).map(|index| IterationChange {
+        number: index.saturating_add(1),
+        before: before.get(index).copied(),
+        after: after.get(index).copied(),
     });
     all.filter(|step| step.before != step.after).collect()
 }

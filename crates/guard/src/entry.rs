@@ -1,4 +1,4 @@
-//! What an entry demands of its program, and the memory that a run of its program takes.
+//! The terms that an entry sets for its program, and the memory that a run of the program takes.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use crate::Tolerance;
 /// A line of the program, or a sentence if the stack has no line of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryLine {
-    /// The path of the file, from the folder of the baseline's file if the file is below the folder; or the sentence.
+    /// The path of the file, from the folder of the baseline's file if the file is below the folder; or the
+    /// sentence.
     pub file: String,
     /// The number of the line, counted from 1; 0 if the line is not known.
     pub line: u32,
@@ -60,7 +61,7 @@ pub struct Baseline {
     pub peak_allocated: Bytes,
     /// The most bytes of segments at a time.
     pub peak_reserved: Bytes,
-    /// The peak allocated of each step.
+    /// The peak allocated of each iteration, in their order.
     pub steps: Vec<Bytes>,
     /// The lines that hold most at the peak allocated, the line that holds most first.
     pub holders: Vec<LineHolder>,
@@ -68,7 +69,7 @@ pub struct Baseline {
     pub further: u64,
 }
 
-/// What is demanded of a program: what the guard compares a run with.
+/// The terms for a program, which the guard compares a run with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramEntry {
     /// The program, from the folder of the file.
@@ -77,7 +78,8 @@ pub struct ProgramEntry {
     pub arguments: Vec<String>,
     /// The short name of the GPU.
     pub gpu: String,
-    /// After how many steps of its first optimizer a run ends; `None` for a run to the program's end.
+    /// After how many iterations a run ends, which are counted by the steps of its first optimizer; `None`
+    /// for a run to the program's end.
     pub steps: Option<u32>,
     /// `PYTORCH_CUDA_ALLOC_CONF`; `None` for the environment's.
     pub conf: Option<String>,
@@ -129,9 +131,10 @@ pub struct MeasuredRun {
     pub peak_allocated: Bytes,
     /// The most bytes of segments at a time.
     pub peak_reserved: Bytes,
-    /// The peak allocated of each step.
+    /// The peak allocated of each iteration, in their order.
     pub steps: Vec<Bytes>,
-    /// All lines that hold bytes at the peak allocated, the line that holds most first; none if the run left no history.
+    /// All lines that hold bytes at the peak allocated, the line that holds most first; none if the run left
+    /// no history.
     pub holders: Vec<LineHolder>,
     /// Why the run ended early.
     pub ended: Option<RunFailure>,

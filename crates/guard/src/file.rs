@@ -57,7 +57,7 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// None happens: [`GuardFile::read`] reads the text.
+    /// None happens: the text of a new file is valid.
     pub fn new() -> Result<Self, GuardFileError> {
         Self::read(HEAD)
     }
@@ -66,7 +66,8 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// [`GuardFileError`].
+    /// [`GuardFileError`] if the text is not TOML, if a later version wrote the file, or if an entry is not
+    /// valid.
     pub fn read(text: &str) -> Result<Self, GuardFileError> {
         let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
             GuardFileError::Toml(error.to_string().trim().to_owned())
@@ -82,13 +83,14 @@ impl GuardFile {
         Ok(file)
     }
 
-    /// The entries, in their order.
+    /// The entries, in the order of the file.
     #[must_use]
     pub fn entries(&self) -> &[ProgramEntry] {
         &self.entries
     }
 
-    /// Keys that the guard does not read, as a person's own keys or misspelled keys, each once, in their order.
+    /// Keys that the guard does not read, as a person's own keys or misspelled keys, each once, in their
+    /// order.
     #[must_use]
     pub fn unread_keys(&self) -> Vec<String> {
         let top = self.document.iter().map(|(key, _)| key).filter(|key| !TOP_KEYS.contains(key));

@@ -5,16 +5,16 @@ use crate::{EntryLine, LineHolder};
 /// A line of the run, and its place in the baseline's list where it has one.
 pub(crate) type Pairs = Vec<Option<usize>>;
 
-/// The line of the baseline for each line of the run. Lines are compared within their file and function:
-/// first by the text of the line, lines with one text in their order; then by a text of which more than two
-/// thirds, at its beginning and its end, are equal; by the number if a text was not read; and by the sentence
-/// for lines of no file. So a line that only moved is the same line, and so is a line of which a part
-/// changed.
+/// For each line of the run, its place in the baseline's list. Lines are compared within their file and
+/// function: first by the text of the line, lines with one text in their order; then by a text of which more
+/// than two thirds, at its beginning and its end, are equal; by the number if a text was not read; and by the
+/// sentence for lines of no file. So a line that only moved is the same line, and so is a line of which a
+/// part changed.
 pub(crate) fn pairs(before: &[LineHolder], after: &[LineHolder]) -> Pairs {
     let mut pairs: Pairs = vec![None; after.len()];
     let mut is_taken = vec![false; before.len()];
     let orders: [fn(&EntryLine, &EntryLine) -> bool; 4] = [
-        // A line that stayed where it was stays itself, even where its text stands elsewhere too.
+        // A line that kept its place is the same line, even if another line has the same text.
         |one, other| one == other,
         |one, other| !one.code.is_empty() && one.code == other.code && is_near(one, other),
         |one, other| is_alike(&one.code, &other.code) && is_near(one, other),

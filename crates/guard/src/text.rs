@@ -8,7 +8,7 @@ use crate::{
     Baseline, ChangeRow, Failure, GuardComparison, MeasuredRun, PeakGrowth, ProgramEntry, RunFailure,
 };
 
-/// At most this many rows, notes and steps are listed.
+/// At most this many rows, notes and iterations are listed.
 const SHOWN_ROWS: usize = 10;
 
 /// A change with its sign: `+1,024`.

@@ -52,7 +52,7 @@ impl GuardFile {
     }
 }
 
-/// What the person asks for; what the file says already is left as it is written.
+/// Writes the terms of the entry; a value that the file already has in other words is left as it is written.
 fn write_terms(table: &mut Table, entry: &ProgramEntry, known: Option<&ProgramEntry>) {
     let is_new = known.is_none();
     if is_new {
@@ -89,7 +89,7 @@ fn put(table: &mut Table, key: &str, item: Item) {
     }
 }
 
-/// A size as a person writes it, where that says the same number; else bytes.
+/// A size as a person writes it, if that text is the same number of bytes; else the number of bytes.
 fn size(bytes: Bytes) -> Item {
     let text = bytes.to_string();
     match parse_size(&text) {
@@ -138,7 +138,8 @@ fn write_baseline(table: &mut Table, baseline: &Baseline) {
     let listed: u64 =
         baseline.holders.iter().fold(0, |sum: u64, holder| sum.saturating_add(holder.bytes.get()));
     put(own, "further_lines", value(i64::try_from(baseline.further).unwrap_or(i64::MAX)));
-    // The rest is negative where the lines hold blocks that wait for another stream: PyTorch does not count these as allocated.
+    // The rest is negative where the lines hold blocks that wait for another stream: PyTorch does not count
+    // these as allocated.
     let rest = i128::from(baseline.peak_allocated.get()).saturating_sub(i128::from(listed));
     let rest = i64::try_from(rest).unwrap_or(i64::MAX);
     let mut rest_value = Value::from(rest);

@@ -7,12 +7,12 @@ use blockyard_workload::Request;
 
 use crate::{LabError, Run};
 
-/// The most and the last bytes of a run.
+/// The peaks of a run, and its bytes at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunBytes {
-    /// Most bytes of allocated blocks at one time.
+    /// The most bytes of allocated blocks at one time.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments at one time.
+    /// The most bytes of segments at one time.
     pub peak_reserved: Bytes,
     /// Bytes of allocated blocks at the end.
     pub allocated_at_end: Bytes,
@@ -21,30 +21,31 @@ pub struct RunBytes {
 /// A run at its recorded addresses and under other orders of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressDependence {
-    /// At the recorded addresses.
+    /// The run at the recorded addresses.
     pub recorded: RunBytes,
-    /// The least of all orders, the recorded one included.
+    /// The least value of each number in all orders, the recorded one included.
     pub least: RunBytes,
-    /// The most of all orders, the recorded one included.
+    /// The largest value of each number in all orders, the recorded one included.
     pub most: RunBytes,
     /// How many other orders were tried.
     pub orders: usize,
-    /// How many allocations came before allocated or reserved bytes differed for the first time, that allocation included; `None` where they
-    /// never did.
+    /// How many allocations came before allocated or reserved bytes differed for the first time, that
+    /// allocation included; `None` if they never differed.
     pub first_difference: Option<u64>,
 }
 
 /// Replays a run with its segments at the recorded addresses and in eight other orders of addresses, under its own settings.
 ///
-/// Best fit takes the lower of two free blocks of one size, so that what is reserved may depend on where segments lie, and what is allocated
-/// too, since a block that is not split counts whole. These orders are a sample of all that a driver could do.
+/// Best fit takes the lower of two free blocks of one size, so that the reserved bytes may depend on the
+/// addresses of segments, and the allocated bytes too, since a block that is not split counts whole. These
+/// orders are a sample of all that a driver could do.
 ///
 /// # Errors
 ///
 /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the requests cannot be replayed.
 pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependence, LabError> {
     let fixed = run.fixed_conditions(&run.conditions());
-    // There is a lower bound always.
+    // Fixed conditions have a first element always: those at the lower bound of the limit.
     let fixed = fixed.first().ok_or(LabError::NoTrace)?;
     let config = fixed.config()?;
     let mut recorded = fixed.replayer(run, &config, NullSink)?;
@@ -80,7 +81,8 @@ pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependenc
     Ok(AddressDependence { recorded: own, least, most, orders: AddressOrder::OTHERS, first_difference })
 }
 
-/// Performs a request: allocated and reserved bytes after it, with their peaks.
+/// Replays up to and including the request with index `at`. Returns allocated bytes and their peak, then reserved
+/// bytes and their peak.
 fn now<D: DeviceMemory + Advance>(
     replayer: &mut Replayer<'_, D, NullSink>,
     at: usize,

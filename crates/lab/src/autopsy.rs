@@ -28,49 +28,49 @@ use failure::Failure;
 pub struct Autopsy {
     /// The request that failed.
     pub request: FailedAllocation,
-    /// Under what the run was replayed: what [`try_change`] wants to say the same.
+    /// The conditions of the replay. [`try_change`] needs them to give the same answer.
     pub conditions: Conditions,
-    /// The limit that it met.
+    /// The limit that the request met.
     pub limit: Limit,
-    /// What the memory was used for at that moment, after everything that could be released was.
+    /// The use of the memory at the failure, after the allocator had released all that it may release.
     pub memory: MemoryAtFailure,
-    /// Why it failed.
+    /// The cause of the failure.
     pub cause: OomCause,
     /// The cause in a sentence.
     pub sentence: String,
-    /// The segments that have free bytes which could not serve, with the blocks that keep them; those first that take the fewest
-    /// live bytes to get back.
+    /// The segments with free bytes that could not serve the request, and the live blocks in them. The
+    /// segments with the fewest live bytes for each free byte come first.
     pub pinned_by: Vec<PinnedSegment>,
-    /// What lets the request pass, each replayed; of every kind the smallest first.
+    /// The changes that let the request pass, each proved by a replay; the smallest of each kind first.
     pub changes: Vec<Change>,
-    /// What was replayed too and does not help.
+    /// The changes that were replayed and do not help.
     pub in_vain: Vec<Change>,
-    /// The lines of the program that held live blocks then, those first that held most.
+    /// The lines of the program that held live blocks at the failure, by descending bytes.
     pub held: Vec<HoldingLine>,
-    /// What is not known, in sentences.
+    /// Sentences about facts that are not known.
     pub notes: Vec<String>,
 }
 
 /// The request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAllocation {
-    /// Which request, counted from 1 as [`Run::requests`] lists them.
+    /// The number of the request in [`Run::requests`], counted from 1.
     pub request: u64,
-    /// How many allocations came before it.
+    /// How many allocations came before the request.
     pub allocations_before: u64,
-    /// What it asked for.
+    /// The requested size.
     pub size: Bytes,
     /// The size after rounding.
     pub rounded: Bytes,
-    /// The segment that was wanted for it.
+    /// The size of the segment that the request needed.
     pub segment_size: Bytes,
     /// The stream of the request.
     pub stream: StreamId,
-    /// The memory pool that it came from.
+    /// The memory pool of the request.
     pub pool_id: PoolId,
-    /// Small or large.
+    /// The block pool of the request: small or large.
     pub pool: PoolKind,
-    /// The name of the tensor, where it has one.
+    /// The name of the tensor, if it has one.
     pub name: Option<String>,
     /// The stack of the request, innermost frame first; empty where none was recorded.
     pub stack: Vec<String>,
@@ -88,9 +88,10 @@ impl FailedAllocation {
     }
 }
 
-/// Says why a run goes out of memory first; `None` where it does not.
+/// Says why a run goes out of memory for the first time; `None` if it does not.
 ///
-/// Without a limit in `conditions` the one counts that the run's file implies; a change is proved if it helps at both bounds.
+/// Without a limit in `conditions`, the limit counts that the run's file implies. A change is proved if it
+/// helps at both bounds of the limit.
 ///
 /// # Errors
 ///
@@ -114,7 +115,7 @@ pub fn autopsy(
     let (cause, others) = cause::cause(&examined, &mut on_done)?;
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
-    // The run's own notes say which limit its file implies.
+    // The notes of the run say already which limit its file implies.
     if !limit.is_inferred() {
         notes.push(limit.sentence());
     }
@@ -142,7 +143,7 @@ pub fn autopsy(
     }))
 }
 
-/// What all parts of an autopsy look at.
+/// The failure and the run, which all parts of an autopsy use.
 struct Examination<'a> {
     limited: &'a LimitedRun<'a>,
     run: &'a Run,
@@ -190,19 +191,19 @@ impl Examination<'_> {
     }
 }
 
-/// Whether a request of a run passes, and every one before it.
+/// Whether a request of a run passes, and every request before it.
 fn passes(run: &Run, fixed: &FixedConditions, request: usize, on_done: OnDone) -> Result<bool, LabError> {
     match outcome_before(run, fixed, 0, request.saturating_add(1), on_done) {
         Ok(outcome) => Ok(outcome.first_oom.is_none()),
-        // A setting that cannot be replayed helps nobody.
+        // A setting that PyTorch refuses does not help.
         Err(LabError::Config(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// The limit that a request meets first, under what it was replayed, and the request.
+/// The first request that fails, with its limit and the conditions of the replay.
 ///
-/// At the upper bound of the limit, if a request fails there; else at the lower one.
+/// The replay is at the upper bound of the limit if a request fails there, and otherwise at the lower bound.
 fn first_failure(
     limited: &LimitedRun<'_>,
     conditions: &Conditions,

@@ -1,4 +1,4 @@
-//! How good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
+//! How little memory any allocator could need: the peak of live bytes, and a layout that knows all lifetimes.
 
 mod plan;
 
@@ -19,22 +19,23 @@ use plan::{Orders, place};
 pub struct Bound {
     /// The most live bytes at a time, each request rounded up to 512: no allocator needs less.
     pub lower_bound: Bytes,
-    /// The request at which they are live, counted from 1.
+    /// The request, counted from 1, after which the most bytes are live.
     pub request: u64,
     /// The bytes of the best layout that was found.
     pub layout_peak: Bytes,
-    /// Where the layout puts each allocation, in the order of their requests.
+    /// The place of each allocation in the layout, in the order of the requests.
     pub layout: Vec<Placement>,
-    /// What is to be known about it, in sentences.
+    /// Sentences that a reader of the numbers must know.
     pub notes: Vec<String>,
 }
 
-/// Where a layout puts an allocation, and from when to when.
+/// The place of an allocation in a layout, and its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The request that asked for it, counted from 1.
+    /// The request that makes the allocation, counted from 1.
     pub request: u64,
-    /// The first request, counted from 1, after which nothing uses it any more; one more than there are if that never comes.
+    /// The first request, counted from 1, after which nothing uses the allocation any more; the number of
+    /// requests plus one if it is used to the end.
     pub until: u64,
     /// The bytes from the beginning of the layout to the block.
     pub offset: Bytes,
@@ -108,7 +109,7 @@ fn planned(lifetimes: &[Lifetime], on_progress: OnProgress) -> Result<(Bytes, Ve
     Ok((Bytes::new(height), offsets))
 }
 
-/// What a layout needs at least: it keeps what other streams still use.
+/// The least bytes of any layout: a layout keeps freed allocations that other streams still use.
 fn most_live_until_done(lifetimes: &[Lifetime]) -> Bytes {
     let kept: Vec<Lifetime> =
         lifetimes.iter().map(|lifetime| Lifetime { freed: lifetime.done, ..lifetime.clone() }).collect();

@@ -10,31 +10,31 @@ use crate::outcome::bytes;
 use crate::request_number;
 use crate::{Conditions, LabError, Limit, LimitedRun, Run};
 
-/// The result of a run under an allocator.
+/// The result of a run through one allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AllocatorRow {
-    /// The allocator.
+    /// The name of the allocator.
     pub name: String,
     /// The most bytes of the device at a time.
     pub peak_reserved: Bytes,
-    /// Cached bytes at that moment.
+    /// Cached bytes at the peak of reserved bytes.
     pub external_fragmentation: Bytes,
-    /// Rounding at that moment, in bytes.
+    /// Rounding at the peak of reserved bytes, in bytes.
     pub internal_fragmentation: Bytes,
     /// Calls of the device; `None` where the model does not count them.
     pub device_calls: Option<u64>,
-    /// The request that failed, counted from 1; the results are up to there. Where only bounds of the limit are known, these are the
-    /// results at the lower one.
+    /// The request that failed, counted from 1; the results are those up to this request. If only bounds of
+    /// the limit are known, all results are those at the lower bound.
     pub failed: Option<u64>,
     /// The request that failed at the upper bound of the limit, counted from 1; `failed` where the limit is known exactly.
     pub failed_at_high: Option<u64>,
-    /// Host time of a request, in nanoseconds, of one run in which nothing else was measured; `None` where the run has too few requests
-    /// for a clock.
+    /// The host time of a request in nanoseconds, from a run in which nothing else was measured; `None` if
+    /// the run has too few requests for the clock.
     pub nanos_per_request: Option<f64>,
 }
 
 impl AllocatorRow {
-    /// Which request went out of memory: `no`, `request 12`, or that this depends on the limit.
+    /// Which request ran out of memory, in words: `no`, `request 12`, or that this depends on the limit.
     #[must_use]
     pub fn out_of_memory(&self, limit: Option<Limit>) -> String {
         match (self.failed, self.failed_at_high, limit) {
@@ -122,7 +122,7 @@ fn at_ends(
     Ok(AllocatorRow { failed_at_high, ..low })
 }
 
-/// What was reserved, allocated and requested at the moment when most was reserved.
+/// The reserved, allocated and requested bytes at the peak of reserved bytes.
 #[derive(Default)]
 struct Peak {
     reserved: Bytes,
@@ -160,7 +160,7 @@ impl Peak {
 
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds and requests of one run")]
 fn per_request(nanos: u64, requests: usize) -> Option<f64> {
-    /// A browser's clock counts in steps of 100 microseconds.
+    /// The fewest requests that are timed: a browser's clock has a resolution of 100 microseconds.
     const FEWEST_REQUESTS: usize = 1000;
     (requests >= FEWEST_REQUESTS).then(|| nanos as f64 / requests as f64)
 }
@@ -185,7 +185,7 @@ fn rival(
     Ok(peak.row(name, usage.peak_reserved, Some(calls), outcome.failed, per_request(nanos, outcome.requests)))
 }
 
-/// Notes whether more memory came from the device.
+/// Notes whether the allocator took memory from the device.
 #[derive(Default)]
 struct GrowthSink(bool);
 

@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Run;
 
-/// What a GPU of this name has for PyTorch: all its memory without the CUDA context and libraries, as the verdict and `fit` count it. `None`
-/// for a text that does not name a GPU.
+/// The bytes that the GPU with this name leaves for PyTorch: all its memory without the CUDA context and
+/// libraries, as the verdict and `fit` count. `None` for a text that does not name a GPU.
 #[must_use]
 pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
     GpuProfile::from_words(name).map(|gpu| left_for_pytorch(gpu.total_memory))
 }
 
-/// The ids and the names of the known GPUs, each with all its memory, the smallest first.
+/// The known GPUs by ascending memory: id, name, and all bytes.
 #[must_use]
 pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
     GpuProfile::ALL.iter().rev().map(|gpu| (gpu.id, gpu.name, gpu.total_memory)).collect()
 }
 
-/// A device in words, by what it has for PyTorch: `Tesla T4 (14.01 GiB for PyTorch)`, `a device of 24 GiB (23.27 GiB for PyTorch)`. Where the whole
-/// device has no size that people write, `a device with 10 GiB for PyTorch`.
+/// A device in words, by the bytes that it leaves for PyTorch: `Tesla T4 (14.01 GiB for PyTorch)`, `a device
+/// of 24 GiB (23.27 GiB for PyTorch)`. Where the whole device has no size that people write, `a device with
+/// 10 GiB for PyTorch`.
 #[must_use]
 pub fn device_words(for_pytorch: Bytes) -> String {
     let total = for_pytorch.saturating_add(context_and_libraries());
@@ -38,7 +39,7 @@ pub fn device_words(for_pytorch: Bytes) -> String {
     }
 }
 
-/// A size in GB with at most one decimal, where that says it to the byte.
+/// A size in GB with at most one decimal; `None` if this text is not the size to the byte.
 fn gigabytes(size: Bytes) -> Option<String> {
     const TENTH: u64 = 100_000_000;
     let tenths = size.get().checked_div(TENTH).filter(|_| size.get().is_multiple_of(TENTH))?;
@@ -46,7 +47,7 @@ fn gigabytes(size: Bytes) -> Option<String> {
     Some(if tenth == 0 { format!("{whole} GB") } else { format!("{whole}.{tenth} GB") })
 }
 
-/// Under what a run is replayed.
+/// The conditions of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Conditions {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
@@ -86,13 +87,13 @@ impl Conditions {
         Self { release: Some(release), ..self.clone() }
     }
 
-    /// The release that counts for a run.
+    /// The release whose rules hold for a run under these conditions.
     #[must_use]
     pub fn release_of(&self, run: &Run) -> Release {
         self.release.unwrap_or(run.release)
     }
 
-    /// The settings as the release that counts reads them.
+    /// The settings of a run under these conditions, as the release reads them.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Conditions {
         AllocatorConfig::parse(&self.conf, self.release_of(run))
     }
 
-    /// The capacity that counts for a run.
+    /// The capacity of the device for a run under these conditions.
     #[must_use]
     pub fn capacity_of(&self, run: &Run) -> Bytes {
         self.capacity.unwrap_or(run.capacity)

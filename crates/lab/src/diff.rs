@@ -24,9 +24,9 @@ pub use align::Alignment;
 pub struct Diff {
     /// How the allocations of the two runs correspond.
     pub alignment: Alignment,
-    /// The change of the most bytes that were in the program's hands.
+    /// The change of the peak of allocated bytes.
     pub allocated: PeakDiff,
-    /// The change of the most bytes that were reserved.
+    /// The change of the peak of reserved bytes.
     pub reserved: PeakDiff,
     /// What is not known about the runs, in sentences.
     pub notes: Vec<String>,
@@ -43,16 +43,16 @@ pub struct PeakDiff {
     pub request_before: u64,
     /// The request at which the second run has its peak, counted from 1.
     pub request_after: u64,
-    /// What the change consists of, the largest first; they add up to `after` - `before`, to the byte.
+    /// The parts of the change, the largest first; they add up to `after` - `before`, to the byte.
     pub changes: Vec<PeakChange>,
 }
 
 /// A part of the change of a peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeakChange {
-    /// The call site, innermost frame first; or one of `cached` and `pending`, for bytes in nobody's hands.
+    /// The call site, innermost frame first; or `cached` or `pending`, for bytes that no caller has.
     pub site: Vec<String>,
-    /// More bytes (or less) at the peak of the second run.
+    /// The bytes at the peak of the second run minus those at the peak of the first run.
     pub change: i64,
     /// Live allocations of the site at the peak of the first run.
     pub count_before: u64,
@@ -60,12 +60,13 @@ pub struct PeakChange {
     pub count_after: u64,
 }
 
-/// The parts of a change that come from one line of the program: its call sites may be many, and each of them small.
+/// The parts of a change that come from one line of the program. A line may have many call sites, each with a
+/// small change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineChange {
-    /// The line in words; what a site without a stack is called, where all that is known of it is a size.
+    /// The line in words; for a site without a stack, the name of the site, such as a size.
     pub line: String,
-    /// More bytes (or less) at the peak of the second run.
+    /// The bytes at the peak of the second run minus those at the peak of the first run.
     pub change: i64,
     /// Live allocations of the line at the peak of the first run.
     pub count_before: u64,
@@ -76,12 +77,13 @@ pub struct LineChange {
 }
 
 impl PeakDiff {
-    /// The changes summed by lines of the program, the largest first; they add up as the changes do. Lines that sum to nothing are left out.
+    /// The changes summed by lines of the program, the largest first; they add up as the changes do. Lines
+    /// whose parts add up to zero are left out.
     #[must_use]
     pub fn by_line(&self) -> Vec<LineChange> {
         let is_size = |site: &[String]| site.first().is_some_and(|line| line.starts_with("requests of "));
         let is_cache = |site: &[String]| matches!(site, [only] if only == "cached" || only == "pending");
-        // Sizes are all that a file without stacks tells.
+        // A file without stacks has only sizes.
         let has_stacks = self.changes.iter().any(|part| !is_size(&part.site) && !is_cache(&part.site));
         let mut lines: Vec<LineChange> = Vec::new();
         for part in &self.changes {
@@ -112,8 +114,8 @@ impl PeakDiff {
     }
 }
 
-/// Says what changed from one run to another, each under its own settings and the limit that its file implies: at the lower bound
-/// of the limit, and a note says where the upper one gives other peaks.
+/// Says what changed from one run to another. Each run is replayed under its own settings, at the lower bound
+/// of the limit that its file implies; a note says where the upper bound gives other peaks.
 ///
 /// # Errors
 ///
@@ -140,11 +142,12 @@ pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, 
     })
 }
 
-/// Says what changed from one iteration of a run to another; iterations are counted from 1 and found as [`leaks`](crate::leaks) finds them.
+/// Says what changed from one iteration of a run to another. Iterations are counted from 1, and found as
+/// [`leaks`](crate::leaks) finds them.
 ///
 /// # Errors
 ///
-/// [`LabError::NoIteration`] for an iteration that the run does not have; else as [`diff`].
+/// [`LabError::NoIteration`] for an iteration that the run does not have, and the errors of [`diff`].
 pub fn diff_iterations(
     run: &Run,
     first: usize,
@@ -162,9 +165,9 @@ pub fn diff_iterations(
     let sites = Sites::of(run);
     let (_, ends) = iteration_ends(run, &sites);
     let part = |iteration: usize| {
-        let end = iteration.checked_sub(1).and_then(|place| ends.get(place)).copied();
+        let end = iteration.checked_sub(1).and_then(|index| ends.get(index)).copied();
         let end = end.ok_or(LabError::NoIteration { iteration, iterations: ends.len() })?;
-        let begin = iteration.checked_sub(2).and_then(|place| ends.get(place)).copied().unwrap_or(0);
+        let begin = iteration.checked_sub(2).and_then(|index| ends.get(index)).copied().unwrap_or(0);
         Ok::<_, LabError>(Part { run, sites: &sites, requests: begin..end })
     };
     let (left, right) = (part(first)?, part(second)?);
@@ -178,7 +181,7 @@ pub fn diff_iterations(
     })
 }
 
-/// That the peaks of a run depend on its limit, in a sentence, where they do.
+/// A sentence that says that the peaks of a run depend on its limit; `None` if they do not.
 fn dependence(run: &Run, on_done: OnDone) -> Result<Option<String>, LabError> {
     let [low, high] = &run.fixed_conditions(&run.conditions())[..] else { return Ok(None) };
     let (at_low, at_high) = (outcome(run, low, 0, on_done)?, outcome(run, high, 0, on_done)?);
@@ -202,7 +205,7 @@ fn dependence(run: &Run, on_done: OnDone) -> Result<Option<String>, LabError> {
 struct Part<'a> {
     run: &'a Run,
     sites: &'a Sites,
-    /// As indices.
+    /// The requests, as indices.
     requests: Range<usize>,
 }
 
@@ -218,7 +221,7 @@ struct Peaks {
     reserved: Moment,
 }
 
-/// What memory was used for at a moment.
+/// The use of the memory at a moment.
 #[derive(Default)]
 struct Moment {
     bytes: Bytes,
@@ -227,7 +230,7 @@ struct Moment {
     sites: BTreeMap<Vec<String>, (Bytes, u64)>,
 }
 
-/// Which request every allocation came from.
+/// The request that each allocation served.
 #[derive(Default)]
 struct AllocationRequests {
     request: usize,
@@ -272,7 +275,7 @@ impl Peaks {
     }
 }
 
-/// The requests after which most is allocated, and most reserved.
+/// The request after which the most bytes are allocated, and the one after which the most are reserved.
 fn peak_requests(
     run: &Run,
     fixed: &FixedConditions,
@@ -320,8 +323,8 @@ fn moment(
     for block in snapshot.segments.iter().flat_map(|segment| &segment.blocks) {
         match block.state {
             BlockState::Allocated => {
-                let place = block.allocation.map(|id| served.partition_point(|(other, _)| *other < id));
-                let request = place.and_then(|place| served.get(place)).map(|(_, request)| *request);
+                let index = block.allocation.map(|id| served.partition_point(|(other, _)| *other < id));
+                let request = index.and_then(|index| served.get(index)).map(|(_, request)| *request);
                 add(request.map_or_else(Vec::new, |request| sites.name(sites.at(request))), block.size);
             }
             BlockState::Inactive if with_cache => add(vec!["cached".to_owned()], block.size),

@@ -9,19 +9,19 @@ use crate::limited_run::FixedConditions;
 use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
-/// The first request that leads to other events.
+/// The first request that leads to different events in two replays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstDifference {
-    /// Which request, counted from 1 as [`Run::requests`] lists them.
+    /// The number of the request in [`Run::requests`], counted from 1.
     pub request: u64,
-    /// What the baseline does for it, from the first event on that differs.
+    /// The events of the baseline in words, from the first event on that differs.
     pub baseline: String,
-    /// What happens under the other conditions.
+    /// The events under the other conditions in words, from the first event on that differs.
     pub other: String,
 }
 
-/// Replays the run under both conditions side by side, up to the first request that leads to other events. Where only bounds of a
-/// limit are known, the lower one counts.
+/// Replays the run under both conditions side by side, up to the first request that leads to different
+/// events; `None` if there is no such request. If only bounds of a limit are known, the lower bound counts.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ fn first_difference_at(
     Ok(None)
 }
 
-/// The event without what decides only how it is counted.
+/// The event without the fields that only statistics use.
 fn placed(event: &Event) -> Event {
     let mut event = *event;
     match &mut event {

@@ -20,7 +20,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As [`Run::from_recorded`], and [`LabError::NoTrace`] where no device has one.
+    /// The errors of [`Run::from_recorded`], and [`LabError::NoTrace`] if no device has a trace.
     pub fn from_snapshot(
         name: &str,
         file: &SnapshotFile,
@@ -33,7 +33,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As [`Run::from_snapshot`].
+    /// The errors of [`Run::from_snapshot`].
     pub fn from_simulation(
         name: &str,
         file: &SnapshotFile,
@@ -68,7 +68,7 @@ fn from_device(
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
     let mut recorded = blockyard_trace::recorded_run(file, place, &name)?;
-    let (config, left_out) = known_config(&recorded.meta.config, recorded.meta.release());
+    let (config, left_out) = known_config(&recorded.meta.conf, recorded.meta.release());
     let full = match simulation {
         Some(simulation) => {
             simulation.release.version().clone_into(&mut recorded.meta.torch);
@@ -76,7 +76,7 @@ fn from_device(
         }
         None => full_device(device, &config, recorded.meta.release())?,
     };
-    recorded.meta.config = config;
+    recorded.meta.conf = config;
     let needed = recorded.meta.total_memory;
     recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(needed));
     let is_capacity_known = full.is_some();
@@ -88,7 +88,7 @@ fn from_device(
         .iter()
         .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory))
         .collect();
-    // Where the beginning of the trace was cut off, the last entries are the ones that have requests.
+    // If the beginning of the trace was cut off, only the last entries have requests.
     let allocations: Vec<usize> = run.allocation_requests().collect();
     let kept = entries.len().min(allocations.len());
     let pairs = allocations.iter().rev().zip(entries.iter().rev()).take(kept);
@@ -138,10 +138,10 @@ fn from_device(
     Ok(run)
 }
 
-/// The stacks of a simulated program's failures beside those of its snapshot.
+/// The stacks of a simulated program's snapshot, with those of its failed requests.
 struct Failures {
     stacks: Arc<Stacks>,
-    /// Those of the failures, in their order.
+    /// The stacks of the failed requests, in their order.
     of: Vec<StackId>,
 }
 
@@ -161,13 +161,15 @@ impl Failures {
         Self { stacks: Arc::new(stacks), of }
     }
 
-    /// The stack of the entry before, where that is a failure of known stack: the entries come from the end.
+    /// The stack of the next entry, counted from the end of the trace, if the entry is a failed request with
+    /// a known stack.
     fn stack_of(&mut self, action: TraceAction) -> Option<StackId> {
         (action == TraceAction::OutOfMemory).then(|| self.of.pop()).flatten()
     }
 }
 
-/// The entries of the trace, the last one first, each with the bytes of segments before the entry: at the end it is known how many there were.
+/// The entries of the trace, the last one first, each with the bytes of segments before the entry. The walk
+/// begins at the end, where these bytes are known.
 fn back_with_reserved(device: &DeviceSnapshot) -> impl Iterator<Item = (TraceEntry, Bytes)> + '_ {
     let end: Bytes = device.segments.iter().map(|segment| segment.size).sum();
     device.trace.iter().rev().map(|entry| entry.entry).scan(end, |reserved, entry| {
@@ -186,9 +188,10 @@ fn most_reserved(device: &DeviceSnapshot) -> Bytes {
     back_with_reserved(device).fold(end, |most, (_, reserved)| most.max(reserved))
 }
 
-/// What the device had for PyTorch, where a request failed because the device had no more.
-fn full_device(device: &DeviceSnapshot, config: &str, release: Release) -> Result<Option<Bytes>, LabError> {
-    let config = AllocatorConfig::parse(config, release)?;
+/// The bytes that the device had for PyTorch, if a request failed because the device had no more; `None`
+/// otherwise.
+fn full_device(device: &DeviceSnapshot, conf: &str, release: Release) -> Result<Option<Bytes>, LabError> {
+    let config = AllocatorConfig::parse(conf, release)?;
     // The entries come from the end, so that the earliest failure is the last one found.
     let mut full = None;
     for (TraceEntry { action, size, addr, .. }, reserved) in back_with_reserved(device) {

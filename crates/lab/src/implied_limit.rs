@@ -16,7 +16,7 @@ use crate::{Conditions, LabError, Outcome, Run};
 /// A stream on which nothing ever runs.
 const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
 
-/// What kept the first failed request of a recording from new memory, as its trace tells.
+/// The limit that kept the first failed request of a recording from new memory, as the trace shows it.
 pub(crate) fn recorded_limit(
     run: &RecordedRun,
     inferred: &InferredRun,
@@ -52,7 +52,7 @@ pub(crate) fn recorded_limit(
     None
 }
 
-/// The limit that counts: the fraction by which garbage was collected, unless the failure shows another.
+/// The implied limit: that of the failure, or else the memory fraction by which garbage was collected.
 pub(crate) fn implied_limit(recorded: Option<Limit>, fraction: Option<Bytes>) -> Option<Limit> {
     let is_possible = |fraction: &Bytes| {
         recorded.is_none_or(|bounds| bounds.lowest <= *fraction && *fraction <= bounds.highest)
@@ -62,8 +62,8 @@ pub(crate) fn implied_limit(recorded: Option<Limit>, fraction: Option<Bytes>) ->
 }
 
 impl Run {
-    /// Makes the run fail under its own settings where it failed when it was recorded, as far as the limit that its file implies can
-    /// do that, and says so in a note.
+    /// Adjusts the implied limit so that the run, under its own settings, fails at the recorded request, as
+    /// far as a limit can do that, and says so in a note.
     pub(crate) fn settle(&mut self, on_progress: OnProgress) -> Result<(), LabError> {
         let (Some(mut limit), Some(request)) = (self.implied_limit(), self.recorded_oom()) else {
             return Ok(());
@@ -78,7 +78,8 @@ impl Run {
             failed.push(oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()));
         }
         if let [low, high] = failed[..] {
-            // Ties fall differently where addresses do, so that a replay may need a little more than was recorded, or a little less.
+            // Best fit breaks ties by address, so that a replay at other addresses may need a little more or
+            // less than the recorded run.
             if low.is_some_and(|found| found < request) {
                 limit.lowest = limit.highest;
                 failed.remove(0);
@@ -110,7 +111,8 @@ impl Run {
         Ok(())
     }
 
-    /// Reads releases of the whole cache as what the implied limit forces, where that explains them at both bounds.
+    /// Treats releases of the whole cache as forced by the implied limit, if the limit explains them at both
+    /// bounds.
     fn read_releases(&mut self, on_done: OnDone) -> Result<(), LabError> {
         let Some(forced) = self.with_forced_releases() else { return Ok(()) };
         for fixed in self.fixed_conditions(&self.conditions()) {
@@ -125,10 +127,12 @@ impl Run {
         Ok(())
     }
 
-    /// The run with releases of the whole cache read as what a given limit forces, where they can be read so.
+    /// The run in which releases of the whole cache are treated as forced by a given limit, if the limit
+    /// explains them.
     ///
-    /// A trace shows a call of `empty_cache` and an allocation that finds no memory, releases the cache and tries again as the same
-    /// releases. Under a known limit that forces these releases anyway the calls are left out; they keep their places.
+    /// A trace shows a call of `empty_cache` and an allocation that finds no memory, releases the cache and
+    /// tries again as the same releases. Under a known limit that forces these releases anyway, the calls are
+    /// left out, and the requests keep their numbers.
     ///
     /// # Errors
     ///
@@ -149,7 +153,8 @@ impl Run {
         Ok(Cow::Owned(run))
     }
 
-    /// The run without the calls of `empty_cache` that an allocation may have made itself; `None` where there are none.
+    /// The run without the calls of `empty_cache` that may have been releases inside of an allocation; `None`
+    /// if it has none.
     fn with_forced_releases(&self) -> Option<ForcedReleases> {
         let is_before_allocation = |index: &usize| {
             matches!(self.requests().get(*index), Some(Request::EmptyCache))
@@ -170,7 +175,7 @@ impl Run {
         Some(ForcedReleases { run, count: places.len() })
     }
 
-    /// Whether the run does the same under its own settings when its releases are read as forced.
+    /// Whether the run does the same under its own settings when its releases are treated as forced.
     fn is_same_when_forced(
         &self,
         forced: &ForcedReleases,
@@ -187,7 +192,7 @@ impl Run {
     }
 }
 
-/// A run whose releases of the cache are read as forced by the limit, and how many these are.
+/// A run whose releases of the cache are treated as forced by the limit, and the number of these releases.
 struct ForcedReleases {
     run: Run,
     count: usize,

@@ -13,19 +13,19 @@ use crate::lifetimes::{Lifetime, lifetimes};
 use crate::sites::Sites;
 use crate::{LabError, Run};
 
-/// What a run holds more and more of.
+/// The call sites whose live bytes grow from iteration to iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaks {
     /// How the iterations were found.
     pub found_by: IterationSource,
-    /// Whether these are iterations of the program: marked ones, and repetitions in each of which a training step is seen, or of which
-    /// there are more than networks have layers.
+    /// Whether the parts between the boundaries are iterations of the program: marked ones, or repetitions
+    /// that each have a training step or are more than networks have layers.
     pub are_iterations_known: bool,
     /// The requests after which an iteration ends, counted from 1.
     pub boundaries: Vec<u64>,
     /// Live bytes at each boundary.
     pub live: Vec<Bytes>,
-    /// The call sites that grow, those first that grow most.
+    /// The call sites that grow, by descending growth.
     pub growing: Vec<GrowingCallSite>,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
@@ -39,7 +39,7 @@ pub enum IterationSource {
     Markers,
     /// The same requests come again and again.
     Repetition,
-    /// Neither: the run in eight parts of as many requests.
+    /// Neither of the two: the run is cut into eight parts with equally many requests.
     Parts,
 }
 
@@ -50,9 +50,9 @@ pub struct GrowingCallSite {
     pub site: Vec<String>,
     /// The live bytes of the call site at each boundary.
     pub live: Vec<Bytes>,
-    /// More bytes at the last boundary than at the first boundary after the first iteration.
+    /// The live bytes at the last boundary minus those at the first boundary after the first iteration.
     pub growth: Bytes,
-    /// As many more allocations; 0 where fewer and larger ones are live.
+    /// How many more allocations are live at the last boundary; 0 if fewer and larger allocations are live.
     pub allocations: u64,
     /// The number, counted from 1, of the site's first request after the second boundary whose bytes are live at the end; 0 if no such request exists.
     pub first_request: u64,
@@ -63,10 +63,11 @@ pub struct GrowingCallSite {
 /// The fewest iterations from which growth can be recognized.
 const FEWEST_ITERATIONS: usize = 4;
 
-/// More repetitions than this are taken for iterations; fewer may as well be equal layers of a network.
+/// More repetitions than this count as iterations; fewer may also be equal layers of a network.
 const MOST_LAYERS: usize = 100;
 
-/// Repetitions that free less than one in this many of their allocations are not iterations: a model that is made layer by layer.
+/// Repetitions that free less than one in this many of their allocations are not iterations: they may be the
+/// layers of a model that is being built.
 const LEAST_FREED: usize = 4;
 
 /// Functions that only a training step calls.
@@ -157,7 +158,8 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     Ok(Leaks { found_by, are_iterations_known, boundaries, live: sums, growing, notes })
 }
 
-/// How much a site grows after the first iteration, if it never falls and grows in more than half of the iterations.
+/// How many bytes a site grows after the first iteration; `None` if it ever falls, or grows in at most half
+/// of the iterations.
 fn growth(live: &[Bytes]) -> Option<Bytes> {
     let later = live.get(1..)?;
     let (first, last) = (later.first()?, later.last()?);
@@ -185,10 +187,11 @@ pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<
     (IterationSource::Parts, (1..=parts).map(|part| total * part / parts).collect())
 }
 
-/// Where the iterations begin that the labels mark.
+/// The requests at which the marked iterations begin.
 ///
-/// Libraries mark much within an iteration, such as each collective of each layer. Labels that count (`step 0`, `step 1`, ...) mark iterations;
-/// else the first of those labels that come as often as most of the others do; and where none comes often, all of them.
+/// Libraries place many markers within an iteration, such as one for each collective of each layer. If labels
+/// count (`step 0`, `step 1`, ...), these mark the iterations. Otherwise it is the first of the labels with
+/// the most common frequency. If no label is frequent, all labels mark iterations.
 fn iteration_markers(labels: &[(u32, String)]) -> Vec<usize> {
     let places = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<usize> {
         labels.iter().filter(|(_, label)| is_wanted(label)).map(|(at, _)| *at as usize).collect()
@@ -224,7 +227,7 @@ fn counting(label: &str) -> Option<(&str, u64)> {
     Some((name, label.get(name.len()..)?.parse().ok()?))
 }
 
-/// Whether a training step is seen in each part but the first and the last, which may be cut.
+/// Whether each part has a training step, except the first and the last part, which may be cut off.
 ///
 /// A backward pass runs in threads without Python: where other requests have stacks, its requests have none.
 fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
@@ -246,7 +249,8 @@ fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bo
         && within.windows(2).all(|pair| matches!(pair, [from, to] if (*from..*to).any(&mut seen)))
 }
 
-/// Iterations that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
+/// The ends of iterations that begin with the same allocation: an allocation with the most common frequency,
+/// spread evenly.
 fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     const MOST_ITERATIONS: usize = 4096;
     let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
@@ -255,7 +259,7 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
             places.entry((sites.at(index), size.get())).or_default().push(index);
         }
     }
-    // How many kinds of allocations come how often.
+    // For each frequency, how many kinds of allocations have it.
     let mut often: HashMap<usize, usize> = HashMap::new();
     for places in
         places.values().filter(|places| (FEWEST_ITERATIONS..MOST_ITERATIONS).contains(&places.len()))
@@ -269,14 +273,15 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
         let first = candidates.min_by_key(|places| places.first().copied())?;
         let gaps = first.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
         let (least, most) = (gaps.clone().min()?, gaps.max()?);
-        // Even iterations only: two kinds at least, and no iteration three times as long as another.
+        // Only even iterations count: at least two kinds of allocations, and no iteration three times as long
+        // as another.
         let is_even = kinds >= 2 && most <= least.saturating_mul(3);
         (is_even && gives_back(lifetimes, *first.first()?, *first.last()?))
             .then(|| first.iter().copied().skip(1).chain([run.requests().len()]).collect())
     })
 }
 
-/// Whether enough of what these requests allocate is freed while they last.
+/// Whether enough of the allocations of these requests are freed within these requests ([`LEAST_FREED`]).
 fn gives_back(lifetimes: &[Lifetime], from: usize, to: usize) -> bool {
     let within = lifetimes.iter().filter(|lifetime| (from..to).contains(&lifetime.request));
     let (all, freed) = within.fold((0_usize, 0_usize), |(all, freed), lifetime| {

@@ -1,15 +1,20 @@
 //! Questions about a run, answered by replaying its requests.
 //!
-//! A [`Run`] holds the requests of a recording, a snapshot or a workload. [`what_if`] replays them under other settings, another
-//! capacity or another limit; [`search`] tries all sensible settings; [`autopsy`] says why a run goes out of memory, and proves what
-//! would have helped; [`bound`] says how good any allocator could be, [`compare_allocators`] what others do; [`diff`] says what changed
-//! between two runs, [`leaks`] what grows inside one. [`verdict`] begins with what happened, and then says what grows, what held the memory and what helps. Every question
-//! takes and returns plain data, reports its progress and can be cancelled, so that a worker can answer it.
+//! A [`Run`] holds the requests of a recording, a snapshot or a workload. [`what_if`] replays them under
+//! other settings, another capacity or another limit; [`search`] tries all sensible settings; [`autopsy`]
+//! says why a run goes out of memory, and proves which changes would have helped; [`bound`] says how little
+//! memory any allocator could need; [`compare_allocators`] replays the requests through other allocators;
+//! [`diff`] says what changed between two runs, [`leaks`] what grows inside of a run. [`verdict`] says what
+//! happened, what grows, what held the memory and what helps. Every question takes and returns plain data,
+//! reports its progress and can be cancelled, so that a worker can answer it.
 //!
-//! Every replay, also the one under the recorded settings, takes its segments by one rule, so that only the conditions in question differ: where
-//! the recording has them, as long as it asks for segments of the recorded sizes in the recorded order, and from then on above all of them
-//! ([`RecordedDevice`](blockyard_device::RecordedDevice)). So a run under its own settings reserves what PyTorch reserved. A recording that begins
-//! late is the exception, since its first requests stand for memory that was allocated before; the run says so in a note.
+//! Every replay, also the one under the recorded settings, takes its segments by one rule, so that only the
+//! conditions in question differ. As long as the replay asks for segments of the recorded sizes in the
+//! recorded order, segments have the recorded addresses; from then on they are above all recorded ones
+//! ([`RecordedDevice`](blockyard_device::RecordedDevice)). So a run under its own settings reserves what
+//! PyTorch reserved. A recording that begins late is the exception, since its first requests stand for memory
+//! that was allocated before; the run says so in a note.
+//!
 //! This crate knows no file, no screen and no clock.
 //!
 //! # Example
@@ -31,8 +36,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// A sum of bytes that does not fit stays at the largest number, which is more than any device has; a difference that would be
-// negative is zero, since the larger side is the later one where both are right.
+// Sums of bytes saturate: the largest number is more than any device has. Differences that would be negative
+// are zero, which happens only in a damaged file.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

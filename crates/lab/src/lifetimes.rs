@@ -11,15 +11,16 @@ use crate::Run;
 /// One allocation of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime {
-    /// The request that asked for it, as an index.
+    /// The index of the request that makes the allocation.
     pub(crate) request: usize,
-    /// The request that frees it; the number of requests where none does.
+    /// The index of the request that frees the allocation; the number of requests if none does.
     pub(crate) freed: usize,
-    /// The request after which nothing uses it any more: later than `freed` where other streams do.
+    /// The index of the request after which nothing uses the allocation any more: later than `freed` if other
+    /// streams use it.
     pub(crate) done: usize,
     /// The size of the allocation in bytes, rounded up to 512.
     pub(crate) size: Bytes,
-    /// What was asked for.
+    /// The requested bytes.
     pub(crate) requested: Bytes,
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn lifetimes(run: &Run) -> Vec<Lifetime> {
     all
 }
 
-/// The work of a stream is done; of all for `None`.
+/// Completes the work of a stream, or of all streams for `None`.
 fn complete(
     pending: &mut Vec<(usize, Vec<StreamId>)>,
     stream: Option<StreamId>,

@@ -1,22 +1,22 @@
-//! The limit of a run: what kept it from getting more memory.
+//! The limit of a run: the most memory that it could get.
 
 use blockyard_record::{Bytes, OomLimit};
 use serde::{Deserialize, Serialize};
 
-/// What kept a run from getting more memory, as far as it is known.
+/// The most memory that a run could get, with bounds if it is not known exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// The limit is at least this many bytes.
     pub lowest: Bytes,
-    /// And at most this many.
+    /// The limit is at most this many bytes.
     pub highest: Bytes,
-    /// Where that comes from.
+    /// How the limit is known.
     pub source: LimitSource,
-    /// What others hold on the device: other processes, and what is not PyTorch's in this one.
+    /// Bytes of the device that others use: other processes, and non-PyTorch memory of this process.
     pub others: Bytes,
 }
 
-/// Where a limit comes from.
+/// How a limit is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitSource {
@@ -24,7 +24,8 @@ pub enum LimitSource {
     Given,
     /// The question, or the run itself, says how much memory the device has.
     Capacity,
-    /// A memory fraction, which a recording does not name: its bounds follow from what was given and what was not.
+    /// A memory fraction, which a recording does not name: the bounds follow from the requests that were
+    /// served and those that were refused.
     Fraction,
     /// The device had no more, as the recording shows.
     Device,
@@ -37,13 +38,13 @@ impl Limit {
         Self { lowest: limit, highest: limit, source, others: Bytes::ZERO }
     }
 
-    /// Both ends, or the one value where they are the same.
+    /// Both bounds, or one value if they are equal.
     #[must_use]
     pub fn ends(&self) -> Vec<Bytes> {
         if self.lowest == self.highest { vec![self.lowest] } else { vec![self.lowest, self.highest] }
     }
 
-    /// Whether the limit follows from the file, and was not given.
+    /// Whether the limit follows from the file; otherwise the question or the run gives it.
     #[must_use]
     pub fn is_inferred(&self) -> bool {
         matches!(self.source, LimitSource::Fraction | LimitSource::Device)
@@ -61,12 +62,12 @@ impl Limit {
         self.bounds().range_text()
     }
 
-    /// The limit if it is this one of those that it may be.
+    /// The limit with `highest` as its known value.
     pub(crate) fn at(&self, highest: Bytes) -> OomLimit {
         OomLimit::known(highest, self.others)
     }
 
-    /// The limit with its bounds.
+    /// The limit with its bounds, in the form that [`OomCause`](blockyard_record::OomCause) takes.
     pub(crate) fn bounds(&self) -> OomLimit {
         OomLimit { lowest: self.lowest, highest: self.highest, others: self.others }
     }

@@ -1,4 +1,4 @@
-//! A run under the limit that counts for it: what every answer is computed from.
+//! A run under the limit that counts for it, from which every answer is computed.
 
 use blockyard_device::RecordedDevice;
 use blockyard_record::{Bytes, EventSink, OnDone};
@@ -10,10 +10,10 @@ use crate::limit::{Limit, LimitSource};
 use crate::outcome::outcome;
 use crate::{Conditions, LabError, Row, RowError, Run};
 
-/// A run, and the limit under which it is replayed: the given one, else the one that the file implies.
+/// A run, and the limit under which it is replayed: the given limit, or else the limit that the file implies.
 ///
-/// Every question makes one of these, so that two answers about a file cannot contradict each other. Where only bounds of the limit
-/// are known, every setting is replayed at both.
+/// Every question makes a `LimitedRun`, so that two answers about a file cannot contradict each other. If
+/// only bounds of the limit are known, every setting is replayed at both bounds.
 #[derive(Clone, Debug)]
 pub struct LimitedRun<'a> {
     run: Cow<'a, Run>,
@@ -22,11 +22,11 @@ pub struct LimitedRun<'a> {
 }
 
 impl<'a> LimitedRun<'a> {
-    /// A run under the device and the limit of `conditions`, or under its own where they name none.
+    /// A run under the device and the limit of `conditions`, or under its own if `conditions` name none.
     ///
     /// # Errors
     ///
-    /// [`LabError::Cancelled`]. What is wrong with the run or its settings is said by the rows.
+    /// [`LabError::Cancelled`]. Errors of the run or its settings are in the rows.
     pub fn of(run: &'a Run, conditions: &Conditions, on_done: OnDone) -> Result<Self, LabError> {
         let read = match run.under_limit(conditions, on_done) {
             Err(LabError::Cancelled) => return Err(LabError::Cancelled),
@@ -36,19 +36,20 @@ impl<'a> LimitedRun<'a> {
         Ok(Self { run: read, conditions: conditions.clone(), limit })
     }
 
-    /// The run, its requests read as the limit wants it.
+    /// The run, with releases of the cache treated as the limit explains them ([`Run::under_limit`]).
     #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The limit; `None` where nothing but the run's own device limits it.
+    /// The limit; `None` if only the run's own device limits the run.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         self.limit
     }
 
-    /// Under what the run is replayed with a setting: at the lower bound of the limit, and at the upper one where that is another.
+    /// The conditions of the replays with a setting: at the lower bound of the limit and, if the bounds
+    /// differ, at the upper bound.
     pub(crate) fn ends(&self, conf: &str) -> Vec<FixedConditions> {
         self.run.fixed_conditions(&self.conditions.and_conf(conf))
     }
@@ -82,7 +83,7 @@ pub(crate) fn row(
         });
     }
     let mut at_ends = at_ends.into_iter();
-    // There is a lower bound always.
+    // Fixed conditions have a first element always: those at the lower bound of the limit.
     let outcome = at_ends.next().unwrap_or_else(|| Err(RowError::Replay("nothing was replayed".to_owned())));
     let at_high = at_ends.next().and_then(Result::ok);
     Ok(Row {
@@ -94,7 +95,7 @@ pub(crate) fn row(
     })
 }
 
-/// Under what one replay runs, with nothing left open.
+/// The conditions of one replay, each with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FixedConditions {
     pub(crate) conf: String,
@@ -102,7 +103,7 @@ pub(crate) struct FixedConditions {
     pub(crate) release: Release,
     /// All bytes of the device.
     pub(crate) capacity: Bytes,
-    /// The most that may be reserved, where a memory fraction limits it.
+    /// The most that may be reserved; `None` without a memory fraction.
     pub(crate) fraction: Option<Bytes>,
 }
 
@@ -135,13 +136,13 @@ impl FixedConditions {
 /// The share of `capacity` that limits the reserved bytes to `limit`, to the byte.
 #[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles")]
 fn share(limit: Bytes, capacity: Bytes) -> f64 {
-    // A quarter of a byte more, so that cutting off the product gives the limit again, and so does rounding it.
+    // A quarter of a byte is added, so that the product is the limit again, whether it is cut off or rounded.
     ((limit.get() as f64 + 0.25) / capacity.get().max(1) as f64).min(1.0)
 }
 
 impl Run {
-    /// The limit that counts under conditions: what they give, else what the file implies. `None` where nothing but the run's own
-    /// device limits it.
+    /// The limit of the run under conditions: the limit that they give, or else the limit that the file
+    /// implies. `None` if only the run's own device limits the run.
     #[must_use]
     pub fn limit_under(&self, conditions: &Conditions) -> Option<Limit> {
         let capacity = conditions.capacity_of(self);
@@ -154,7 +155,8 @@ impl Run {
         }
     }
 
-    /// Under what the run is replayed: at the lower bound of the limit, and at the upper one where that is another.
+    /// The conditions of the replays: at the lower bound of the limit and, if the bounds differ, at the upper
+    /// bound.
     pub(crate) fn fixed_conditions(&self, conditions: &Conditions) -> Vec<FixedConditions> {
         let capacity = conditions.capacity_of(self);
         let release = conditions.release_of(self);
@@ -166,7 +168,8 @@ impl Run {
         };
         match self.limit_under(conditions) {
             None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![fixed(capacity, None)],
-            // A full device is a smaller device: a memory fraction would switch garbage collection on.
+            // A full device is replayed as a smaller device, because a memory fraction would switch garbage
+            // collection on.
             Some(limit @ Limit { source: LimitSource::Device, .. }) => {
                 limit.ends().into_iter().map(|end| fixed(end, None)).collect()
             }

@@ -20,11 +20,11 @@ use crate::{LabError, Run, request_number};
 #[derive(Clone, Debug)]
 pub(crate) struct LiveMemory {
     pub(crate) snapshot: Snapshot,
-    /// The request that each live allocation came from, as an index.
+    /// The index of the request that each live allocation served.
     served: HashMap<AllocationId, usize>,
 }
 
-/// Which request every allocation came from.
+/// The request that each allocation served.
 #[derive(Default)]
 struct AllocationRequests {
     request: usize,
@@ -42,24 +42,28 @@ impl EventSink for AllocationRequests {
 /// The live bytes of one line of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldingLine {
-    /// The line, `step train.py:26`; the name of the tensor, or the size of the block, where no stack was recorded.
+    /// The line, `step train.py:26`; if no stack was recorded, the name of the tensor or the size of the
+    /// block.
     pub line: String,
-    /// The lines of the program that called it, those first that hold most: what a line of a helper says nothing without.
+    /// The lines of the program that called this line, by descending bytes. A line of a helper function says
+    /// little without them.
     pub callers: Vec<String>,
-    /// The sizes of its blocks, added up.
+    /// The bytes of the blocks that the line holds.
     pub bytes: Bytes,
-    /// How many blocks it has.
+    /// How many blocks the line holds.
     pub blocks: u64,
-    /// The first request that it made of those that are live, counted from 1; 0 where all are from an earlier run.
+    /// The first request of the line whose block is live, counted from 1; 0 if all blocks are from before the
+    /// recording.
     pub first_request: u64,
-    /// The last request that it made of those that are live, counted from 1.
+    /// The last request of the line whose block is live, counted from 1.
     pub last_request: u64,
-    /// When the first and the last of them were allocated; a [`verdict`](crate::verdict()) finds them, other answers leave them out.
+    /// The moments at which the first and the last of the blocks were allocated. A
+    /// [`verdict`](crate::verdict()) has them; in other answers they are empty.
     pub moments: Vec<VerdictMoment>,
 }
 
 impl HoldingLine {
-    /// The line with where it is called from: `buf train.py:12, called at keep train.py:33`.
+    /// The line with its callers: `buf train.py:12, called at keep train.py:33`.
     #[must_use]
     pub fn words(&self) -> String {
         format!("{}{}", self.line, called_at(&self.callers, ""))
@@ -91,12 +95,13 @@ impl LiveMemory {
         Ok(Self { snapshot, served })
     }
 
-    /// The request that an allocation came from, as an index.
+    /// The index of the request that an allocation served.
     pub(crate) fn served(&self, allocation: Option<AllocationId>) -> Option<usize> {
         self.served.get(&allocation?).copied()
     }
 
-    /// The lines of the program that hold live blocks, those first that hold most. Their bytes add up to the allocated bytes.
+    /// The lines of the program that hold live blocks, by descending bytes, which add up to the allocated
+    /// bytes.
     pub(crate) fn holders(&self, run: &Run) -> Vec<HoldingLine> {
         let has_stacks = run.has_stacks();
         let mut lines: BTreeMap<String, HoldingLine> = BTreeMap::new();
@@ -144,16 +149,17 @@ impl LiveMemory {
     }
 }
 
-/// All blocks that no line of the program allocated, in a run whose other blocks have one: by their sizes or by functions of C++ they would be many
-/// rows that tell the reader nothing.
+/// The row of all blocks that no line of the program allocated, in a run whose other blocks have lines. Rows
+/// by size or by functions of C++ would be many, and would not help a reader.
 pub const WITHOUT_PROGRAM_LINE: &str =
     "PyTorch's own code, with no line of the program in the stack: mostly gradients";
 
-/// All blocks that a library keeps to work in, wherever it was called first.
+/// The row of all blocks that a library keeps to work in, whichever line called the library first.
 pub const WORKSPACES: &str =
     "workspaces of libraries such as cuBLAS, which PyTorch keeps: no line of the program frees them";
 
-/// The line of the program that holds what has this stack, or the one row of all that no line holds; `None` for an empty stack.
+/// The line of the program that holds an allocation with this stack, or the row for allocations that no line
+/// holds; `None` for an empty stack.
 #[must_use]
 pub fn holding_line(stack: &[String]) -> Option<String> {
     match StackHolder::of_texts(stack) {
@@ -163,7 +169,7 @@ pub fn holding_line(stack: &[String]) -> Option<String> {
     }
 }
 
-/// Whether a line of the program holds what has this stack.
+/// Whether a line of the program holds an allocation with this stack.
 fn is_held_by_program(stack: &[String]) -> bool {
     StackHolder::of_texts(stack) == StackHolder::Program
 }
@@ -184,7 +190,7 @@ fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
     }
 }
 
-/// After how many requests a run has the most allocated bytes for the first time.
+/// The number of requests after which a run first has its most allocated bytes.
 pub(crate) fn peak(
     run: &Run,
     fixed: &FixedConditions,

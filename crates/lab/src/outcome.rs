@@ -1,4 +1,4 @@
-//! What a replay under some conditions gives: peaks, failures, counts, a timeline.
+//! The outcome of a replay under some conditions: peaks, failures, counts, a timeline.
 
 use blockyard_device::RecordedDevice;
 use blockyard_record::{Bytes, NullSink, OnDone, Stats};
@@ -12,7 +12,7 @@ use crate::{Conditions, LabError, Limit, LimitedRun, Run};
 
 /// The result of a replay under some conditions.
 ///
-/// Peaks are those of the whole run, whatever the program reset meanwhile.
+/// Peaks are those of the whole run, even if the program reset its statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The most bytes of allocated blocks.
@@ -25,15 +25,15 @@ pub struct Outcome {
     pub device_frees: u64,
     /// Second attempts at a segment, after the cache was released.
     pub alloc_retries: u64,
-    /// Requests that ran out of memory. At most one, unless the program continues after it.
+    /// Requests that ran out of memory; at most one, unless the program continues after a failure.
     pub ooms: u64,
-    /// The first of them.
+    /// The first request that ran out of memory.
     pub first_oom: Option<FirstOom>,
-    /// How many requests were replayed; fewer than all where the run ends with out of memory.
+    /// How many requests were replayed; fewer than all if the run ends at a failure.
     pub requests: u64,
     /// Memory over time; empty unless it was asked for.
     pub timeline: Vec<Sample>,
-    /// What PyTorch would warn of, for these settings.
+    /// PyTorch's warnings about these settings.
     pub warnings: Vec<String>,
 }
 
@@ -48,18 +48,18 @@ impl Outcome {
 /// The first request that ran out of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstOom {
-    /// Which request, counted from 1 as [`Run::requests`] lists them.
+    /// The number of the request in [`Run::requests`], counted from 1.
     pub request: u64,
-    /// How many allocations came before it.
+    /// How many allocations came before the request.
     pub allocations_before: u64,
-    /// What it asked for.
+    /// The requested size.
     pub size: Bytes,
-    /// PyTorch's message, with the numbers of the replay. Where the file does not say how much memory the device has, a sentence that
-    /// names those of the numbers that are known.
+    /// PyTorch's message, with the numbers of the replay. If the file does not have the memory of the device,
+    /// this is a sentence with the numbers that are known.
     pub message: String,
 }
 
-/// The most of either quantity during a part of the run.
+/// The most allocated and the most reserved bytes during a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// The index of the first request after this part.
@@ -75,17 +75,18 @@ pub struct Sample {
 pub struct Row {
     /// The conditions of the replay.
     pub conditions: Conditions,
-    /// The limit that counted, as given or as the file implies; `None` where nothing but the run's own device limits it.
+    /// The limit of the replay, as given or as the file implies; `None` if only the run's own device limits
+    /// the run.
     pub limit: Option<Limit>,
-    /// The outcome of the replay at the lower bound of the limit, or why there was none.
+    /// The outcome of the replay at the lower bound of the limit, or why there is none.
     pub outcome: Result<Outcome, RowError>,
     /// The outcome at the upper bound, where only bounds of the limit are known.
     pub at_high: Option<Outcome>,
-    /// Whether the recording ends at the request that failed in it: [`Run::ends_at_failure`].
+    /// Whether the recording ends at a failed request: [`Run::ends_at_failure`].
     pub ends_at_failure: bool,
 }
 
-/// Why a row has no outcome; the texts are what the errors say, so that a row can travel.
+/// Why a row has no outcome. The errors are texts, so that a row can be sent to another thread or process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
@@ -104,21 +105,23 @@ impl Row {
         self.outcome.as_ref().ok()
     }
 
-    /// The outcome at the upper bound of the limit; the same as [`Self::answered`] where the limit is known exactly.
+    /// The outcome at the upper bound of the limit; equal to [`Self::answered`] if the limit is known
+    /// exactly.
     #[must_use]
     pub fn answered_at_high(&self) -> Option<&Outcome> {
         self.at_high.as_ref().or(self.answered())
     }
 
-    /// Whether the whole run fits, whatever the limit is.
+    /// Whether the whole run fits at both bounds of the limit.
     #[must_use]
     pub fn fits(&self) -> bool {
         let fits = |outcome: Option<&Outcome>| outcome.is_some_and(|outcome| outcome.ooms == 0);
         fits(self.answered()) && fits(self.answered_at_high())
     }
 
-    /// What it means that every request of the row passes, in a sentence without a full stop. `grows` is the line of the program that
-    /// keeps more with each iteration; `again` says with which option to run the program again, where the program is at hand.
+    /// The meaning of a row in which every request passes, in a sentence without a full stop. `grows` is the
+    /// line of the program that keeps more with each iteration; `again` names the option with which to run
+    /// the program again, if the program is available.
     ///
     /// A recording that ends at a failure does not show which requests would have come next.
     #[must_use]
@@ -152,7 +155,8 @@ impl Row {
         }
     }
 
-    /// `depends on the limit: between 594 MiB and 614 MiB`, where the bounds of the limit give different answers.
+    /// `depends on the limit: between 594 MiB and 614 MiB`; `None` if the bounds of the limit give the same
+    /// answer.
     #[must_use]
     pub fn dependence(&self) -> Option<String> {
         let limit = self.limit.filter(|_| self.depends_on_limit())?;
@@ -160,8 +164,8 @@ impl Row {
     }
 }
 
-/// Replays a run under conditions; a wrong setting is a row with its error. To ask for several settings, [`LimitedRun`] is
-/// made once.
+/// Replays a run under conditions; a wrong setting is a row with its error. For several settings, a caller
+/// makes a [`LimitedRun`] once and asks it.
 ///
 /// `samples` is about how many parts the timeline has, 0 for none. `on_done` gets how many requests are done.
 ///
@@ -186,7 +190,7 @@ pub(crate) fn outcome(
     outcome_before(run, fixed, samples, run.requests().len(), on_done)
 }
 
-/// The outcome of the requests before the one at `end` alone.
+/// The outcome of the requests before index `end`.
 pub(crate) fn outcome_before(
     run: &Run,
     fixed: &FixedConditions,
@@ -237,7 +241,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Does the requests before `end`, and adds their results.
+    /// Replays the requests before index `end`, and adds their results.
     fn run_to(&mut self, end: usize, has_timeline: bool) -> Result<(), LabError> {
         let before = Counts::of(&self.replayer.stats());
         while !self.has_ended {
@@ -290,12 +294,12 @@ impl Replay<'_> {
 }
 
 impl Replay<'_> {
-    /// Whether the replayed device is the run's, or one that was asked for, and not an assumption.
+    /// Whether the capacity of the replayed device is the run's or the question's, and not an assumption.
     fn is_device_known(&self) -> bool {
         !self.run.is_capacity_assumed || self.fixed.capacity != self.run.capacity
     }
 
-    /// A failure without PyTorch's voice, whose message would have the assumed device's numbers.
+    /// The text of a failure on an assumed device. PyTorch's message would have the numbers of that device.
     fn known(&self, size: Bytes) -> String {
         let stats = self.replayer.stats();
         format!(

@@ -28,16 +28,16 @@ pub enum Question {
     Autopsy(Conditions),
     /// The outcome of a change that an autopsy names: [`try_change`]. Answered as [`Question::WhatIf`] is.
     Change {
-        /// Under what the run is replayed otherwise.
+        /// The other conditions of the replay.
         conditions: Conditions,
-        /// What is changed.
+        /// The change.
         change: ChangeKind,
-        /// The request that fails without it, counted from 1.
+        /// The request that fails without the change, counted from 1.
         request: u64,
         /// About how many parts each timeline has.
         samples: usize,
     },
-    /// How good any allocator could be: [`bound`].
+    /// How little memory any allocator could need: [`bound`].
     Bound,
     /// What other allocators do: [`compare_allocators`].
     Compare(Conditions),
@@ -52,23 +52,23 @@ pub enum Question {
 /// The answer to a [`Question`] of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LabAnswer {
-    /// To [`Question::WhatIf`] and [`Question::Change`].
+    /// The answer to [`Question::WhatIf`] and [`Question::Change`].
     WhatIf(WhatIf),
-    /// To [`Question::Candidates`].
+    /// The answer to [`Question::Candidates`]: settings texts.
     Candidates(Vec<String>),
-    /// To [`Question::SearchRow`].
+    /// The answer to [`Question::SearchRow`].
     SearchRow(Row),
-    /// To [`Question::Autopsy`]; `None` where the run does not go out of memory.
+    /// The answer to [`Question::Autopsy`]; `None` if the run does not go out of memory.
     Autopsy(Option<Box<Autopsy>>),
-    /// To [`Question::Bound`].
+    /// The answer to [`Question::Bound`].
     Bound(Bound),
-    /// To [`Question::Compare`].
+    /// The answer to [`Question::Compare`].
     Compare(Vec<AllocatorRow>),
-    /// To [`Question::Leaks`].
+    /// The answer to [`Question::Leaks`].
     Leaks(Leaks),
-    /// To [`Question::Diff`].
+    /// The answer to [`Question::Diff`].
     Diff(Diff),
-    /// To [`Question::Verdict`].
+    /// The answer to [`Question::Verdict`].
     Verdict(Box<Verdict>),
 }
 
@@ -77,7 +77,7 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// Those of the function that answers the question.
+    /// The errors of the function that answers the question.
     pub fn ask(
         &self,
         run: &Run,

@@ -1,4 +1,4 @@
-//! A run as its requests: what every question is about.
+//! A run as its requests, the subject of every question.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,22 +19,22 @@ use crate::limit::Limit;
 use crate::outcome::outcome;
 use crate::{Conditions, LabError};
 
-/// One run of a program, as its requests: what every question is about.
+/// One run of a program as its requests. Every question is about a `Run`.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What to call it.
+    /// The name of the run.
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
     pub conf: String,
-    /// The release of PyTorch that the run was made with; the default where that is not known.
+    /// The release of PyTorch that the run was made with; the default release if it is not known.
     pub release: Release,
-    /// All bytes of its device.
+    /// All bytes of the device.
     pub capacity: Bytes,
-    /// Whether the file does not say how much memory the device has, and nothing in it tells.
+    /// Whether `capacity` is an assumption, because nothing in the file shows the memory of the device.
     pub(crate) is_capacity_assumed: bool,
-    /// The most bytes that the recorded run had reserved, where its snapshot tells.
+    /// The most bytes that the recorded run had reserved; `None` if its snapshot does not show them.
     pub(crate) recorded_reserved: Option<Bytes>,
-    /// What the device is, as a part of a sentence; `None` where its memory is all that is known.
+    /// The device in words, as a part of a sentence; `None` if only its memory is known.
     pub(crate) device_words: Option<String>,
     workload: Workload,
     plan: PreparedWorkload,
@@ -43,7 +43,7 @@ pub struct Run {
     resets: Vec<usize>,
     goes_on_after_oom: bool,
     recorded_oom: Option<usize>,
-    /// Whether the recording asks for nothing more after the failure.
+    /// Whether the recording has no request after the failed one.
     ends_at_failure: bool,
     /// The limit that the file implies, found by a replay.
     implied_limit: Option<Limit>,
@@ -51,16 +51,18 @@ pub struct Run {
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
-    /// The requests for parameters and states of an optimizer, where the program itself says which these are; ascending.
+    /// The indices of requests for parameters and states of an optimizer, ascending; empty unless the program
+    /// names them.
     lasting: Arc<[usize]>,
     addresses: Arc<Addresses>,
 }
 
-/// Where the segments of a recorded run were, in the order in which the driver gave them; nothing for a workload.
+/// The addresses of the segments of a recorded run, in the order in which the driver gave them; empty for a
+/// workload.
 #[derive(Debug, Default)]
 struct Addresses {
     segments: Vec<(DeviceAddr, Bytes)>,
-    /// The beginnings of expandable segments.
+    /// The first addresses of expandable segments.
     ranges: Vec<DeviceAddr>,
 }
 
@@ -74,7 +76,7 @@ impl Run {
     pub fn from_recorded(recorded: &RecordedRun, on_progress: OnProgress) -> Result<Self, LabError> {
         let settings = RunSettings {
             title: recorded.meta.name.clone(),
-            config: AllocatorConfig::parse(&recorded.meta.config, recorded.meta.release())?,
+            config: AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release())?,
             capacity: recorded.meta.total_memory,
         };
         let replayable = open(recorded, &settings, on_progress)?;
@@ -91,7 +93,7 @@ impl Run {
             behind.into_iter().any(|request| matches!(request, Request::Allocate { .. }))
         });
         let mut run =
-            Self::new(&recorded.meta.name, workload, &recorded.meta.config, recorded.meta.total_memory);
+            Self::new(&recorded.meta.name, workload, &recorded.meta.conf, recorded.meta.total_memory);
         run.release = recorded.meta.release();
         run.addresses = Arc::new(Addresses { segments, ranges });
         run.goes_on_after_oom = goes_on;
@@ -112,7 +114,7 @@ impl Run {
         Ok(run)
     }
 
-    /// The run of a workload on its own device. It goes on after out of memory, as a workload does.
+    /// The run of a workload on its own device. The run continues after a request that runs out of memory.
     #[must_use]
     pub fn from_workload(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
         Self { goes_on_after_oom: true, ..Self::new(name, workload, conf, capacity) }
@@ -164,7 +166,7 @@ impl Run {
         Conditions::with_conf(&self.conf)
     }
 
-    /// The request that failed first when the run was recorded, as an index.
+    /// The index of the request that failed first when the run was recorded.
     #[must_use]
     pub fn recorded_oom(&self) -> Option<usize> {
         self.recorded_oom
@@ -172,8 +174,8 @@ impl Run {
 
     /// The limit that the run's file implies, under which its questions are answered; see [`Run::limit_under`].
     ///
-    /// A run that went out of memory shows what was given and what was not, and so the bounds of its limit; one whose garbage was
-    /// collected shows a memory fraction.
+    /// A run that went out of memory shows which requests were served and which were refused, and so the
+    /// bounds of its limit. A run with garbage collection shows a memory fraction.
     #[must_use]
     pub fn implied_limit(&self) -> Option<Limit> {
         self.implied_limit
@@ -183,7 +185,8 @@ impl Run {
         self.implied_limit = Some(limit);
     }
 
-    /// The stack of a request, innermost frame first; for a workload the line of its text. Empty where there is none.
+    /// The stack of a request, innermost frame first; for a workload the line of its text. Empty if neither
+    /// is known.
     #[must_use]
     pub fn stack(&self, request: usize) -> Vec<String> {
         if let Some(line) = self.workload.line(request) {
@@ -204,7 +207,7 @@ impl Run {
         self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
     }
 
-    /// Sets the stack of each request, and labels beside those that exist.
+    /// Sets the stack of each request, and adds labels.
     pub(crate) fn set_stacks(
         &mut self,
         stacks: Arc<Stacks>,
@@ -267,14 +270,14 @@ impl Run {
         run
     }
 
-    /// Whether the program goes on after a request that fails. Else the run ends there.
+    /// Whether the program continues after a request that fails. Otherwise the run ends at the failure.
     #[must_use]
     pub fn goes_on_after_oom(&self) -> bool {
         self.goes_on_after_oom
     }
 
-    /// Whether the recording ends where a request failed: what the program would have asked for afterwards is not in it, so that no
-    /// replay can say that all of the program fits.
+    /// Whether the recording ends at a failed request. The later requests of the program are not in such a
+    /// recording, so that no replay can say that the whole program fits.
     #[must_use]
     pub fn ends_at_failure(&self) -> bool {
         self.ends_at_failure
@@ -298,8 +301,8 @@ impl Run {
         run
     }
 
-    /// The run up to the request at which it ends with out of memory under its own settings; all of it where it does not. Where only
-    /// bounds of its limit are known, it ends where it ends at the one that lets it get further.
+    /// The run up to the request that runs out of memory under its own settings; the whole run if no request
+    /// does. If only bounds of the limit are known, the run ends at the later of the two requests.
     ///
     /// # Errors
     ///
@@ -328,7 +331,8 @@ impl Run {
         Ok(Cow::Owned(run))
     }
 
-    /// A device of this size that gives the recorded addresses as long as it is asked for the recorded segments.
+    /// A device of this size that gives the recorded addresses as long as the replay asks for the recorded
+    /// segments.
     pub(crate) fn device(&self, capacity: Bytes) -> RecordedDevice {
         let Addresses { segments, ranges } = &*self.addresses;
         RecordedDevice::new(capacity, segments.iter().copied(), ranges.iter().copied(), [])
@@ -343,7 +347,7 @@ impl Run {
         &self.resets
     }
 
-    /// How many of its requests ask for memory.
+    /// How many requests of the run ask for memory.
     #[must_use]
     pub fn allocations(&self) -> usize {
         self.requests().iter().filter(|request| matches!(request, Request::Allocate { .. })).count()
@@ -355,7 +359,7 @@ impl Run {
     }
 }
 
-/// Takes a memory fraction that was inferred out of the requests; returns the limit that it means.
+/// Removes an inferred memory fraction from the requests; returns the limit of this fraction.
 fn without_inferred_fraction(run: &RecordedRun, inferred: &mut InferredRun) -> Option<Bytes> {
     let Some(Request::SetFraction { fraction }) = inferred.workload.requests().first().copied() else {
         return None;
@@ -372,8 +376,8 @@ fn without_inferred_fraction(run: &RecordedRun, inferred: &mut InferredRun) -> O
     Some(run.meta.total_memory.share(fraction))
 }
 
-/// A trace has the size of a failed request only as a setting rounded it: takes the size of an earlier request that was rounded
-/// to the same. Says so.
+/// A trace has the size of a failed request only after rounding. Replaces it by the size of an earlier
+/// request with the same rounded size, and says so in a note.
 fn guess_failed_sizes(
     run: &RecordedRun,
     inferred: &mut InferredRun,
@@ -410,7 +414,8 @@ fn blocks(count: usize) -> String {
     if count == 1 { "one block".to_owned() } else { format!("{count} blocks") }
 }
 
-/// The requests with those before them that lead to the live blocks of `start`, and how many these are.
+/// The requests, with new requests before them that allocate the live blocks of `start`, and the number of
+/// these new requests.
 ///
 /// Tensors keep their numbers, since the live blocks are the first tensors.
 fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, usize) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Conditions, LabError, LimitedRun, Outcome, Row, Run};
 
-/// What a search found.
+/// The result of a search for the best setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The run under its own settings.
@@ -18,24 +18,25 @@ pub struct SearchResult {
     pub rows: Vec<Row>,
     /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as indices.
     pub front: Vec<usize>,
-    /// The row to take, if one is better than the baseline: [`recommended_row`], as the verdict says it.
+    /// The index of the recommended row, if one is better than the baseline: [`recommended_row`], which the
+    /// verdict uses too.
     pub best: Option<usize>,
-    /// The line to copy, for the best row.
+    /// The line of a shell or a program that sets the best row's setting.
     pub line: Option<String>,
-    /// What the best row gains and costs, and when that would be wrong, in one sentence.
+    /// What the best row gains and costs, and when the recommendation would be wrong, in one sentence.
     pub sentence: String,
     /// What is not known about the run, in sentences.
     pub notes: Vec<String>,
 }
 
-/// What is reported during a search.
+/// The report of a search on its progress.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchStep<'a> {
-    /// A setting that was just tried; `None` for a sign of life in between.
+    /// A setting that was just tried; `None` for a report between two settings.
     pub row: Option<&'a Row>,
     /// How many settings are done.
     pub done: usize,
-    /// How many there are.
+    /// How many settings are tried in all.
     pub total: usize,
 }
 
@@ -44,11 +45,13 @@ const DIVISIONS: [u64; 3] = [2, 4, 8];
 const LARGE_SEGMENTS_MIB: [u64; 2] = [64, 256];
 const THRESHOLDS: [&str; 2] = ["0.6", "0.8"];
 
-/// The other backend. What its calls cost is the driver's own affair and is not counted, so it is tried and is never the best.
+/// The other backend. The cost of its calls inside of the driver is not counted, so it is tried and never
+/// recommended.
 const DRIVERS_POOL: &str = "backend:cudaMallocAsync";
 
-/// The plain settings for a run, the plainest first: the default settings, the run's own without one of them, and those with another
-/// one beside them. The verdict tries these, and a search tries them before all others.
+/// The plain settings for a run, the plainest first: the default settings, the run's own settings without one
+/// of them, and the run's own settings with one more. The verdict tries these, and a search tries them before
+/// all others.
 ///
 /// A limit on splitting above the largest request changes nothing, and garbage collection needs a memory fraction:
 /// such settings are left out.
@@ -59,7 +62,7 @@ pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     all.extend(setting_values(own).map(|(key, _)| with_setting(own, key, None)));
     for candidate in families(run, conditions).into_iter().flatten() {
         if let Some((key, value)) = candidate.split_once(':') {
-            // Beside what the run has: the last one of a text.
+            // The new setting comes after the run's own settings.
             let rest = with_setting(own, key, None);
             all.push(with_setting(&rest, key, Some(value)));
         }
@@ -70,8 +73,8 @@ pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     plain
 }
 
-/// Adds settings that are not there yet. PyTorch refuses some pairs, such as a limit on splitting below the size of segments: they are
-/// left out.
+/// Adds settings that are not in the list yet. Pairs that PyTorch refuses, such as a limit on splitting below
+/// the size of segments, are left out.
 fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
     for conf in settings {
         if !known.contains(&conf) && conf.parse::<AllocatorConfig>().is_ok() {
@@ -80,9 +83,10 @@ fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
     }
 }
 
-/// Whether settings change no more than one of the run's own, or are the default ones; the driver's pool is a model and no such setting.
+/// Whether settings are the default ones, or differ from the run's own in one setting at most. The driver's
+/// pool is a model and so not plain.
 fn is_plain(own: &str, conf: &str) -> bool {
-    // Keys of one text whose value is another in the other text, or that the other does not have.
+    // How many keys of one text the other text does not have with the same value.
     let changed = |one, other| setting_values(one).filter(|entry| !has(other, *entry)).count();
     let both = setting_values(conf).filter(|(key, value)| {
         !has(own, (key, value)) && setting_values(own).any(|(known, _)| known == *key)
@@ -96,7 +100,7 @@ fn has(text: &str, entry: (&str, &str)) -> bool {
     setting_values(text).any(|known| known == entry)
 }
 
-/// All sensible settings for a run, and the pairs of them: the default settings and the other [plain ones](plain_candidates) come first.
+/// All sensible settings for a run, and pairs of them. The [plain settings](plain_candidates) come first.
 #[must_use]
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let mut all = vec![String::new()];
@@ -117,7 +121,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     all
 }
 
-/// The single settings that are worth trying, the values of one key together.
+/// The single settings that are worth trying, one list for each key.
 fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
     let largest = run.requests().iter().map(|request| match request {
         Request::Allocate { size, .. } => *size,
@@ -189,11 +193,13 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
     SearchResult { baseline, rows, front, best, line, sentence, notes }
 }
 
-/// The setting to take among those that were tried, as an index; `None` where none is better than the run's own.
+/// The index of the recommended setting among those that were tried; `None` if none is better than the run's
+/// own.
 ///
-/// The verdict and a search ask here, and so cannot recommend different settings: a [plain](plain_candidates) setting where one helps,
-/// which a search tries as well, and only else another one. Of the plain settings of a run that goes out of memory the first is taken with
-/// which it fits, and of a run that fits the one that reserves least.
+/// The verdict and a search both use this function, and so cannot recommend different settings. A
+/// [plain](plain_candidates) setting is recommended if one helps, and otherwise another one. For a run that
+/// goes out of memory, this is the first plain setting with which the run fits; for a run that fits, the
+/// plain setting that reserves least.
 #[must_use]
 pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
     let own = baseline.answered().filter(|_| baseline.fits());
@@ -212,7 +218,7 @@ pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
     first_plain.or_else(|| better().min_by_key(rank)).map(|(index, _)| index)
 }
 
-/// That another setting reserves less than the one to take.
+/// A sentence that another setting reserves less than the recommended one; empty if none does.
 fn least(taken: &Row, first: Option<&Row>) -> String {
     let (Some(first), Some(taken)) = (first, taken.answered()) else { return String::new() };
     match first.answered() {
@@ -227,7 +233,7 @@ fn least(taken: &Row, first: Option<&Row>) -> String {
     }
 }
 
-/// No setting fits at both bounds of the limit; some may at one of them.
+/// The sentence if no setting fits at both bounds of the limit; some may fit at one bound.
 fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
     let depends = rows.iter().filter(|row| row.depends_on_limit() && !is_drivers_pool(&row.conditions.conf));
     match (depends.min_by_key(|row| row.conditions.conf.len()), baseline.limit) {
@@ -249,7 +255,8 @@ fn name(row: &Row) -> &str {
     if row.conditions.conf.is_empty() { "the default setting" } else { &row.conditions.conf }
 }
 
-/// The rows that fit, whatever the limit is, and that no other beats in both, by ascending peak reserved; of equal ones the shortest setting.
+/// The rows that fit at both bounds of the limit and that no other row beats in both peak reserved and device
+/// calls, by ascending peak reserved; of equal rows the shortest setting.
 fn front(rows: &[Row]) -> Vec<usize> {
     let measured = |(index, row): (usize, &Row)| {
         let outcome = row.answered().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
@@ -364,7 +371,7 @@ pub(crate) fn replay_all(
                     settings.get(index).map(|conf| (index, conf))
                 } {
                     let row = limited.row(conf, 0, &mut |_| keep_on());
-                    // Nobody listens any more: cancelled.
+                    // The receiver does not exist any more: the search was cancelled.
                     if sender.send((index, row)).is_err() {
                         break;
                     }

@@ -1,4 +1,4 @@
-//! Call sites: what allocations are grouped by.
+//! Call sites, by which allocations are grouped.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use blockyard_workload::Request;
 
 use crate::Run;
 
-/// The call sites of a run's allocations: their stacks, or, where none were recorded, names or sizes.
+/// The call sites of a run's allocations: their stacks or, if none were recorded, names or sizes.
 pub(crate) struct Sites {
     /// The site of each request, as an index into `names`.
     pub(crate) of: Vec<u32>,
-    /// Each site once: the frames, innermost first.
+    /// The frames of each site, innermost first.
     pub(crate) names: Vec<Vec<String>>,
 }
 
 impl Sites {
     pub(crate) fn of(run: &Run) -> Self {
         let mut numbers: BTreeMap<Vec<String>, u32> = BTreeMap::new();
-        // Stacks repeat: each is looked up as text once.
+        // Stacks repeat, so the text of each stack is made once.
         let mut by_stack: BTreeMap<u32, u32> = BTreeMap::new();
         let mut names: Vec<Vec<String>> = Vec::new();
         let mut of = vec![0; run.requests().len()];
@@ -64,12 +64,14 @@ impl Sites {
     }
 }
 
-/// The line of the program that called the own line of a stack. A call from the program's top level says nothing that the line does not.
+/// The line of the program that called the own line of a stack; `None` for a call from the program's top
+/// level, which would not help a reader.
 pub(crate) fn caller(stack: &[String]) -> Option<String> {
     own_caller(stack).map(frame_words).filter(|caller| !caller.starts_with("<module>"))
 }
 
-/// `, called at f train.py:33`: where a line is called from, the callers that matter most first. A line of a helper says little without them.
+/// The callers of a line in words, the most important first: `, called at f train.py:33`. A line of a helper
+/// function says little without its callers.
 pub(crate) fn called_at(callers: &[String], quote: &str) -> String {
     match callers {
         [] => String::new(),

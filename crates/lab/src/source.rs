@@ -1,4 +1,4 @@
-//! From files and workloads to runs.
+//! Makes runs of files and workloads.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LabError, Run};
 
-/// What runs are read from.
+/// A source of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RunSource {
     /// A file: a recording, a memory snapshot, or the text of a workload.
@@ -30,49 +30,49 @@ pub enum RunSource {
         name: String,
         /// The snapshot that PyTorch would have taken at the end.
         bytes: Vec<u8>,
-        /// What ran, and on what.
+        /// The program, and the device on which it ran.
         simulation: Box<Simulation>,
     },
-    /// A workload with what it runs on.
+    /// A workload with its device and settings.
     Workload {
-        /// What to call it.
+        /// The name of the workload.
         name: String,
         /// The requests, with names and labels.
         workload: Box<Workload>,
         /// `PYTORCH_CUDA_ALLOC_CONF`.
         conf: String,
-        /// All bytes of its device.
+        /// All bytes of the device.
         capacity: Bytes,
     },
 }
 
-/// A run without a GPU: what is known of it beside its requests.
+/// A run without a GPU: the facts that its snapshot does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Simulation {
     /// The program's text.
     pub program: String,
-    /// What follows its name in a shell.
+    /// The program's arguments, as a shell has them after the name.
     pub arguments: String,
     /// The name of the GPU.
     pub gpu: String,
     /// All bytes of the GPU.
     pub total: Bytes,
-    /// Those that the driver and CUDA's libraries leave.
+    /// The bytes of the GPU that the driver and CUDA's libraries leave for PyTorch.
     pub capacity: Bytes,
     /// The release of PyTorch whose rules held.
     pub release: Release,
     /// Why numbers may differ from those of a real GPU, in sentences.
     pub caveats: Vec<String>,
-    /// The line of the program at each request that failed, in their order; 0 where none is known. A snapshot that is made of a recording has no
-    /// stacks of failures.
+    /// The line of the program at each failed request, in their order; 0 if it is not known. They are kept
+    /// here because a snapshot that is made of a recording has no stacks of failed requests.
     pub failed_lines: Vec<u32>,
-    /// Which allocations are of parameters and states of an optimizer, which a training cannot free: their numbers among all that did not fail,
-    /// counted from 0, ascending.
+    /// The allocations of parameters and states of an optimizer, which a training cannot free: their indices
+    /// among all allocations that did not fail, ascending.
     pub lasting: Vec<u32>,
 }
 
 impl Simulation {
-    /// What the device is, as a part of a sentence.
+    /// The device in words, as a part of a sentence.
     pub(crate) fn device_words(&self) -> String {
         let (total, capacity, gpu) = (self.total, self.capacity, &self.gpu);
         let non_pytorch = total.saturating_sub(capacity);
@@ -94,11 +94,11 @@ pub(crate) fn with_article(gpu: &str) -> String {
 }
 
 impl RunSource {
-    /// The runs: one for each device of a snapshot that has a trace, else one.
+    /// The runs: for a snapshot, one for each device that has a trace; otherwise one.
     ///
     /// # Errors
     ///
-    /// As [`Run::read`] for files; a workload has no errors left.
+    /// The errors of [`Run::read`] for files; a workload gives no error.
     pub fn runs(&self, on_progress: OnProgress) -> Result<Vec<Run>, LabError> {
         match self {
             Self::File { name, bytes } => Run::read(name, bytes, on_progress),
@@ -138,7 +138,7 @@ impl Run {
             FileKind::Other => {
                 let workload = Workload::parse(&unpacked_text(bytes)?)?;
                 let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
-                let config = workload.config().unwrap_or_default().to_owned();
+                let config = workload.conf().unwrap_or_default().to_owned();
                 Ok(vec![Self::from_workload(name, workload, &config, capacity)])
             }
         }

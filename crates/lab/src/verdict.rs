@@ -36,17 +36,19 @@ use crate::{
 pub struct Verdict {
     /// The verdict in one word.
     pub kind: VerdictKind,
-    /// In one sentence, without a full stop.
+    /// The verdict in one sentence, without a full stop.
     pub headline: String,
-    /// The sentences, in the order in which a reader asks. Names of lines of the program stand between backticks.
+    /// The sentences, in the order in which a reader asks. Lines of the program are between backticks.
     pub findings: Vec<Finding>,
-    /// `PYTORCH_CUDA_ALLOC_CONF` under which the run fits, or takes less.
+    /// The value of `PYTORCH_CUDA_ALLOC_CONF` under which the run fits, or reserves less; `None` if no
+    /// setting helps.
     pub setting: Option<String>,
-    /// Why the run went out of memory, and all changes that were replayed; `None` where it fits.
+    /// Why the run went out of memory, and all changes that were replayed; `None` if the run fits.
     pub autopsy: Option<Box<Autopsy>>,
-    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most.
+    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, by
+    /// descending bytes.
     pub held: Vec<HoldingLine>,
-    /// After how many requests that was.
+    /// The number of requests before the moment of `held`.
     pub moment: u64,
 }
 
@@ -56,9 +58,10 @@ pub struct Verdict {
 pub enum VerdictKind {
     /// Nothing failed, or the run cannot be replayed; the headline says which.
     Fits,
-    /// Nothing failed, and the steps hold more and more: the run fits as far as it was recorded.
+    /// Nothing failed, and each iteration holds more than the one before: the run fits as far as it was
+    /// recorded.
     Grows,
-    /// A request failed, and would have passed without what earlier iterations kept.
+    /// A request failed, and would have passed without the tensors that earlier iterations kept.
     Leak,
     /// A request failed; the autopsy names the cause.
     OutOfMemory,
@@ -67,19 +70,22 @@ pub enum VerdictKind {
 /// A sentence of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which question it answers.
+    /// The question that the sentence answers.
     pub about: About,
     /// The sentence, without a full stop.
     pub text: String,
-    /// The request that it is about, counted from 1.
+    /// The request that the sentence is about, counted from 1.
     pub request: Option<u64>,
-    /// The line of the program that it is about, as in [`Verdict::held`]; only of what grows.
+    /// The line of the program that the sentence is about, as in [`Verdict::held`]; only in sentences about
+    /// growth.
     pub line: Option<String>,
-    /// The moments that it is about, in their order.
+    /// The moments that the sentence is about, in their order.
     pub moments: Vec<VerdictMoment>,
-    /// The settings that it is about, as texts of `PYTORCH_CUDA_ALLOC_CONF`: each is a row of [`what_if`](crate::what_if()).
+    /// The settings that the sentence is about, as texts of `PYTORCH_CUDA_ALLOC_CONF`: each can be a row of
+    /// [`what_if`](crate::what_if()).
     pub settings: Vec<String>,
-    /// The release of PyTorch that it is about, whose rules a row of [`what_if`](crate::what_if()) can have.
+    /// The release of PyTorch that the sentence is about; a row of [`what_if`](crate::what_if()) can have its
+    /// rules.
     pub release: Option<Release>,
 }
 
@@ -91,15 +97,15 @@ pub enum About {
     Happened,
     /// What grows from iteration to iteration.
     Grows,
-    /// How sure that is.
+    /// How certain the sentences are.
     Sure,
-    /// What lets the run pass, or spares memory.
+    /// What lets the run pass, or saves memory.
     Passes,
-    /// What was replayed and helps at one end of the limit's bounds alone.
+    /// What was replayed and helps at one bound of the limit alone.
     Depends,
     /// What was replayed and does not help.
     Fails,
-    /// How much less live memory, or how much more of it in all, would do.
+    /// How much less live memory, or how much more memory in all, would be enough.
     Less,
     /// Which GPUs hold the run.
     Gpus,
@@ -108,7 +114,7 @@ pub enum About {
 }
 
 impl About {
-    /// All of them, in their order.
+    /// All questions, in their order.
     pub const ALL: [Self; 9] = [
         Self::Happened,
         Self::Grows,
@@ -223,7 +229,7 @@ fn verdict_of_failure(
 const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, and not the GPU: look for `torch.cuda.set_per_process_memory_fraction` in the \
      program, and for `per_process_memory_fraction` in its settings (advice, which no replay can test)";
 
-/// One file has one batch size: what another one takes is found by running the program with it.
+/// A file has one batch size. Only a run of the program shows the memory of another batch size.
 const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
 fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
@@ -254,7 +260,8 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     let is_capacity_known = !(run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity);
     let is_limited = own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
     let is_device_known = is_capacity_known || is_limited;
-    // The run's own number, where its own settings are asked for: a replay that begins late does not have what was cached then.
+    // The recorded number is used if the question is about the run's own settings: a replay that begins late
+    // does not have the memory that was cached before.
     let own_reserved = run.recorded_reserved.filter(|_| *conditions == run.conditions());
     let most_reserved = own_reserved.unwrap_or(reserved);
     let (kind, headline) = match growing {
@@ -308,7 +315,7 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     let rows = under_plain_settings(run, conditions, on_progress)?;
     let best = recommended_row(&own, &rows);
     let setting = best.and_then(|best| rows.get(best)).map(|row| row.conditions.conf.clone());
-    // Expandable segments are what most readers ask for, whether they help or not.
+    // Most readers ask about expandable segments, whether they help or not.
     let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
     let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
     for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
@@ -329,7 +336,7 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment })
 }
 
-/// What holds the memory when most is allocated, and after how many requests that is.
+/// The lines that hold memory at the peak of allocated bytes, and the number of requests before the peak.
 fn held_at_peak(
     run: &Run,
     conditions: &Conditions,
@@ -425,7 +432,8 @@ fn what_was_asked(found: &Autopsy) -> String {
     let (request, memory) = (&found.request, &found.memory);
     let place =
         own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_words(line)));
-    // The parts add up to what is reserved; those that every failure is about are listed also where they are nothing.
+    // The parts add up to the reserved bytes. The parts that matter for every failure are listed even if they
+    // are zero.
     let rounding = memory.allocated.saturating_sub(memory.live);
     let parts = [
         (memory.live, "were live", true),
@@ -462,7 +470,8 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
     Some(Finding::about(About::Sure, text, Some(recorded)))
 }
 
-/// The change that frees what the growing lines kept from the steps before the last one; `None` where nothing grows, or nothing is known of steps.
+/// The change that frees the tensors that the growing lines kept in the iterations before the last one;
+/// `None` if nothing grows, or no iterations are known.
 fn without_earlier_iterations(
     run: &Run,
     conditions: &Conditions,

@@ -24,9 +24,9 @@ pub struct WhatIf {
 
 /// Replays a run under its own conditions and under each of the others.
 ///
-/// `samples` is about how many parts each timeline has, 0 for none. The limit and the capacity of the baseline are the run's
-/// own: a run that went out of memory is replayed under the limit that its file implies, in the baseline and in every row that is
-/// given no other.
+/// `samples` is about how many parts each timeline has, 0 for none. The limit and the capacity of the
+/// baseline are the run's own: a run that went out of memory is replayed under the limit that its file
+/// implies, in the baseline and in every row whose conditions name no other limit.
 ///
 /// # Errors
 ///
@@ -66,7 +66,8 @@ pub fn what_if(
     Ok(WhatIf { baseline, rows, differences, notes: run.notes().to_vec() })
 }
 
-/// That a given device takes the place of the limit that a memory fraction set on the run's own device.
+/// A note that a given device replaces the limit that a memory fraction set on the run's own device; `None`
+/// if it does not.
 fn limit_left_out(run: &Run, conditions: &Conditions) -> Option<String> {
     let limit = run.implied_limit().filter(|limit| limit.source == LimitSource::Fraction)?;
     (conditions.capacity.is_some() && conditions.limit.is_none()).then(|| {

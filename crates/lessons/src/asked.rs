@@ -1,7 +1,9 @@
-//! The questions and the exercise of a lesson alone, for a class that has seen the lesson: one page or two, and a sheet that can be a test.
+//! The questions and the exercise of a lesson alone, for a class that has seen the lesson: one page or two,
+//! and a sheet that can be a test.
 //!
-//! What comes after a question shows how the allocator answered it. So a figure stands only with the first question about a run, and a number that
-//! a run has only after an earlier question was asked is left out: that number, or a sum with it, would be the answer.
+//! The figures and numbers after a question show how the allocator answered it. So only the first question
+//! about a run has a figure, and a number that a run has only after an earlier question was asked is left
+//! out: that number, or a sum with it, would be the answer.
 
 use std::fmt::Write as _;
 
@@ -19,13 +21,14 @@ use crate::question::LessonQuestion;
 use crate::sheet::Sheets;
 use crate::text::Inline;
 
-/// Stands for a number that an earlier question asks for, or that follows from it. A line would look like room to write.
+/// The text in place of a number that is the answer to an earlier question, or follows from it. A line would
+/// look like room to write.
 const LEFT_OUT: &str = "(…)";
 
-/// What that means, above the questions.
+/// The meaning of [`LEFT_OUT`], as the words above the questions.
 const LEFT_OUT_WORDS: &str = "(…) stands for a number that follows from the answer to an earlier question. Nothing is to be written there.";
 
-/// The questions before one on a sheet.
+/// The questions that are earlier on a sheet than the next question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EarlierQuestions<'a> {
     /// The run of each, and the number of its steps that are complete when the question is asked.
@@ -52,7 +55,7 @@ impl<'a> EarlierQuestions<'a> {
         }
     }
 
-    /// Whether the value is of a moment that lies after one of these questions in its run.
+    /// Whether the value is from a moment after one of these questions in the same run.
     fn answers(&self, measure: &Measure, stretch: &Stretch<'a>) -> bool {
         let is_after = |(recording, step): (&Recording, usize)| {
             self.moments.iter().any(|(asked, from)| std::ptr::eq(*asked, recording) && step > *from)
@@ -69,7 +72,8 @@ impl<'a> EarlierQuestions<'a> {
     }
 }
 
-/// The text without each value that is the answer to an earlier question, or from which the reader can compute that answer.
+/// The text without each value that is the answer to an earlier question, or from which the reader can
+/// compute that answer.
 pub(crate) fn fill_alone<'a>(
     pieces: &[Piece],
     stretch: &Stretch<'a>,
@@ -101,7 +105,8 @@ pub(crate) fn fill_alone<'a>(
     filled
 }
 
-/// The pages, each a `section.sheet`: the questions, counted from 1, and the exercise, on a page of which a student can hand it in.
+/// The pages, each a `section.sheet`: the questions, counted from 1, and the exercise, on a page of which a
+/// student can hand it in.
 pub(crate) fn asked_pages(lesson: &PlayedLesson) -> Result<String, RecordingError> {
     let mut sheets = Sheets::compact();
     let questions = lesson.cards.iter().filter_map(|card| card.question.as_ref());
@@ -129,7 +134,8 @@ pub(crate) fn asked_pages(lesson: &PlayedLesson) -> Result<String, RecordingErro
     Ok(sheets.html(lesson))
 }
 
-/// A question with the figure of its moment, where that shows no answer to an earlier question. An empty device needs no figure.
+/// A question with the figure of its moment, if the figure shows no answer to an earlier question. An empty
+/// device needs no figure.
 fn asked(
     lesson: &PlayedLesson,
     card: &PlayedCard,

@@ -14,7 +14,7 @@ use crate::quantity::QuantityKind;
 pub(crate) enum Condition {
     /// Two sums, such as a quantity and a number.
     Compare { left: Sum, comparison: Comparison, right: Sum },
-    /// A quantity against itself at the beginning.
+    /// A quantity compared with its value at the beginning.
     Trend { measure: Measure, trend: Trend },
     /// The last request for a tensor is served, or is not.
     Passes { name: String, passes: bool },
@@ -57,10 +57,10 @@ pub(crate) struct Facts {
     pub(crate) numbers: Vec<String>,
 }
 
-/// How the sides of a condition stand to each other.
+/// How the sides of a condition compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
-    /// Neither is above the other one in the wrong direction: at least, at most, exactly.
+    /// One side is not below the other: at least, at most, exactly.
     NotBelow,
     /// One is above the other: more than, less than.
     Above,
@@ -131,7 +131,7 @@ impl Condition {
         }
     }
 
-    /// What it says at this moment.
+    /// What the condition states at this moment.
     pub(crate) fn facts(&self, stretch: &Stretch<'_>) -> Result<Facts, MeasureError> {
         let mut facts = Facts::default();
         self.add_facts(stretch, &mut facts)?;
@@ -171,7 +171,8 @@ impl Condition {
         Ok(())
     }
 
-    /// Whether it names a tensor, a label or a card, which the recording of a program does not have.
+    /// Whether the condition names a tensor, a label or a card, which the recording of a program does not
+    /// have.
     pub(crate) fn is_of_workload(&self) -> bool {
         let is_named = |sum: &Sum| sum.parts.iter().filter_map(SumPart::measure).any(Measure::is_of_workload);
         match self {
@@ -182,7 +183,7 @@ impl Condition {
         }
     }
 
-    /// The quantities that it compares.
+    /// The quantities that the condition compares.
     pub(crate) fn measures(&self) -> Vec<&Measure> {
         match self {
             Self::Compare { left, right, .. } => {
@@ -308,7 +309,7 @@ impl Sum {
         Ok(Self { kind, parts })
     }
 
-    /// Bytes, or a count.
+    /// The value of the sum, in bytes or as a count.
     fn value(&self, stretch: &Stretch<'_>) -> Result<u64, MeasureError> {
         self.parts.iter().try_fold(0_u64, |sum, part| {
             Ok(sum.saturating_add(part.once(stretch)?.saturating_mul(part.times)))

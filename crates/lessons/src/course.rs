@@ -5,14 +5,15 @@ use crate::glossary::Glossary;
 use crate::lesson::Lesson;
 use crate::question::LessonQuestion;
 
-/// A lesson by its name. Lists and links need no more of it.
+/// A lesson without its text, as lists and links need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CourseLesson {
     /// The lesson's id.
     pub id: &'static str,
     /// The name that people see.
     pub title: &'static str,
-    /// The ids of the lessons whose words and figures it builds on. All of them are before it in the course.
+    /// The ids of the lessons whose words and figures this lesson builds on, all of which are earlier in the
+    /// course.
     pub needs: &'static [&'static str],
 }
 
@@ -76,7 +77,7 @@ pub const PARTS: [CoursePart; 5] = [
 /// A stretch of a course with a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CourseStretch {
-    /// How long it takes.
+    /// How many minutes the stretch takes.
     pub minutes: u32,
     /// The lessons of the stretch; none in a break.
     pub lessons: &'static [PlannedLesson],
@@ -89,21 +90,22 @@ pub struct CourseStretch {
 pub struct PlannedLesson {
     /// The lesson's id.
     pub id: &'static str,
-    /// How long it takes with a class, which talks: longer than for a reader alone.
+    /// How many minutes the lesson takes with a class, which talks: more than for a reader alone.
     pub minutes: u32,
-    /// Whether the class solves its exercise; else that is homework.
+    /// Whether the class solves the lesson's exercise, which else is homework.
     pub has_exercise: bool,
 }
 
 impl PlannedLesson {
-    /// The least minutes with a class: one for each card, one more for each question, and those of the exercise where the class solves it.
+    /// The least minutes with a class: one for each card, one more for each question, and those of the
+    /// exercise where the class solves it.
     #[must_use]
     pub fn least_minutes(&self, cards: u32, questions: u32) -> u32 {
         cards + questions + if self.has_exercise { EXERCISE_MINUTES } else { 0 }
     }
 }
 
-/// How long a class solves an exercise.
+/// How many minutes a class needs to solve an exercise.
 pub const EXERCISE_MINUTES: u32 = 8;
 
 const fn told(id: &'static str, minutes: u32) -> PlannedLesson {
@@ -114,7 +116,8 @@ const fn solved(id: &'static str, minutes: u32) -> PlannedLesson {
     PlannedLesson { id, minutes, has_exercise: true }
 }
 
-/// What is done at the end of every plan: its minutes are in no lesson, because a class asks, and a vote takes longer than planned.
+/// The task at the end of every plan. Its minutes belong to no lesson, because a class asks questions, and a
+/// vote takes longer than planned.
 const SLACK: &str = "For questions, and for what takes longer.";
 
 const fn slack(minutes: u32) -> CourseStretch {
@@ -208,7 +211,8 @@ pub struct LessonFile {
 
 /// All lessons, in the order of [`PARTS`].
 ///
-/// The texts are a part of every program that calls this. The page calls it only in a module that is fetched later.
+/// The texts are a part of every program that calls this. The page calls it only in a module that is fetched
+/// later.
 #[must_use]
 pub fn lessons() -> &'static [LessonFile] {
     &LESSONS
@@ -259,7 +263,7 @@ pub struct QuizItem {
     pub lesson: String,
     /// The lesson's title.
     pub title: String,
-    /// The card that asks it, from 0.
+    /// The card that asks the question, counted from 0.
     pub card: usize,
     /// The question.
     pub question: LessonQuestion,

@@ -90,7 +90,8 @@ impl Fields {
         Self { at, fields }
     }
 
-    /// Refuses keys that are not among `known`, which the message names, and second ones of those that are not in `repeated`.
+    /// Reports keys that are not among `known`, which the message names, and repetitions of keys that are not
+    /// in `repeated`.
     pub(crate) fn check(&self, known: &'static str, repeated: &[&str], errors: &mut Errors) {
         for (index, field) in self.fields.iter().enumerate() {
             let key = field.key.clone();
@@ -119,10 +120,11 @@ impl Fields {
     }
 }
 
-/// The first word of a fence `python start` or `python solution`; without the second word, a program is shown as it is.
+/// The first word of a fence `python start` or `python solution`; without the second word, a program is shown
+/// as it is.
 pub(crate) const PYTHON: &str = "python";
 
-/// The word of a fence that says what the process has beside PyTorch's segments.
+/// The word of a fence about the non-PyTorch memory of the process.
 pub(crate) const OUTSIDE: &str = "outside";
 
 /// The word of a fence with the lines that solve an exercise.
@@ -151,7 +153,7 @@ const OTHER_WORDS: [(&str, &str); 10] = [
     ("python solution", "python solution"),
 ];
 
-/// What an author who wrote `found` after a fence most likely meant.
+/// The known word that an author who wrote `found` after a fence most likely meant.
 fn nearest(found: &str) -> &'static str {
     let names = LANGUAGES.into_iter().chain(SHOWN).filter(|name| !name.is_empty()).map(|name| (name, name));
     let all = names.chain(OTHER_WORDS);
@@ -159,7 +161,7 @@ fn nearest(found: &str) -> &'static str {
 }
 
 impl Fence<'_> {
-    /// Whether it has the lines that solve an exercise.
+    /// Whether the block has the lines that solve an exercise.
     pub(crate) fn is_solution(&self) -> bool {
         self.language == SOLUTION || (self.language == PYTHON && self.options == SOLUTION)
     }
@@ -261,7 +263,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// A block. Of one that is never closed nothing is read, nor of what comes after it.
+    /// Reads a block. If a block is never closed, neither it nor the text after it is read.
     fn fence(&mut self) -> Result<Item<'t>, LessonError> {
         let at = self.at();
         let info = self.line().unwrap_or_default().trim_start_matches('`').trim();
@@ -272,7 +274,8 @@ impl<'t> Reader<'_, 't> {
             self.next = self.lines.len();
             return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));
         };
-        // The word of another block comes before the end: the end is that block's.
+        // The opening fence of another block comes before the closing fence, which belongs to the other
+        // block.
         if rest.iter().take(length).any(|line| line.starts_with("```")) {
             self.next += length + 1;
             return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));
@@ -284,7 +287,8 @@ impl<'t> Reader<'_, 't> {
         if LANGUAGES.contains(&language) || (language == PYTHON && ["start", SOLUTION].contains(&options)) {
             return Ok(Item::Fence(Fence { at, language, options, lines }));
         }
-        // A block with a mistyped word would be shown to readers, and what it asks would be lost.
+        // A block with a mistyped word would be shown to readers as text, and its question or workload would
+        // be lost.
         if !SHOWN.contains(&language) || (language == PYTHON && !options.is_empty()) {
             let found = if language == PYTHON { info } else { language };
             let near = nearest(&found.to_lowercase());
@@ -301,7 +305,7 @@ impl<'t> Reader<'_, 't> {
         Item::Part(Part::List(items))
     }
 
-    /// The lines up to the next thing that is not prose, without the mark before the first one.
+    /// The lines of prose up to the next other line, without the mark before the first line.
     fn prose(&mut self, mark: &str) -> Prose {
         let mut prose = Prose::default();
         while let Some(line) = self.line() {

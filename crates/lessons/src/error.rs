@@ -9,7 +9,8 @@ use crate::quantity::Quantity;
 
 /// Why a text is not a lesson, and where.
 ///
-/// Lines and columns count from 1, columns in characters. Reads as `line 3, column 1: the front matter has no "title"`.
+/// Lines and columns count from 1, columns in characters. Reads as `line 3, column 1: the front matter has no
+/// "title"`.
 #[derive(Debug, Error)]
 #[error("line {line}, column {column}: {kind}")]
 pub struct LessonError {
@@ -29,7 +30,7 @@ impl LessonError {
         (self.line, self.column)
     }
 
-    /// The error.
+    /// The kind of the error.
     #[must_use]
     pub const fn kind(&self) -> &LessonErrorKind {
         &self.kind
@@ -104,7 +105,7 @@ pub enum LessonErrorKind {
     UnknownKey {
         /// The key.
         key: String,
-        /// The keys that may stand here.
+        /// The keys that are allowed here.
         known: &'static str,
     },
     /// A key is given twice.
@@ -116,7 +117,7 @@ pub enum LessonErrorKind {
     /// A key is missing.
     #[error("{place} has no \"{key}\"")]
     MissingKey {
-        /// Where it should stand.
+        /// Where the key should be.
         place: &'static str,
         /// The key.
         key: &'static str,
@@ -168,16 +169,16 @@ pub enum LessonErrorKind {
         /// The word after the fence.
         block: &'static str,
     },
-    /// An exercise without a start, or the other way round.
+    /// A card has an exercise without a start, or a start without an exercise.
     #[error("an exercise has a block \"exercise\" and a block \"start\" or \"python start\"")]
     HalfExercise,
     /// The solution does not meet the goals.
     #[error("the solution does not solve the exercise: {why}")]
     Solution {
-        /// What it misses, or why it is not an answer.
+        /// The goals that the solution misses, or why it is not an answer.
         why: String,
     },
-    /// The lines that the reader may change are not marked soundly.
+    /// The comments around the lines that the reader may change are missing, repeated or in the wrong order.
     #[error("\"{from}\" and then \"{to}\" occur once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,
     /// A goal of a program that only a workload can have.
@@ -207,15 +208,15 @@ pub enum LessonErrorKind {
     /// A quantity or condition cannot be read, or has no value.
     #[error("{0}")]
     Measure(MeasureError),
-    /// None or several choices of a question are right.
+    /// No choice of a question is right, or several are.
     #[error("{right} of the choices are right, and one has to be: the allocator says {answer}")]
     Choices {
-        /// How many.
+        /// How many choices are right.
         right: usize,
         /// The value from the allocator.
         answer: String,
     },
-    /// The words of a claim are not so.
+    /// The condition of a claim does not hold.
     #[error("the text says \"{claim}\", and that is not so: {found}")]
     Claim {
         /// The condition.
@@ -255,7 +256,7 @@ pub enum MeasureError {
         /// The words.
         found: String,
     },
-    /// A quantity of a tensor stands without one, or a message without a number.
+    /// A quantity of a tensor has no tensor's name after it, or a message has no number.
     #[error("\"{quantity}\" needs the name of a tensor after it")]
     NeedsTensor {
         /// The quantity's name.

@@ -27,7 +27,7 @@ use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
 pub(crate) const REGION_FROM: &str = "# edit from here";
-/// The comment after them.
+/// The comment after the lines that the reader may change.
 pub(crate) const REGION_TO: &str = "# edit to here";
 
 /// A workload or a program that the reader changes until the allocator agrees with all goals.
@@ -48,7 +48,7 @@ pub struct Exercise {
     config: AllocatorConfig,
     hint_pieces: Vec<Vec<Piece>>,
     start: String,
-    /// What the reader begins with; empty where this is a program.
+    /// The workload that the reader begins with; empty for a program.
     workload: Workload,
     region: Range<usize>,
     /// The lines that solve the exercise, and their place in the file.
@@ -64,7 +64,7 @@ pub enum ExerciseLanguage {
     Python,
 }
 
-/// The parts of a lesson's front matter that hold for its exercises.
+/// The parts of a lesson that apply to its exercises.
 pub(crate) struct Surroundings<'a> {
     pub(crate) settings: Option<&'a Field>,
     pub(crate) capacity: Bytes,
@@ -119,7 +119,8 @@ impl Exercise {
         })
     }
 
-    /// The lines that solve the exercise, in the place of the reader's ([`Exercise::with_region`]), where the lesson has them.
+    /// The lines that solve the exercise, in the place of the reader's ([`Exercise::with_region`]), where the
+    /// lesson has them.
     #[must_use]
     pub fn solution(&self) -> Option<&str> {
         self.solution.as_ref().map(|(_, lines)| lines.as_str())
@@ -139,7 +140,8 @@ impl Exercise {
         Err(at.at(LessonErrorKind::Solution { why }))
     }
 
-    /// The whole workload or program that the reader begins with, the comments around the reader's lines included.
+    /// The whole workload or program that the reader begins with, the comments around the reader's lines
+    /// included.
     #[must_use]
     pub fn start(&self) -> &str {
         &self.start
@@ -149,7 +151,7 @@ impl Exercise {
         &self.workload
     }
 
-    /// The run of the workload that the reader begins with; none of a program.
+    /// The run of the workload that the reader begins with; `None` for a program.
     pub(crate) fn play_start(&self) -> Option<Result<Recording, RunError>> {
         (self.language == ExerciseLanguage::Workload).then(|| self.run(&self.workload))
     }
@@ -166,7 +168,8 @@ impl Exercise {
         run(workload, &settings, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The hints with their values, and what in them is not proved.
+    /// The hints with their values; adds a note for each number and comparing word in them that is not
+    /// proved.
     pub(crate) fn ask_hints(
         &self,
         stretch: &Stretch<'_>,
@@ -178,7 +181,8 @@ impl Exercise {
         self.hint_pieces.iter().map(|hint| fill(hint, stretch, errors)).collect()
     }
 
-    /// The lines of [`Exercise::start`], from 0, that the reader may change; all other lines belong to the task.
+    /// The lines of [`Exercise::start`], from 0, that the reader may change; all other lines belong to the
+    /// task.
     #[must_use]
     pub fn region(&self) -> Range<usize> {
         self.region.clone()

@@ -13,14 +13,14 @@ pub struct Glossary {
     pub entries: Vec<GlossaryEntry>,
 }
 
-/// A term.
+/// A term with its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlossaryEntry {
     /// The end of links to the entry: `glossary.md#peak-reserved`.
     pub id: String,
     /// The term.
     pub term: String,
-    /// How a program asks PyTorch for it; may be empty.
+    /// How a program asks PyTorch for the term's value; may be empty.
     pub api: Vec<String>,
     /// The meaning, in a sentence or two.
     pub text: Vec<Inline>,
@@ -31,7 +31,7 @@ pub struct GlossaryEntry {
 }
 
 impl Glossary {
-    /// Reads a glossary: a section a term, with a list of `API:` and `Also:` and a paragraph.
+    /// Reads a glossary: a section for each term, with a list of items `API:` and `Also:`, and a paragraph.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use crate::handed_in::student_name;
 pub const GRADE_COLUMNS: [&str; 7] =
     ["File", "Name", "Lesson", "Result", "Goals met", "Goals missed", "Message"];
 
-/// What is known of a handed-in file.
+/// The outcome of grading a handed-in file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GradeResult {
     /// All goals are met.
@@ -41,7 +41,7 @@ pub struct GradeRow {
     pub lesson: String,
     /// The result.
     pub result: GradeResult,
-    /// How many goals are met, of how many; none in a file that was not graded.
+    /// How many goals are met, and how many the exercise has; `None` for a file that was not graded.
     pub met: Option<(usize, usize)>,
     /// The goals that are missed.
     pub missed: Vec<String>,
@@ -106,14 +106,15 @@ pub fn grades_csv<'a>(rows: impl IntoIterator<Item = &'a GradeRow>) -> String {
     csv
 }
 
-/// A cell in quotes. A program for tables computes what begins as a formula does, and a student names the file.
+/// A cell in quotes, which no program for tables reads as a formula: students choose the names of files.
 fn csv_cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 
-/// The exercise that a handed-in file answers: the one whose lines of the task the file has. Where several have the same ones, the one whose id is in the
-/// name of the file. `None` where no exercise has them.
+/// The exercise that a handed-in file answers: the exercise whose lines of the task the file has. If several
+/// exercises have these lines, the exercise whose id is in the name of the file. `None` if no exercise has
+/// them.
 #[must_use]
 pub fn exercise_of<'a>(
     file: &str,
@@ -124,7 +125,7 @@ pub fn exercise_of<'a>(
     let mut known = exercises.iter().filter(has_lines);
     let first = known.next();
     let is_named = |known: &&(String, Exercise)| names(file, &known.0);
-    // A student who changed a line of the task is told which, if the name of the file says the exercise.
+    // If the name of the file says the exercise, a student who changed a line of the task learns which line.
     let named = || exercises.iter().filter(is_named).max_by_key(|known| known.0.len());
     match (first, known.next()) {
         (Some(only), None) => Some(only),

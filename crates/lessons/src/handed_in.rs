@@ -1,4 +1,4 @@
-//! What a class hands in: files, alone or in a zip archive, and whose they are.
+//! The files that a class hands in, alone or in a zip archive, and the students whose files they are.
 
 use std::io::Read as _;
 
@@ -11,15 +11,15 @@ use rawzip::{CompressionMethod, ZipArchive, ZipSliceEntry, ZipVerification};
 pub struct ArchiveFile {
     /// The file's path in the archive, without a folder that all files are in.
     pub path: String,
-    /// The file's content, or why there is none.
+    /// The file's content, or why it cannot be read.
     pub content: Result<Vec<u8>, &'static str>,
 }
 
 /// The most files of an archive that are read.
 const MOST_FILES: usize = 5000;
 
-/// The files of a zip archive, in its order, without what operating systems add. `most` is the most bytes of a file.
-/// `None` for other bytes, and for an archive whose directory is damaged.
+/// The files of a zip archive, in its order, without what operating systems add. `most` is the most bytes of
+/// a file. `None` for other bytes, and for an archive whose directory is damaged.
 #[must_use]
 pub fn archive_files(bytes: &[u8], most: usize) -> Option<Vec<ArchiveFile>> {
     let archive = ZipArchive::from_slice(bytes).ok()?;
@@ -54,7 +54,7 @@ fn unpacked(
     most: u64,
 ) -> Result<Vec<u8>, &'static str> {
     let mut content = Vec::new();
-    // One byte more than the archive may say, so that a file which is longer than it says is found.
+    // One byte more than the archive may state, so that a file which is longer than stated is found.
     let most = most.saturating_add(1);
     let read = match method {
         CompressionMethod::STORE => packed.data().take(most).read_to_end(&mut content),
@@ -80,19 +80,19 @@ fn common_folder(files: &[ArchiveFile]) -> usize {
     for file in files {
         (low, high) = (low.min(&file.path), high.max(&file.path));
     }
-    for ((place, one), other) in low.char_indices().zip(high.chars()) {
+    for ((index, one), other) in low.char_indices().zip(high.chars()) {
         if one != other {
             break;
         }
         if one == '/' {
-            length = place + 1;
+            length = index + 1;
         }
     }
     length
 }
 
-/// Whose file it is: the folder in an archive, or else the name of the file, up to the first `_` or `-`.
-/// Empty for a file that is called as a lesson.
+/// The student whose file this is: the folder in an archive, or else the name of the file, up to the first
+/// `_` or `-`. Empty for a file with the name of a lesson.
 #[must_use]
 pub fn student_name(path: &str) -> String {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
@@ -118,12 +118,12 @@ mod tests {
     /// A zip archive of these files, every other one deflated; a name that ends with a slash is a folder's.
     fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
         let mut archive = ZipArchiveWriter::new(Vec::new());
-        for (place, (name, content)) in files.iter().enumerate() {
+        for (index, (name, content)) in files.iter().enumerate() {
             if name.ends_with('/') {
                 archive.new_dir(*name).create().unwrap();
                 continue;
             }
-            let method = if place % 2 == 0 { CompressionMethod::STORE } else { CompressionMethod::DEFLATE };
+            let method = if index % 2 == 0 { CompressionMethod::STORE } else { CompressionMethod::DEFLATE };
             let (mut entry, config) = archive.new_file(*name).compression_method(method).start().unwrap();
             let descriptor = if method == CompressionMethod::STORE {
                 let mut writer = config.wrap(&mut entry);

@@ -1,8 +1,9 @@
-//! A lesson on paper: the cards with their figures, room for answers, the exercise with its lines, and at the end the answers, with hints and
-//! solutions.
+//! A lesson on paper: the cards with their figures, room for answers, the exercise with its lines, and at the
+//! end the answers, with hints and solutions.
 //!
-//! What comes after a question shows how the allocator answered it: the next figure, the numbers of the next question. So a question ends its
-//! page, and its title, which often says the answer, is among the answers. An exercise has a separate page, which a student can hand in.
+//! The figures and numbers after a question show how the allocator answered it. So a question ends its page,
+//! and its title, which often says the answer, is among the answers. An exercise has a separate page, which a
+//! student can hand in.
 
 use std::fmt::Write as _;
 
@@ -19,21 +20,23 @@ use crate::text::{Inline, TextBlock, plain, with_code};
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
 
-/// The least that the ruler of a process shows.
+/// The fewest bytes that the ruler of a process shows.
 const LEAST_SHOWN: Bytes = Bytes::mib(64);
 
 /// A lesson as HTML for paper, to be put into a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handout {
-    /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question, `tells` has none, `task` is an exercise.
-    /// No page shows the answer to a question before it.
+    /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question,
+    /// `tells` has none, `task` is an exercise. No page shows the answer to a question before it.
     pub cards: String,
-    /// The same for the questions and the exercise alone, on one page or two: nothing in these pages answers one of their questions with a number or a
-    /// figure.
+    /// The pages with the questions and the exercise alone, one page or two: no number and no figure in these
+    /// pages answers one of their questions.
     pub asked: String,
-    /// `section.answer-key`: a page with the right answer of each question, by its number, and the lines that solve the exercise.
+    /// `section.answer-key`: a page with the right answer of each question, by its number, and the lines that
+    /// solve the exercise.
     pub key: String,
-    /// `section.answers`, which belongs on a separate page, or into other hands.
+    /// `section.answers`: the answers with their reasons, hints and solutions, for a separate page or for the
+    /// teacher alone.
     pub answers: String,
 }
 
@@ -46,7 +49,8 @@ impl std::fmt::Display for Handout {
 
 /// The lesson for paper.
 ///
-/// A card with a question shows the moment before its steps. Its title and its text, which have the answer, are in the last part.
+/// A card with a question shows the moment before its steps. Its title and its text, which have the answer,
+/// are in the last part.
 ///
 /// # Errors
 ///
@@ -79,7 +83,7 @@ pub fn question_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Resu
 ///
 /// # Errors
 ///
-/// As [`question_figure`].
+/// Where a recording is damaged, which no run of a lesson is.
 pub fn card_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<String, RecordingError> {
     lesson
         .cards
@@ -99,7 +103,8 @@ fn moment<'a>(
     Ok(Some((state, &run.recording)))
 }
 
-/// Adds a card to the last page, and begins a page after a question. The question has its number among those of the lesson.
+/// Adds a card to the last page, and begins a page after a question. The question has its number among those
+/// of the lesson.
 fn write_card(
     sheets: &mut Sheets,
     lesson: &PlayedLesson,
@@ -138,7 +143,7 @@ fn write_card(
     Ok(())
 }
 
-/// A question with room for its answer, and the figure of its moment unless that is on the page.
+/// A question with room for its answer, and the figure of its moment unless the page has this figure already.
 fn asked_card(
     lesson: &PlayedLesson,
     card: &PlayedCard,
@@ -160,7 +165,8 @@ fn asked_card(
     Ok(out)
 }
 
-/// The task's lines are the reader's paper: what may be changed stands between its comments. Hints are the teacher's to give.
+/// Writes the task with all its lines; the reader changes the lines between the two comments on paper. Hints
+/// are left out, since the teacher gives them.
 pub(crate) fn write_exercise(out: &mut String, exercise: &Exercise) {
     let settings = if exercise.conf.is_empty() {
         String::new()
@@ -220,7 +226,8 @@ pub(crate) fn write_answers_to(out: &mut String, question: &LessonQuestion) {
     }
 }
 
-/// A page for the teacher's hand: the right answer of each question by its number, a choice with its letter, and the lines of the exercise.
+/// A page for the teacher: the right answer of each question by its number, a choice with its letter, and the
+/// lines that solve the exercise.
 fn answer_key(lesson: &PlayedLesson) -> String {
     let mut out =
         format!("<section class=\"answer-key\">\n<h2>{}: answer key</h2>\n<table>\n", escaped(&lesson.title));
@@ -247,7 +254,8 @@ fn answer_key(lesson: &PlayedLesson) -> String {
     out
 }
 
-/// What the process has beside its segments at this moment: before the steps of a card with a question, what it had on the card before.
+/// The non-PyTorch memory of the process at this moment: before the steps of a card with a question, that of
+/// the card before.
 fn non_pytorch_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Option<MeasuredMemory> {
     let place = lesson.cards.iter().position(|other| std::ptr::eq(other, card));
     let is_before = card.question.is_some() && step == card.steps.start && !card.steps.is_empty();
@@ -259,13 +267,14 @@ fn non_pytorch_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Opti
 fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
     let is_first = lesson.cards.first().is_some_and(|first| std::ptr::eq(first, card));
     if card.steps.is_empty() && !is_first {
-        // The figure of the card before still stands.
+        // The figure of the card before shows this moment already.
         return Ok(String::new());
     }
     figure_at(lesson, card, step)
 }
 
-/// Whether nothing is to be seen at the moment of a card's question: a run that has not begun, and no memory outside of PyTorch.
+/// Whether nothing is to be seen at the moment of a card's question: a run that has not begun, and no memory
+/// outside of PyTorch.
 pub(crate) fn is_empty_device(lesson: &PlayedLesson, card: &PlayedCard) -> Result<bool, RecordingError> {
     let Some((state, _)) = moment(lesson, card, card.steps.start)? else { return Ok(true) };
     let is_non_pytorch_drawn = non_pytorch_at(lesson, card, card.steps.start).is_some();
@@ -304,8 +313,8 @@ fn figure_in(
     }
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let mut scene = figure.scene(&view, WIDTH_PX);
-    // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint reads as well in grey, beside the full color
-    // of what is allocated.
+    // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint reads as well
+    // in grey, beside the full color of what is allocated.
     for mark in &mut scene.marks {
         if let Mark::Rect { fill, .. } | Mark::Rounded { fill, .. } = mark
             && fill.pattern == Pattern::Dots

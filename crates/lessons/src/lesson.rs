@@ -53,7 +53,7 @@ pub(crate) struct CardText {
     /// The lines of the run that the card plays, from 1; the whole run for a run that is played again.
     lines: Lines,
     pub(crate) steps: std::ops::Range<usize>,
-    /// What the process has beside PyTorch's segments from this card on, and where the file says so.
+    /// The non-PyTorch memory of the process from this card on, and where the file says so.
     pub(crate) non_pytorch: Option<(Measure, Position)>,
     pub(crate) question: Option<QuestionText>,
     pub(crate) exercise: Option<Exercise>,
@@ -66,7 +66,8 @@ enum Lines {
     All,
 }
 
-/// The most requests and labels that all runs of a lesson, or an exercise, may make: a page plays a lesson at once.
+/// The most requests and labels that all runs of a lesson, or an exercise, may make: a page plays a lesson at
+/// once.
 pub(crate) const MOST_REQUESTS: u64 = 50_000;
 
 const FRONT_KEYS: &str = "id, title, summary, capacity, settings, profile, minutes, measured";
@@ -87,8 +88,8 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// Everything in the text that is wrong, in its order. Where a workload cannot be read, nothing is run, so claims and answers
-    /// are not among it.
+    /// Everything in the text that is wrong, in its order. Where a workload cannot be read, nothing is run,
+    /// so claims and answers are not among it.
     pub fn check(text: &str) -> Result<PlayedLesson, Vec<LessonError>> {
         let mut errors = Errors::default();
         let played = Self::read(text, &mut errors).and_then(|lesson| lesson.play_all(&mut errors));
@@ -169,25 +170,25 @@ impl Lesson {
         &self.summary
     }
 
-    /// How long it takes to read, if the file says so.
+    /// How long the lesson takes to read, in minutes, if the file says so.
     #[must_use]
     pub fn minutes(&self) -> Option<u32> {
         self.minutes
     }
 
-    /// The GPU that its programs run on, if the file says so; workloads do not depend on it.
+    /// The GPU that the lesson's programs run on, if the file says so; workloads do not depend on it.
     #[must_use]
     pub fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
 
-    /// How many of its cards ask a question.
+    /// How many cards of the lesson ask a question.
     #[must_use]
     pub fn question_count(&self) -> usize {
         self.cards.iter().filter(|card| card.question.is_some()).count()
     }
 
-    /// How many cards it has.
+    /// How many cards the lesson has.
     #[must_use]
     pub fn card_count(&self) -> usize {
         self.cards.len()
@@ -230,7 +231,7 @@ impl Script {
         }
     }
 
-    /// Adds a card's block below a label; gives the first line and the one after the last.
+    /// Adds a card's block below a label; returns the first line of the block and the line after the last.
     fn push(&mut self, title: &str, fence: &Fence<'_>) -> (u32, u32) {
         if !self.text.is_empty() {
             self.text.push('\n');

@@ -1,8 +1,9 @@
 //! Lessons: cards beside figures, questions that the allocator answers, exercises that it grades.
 //!
-//! A lesson is a text in a few forms of Markdown. [`Lesson::parse`] reads it, [`Lesson::play`] runs its workloads and
-//! gives a [`PlayedLesson`], in which every number of a sentence is an answer of the allocator: the file names the
-//! quantity (`{reserved}`), never the number. [`Exercise::grade`] runs a reader's solution of an exercise.
+//! A lesson is a text in a few forms of Markdown. [`Lesson::parse`] reads it, [`Lesson::play`] runs its
+//! workloads and gives a [`PlayedLesson`], in which every number of a sentence is an answer of the allocator:
+//! the file names the quantity (`{reserved}`), never the number. [`Exercise::grade`] runs a reader's solution
+//! of an exercise.
 //!
 //! ````
 //! use blockyard_lessons::{RightAnswers, Lesson, plain};
@@ -37,10 +38,10 @@
 //! # The file
 //!
 //! Front matter between two lines `---`: `id`, `title`, `summary`, `capacity`, and perhaps `settings`
-//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on), `minutes`, and lines `measured: NAME = SIZE, SOURCE` for sizes
-//! that no run can say, such as that of a CUDA context. Then cards: a line `## Title`, some
-//! paragraphs or lists with `**strong**`, `*emphasis*`, `` `code` ``, `[links](target)` and values, and at most one fenced
-//! block of each kind:
+//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on), `minutes`, and lines `measured:
+//! NAME = SIZE, SOURCE` for sizes that no run can say, such as that of a CUDA context. Then cards: a line `##
+//! Title`, some paragraphs or lists with `**strong**`, `*emphasis*`, `` `code` ``, `[links](target)` and
+//! values, and at most one fenced block of each kind:
 //!
 //! | block | holds |
 //! | --- | --- |
@@ -54,28 +55,35 @@
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
 //! | `solution`, `python solution` | the lines that solve the exercise; every exercise of the course has one |
 //!
-//! Blocks `python`, `text` and those of a few other languages are shown as they are; any other word is refused. In blocks of `key: value`, a line that begins with a space continues the value.
+//! Blocks `python`, `text` and those of a few other languages are shown as they are; any other word is
+//! refused. In blocks of `key: value`, a line that begins with a space continues the value.
 //!
-//! *Values* are in braces, `{{` is a brace: a quantity, perhaps after `exact` (to the byte) or `change of` (since the card's
-//! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label of this run), `on "Title"` (the end
-//! of a card, in its own run), `after x` (the request for `x`); else the end of the card. Quantities are `requested`, `rounding`, `allocated`, `pending`, `active`, `cached`,
-//! `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which `reset_peak` resets), `most_allocated`,
-//! `most_reserved` (which nothing resets), `largest_cached`, `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`,
-//! `device_calls`, `retries`, `oom`, `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and
-//! `message 2` (its second sentence); `measured x` of the front matter; `allocations`, the number of all in the run; and PyTorch's constants `smallest_block`, `small_limit`,
-//! `small_segment`, `large_segment`, `own_segment` (the smallest request with a segment of its own size) and `segment_step`. Values may be
-//! sums, too: `{measured context + reserved}`.
+//! *Values* are in braces, `{{` is a brace: a quantity, perhaps after `exact` (to the byte) or `change of`
+//! (since the card's beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the
+//! end of a card or label of this run), `on "Title"` (the end of a card, in its own run), `after x` (the
+//! request for `x`); else the end of the card. Quantities are `requested`, `rounding`, `allocated`,
+//! `pending`, `active`, `cached`, `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which
+//! `reset_peak` resets), `most_allocated`, `most_reserved` (which nothing resets), `largest_cached`,
+//! `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`, `device_calls`, `retries`, `oom`,
+//! `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and `message 2` (its
+//! second sentence); `measured x` of the front matter; `allocations`, the number of all in the run; and
+//! PyTorch's constants `smallest_block`, `small_limit`, `small_segment`, `large_segment`, `own_segment` (the
+//! smallest request with a segment of its own size) and `segment_step`. Values may be sums, too: `{measured
+//! context + reserved}`.
 //!
-//! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if it does not, the lesson
-//! is refused with its numbers. [`PlayedLesson::notes`] has every number and comparing word that is in no value and no claim, or
-//! that says something other than its condition. The text and the hints of an exercise are about the run of its `start`;
-//! those of a program, which this crate does not run, are about the run of the cards before.
+//! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if
+//! it does not, the lesson is refused with its numbers. [`PlayedLesson::notes`] has every number and
+//! comparing word that is in no value and no claim, or that says something other than its condition. The text
+//! and the hints of an exercise are about the run of its `start`; those of a program, which this crate does
+//! not run, are about the run of the cards before.
 //!
-//! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
-//! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`), several with ` and ` between them. Both sides of a
-//! comparison may be sums: `free + cached at least 2 times size c`. Goals may also be `same requests` (every tensor
-//! of the start is still made) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program also has to run
-//! to its end; its tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task holds the rest.
+//! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at
+//! least`, `exactly`, `less than`, `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`),
+//! several with ` and ` between them. Both sides of a comparison may be sums: `free + cached at least 2 times
+//! size c`. Goals may also be `same requests` (every tensor of the start is still made) and `without set`
+//! (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program also has to run to its end; its
+//! tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task
+//! holds the rest.
 //!
 //! This crate must not know a screen, a file system or a clock.
 

@@ -29,7 +29,7 @@ pub(crate) enum Piece {
         words: Vec<Piece>,
         at: Position,
     },
-    /// A number or a comparing word of the text before this, which no condition stands for.
+    /// A number or a comparing word of the text before this piece, which comes from no condition.
     Unbound {
         word: String,
         at: Position,
@@ -234,7 +234,7 @@ fn literal(rest: &str) -> Option<(char, usize)> {
     escaped.is_ascii_punctuation().then_some((escaped, 2))
 }
 
-/// Asks the run for the values, and whether it is as the words say. What has no value is left out.
+/// Fills in the values of the run, and checks that each claim holds. A piece without a value is left out.
 pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>, errors: &mut Errors) -> Vec<Inline> {
     let mut filled = Vec::new();
     for piece in pieces {
@@ -276,8 +276,8 @@ pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>, errors: &mut Errors)
     }
 }
 
-/// The pieces of a text that may have no values, such as a title. The words of claims are taken without asking; constants of the
-/// allocator need no run.
+/// The pieces of a text that may have no values, such as a title. The words of claims are taken without
+/// asking; constants of the allocator need no run.
 pub(crate) fn without_values(pieces: &[Piece]) -> Result<Vec<Inline>, LessonError> {
     let mut words = Vec::new();
     for piece in pieces {

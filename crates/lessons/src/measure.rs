@@ -8,17 +8,19 @@ use crate::error::MeasureError;
 use crate::measured::MeasuredSize;
 use crate::quantity::{Quantity, QuantityKind};
 
-/// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached at "Label"`.
+/// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached
+/// at "Label"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub(crate) quantity: Quantity,
-    /// The tensor of [`Quantity::BlockSize`] and [`Quantity::RequestedSize`], the name of [`Quantity::Measured`].
+    /// The tensor of [`Quantity::BlockSize`] and [`Quantity::RequestedSize`], the name of
+    /// [`Quantity::Measured`].
     name: Option<String>,
     /// The sentence of [`Quantity::Message`], counted from 1; 0 for all.
     sentence: usize,
     moment: Moment,
     form: Form,
-    /// What is added to it: `reserved + measured context`.
+    /// The measure that is added to this one: `reserved + measured context`.
     plus: Option<Box<Self>>,
 }
 
@@ -42,7 +44,7 @@ enum Form {
     Short,
     /// To the byte: `400,556,032 bytes`.
     Exact,
-    /// How much it differs from the beginning of the card.
+    /// The difference to the value at the beginning of the card.
     Change,
 }
 
@@ -101,12 +103,12 @@ pub(crate) struct Stretch<'a> {
     pub(crate) cards: &'a [CardEnd<'a>],
     /// The measurements of the lesson; none when an exercise is graded.
     pub(crate) measured: &'a [MeasuredSize],
-    /// What the process has of the device beside its segments.
+    /// The non-PyTorch memory of the process.
     pub(crate) non_pytorch: Bytes,
 }
 
 impl<'a> Stretch<'a> {
-    /// The beginning of a run, of which nothing else is known.
+    /// A stretch of no length at the beginning of a run, without cards and measurements.
     pub(crate) fn of(workload: &'a Workload, recording: &'a Recording) -> Self {
         Self { workload, recording, from: 0, to: 0, cards: &[], measured: &[], non_pytorch: Bytes::ZERO }
     }
@@ -173,14 +175,14 @@ impl Measure {
         parts
     }
 
-    /// Whether it names a tensor, a label or a card.
+    /// Whether the measure names a tensor, a label or a card.
     pub(crate) fn is_of_workload(&self) -> bool {
         self.name.is_some()
             || !matches!(self.moment, Moment::Here | Moment::Before)
             || self.plus.as_ref().is_some_and(|plus| plus.is_of_workload())
     }
 
-    /// The value in the stretch.
+    /// The value at the measure's moment, which lies in the stretch.
     pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
         if let Some(plus) = &self.plus {
             let first = Self { plus: None, form: Form::Short, ..self.clone() };
@@ -223,8 +225,8 @@ impl Measure {
         self.quantity.constant().map(QuantityValue::Bytes)
     }
 
-    /// The runs that the value is from, each with the number of complete steps there. None for what no run decides: constants, measurements, and the
-    /// size of a tensor that is not made yet.
+    /// The runs that the value is from, each with the number of complete steps there. Empty for values that
+    /// no run decides: constants, measurements, and the size of a tensor that is not made yet.
     pub(crate) fn origins<'a>(&self, stretch: &Stretch<'a>) -> Vec<(&'a Recording, usize)> {
         let mut origins = self.plus.as_ref().map_or_else(Vec::new, |plus| plus.origins(stretch));
         origins.extend(self.origin(stretch));
@@ -255,7 +257,7 @@ impl Measure {
         self.at(stretch, stretch.from)
     }
 
-    /// How many steps are complete at its moment.
+    /// How many steps are complete at the measure's moment.
     fn step(&self, stretch: &Stretch<'_>) -> Result<usize, MeasureError> {
         match &self.moment {
             Moment::Here | Moment::Card(_) => Ok(stretch.to),
@@ -459,7 +461,8 @@ fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: u
     number as u64
 }
 
-/// As sentences call it: `peak reserved`, `the size of the block of a`, `reserved at the end of "Label"`.
+/// The measure as sentences call it: `peak reserved`, `the size of the block of a`, `reserved at the end of
+/// "Label"`.
 impl std::fmt::Display for Measure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.quantity)?;

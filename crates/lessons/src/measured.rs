@@ -6,10 +6,11 @@ use crate::document::Field;
 use crate::error::{LessonError, LessonErrorKind};
 use crate::lesson::size_of;
 
-/// A size that a lesson has from a measurement: no run of the allocator can say what lies outside of PyTorch's segments.
+/// A size that a lesson has from a measurement, since no run of the allocator can say how much memory lies
+/// outside of PyTorch's segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredSize {
-    /// The name that values have for it: `{measured context}`.
+    /// The name of the size in values: `context` in `{measured context}`.
     pub name: String,
     /// The size.
     pub size: Bytes,

@@ -30,9 +30,10 @@ pub struct PlayedLesson {
     pub runs: Vec<PlayedRun>,
     /// The cards, in order; at least one.
     pub cards: Vec<PlayedCard>,
-    /// What no run can say, each with its source.
+    /// The sizes that no run can say, each with its source.
     pub measured: Vec<MeasuredSize>,
-    /// The numbers and comparing words of its texts that nothing proves, in the order of the file; none in a sound lesson.
+    /// The numbers and comparing words of its texts that nothing proves, in the order of the file; none in a
+    /// sound lesson.
     pub notes: Vec<UnprovedWord>,
 }
 
@@ -54,15 +55,16 @@ pub struct PlayedRun {
 /// A card of a lesson.
 #[derive(Clone, Debug)]
 pub struct PlayedCard {
-    /// Its title, without values.
+    /// The card's title, without values.
     pub title: Vec<Inline>,
     /// The card's text, which is about the moment after the card's steps.
     pub body: Vec<TextBlock>,
     /// Which of the lesson's runs the figures show.
     pub run: usize,
-    /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if the card plays nothing.
+    /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if
+    /// the card plays nothing.
     pub steps: Range<usize>,
-    /// What the process has of the device beside PyTorch's segments, where the lesson says so.
+    /// The non-PyTorch memory of the process, where the lesson says so.
     pub non_pytorch: Option<MeasuredMemory>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
     pub question: Option<LessonQuestion>,
@@ -70,12 +72,12 @@ pub struct PlayedCard {
     pub exercise: Option<Exercise>,
 }
 
-/// What a process has of a device beside PyTorch's segments: no run of the allocator can say it, so it is a sum of measured sizes.
+/// The non-PyTorch memory of a process, which no run of the allocator can say: a sum of measured sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredMemory {
     /// The sum of the parts.
     pub size: Bytes,
-    /// Its parts, with the names that the lesson has for them.
+    /// The parts, with the names that the lesson gives them.
     pub parts: Vec<(String, Bytes)>,
 }
 
@@ -84,14 +86,15 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// A value that has no answer, a question that has none or several right choices, with the place in the file.
+    /// A value that has no answer, a question that has none or several right choices, with the place in the
+    /// file.
     pub fn play(&self) -> Result<PlayedLesson, LessonError> {
         let mut errors = Errors::default();
         let played = self.play_all(&mut errors);
         errors.first_or(played)
     }
 
-    /// Runs the lesson and keeps everything that is wrong. Nothing where a workload cannot be run.
+    /// Runs the lesson and adds all errors to `errors`. `None` where a workload cannot be run.
     pub(crate) fn play_all(&self, errors: &mut Errors) -> Option<PlayedLesson> {
         let runs = self.runs.iter().map(|script| play(&self.title, script)).collect::<Result<Vec<_>, _>>();
         let runs = errors.keep(runs)?;
@@ -132,7 +135,7 @@ impl Lesson {
     }
 }
 
-/// What a card's block `outside` says about the device.
+/// The non-PyTorch memory that a card's block `outside` states.
 fn non_pytorch_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<MeasuredMemory> {
     let (measure, at) = card.non_pytorch.as_ref()?;
     let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));
@@ -146,8 +149,8 @@ fn non_pytorch_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -
     }
 }
 
-/// Asks a card's stretch what the card's texts need. The texts of an exercise are about the workload that the reader begins with; where
-/// this is a program, which is not run here, they are about the card's run.
+/// Asks a card's stretch what the card's texts need. The texts of an exercise are about the workload that the
+/// reader begins with; where this is a program, which is not run here, they are about the card's run.
 fn play_card<'a>(
     card: &CardText,
     stretch: &Stretch<'a>,

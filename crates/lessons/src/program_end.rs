@@ -14,11 +14,12 @@ pub struct ProgramEnd {
     pub traceback: Option<String>,
 }
 
-/// The most letters of an exception in a sentence; the traceback has all of them.
+/// The most letters of an exception in a sentence; the traceback has the whole text.
 const MOST_LETTERS: usize = 140;
 
 impl ProgramEnd {
-    /// Why the program did not run to its end, as a clause with the line of the program, which is quoted; `None` where it did.
+    /// Why the program did not run to its end, as a clause with the line of the program, which is quoted;
+    /// `None` where it did.
     pub(crate) fn failure(&self, program: &str) -> Option<String> {
         if self.status == 0 && self.traceback.is_none() {
             return None;
@@ -37,7 +38,8 @@ impl ProgramEnd {
     }
 }
 
-/// That PyTorch refuses a setting of the workload, in its words: the requests ran without that setting.
+/// PyTorch's words about a setting of the workload that it refuses, since the requests ran without that
+/// setting; `None` if it refuses none.
 pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Option<String> {
     let mut failed = recording.failed_steps().iter();
     failed.find_map(|(step, outcome)| match (outcome, workload.requests().get(*step as usize)?) {
@@ -48,8 +50,8 @@ pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Opt
     })
 }
 
-/// The last exception of a traceback with its message, without the full stop: the first line after the frames that is not indented. A
-/// caller's sentence goes on after the text. A long one is cut off.
+/// The last exception of a traceback with its message, without the full stop: the first line after the frames
+/// that is not indented. The caller's sentence goes on after the text. A long exception is cut off.
 #[must_use]
 pub fn exception(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
@@ -65,8 +67,8 @@ pub fn exception(traceback: &str) -> Option<String> {
     Some(format!("{whole_words} …"))
 }
 
-/// The line of the program, counted from 1, in which an exception ended it: of the program's file, which is that of the first frame, the last
-/// frame of the traceback.
+/// The line of the program, counted from 1, in which an exception ended it: the last frame of the traceback
+/// in the program's file, which is the file of the first frame.
 #[must_use]
 pub fn failing_line(traceback: &str) -> Option<u32> {
     let mut frames = traceback.lines().filter_map(frame);

@@ -1,7 +1,8 @@
-//! Which numbers and comparing words of a sentence no condition stands for.
+//! Finds the numbers and comparing words of a sentence that come from no value and no condition of a run.
 //!
-//! A sentence says what the allocator did, so each number and each comparison in it has to come from the run: as a value, or as a
-//! claim whose condition the allocator was asked. Names of order ("the second step"), and numbers in `code`, are not statements.
+//! A sentence says what the allocator did, so each number and each comparison in it has to come from the run:
+//! as a value, or as a claim whose condition the allocator was asked. Names of order ("the second step"), and
+//! numbers in `code`, are not statements.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,8 @@ use crate::error::Position;
 use crate::markdown::{Part, Piece};
 use crate::measure::Stretch;
 
-/// A number or a comparison in a lesson that stands for no value and no condition of its run: nothing proves it.
+/// A number or a comparing word in a lesson that comes from no value and no condition of its run, so that
+/// nothing proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnprovedWord {
     /// The line in the file, from 1.
@@ -29,7 +31,7 @@ impl std::fmt::Display for UnprovedWord {
     }
 }
 
-/// How a note about a word begins that no value and no claim stands for.
+/// The beginning of a note about a word that comes from no value and no claim.
 const UNPROVED: &str = "nothing proves \"";
 
 /// The meaning of a word that compares.
@@ -191,7 +193,7 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<Statement>) {
     (1, says.map(|row| Statement::Compares(row.0, is_negated)))
 }
 
-/// Words with their places, without the marks around them.
+/// The words of a text with their places in bytes, without the marks around them.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let is_part = |character: char| character.is_alphanumeric() || matches!(character, '.' | ',' | '_');
     let mut found = Vec::new();
@@ -247,7 +249,7 @@ impl WordMeaning {
     }
 }
 
-/// Adds what is not proved in the sentence at this moment.
+/// Adds a note for each number and comparing word of the sentence that is not proved at this moment.
 pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
     for (index, piece) in pieces.iter().enumerate() {
         match piece {
@@ -310,8 +312,8 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
     }
 }
 
-/// What is not proved in a field that is shown as it is, and without a run: amounts of memory. Other numbers are names or times there: `Week 7`,
-/// `Two tensors`, `in 3 cards`.
+/// Notes about amounts of memory in a field that is shown as it is and without a run. Other numbers in such
+/// fields are names or times: `Week 7`, `Two tensors`, `in 3 cards`.
 pub(crate) fn unproved_field(field: &Field) -> Vec<UnprovedWord> {
     let is_amount = |stated: &StatedWord| {
         let after = field.value.get(stated.offset + stated.word.len()..).unwrap_or_default();
@@ -323,12 +325,13 @@ pub(crate) fn unproved_field(field: &Field) -> Vec<UnprovedWord> {
         .collect()
 }
 
-/// The words of these texts that state something, in small letters: what a goal of an exercise says, the task may say too.
+/// The words of these texts that state something, in small letters: a word that a goal of an exercise says
+/// may also be in its task.
 pub(crate) fn stated_words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     texts.flat_map(stated).map(|stated| stated.word.to_lowercase()).collect()
 }
 
-/// Leaves out the notes, from this one on, about words that are in `said`.
+/// Removes the notes from `from` on that are about words in `said`.
 pub(crate) fn forgive(notes: &mut Vec<UnprovedWord>, from: usize, said: &BTreeSet<String>) {
     let mut place = 0;
     notes.retain(|note| {

@@ -12,7 +12,7 @@ use blockyard_rules::{AllocatorConfig, size};
 pub enum Quantity {
     /// Bytes that tensors asked for.
     Requested,
-    /// Bytes of blocks in use beyond the requested sizes.
+    /// Allocated minus requested bytes.
     Rounding,
     /// Bytes of blocks in use.
     Allocated,
@@ -50,7 +50,7 @@ pub enum Quantity {
     DeviceAllocs,
     /// How often a segment (or memory of one) was given back to the device, in the whole run.
     DeviceFrees,
-    /// Both together.
+    /// Calls of the device: segments taken and given back, in the whole run.
     DeviceCalls,
     /// How often the whole cache was released to try once more.
     Retries,
@@ -62,7 +62,8 @@ pub enum Quantity {
     RequestedSize,
     /// The smallest block, of which every block is a multiple: a constant of PyTorch, as are the following.
     SmallestBlock,
-    /// The largest request of the small pool, which is also the largest remainder that the large pool does not cut off.
+    /// The largest request of the small pool, which is also the largest remainder that the large pool does
+    /// not cut off.
     SmallLimit,
     /// The size of segments of the small pool.
     SmallSegment,
@@ -72,7 +73,8 @@ pub enum Quantity {
     OwnSegment,
     /// The number of which segments of a request's own size are multiples.
     SegmentStep,
-    /// A number of bytes that the lesson's front matter has from a measurement, since no run of the allocator can say it.
+    /// A number of bytes that the lesson's front matter has from a measurement, since no run of the allocator
+    /// can say it.
     Measured,
     /// PyTorch's text of the last out-of-memory error, or a sentence of it.
     Message,
@@ -202,13 +204,14 @@ impl Quantity {
         }
     }
 
-    /// How a program asks PyTorch for it; empty where PyTorch has no such call.
+    /// How a program asks PyTorch for the quantity; empty where PyTorch has no such call.
     #[must_use]
     pub fn api(self) -> &'static str {
         TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.3)
     }
 
-    /// The term of the figures that it is, so that they can point at it.
+    /// The term that figures have for the quantity, so that they can point at it; `None` if they have no
+    /// term.
     #[must_use]
     pub fn term(self) -> Option<Term> {
         Some(match self {
@@ -238,7 +241,8 @@ impl Quantity {
         })
     }
 
-    /// Whether it compares several: the most of a time, the largest of the blocks.
+    /// Whether the quantity is the largest of several: the most of a stretch of time, the largest of the
+    /// blocks.
     pub(crate) fn is_extreme(self) -> bool {
         matches!(
             self,
@@ -250,13 +254,13 @@ impl Quantity {
         )
     }
 
-    /// Whether it is about one tensor or one measurement, whose name must follow.
+    /// Whether the quantity is about one tensor or one measurement, whose name must follow.
     pub(crate) fn is_of_name(self) -> bool {
         matches!(self, Self::BlockSize | Self::RequestedSize | Self::Measured)
     }
 }
 
-/// As sentences call it: `peak reserved`.
+/// The quantity as sentences call it: `peak reserved`.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(TABLE.iter().find(|row| row.0 == *self).map_or("", |row| row.2))

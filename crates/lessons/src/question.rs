@@ -19,13 +19,14 @@ use crate::text::Inline;
 pub struct LessonQuestion {
     /// The question.
     pub text: Vec<Inline>,
-    /// The question for a sheet that has the questions of the lesson alone: a number that would answer an earlier question is left to the reader.
+    /// The question for a sheet that has the questions of the lesson alone: a number that would answer an
+    /// earlier question is left to the reader.
     pub text_alone: Vec<Inline>,
     /// The possible answers, and the right answer.
     pub answers: RightAnswers,
     /// The right answer for people: `20 MiB`, or the words of the right choice.
     pub right: String,
-    /// Why it is right; may be empty.
+    /// Why the right answer is right; may be empty.
     pub because: Vec<Inline>,
 }
 
@@ -43,7 +44,7 @@ pub enum RightAnswers {
 /// One answer that a question offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Its words.
+    /// The words of the choice.
     pub text: Vec<Inline>,
     /// Whether the allocator agrees.
     pub is_right: bool,
@@ -53,23 +54,23 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// No size of memory.
+    /// The answer is not a size of memory.
     #[error("expected a size such as \"20 MiB\", found \"{found}\"")]
     InvalidSize {
         /// The answer as typed.
         found: String,
     },
-    /// A unit of a thousand where memory has units of 1024.
+    /// The unit of the answer is a power of 1000, where memory has units of 1024.
     #[error("a {unit} is {bytes} bytes; memory is counted in units of 1024: write \"{unit_meant}\"")]
     DecimalUnit {
         /// The unit that was typed.
         unit: &'static str,
-        /// How many bytes it has.
+        /// How many bytes the typed unit has.
         bytes: &'static str,
         /// The unit that was probably meant.
         unit_meant: &'static str,
     },
-    /// No number.
+    /// The answer is not a number.
     #[error("expected a number, found \"{found}\"")]
     NotANumber {
         /// The answer as typed.
@@ -89,20 +90,23 @@ const DECIMAL_UNITS: [(&str, &str, &str); 3] =
     [("KB", "1,000", "KiB"), ("MB", "1,000,000", "MiB"), ("GB", "1,000,000,000", "GiB")];
 
 impl LessonQuestion {
-    /// The letter of the right choice, from `a`, as choices have it on paper; `None` where a number is asked for.
+    /// The letter of the right choice, from `a`, as choices have it on paper; `None` where a number is asked
+    /// for.
     #[must_use]
     pub fn letter(&self) -> Option<char> {
         let RightAnswers::Choices(choices) = &self.answers else { return None };
         ('a'..='z').zip(choices).find(|(_, choice)| choice.is_right).map(|(letter, _)| letter)
     }
 
-    /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice from 1.
+    /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice
+    /// from 1.
     ///
-    /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type all bytes.
+    /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type
+    /// all bytes.
     ///
     /// # Errors
     ///
-    /// Why the answer cannot be compared.
+    /// [`AnswerError`] if the answer cannot be read as a size, a number or a choice.
     pub fn check(&self, answer: &str) -> Result<bool, AnswerError> {
         let answer = answer.trim();
         let found = || answer.to_owned();
@@ -154,7 +158,7 @@ impl SizeAnswer {
         }
     }
 
-    /// Whether it is right as far as two decimals of its unit can say.
+    /// Whether the answer equals the right size in two decimals of its unit.
     fn is_near(&self, right: Bytes) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
         let right = right.get() as f64;
@@ -174,7 +178,8 @@ pub(crate) struct QuestionText {
 #[derive(Clone, Debug)]
 enum Expectation {
     Measure(Measure, Position),
-    /// The measure and the line of the choices, each with its place, and the choices as they are written and as numbers.
+    /// The measure and the line of the choices, each with its place, and the choices as they are written and
+    /// as numbers.
     Numbers((Measure, Position), Position, Vec<(String, Numeral)>),
     Conditions(Vec<(Condition, Vec<Piece>, Position)>),
 }
@@ -225,7 +230,7 @@ impl QuestionText {
 }
 
 impl QuestionText {
-    /// Adds what is not proved in its texts.
+    /// Adds a note for each number and comparing word of the question's texts that is not proved.
     pub(crate) fn unproved(&self, stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
         unproved(&self.text, &Stretch { to: stretch.from, ..*stretch }, notes);
         unproved(&self.because, stretch, notes);

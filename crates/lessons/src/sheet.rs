@@ -1,7 +1,8 @@
 //! Pages of paper, filled with sections that are not cut.
 //!
-//! A page says its number and how many pages there are, so no page may need a second sheet of paper. The height of a section is estimated from its
-//! figures and its lines; a test of the page prints every lesson and compares.
+//! A page says its number and how many pages there are, so no page may need a second sheet of paper. The
+//! height of a section is estimated from its figures and its lines; a test of the page prints every lesson
+//! and compares.
 
 use std::fmt::Write as _;
 
@@ -24,12 +25,12 @@ const LINES_MM: f32 = 40.0;
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     line_mm: f32,
-    /// The letters of a line, on the average.
+    /// The average number of letters in a line.
     letters: usize,
     /// The distance between paragraphs.
     gap_mm: f32,
     heading_mm: f32,
-    /// The most that a figure takes.
+    /// The largest height of a figure.
     most_figure_mm: f32,
 }
 
@@ -38,7 +39,7 @@ const WIDE: Setting =
 const COMPACT: Setting =
     Setting { line_mm: 5.2, letters: 98, gap_mm: 1.6, heading_mm: 11.0, most_figure_mm: 40.0 };
 
-/// The pages of a sheet.
+/// The pages that sections are put on.
 #[derive(Clone, Debug)]
 pub(crate) struct Sheets {
     pages: Vec<String>,
@@ -89,7 +90,8 @@ impl Sheets {
         self.pages.push(String::new());
     }
 
-    /// The pages with their heads: the lesson, the number of the page, and lines for the student's name and the date.
+    /// The pages with their heads: the lesson, the number of the page, and lines for the student's name and
+    /// the date.
     pub(crate) fn html(&self, lesson: &PlayedLesson) -> String {
         let pages: Vec<_> = self.pages.iter().filter(|page| !page.is_empty()).collect();
         let (count, title) = (pages.len(), escaped(&lesson.title));
@@ -156,7 +158,7 @@ impl Setting {
 
     /// The height of a figure that is as wide as the page, from its attributes.
     fn figure_mm(&self, tag: &str) -> f32 {
-        // Whole pixels are enough, and the page does without the code that reads parts of a number.
+        // Whole pixels are enough, and the page then needs no code that reads decimals.
         let attribute = |name: &str| {
             let (_, value) = tag.split_once(&format!(" {name}=\""))?;
             value.split(['"', '.']).next()?.parse::<usize>().ok()
@@ -167,7 +169,7 @@ impl Setting {
     }
 }
 
-/// What follows a figure, whose own text is a part of the figure; figures contain smaller ones.
+/// The HTML after a figure; figures may contain smaller figures, whose ends are passed.
 fn after_figure(html: &str) -> &str {
     let mut depth = 1_usize;
     let mut rest = html;

@@ -45,7 +45,7 @@ pub enum Inline {
     },
 }
 
-/// A sentence whose code stands between backticks, as the goals and verdicts of exercises are written.
+/// A sentence whose code is between backticks, as the goals and verdicts of exercises are written.
 #[must_use]
 pub fn with_code(text: &str) -> Vec<Inline> {
     let pieces = text.split('`').enumerate().filter(|(_, piece)| !piece.is_empty());

@@ -34,7 +34,7 @@ mod system {
     }
 
     pub(crate) fn heavy() {
-        // It worked when it was registered; a process that was forked from that one may have to register again.
+        // The call worked when the process was registered; a forked child process may have to register again.
         while membarrier(MembarrierCommand::PrivateExpedited).is_err() {
             register();
             std::thread::yield_now();
@@ -51,8 +51,8 @@ mod system {
     #[cfg(not(loom))]
     use std::sync::atomic::fence;
 
-    /// Where there is no heavy barrier a light one would cost as much as the exchange that it saves. Miri and loom, which see
-    /// what threads may do to each other, are to see the whole protocol.
+    /// Without a heavy barrier, the light barrier would cost as much as the exchange that it saves. Under
+    /// Miri and loom the answer is yes, so that both check the whole protocol.
     pub(crate) fn is_available() -> bool {
         cfg!(any(miri, loom))
     }

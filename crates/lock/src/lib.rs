@@ -14,10 +14,10 @@
 //!
 //! # Why
 //!
-//! An ordinary lock is taken with one atomic exchange and given back with another. An exchange takes about 20 cycles in which the
-//! processor does nothing else, and a cached allocation takes not many more. Programs that train or serve a model allocate
-//! almost always from one thread, so that nearly all these exchanges keep out nobody. `cargo xtask bench lock` measures what the
-//! lock saves beside `parking_lot`.
+//! An ordinary lock is taken with one atomic exchange and given back with another. An exchange takes about 20
+//! cycles in which the processor does nothing else, and a cached allocation takes not many more. Programs
+//! that train or serve a model allocate almost always from one thread, so that nearly all these exchanges
+//! keep out nobody. `cargo xtask bench lock` compares this lock with `parking_lot`.
 //!
 //! # How
 //!

@@ -9,7 +9,8 @@ use crate::{barrier, thread};
 
 /// How many turns in a row make a thread the owner.
 const TURNS_TO_OWN: u32 = 64;
-/// The same after many changes of owner: a heavy barrier costs about as much as a hundred exchanges.
+/// How many turns in a row make a thread the owner after many changes of owner: a heavy barrier costs about
+/// as much as a hundred exchanges.
 const TURNS_TO_OWN_AT_MOST: u32 = 8192;
 const NOBODY: usize = 0;
 /// How many threads may become owners in the life of a lock. Numbers of threads are multiples of this.
@@ -54,7 +55,7 @@ struct OtherThreads {
     /// The most that `turns_to_own` grows to.
     turns_to_own_at_most: u32,
     /// The threads to which the places belong.
-    places: [usize; PLACES],
+    indices: [usize; PLACES],
 }
 
 // SAFETY: the lock lets one thread at a time reach the value, so that threads only ever hand the value to each other.
@@ -69,7 +70,7 @@ impl<T> BiasedMutex<T> {
     }
 
     fn with_turns_to_own(value: T, turns_to_own: u32, turns_to_own_at_most: u32) -> Self {
-        let places = [NOBODY; PLACES];
+        let indices = [NOBODY; PLACES];
         Self {
             owner: AtomicUsize::new(NOBODY),
             inside: std::array::from_fn(|_| AtomicU8::new(inside::NO)),
@@ -78,7 +79,7 @@ impl<T> BiasedMutex<T> {
                 turns: 0,
                 turns_to_own,
                 turns_to_own_at_most,
-                places,
+                indices,
             }),
             owner_left: Condvar::new(),
             owner_left_gate: Mutex::new(()),
@@ -86,9 +87,9 @@ impl<T> BiasedMutex<T> {
         }
     }
 
-    /// Does something with the value once no other thread holds the lock.
+    /// Calls `act` with the value once no other thread holds the lock.
     ///
-    /// Threads that wait meanwhile sleep, so that it may take long.
+    /// Threads that wait meanwhile sleep, so `act` may take long.
     #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         let me = thread::current();
@@ -100,10 +101,11 @@ impl<T> BiasedMutex<T> {
         self.value.with_mut(|value| act(unsafe { &mut *value }))
     }
 
-    /// Does something short with the value if this thread owns the lock; `None` says that nothing was done.
+    /// Calls `act` with the value if this thread owns the lock; otherwise returns `None` without a call.
     ///
-    /// For a fast path that is worth a second form, compiled into its caller; [`BiasedMutex::with`] does the same for every
-    /// thread. Threads that wait meanwhile do not sleep, so that this must not call a device or the system.
+    /// This is for a fast path that is compiled into its caller; [`BiasedMutex::with`] serves every thread.
+    /// Threads that wait meanwhile do not sleep, so `act` must be short and must not call a device or the
+    /// system.
     #[inline]
     pub fn with_as_owner<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         let owner = self.enter_as_owner(thread::current(), inside::BRIEFLY)?;
@@ -146,7 +148,8 @@ impl<T> BiasedMutex<T> {
         None
     }
 
-    /// For a thread that finds out on entering that it is not the owner any more.
+    /// Undoes [`BiasedMutex::enter_as_owner`] for a thread that finds out on entering that it is not the
+    /// owner any more.
     #[cold]
     fn leave_again(&self, owner: usize) {
         drop(OwnerExit { mutex: self, owner });
@@ -234,14 +237,14 @@ struct OtherExit<'a> {
 
 impl Drop for OtherExit<'_> {
     fn drop(&mut self) {
-        let OtherThreads { last, turns, turns_to_own, ref mut places, .. } = *self.others;
+        let OtherThreads { last, turns, turns_to_own, ref mut indices, .. } = *self.others;
         if turns < turns_to_own || !last.is_multiple_of(PLACES) || !barrier::is_available() {
             return;
         }
-        let place = places.iter().position(|thread| *thread == last || *thread == NOBODY);
-        if let Some(place) = place {
-            places[place] = last;
-            self.owner.store(last | place, Ordering::Relaxed);
+        let index = indices.iter().position(|thread| *thread == last || *thread == NOBODY);
+        if let Some(index) = index {
+            indices[index] = last;
+            self.owner.store(last | index, Ordering::Relaxed);
         }
         self.others.turns = 0;
     }

@@ -1,4 +1,4 @@
-//! The trait of what is measured.
+//! [`Contender`]: the trait of a measured allocator.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub trait Contender {
     /// Why a call fails.
     type Error;
 
-    /// What reports call the contender.
+    /// The contender's name in reports.
     fn name(&self) -> &'static str;
 
     /// Makes room for `count` blocks; never takes slots away.
@@ -96,7 +96,7 @@ pub trait Contender {
         Ok(())
     }
 
-    /// How long `times` replays of the trace take.
+    /// The time of `times` replays of the trace.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The harness of every benchmark of this project: `blockyard bench` (a device), `cargo xtask bench` (everything else), and what
-//! Python measures inside PyTorch.
+//! The harness of every benchmark of this project: `blockyard bench` (a device), `cargo xtask bench`
+//! (everything else), and the measurements that Python makes inside PyTorch.
 //!
 //! * [`OperationList`]: a list of allocations and frees that every contender replays.
 //! * [`Contender`]: an allocator that is measured.
@@ -7,7 +7,9 @@
 //! * [`Measure`]: the median of the rounds, and their range.
 //! * [`BenchReport`], [`Section`], [`ReportRow`]: the results, as a table, as Markdown, as JSON and as a chart.
 //!
-//! A section that times a few functions needs no contender: [`Section::time`] takes closures.
+//! A section that times a few functions needs no contender: [`Section::time`] takes closures. Further parts:
+//! [`Machine`] (the machine that a measurement ran on), [`Loop`] and [`write_long`] (long snapshots from
+//! short ones).
 //!
 //! # Example
 //!

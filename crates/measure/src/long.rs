@@ -1,4 +1,5 @@
-//! Snapshots as long as one likes: a real trace, repeated where its state returns.
+//! Snapshots of any length: a real trace, of which a stretch is repeated that ends in the memory that it
+//! began with.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -17,7 +18,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Looks for the longest one; `None` where the memory never returns.
+    /// Finds the longest stretch; `None` if the memory never returns to an earlier state.
     #[must_use]
     pub fn find(trace: &DeviceTrace) -> Option<Self> {
         // Equal memory has equal sums of what its blocks and segments are, whatever the order in which they came.
@@ -35,7 +36,8 @@ impl Loop {
     }
 }
 
-/// What an entry adds to the sum of its moment; the entry that undoes it takes the same away.
+/// The number that an entry adds to the sum of its moment; the entry that undoes it subtracts the same
+/// number.
 fn change(entry: &SnapshotEntry) -> u64 {
     let of = |kind: u64| {
         let entry = &entry.entry;
@@ -66,7 +68,7 @@ fn change(entry: &SnapshotEntry) -> u64 {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_long(file: &SnapshotFile, out: impl Write, least_bytes: u64) -> io::Result<()> {
     let written = Cell::new(0);
     let out = CountingWriter { out, written: &written };

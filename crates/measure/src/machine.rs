@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// What the numbers were measured on.
+/// The machine that the numbers were measured on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -14,9 +14,9 @@ pub struct Machine {
     pub processor: String,
     /// How many cores this process may use.
     pub cores: usize,
-    /// Load of the last minute when the run began: other programs make times longer.
+    /// The system's load average of the minute before the run: other programs make times longer.
     pub load: Option<String>,
-    /// Compiler, driver, libraries.
+    /// The compiler, the driver and the libraries, each with its version.
     pub software: Vec<String>,
 }
 

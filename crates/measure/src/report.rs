@@ -18,71 +18,72 @@ pub use table::{digits, markdown, summary_sentence, table};
 /// Everything that one run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
-    /// Where it ran.
+    /// The machine that it ran on.
     pub machine: Machine,
     /// The command line.
     pub command: String,
     /// How many rounds each contender had.
     pub rounds: usize,
-    /// In the order in which they were measured.
+    /// The comparisons, in the order in which they were measured.
     pub sections: Vec<Section>,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its name on the command line.
+    /// The name of the section on the command line.
     pub name: String,
     /// What is compared.
     pub title: String,
     /// What the values count: `ns a pair`, `M events/s`.
     pub unit: String,
-    /// Who is compared; ours first.
+    /// The names of the contenders; ours first.
     pub contenders: Vec<String>,
-    /// What is measured on.
+    /// The traces or cases that were measured.
     pub rows: Vec<ReportRow>,
-    /// What the ratios should be.
+    /// The goal for the ratios; `None` if the section has no goal.
     #[serde(default)]
     pub goal: Option<RatioGoal>,
-    /// Whether tables give each value as a multiple of the first contender's too, and the chart draws the values. For
-    /// contenders that do the same work.
+    /// Whether tables also show each value as a multiple of the first contender's, and the chart draws the
+    /// values. This is for contenders that do the same work.
     #[serde(default, rename = "multiples")]
     pub has_multiples: bool,
-    /// What else must be said.
+    /// Sentences that a reader of the numbers must know.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// What is wanted of a section's ratios.
+/// The goal for a section's ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RatioGoal {
-    /// The geometric mean at least `mean` and every row at least `each`.
+    /// The geometric mean is at least `mean`, and the ratio of every row at least `each`.
     AtLeast {
-        /// Of the geometric mean.
+        /// The least geometric mean.
         mean: f64,
-        /// Of every row.
+        /// The least ratio of any row.
         each: f64,
     },
-    /// The geometric mean at most this.
+    /// The geometric mean is at most this.
     AtMost(f64),
 }
 
-/// One trace, or one case.
+/// The values of one trace or one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportRow {
-    /// Its name.
+    /// The name of the trace or the case.
     pub name: String,
-    /// How many units a value is the mean of.
+    /// How many units of work a value is the mean of.
     pub units: usize,
-    /// For each contender; `None` where it does not take part.
+    /// The value of each contender; `None` if the contender does not take part.
     pub values: Vec<Option<Measure>>,
-    /// The second contender's value over ours, or ours over its where less is the goal.
+    /// The second contender's value divided by ours, or ours divided by the second contender's where the goal
+    /// is a small ratio.
     #[serde(default)]
     pub ratio: Option<Measure>,
 }
 
 impl ReportRow {
-    /// The row of these values, one list a contender; a contender without values does not take part.
+    /// The row of these values, one list for each contender; a contender without values does not take part.
     #[must_use]
     pub fn new(name: impl Into<String>, units: usize, values: &[Vec<f64>]) -> Self {
         let values = values.iter().map(|values| (!values.is_empty()).then(|| Measure::of(values)));
@@ -112,8 +113,8 @@ impl Section {
         }
     }
 
-    /// Adds a row of nanoseconds: each contender in its turn does its work as often as the number says, and returns how long
-    /// that took. How often is found out by one turn that does not count.
+    /// Adds a row of nanoseconds: each contender in its turn does its work as often as the number says, and
+    /// returns how long that took. A first turn, which does not count, finds out how often.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ impl Section {
         Ok(())
     }
 
-    /// The geometric mean of the ratios, and the row with the worst one.
+    /// The geometric mean of the ratios, and the row with the worst ratio; `None` without ratios.
     #[must_use]
     pub fn summary(&self) -> Option<Summary> {
         let ratios: Vec<(f64, &str)> = self
@@ -157,14 +158,14 @@ impl Section {
     }
 }
 
-/// A section's ratios in short.
+/// The summary of a section's ratios.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The geometric mean.
     pub mean: f64,
-    /// The worst one.
+    /// The worst ratio.
     pub worst: f64,
-    /// Whose that is.
+    /// The row with the worst ratio.
     pub worst_name: String,
     /// Whether the goal is met, if there is one.
     pub is_met: Option<bool>,

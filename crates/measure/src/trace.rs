@@ -1,11 +1,12 @@
 //! Traces as flat lists of operations, made before anything is timed, and our allocator's way through them.
 //!
-//! Every contender replays a [`OperationList`]: the C++ loop around PyTorch's library and our C ABI, the Rust loop
-//! around allocators that are called directly, and that same loop as WebAssembly. It comes from a recorded program
-//! ([`OperationList::recorded`]) or from a rule ([`OperationList::ping_pong`], [`OperationList::random_allocations`]), and gives back everything that
-//! it takes, so that it can be replayed again and again.
+//! Every contender replays a [`OperationList`]: the C++ loop around PyTorch's library and our C ABI, the Rust
+//! loop around allocators that are called directly, and that same loop as WebAssembly. A list comes from a
+//! recorded program ([`OperationList::recorded`]) or from a rule ([`OperationList::ping_pong`],
+//! [`OperationList::random_allocations`]), and frees everything that it allocates, so that it can be replayed
+//! again and again.
 //!
-//! It knows no file.
+//! This module knows no file.
 
 mod bytes;
 mod generate;
@@ -22,13 +23,13 @@ pub use replay::Replay;
 pub enum OpKind {
     /// Asks for [`Operation::size`] bytes on [`Operation::stream`] and keeps the address in [`Operation::slot`].
     Allocate,
-    /// Gives back what is in [`Operation::slot`].
+    /// Frees the allocation in [`Operation::slot`].
     Free,
-    /// Says that [`Operation::stream`] uses what is in [`Operation::slot`] too.
+    /// Says that [`Operation::stream`] uses the allocation in [`Operation::slot`] too.
     RecordStream,
-    /// Does all work that [`Operation::stream`] has so far.
+    /// Completes all work that [`Operation::stream`] has so far.
     Advance,
-    /// Does all work of all streams.
+    /// Completes all work of all streams.
     AdvanceAll,
     /// Releases all cached segments.
     EmptyCache,
@@ -40,11 +41,11 @@ pub enum OpKind {
 pub struct Operation {
     /// Bytes to allocate; 0 for other kinds.
     pub size: u64,
-    /// Where the caller keeps the address; used again once it is free.
+    /// The slot in which the caller keeps the address; slots are reused after a free.
     pub slot: u32,
     /// The stream, by its number within the list; 0 is the default stream.
     pub stream: u16,
-    /// What to do.
+    /// The kind of the operation.
     pub kind: OpKind,
     /// Always 0.
     pub padding: u8,
@@ -55,13 +56,13 @@ const _: () = assert!(size_of::<Operation>() == 16);
 /// A list of operations that ends with nothing allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationList {
-    /// What to call it.
+    /// The name of the list.
     pub name: String,
     /// The operations, in order.
     pub ops: Vec<Operation>,
-    /// How many slots they use.
+    /// How many slots the operations use.
     pub slots: u32,
-    /// How many streams they use, the default stream included.
+    /// How many streams the operations use, the default stream included.
     pub streams: u16,
 }
 
@@ -73,7 +74,8 @@ pub fn stream_handle(stream: u16) -> u64 {
     if stream == 0 { 0 } else { 0x5500_0000_0000 + 16 * u64::from(stream) }
 }
 
-/// What every loop folds the addresses into; `addr` counts from the first segment.
+/// The hash of a replay after one more address. Every loop computes it, so that equal hashes show equal
+/// addresses; `addr` counts from the first segment.
 #[inline]
 #[must_use]
 pub fn fold(hash: u64, addr: u64) -> u64 {
@@ -87,13 +89,13 @@ impl Operation {
 }
 
 impl OperationList {
-    /// How many allocations it makes, each of which it gives back.
+    /// How many allocations the list makes; it frees each of them.
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.ops.iter().filter(|op| op.kind == OpKind::Allocate).count()
     }
 
-    /// After how many operations the most slots are in use, and how many those are.
+    /// After how many operations the most slots are in use, and the number of these slots.
     #[must_use]
     pub fn most_live(&self) -> (usize, usize) {
         let (mut live, mut most) = (0_usize, (0, 0));

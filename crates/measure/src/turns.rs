@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The values of several rounds in short.
+/// The median and the range of the values of several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// The value in the middle.
+    /// The median: the value in the middle.
     pub median: f64,
-    /// The smallest.
+    /// The smallest value.
     pub least: f64,
-    /// The largest.
+    /// The largest value.
     pub most: f64,
 }
 
@@ -107,7 +107,8 @@ pub fn alternate<C, E>(
     })
 }
 
-/// How many of something make a turn that is long against the clock and short against patience, where `count` of it took `took`.
+/// How many units make a turn of a few milliseconds, if `count` units took `took`: long compared with the
+/// clock's resolution, and short enough for many rounds.
 #[must_use]
 pub fn count_for_turn(took: Duration, count: u32) -> u32 {
     const TURN_NANOS: f64 = 4e6;
@@ -118,7 +119,7 @@ pub fn count_for_turn(took: Duration, count: u32) -> u32 {
     wanted
 }
 
-/// Nanoseconds a unit.
+/// The time of one unit in nanoseconds.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a count of operations")]
 pub fn per_unit(took: Duration, units: usize) -> f64 {

@@ -1,6 +1,6 @@
 //! Writes a recording with its trace in columns: `cargo run -p blockyard-pytorch --example compact -- IN.jsonl.gz OUT.jsonl.gz`.
 //!
-//! The page's samples are made so from the recordings in `tests/fixtures/programs`.
+//! This example makes the page's samples from the recordings in `tests/fixtures/programs`.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,7 +1,9 @@
-//! A trace in columns, as short as it gets without knowing an allocator: samples that come with the page are kept this way.
+//! A trace in columns, the shortest form that needs no allocator to read it. The samples of the page have
+//! this form.
 //!
-//! Programs free what they allocated a moment ago and get the same places again. So a free is encoded by how many live blocks
-//! are younger, and a place by which earlier free of the same size left it; only other places are numbers.
+//! Programs free what they allocated a moment ago and get the same places again. So a free is encoded as the
+//! number of younger live blocks, and a place as the earlier free of the same size that left it; only other
+//! places are encoded as addresses.
 
 use std::collections::HashMap;
 use std::vec::IntoIter;
@@ -13,19 +15,19 @@ use serde::{Deserialize, Serialize};
 /// A trace in columns; the member `compact_trace` of a line of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactTrace {
-    /// One letter an entry, or `f` for a free that completes at once: two entries.
+    /// One letter for each entry, except `f`, which is two entries: a free that completes at once.
     actions: String,
     /// For each `f`: how many live blocks are younger.
     ages: Vec<u32>,
     /// The different sizes, in the order of their first use.
     sizes: Vec<u64>,
-    /// For each entry but `f`: which size.
+    /// For each entry but `f`: the index of its size in `sizes`.
     size: Vec<u32>,
     /// For each `a`: which free of the same size left the place, 1 for the last one; 0 for a place of `steps`.
     places: Vec<u32>,
-    /// For each other place: the way from the end of the place before, in bytes; it wraps.
+    /// For each other place: the distance from the end of the place before, in bytes; it wraps.
     steps: Vec<i64>,
-    /// Streams, each with how many entries in a row are its own.
+    /// Streams, each with the number of successive entries on it.
     streams: Vec<(u64, u32)>,
 }
 
@@ -144,7 +146,7 @@ impl CompactTrace {
     ///
     /// # Errors
     ///
-    /// Why the columns do not fit each other.
+    /// [`CompactError`] says why the columns do not fit each other.
     pub(crate) fn entries(self) -> Result<Vec<TraceEntry>, CompactError> {
         let mut left = RemainingColumns {
             ages: self.ages.into_iter(),

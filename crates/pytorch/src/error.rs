@@ -12,7 +12,7 @@ pub enum ReadError {
     /// A gzip file that stops in the middle or is damaged.
     #[error("the gzip data is cut off or damaged: {0}")]
     Gzip(GzipError),
-    /// More text than this program takes on.
+    /// More text than this program reads.
     #[error("the file unpacks to more than {most_mib} MiB")]
     TooLarge {
         /// The most that is read, in MiB.
@@ -52,7 +52,7 @@ pub enum LineError {
     /// Not a JSON object.
     #[error("a line of a recording is a JSON object: it begins with \"{{\"")]
     NotAnObject,
-    /// Not the JSON of a line.
+    /// A line that is not JSON, or not the JSON of a line of recordings.
     #[error("column {column}: {cause}")]
     Json {
         /// The column, counted from 1.
@@ -90,10 +90,10 @@ pub enum GzipError {
     /// The packed bytes encode nothing.
     #[error("its packed bytes are damaged")]
     Data,
-    /// Another way of packing than the one of gzip.
+    /// A method of compression that gzip does not define.
     #[error("its compression is not supported")]
     Method,
-    /// After the first part of the file comes something else.
+    /// The bytes after the first member of the file are not a gzip member.
     #[error("what follows its first part is not gzip")]
     NotGzip,
     /// The file cannot be read.

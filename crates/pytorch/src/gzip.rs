@@ -1,7 +1,7 @@
 //! The gzip container (RFC 1952) around deflated data.
 //!
-//! `flate2` could read it too, but its checksum brings a table of 16 KiB that nothing compresses, and every visitor of the
-//! page would download it.
+//! `flate2` could read the container too, but its checksum has a table of 16 KiB that does not compress, and
+//! every visitor of the page would download the table.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::sync::OnceLock;
@@ -124,7 +124,7 @@ fn array<const N: usize>(reader: &mut impl BufRead) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Passes the header of a member over.
+/// Skips the header of a member.
 fn skip_header(reader: &mut impl BufRead) -> io::Result<()> {
     let start: [u8; 2] = array(reader)?;
     if start != [0x1f, 0x8b] {
@@ -166,7 +166,8 @@ fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     rest.iter().fold(crc, |crc, byte| at(0, crc ^ u32::from(*byte)) ^ (crc >> 8))
 }
 
-/// Made when the first file is opened, since 8 KiB that nothing compresses would be part of every visitor's download.
+/// The tables are computed when the first file is opened: as constants, 8 KiB that do not compress would be
+/// part of every visitor's download.
 fn tables() -> Box<[[u32; 256]; 8]> {
     let mut tables = Box::new([[0; 256]; 8]);
     for byte in 0..256_usize {

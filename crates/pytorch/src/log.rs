@@ -1,4 +1,4 @@
-//! Runs written in the format of recordings: one JSON value a line.
+//! Runs written in the format of recordings: one JSON value a line, without the end of the line.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::recorded::{AllocationResult, Meta, OperationKind};
 use crate::stat_keys;
 
-/// The first line.
+/// The first line: the program and the machine.
 #[must_use]
 pub fn meta(meta: &Meta) -> String {
     let streams: Vec<u64> = meta.streams.iter().map(|stream| stream.get()).collect();
@@ -16,7 +16,7 @@ pub fn meta(meta: &Meta) -> String {
         "name": meta.name,
         "profile": meta.profile,
         "torch": meta.torch,
-        "conf": meta.config,
+        "conf": meta.conf,
         "total_memory": meta.total_memory.get(),
         "device": meta.device,
         "streams": streams,
@@ -87,7 +87,7 @@ fn stat_map(values: impl Iterator<Item = (usize, i64)>) -> Map<String, Value> {
 /// The line of the trace.
 #[must_use]
 pub fn trace(entries: &[TraceEntry]) -> String {
-    // Not through values: a long trace would take ten times its text.
+    // The text is written without JSON values, which would take ten times the memory of the text.
     let mut line = String::from("{\"trace\":[");
     for (index, TraceEntry { action, addr, size, stream }) in entries.iter().enumerate() {
         let separator = if index == 0 { "" } else { "," };

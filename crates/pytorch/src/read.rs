@@ -161,7 +161,7 @@ fn explain(error: &serde_json::Error) -> LineError {
     LineError::Json { column: error.column(), cause: cause.to_owned() }
 }
 
-/// Any line; which members it has says which kind it is.
+/// Any line. Its members say which kind of line it is.
 #[derive(Deserialize)]
 struct AnyLine {
     meta: Option<MetaLine>,
@@ -170,7 +170,8 @@ struct AnyLine {
     size: Option<u64>,
     stream: Option<u64>,
     addr: Option<u64>,
-    /// A text in an operation; the last line of a program has it too, as something else.
+    /// The text of an error in an operation. The last line of a program has a member of this name with
+    /// another type.
     oom: Option<serde_json::Value>,
     fraction: Option<f64>,
     pool: Option<u32>,
@@ -242,7 +243,7 @@ impl From<MetaLine> for Meta {
         Self {
             name: line.name,
             torch: line.torch,
-            config: line.conf,
+            conf: line.conf,
             total_memory: Bytes::new(line.total_memory),
             device: line.device,
             profile: line.profile,
@@ -276,7 +277,7 @@ impl<'de> Deserialize<'de> for ActionName {
     }
 }
 
-/// Values by key. Keys that PyTorch's other releases have and 2.11 has not are passed over.
+/// Values by key. Keys that 2.11 does not have are skipped.
 struct StatMap(Vec<StatChange>);
 
 impl<'de> Deserialize<'de> for StatMap {

@@ -9,7 +9,7 @@ use blockyard_workload::Request;
 pub struct RecordedRun {
     /// The program and the machine.
     pub meta: Meta,
-    /// The operations in order, if the recording has them; else they are in the trace.
+    /// The operations in order; empty if the recording has only a trace.
     pub operations: Vec<RecordedOperation>,
     /// PyTorch's trace in order; `None` if it was not recorded.
     pub trace: Option<Vec<TraceEntry>>,
@@ -19,7 +19,7 @@ pub struct RecordedRun {
     pub segments: Option<Vec<RecordedSegment>>,
     /// `memory_summary()` at the end.
     pub memory_summary: Option<String>,
-    /// Statistics at moments of a program: a label, the number of trace entries so far, all values by key index.
+    /// The checkpoints: a label, the number of trace entries so far, and the statistics of the moment.
     pub checkpoints: Vec<(String, usize, Vec<StatChange>)>,
     /// Statistics at the end of a program.
     pub final_stats: Option<Vec<StatChange>>,
@@ -30,15 +30,16 @@ pub struct RecordedRun {
 pub struct Meta {
     /// The recording's name.
     pub name: String,
-    /// The release of PyTorch.
+    /// The version of PyTorch, as `torch.__version__` prints it.
     pub torch: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
-    pub config: String,
+    pub conf: String,
     /// All bytes of the device.
     pub total_memory: Bytes,
     /// The device's name, or empty.
     pub device: String,
-    /// The kind of operations in it, or empty; `streams` synchronizes the device after each free.
+    /// The kind of operations in the recording, or empty. In the kind `streams`, the recorder synchronizes
+    /// the device after each free.
     pub profile: String,
     /// The handles of the streams that operations name by index; empty if they name none.
     pub streams: Vec<StreamId>,
@@ -54,7 +55,7 @@ impl Meta {
     /// The allocator that the run used, as far as its settings name it.
     #[must_use]
     pub fn backend(&self) -> Backend {
-        let settings: String = self.config.split_whitespace().collect();
+        let settings: String = self.conf.split_whitespace().collect();
         let is_async = settings.split(',').any(|setting| setting == "backend:cudaMallocAsync");
         if is_async { Backend::CudaMallocAsync } else { Backend::Native }
     }
@@ -87,25 +88,25 @@ pub enum OperationKind {
     Start,
     /// Asks for memory.
     Allocate {
-        /// The recording's name for it.
+        /// The number that names the allocation in the recording.
         id: u64,
-        /// How much, in bytes.
+        /// The requested bytes.
         size: Bytes,
         /// The index of the stream.
         stream: u64,
-        /// The index of the `MemPool` it was made in, if any.
+        /// The index of the `MemPool` that the request goes to, if any.
         pool: Option<u32>,
         /// The result in PyTorch, if it was recorded.
         result: Option<AllocationResult>,
     },
     /// Gives memory back.
     Free {
-        /// The recording's name for it.
+        /// The number that names the allocation in the recording.
         id: u64,
     },
-    /// Says that another stream uses it.
+    /// Says that another stream uses an allocation.
     RecordStream {
-        /// The recording's name for it.
+        /// The number that names the allocation in the recording.
         id: u64,
         /// The index of the stream.
         stream: u64,
@@ -170,7 +171,7 @@ pub struct RecordedSegment {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// Which block pool of that pool: small or large.
+    /// The block pool in the memory pool: small or large.
     pub pool: PoolKind,
     /// Whether its memory is mapped page by page.
     pub is_expandable: bool,
@@ -180,7 +181,7 @@ pub struct RecordedSegment {
     pub blocks: Vec<RecordedBlock>,
 }
 
-/// A block of such a segment.
+/// A block of a [`RecordedSegment`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedBlock {
     /// Where it starts.
@@ -189,6 +190,6 @@ pub struct RecordedBlock {
     pub size: Bytes,
     /// The size of the last request for the block.
     pub requested: Bytes,
-    /// PyTorch's word for its state.
+    /// PyTorch's word for the state of the block.
     pub state: String,
 }

@@ -43,11 +43,11 @@ pub use self::write::Entries;
 pub struct SnapshotFile {
     /// The devices that have segments or a trace, by ascending index.
     pub devices: Vec<DeviceSnapshot>,
-    /// Host (pinned) memory, which PyTorch writes since 2.14; `None` where the file has nothing of it.
+    /// Host (pinned) memory, which PyTorch writes since 2.14; `None` if the file has none.
     ///
-    /// The place of host memory among memories, after all devices, is [`SnapshotFile::host_place`].
+    /// [`SnapshotFile::host_place`] is the place of host memory in [`SnapshotFile::memories`]: after all devices.
     pub host: Option<DeviceSnapshot>,
-    /// The settings of the allocator, as far as they are known.
+    /// The settings of the allocator, as far as the file has them.
     pub settings: SnapshotSettings,
     /// Where named stretches of the program begin and end, in the order of the file.
     pub annotations: Vec<Annotation>,
@@ -97,7 +97,7 @@ pub struct SnapshotSegment {
     pub blocks: Vec<SnapshotBlock>,
 }
 
-/// A block of such a segment.
+/// A block of a [`SnapshotSegment`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotBlock {
     /// The address of the block; until the segment is complete, the address in the file.
@@ -129,7 +129,7 @@ pub struct Annotation {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SnapshotSettings {
     /// The text of `PYTORCH_CUDA_ALLOC_CONF`, or one that means the same as the values that the file has.
-    pub config: String,
+    pub conf: String,
     /// Each setting as the file has it, in its order.
     pub values: Vec<(String, String)>,
 }
@@ -161,7 +161,7 @@ impl SnapshotSettings {
 pub struct Limits {
     /// The longest content, unpacked, in bytes.
     pub content: u64,
-    /// The most memory while reading, about, in bytes.
+    /// The most memory that reading may take, in bytes; the check is approximate.
     pub memory: usize,
 }
 
@@ -240,11 +240,11 @@ pub fn read(reader: impl Read, on_done: OnDone<'_, u64>) -> Result<SnapshotFile,
     read_within(reader, Limits::default(), on_done)
 }
 
-/// As [`read`], with limits of one's own.
+/// Reads a snapshot as [`read`] does, within the caller's limits.
 ///
 /// # Errors
 ///
-/// As [`read`]; [`SnapshotError::TooLarge`] beyond a limit.
+/// The errors of [`read`]; [`SnapshotError::TooLarge`] beyond a limit.
 pub fn read_within(
     reader: impl Read,
     limits: Limits,
@@ -253,12 +253,12 @@ pub fn read_within(
     read_with_figure(reader, limits, on_done, &mut |_| ())
 }
 
-/// As [`read_within`]; `on_trace` gets what has been read of the longest trace, every 64 KiB of a pickle, so
-/// that a figure can grow while a long file is read.
+/// Reads a snapshot as [`read_within`] does. Every 64 KiB of a pickle, `on_trace` gets the part of the
+/// longest trace that has been read, so that a figure can grow while a long file is read.
 ///
 /// # Errors
 ///
-/// As [`read_within`].
+/// The errors of [`read_within`].
 pub fn read_with_figure(
     reader: impl Read,
     limits: Limits,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use blockyard_record::{PoolId, Stat, StatArray, Stats};
 use blockyard_rules::Release;
 
-/// How many keys `memory_stats()` has in the oldest release, and recordings have in every one.
+/// How many keys `memory_stats()` has in the oldest release, and a recording in every release.
 pub const STAT_COUNT: usize = 122;
 
 type ArrayOf = fn(&Stats) -> &StatArray;

@@ -14,11 +14,11 @@ pub struct Breakdown {
     pub requested: Bytes,
     /// The bytes of allocated blocks that nobody requested: rounding makes a block larger than its request.
     pub rounding: Bytes,
-    /// Blocks whose free was requested and waits for the work of another stream.
+    /// Bytes of blocks whose free was requested and waits for the work of another stream.
     pub pending: Bytes,
-    /// Reserved by the allocator, and part of no active block.
+    /// Bytes that the allocator has reserved, outside of active blocks.
     pub cached: Bytes,
-    /// Not reserved by the allocator.
+    /// Bytes of the device that the allocator has not reserved.
     pub free: Bytes,
 }
 

@@ -1,10 +1,10 @@
-//! Events: the steps inside an allocator.
+//! Events: the actions of an allocator, several for each request.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};
 
-/// One step inside an allocator.
+/// One action inside an allocator. The events of one request are a [`Step`](crate::Step).
 ///
 /// Events are complete: [`MemoryState::apply`](crate::MemoryState::apply) over all events of a run gives the
 /// allocator's own snapshot and statistics, exactly.

@@ -12,7 +12,7 @@ pub struct DurationStat {
     pub total: i64,
     /// The longest call since the peaks were last reset.
     pub max: i64,
-    /// The shortest call since then; 0 also means that there was no call.
+    /// The shortest call since the peaks were last reset; 0 also means that there was no call.
     pub min: i64,
     /// How many calls there were.
     pub count: i64,
@@ -60,9 +60,9 @@ pub struct HostStats {
     pub allocated_bytes: Stat,
     /// Bytes of active blocks.
     pub active_bytes: Stat,
-    /// Calls that pinned memory.
+    /// How long the calls took that pinned memory.
     pub host_alloc_time: DurationStat,
-    /// Calls that released pinned memory.
+    /// How long the calls took that released pinned memory.
     pub host_free_time: DurationStat,
     /// A copy of `allocations.allocated`.
     pub num_host_alloc: i64,

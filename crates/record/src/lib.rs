@@ -1,8 +1,10 @@
-//! The vocabulary that every other crate speaks.
+//! The vocabulary of the other crates: ids, events, memory states, statistics, snapshots, trace entries,
+//! stacks and recordings.
 //!
-//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids, which begin again after 2^32 of a kind
-//! ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that an allocator reports, the [`MemoryState`] after the
-//! events so far, the [`Stats`] that PyTorch keeps, and a whole run as a [`Recording`].
+//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids, which
+//! begin again at 0 after 2^32 of a kind ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that
+//! an allocator reports, the [`MemoryState`] after the events so far, the [`Stats`] that PyTorch keeps, and a
+//! whole run as a [`Recording`].
 //!
 //! At every moment, in bytes:
 //!
@@ -10,9 +12,9 @@
 //! * requested (of allocated blocks) ≤ allocated
 //! * capacity = requested + rounding + pending + cached + free on the device (see [`Breakdown`])
 //!
-//! This crate must not know a policy: it applies events and decides none. What it says about a run (why a
-//! request ran out of memory, which frame is the program's own) follows from the events, the stacks and the rules. It
-//! knows no file format either.
+//! This crate has no policy: it applies events and decides none. What it says about a run (why a request ran
+//! out of memory, which frame is the program's own) follows from the events, the stacks and the rules. It has
+//! no file format either.
 //!
 //! # Example
 //!
@@ -57,10 +59,10 @@
 //! - **A step without events has a note.** Requests about memory pools and settings change no memory. A
 //!   recording keeps a note of each such request, and the sentences of a figure use the note.
 //! - **A recording stores differences.** Events, ends of steps and breakdowns are encoded as differences from
-//!   the entry before, in groups that can be decoded alone: 7 to 18 bytes an event in all, with saved states.
-//!   A state is saved every 512 events at first, and less often if the state is large. When more than 256
-//!   saved states take more than a byte an event, every second one is dropped and the interval doubles. So
-//!   memory stays bounded, and any moment is near a saved state.
+//!   the entry before, in groups that can be decoded alone: 7 to 18 bytes for each event, saved states
+//!   included. A state is saved every 512 events at first, and less often if the state is large. When more
+//!   than 256 saved states take more than a byte an event, every second one is dropped and the interval
+//!   doubles. So memory stays bounded, and any moment is near a saved state.
 //! - **One type updates the statistics**, [`Stats`], from two sides: the allocator, and [`MemoryState`] from
 //!   the events. Each side decides alone *when* something counts, and a property test compares the two.
 //! - **Sizes for people have two digits after the point**, rounded, but never up to a whole number

@@ -64,7 +64,8 @@ impl OomLimit {
         format!("between {} and {}", self.lowest, self.refused().unwrap_or(self.highest))
     }
 
-    /// The bytes that were refused, where the highest is a byte less than these.
+    /// The number of bytes that was refused: `highest` is a byte less. `None` where nothing shows the
+    /// refusal.
     fn refused(&self) -> Option<Bytes> {
         let refused = self.highest.saturating_add(Bytes::new(1));
         refused.get().is_multiple_of(size::MIN_BLOCK_SIZE.get()).then_some(refused)
@@ -202,8 +203,8 @@ pub enum OomCause {
 impl OomCause {
     /// Why a request failed under a limit.
     ///
-    /// A cached block that would serve the request is the cause wherever one exists. Only settings that keep
-    /// a request from such a block (`max_split_size_mb`) speak against that, and are not known here.
+    /// A cached block that would serve the request is the cause wherever one exists. A setting that keeps the
+    /// request from such a block (`max_split_size_mb`) is not known here.
     ///
     /// A group of bytes (cached here, on other streams or in other pools; pending; used by others) is the
     /// cause if that group alone would have been enough. If several groups are enough, the largest one is the

@@ -8,10 +8,12 @@ use crate::{Frame, FrameId, StackId, Stacks};
 const LIBRARIES: [&str; 6] =
     ["/torch/", "site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/"];
 
-/// How the files of extensions end: no program's own code, but what its code called.
+/// How the names of files of compiled extensions end. A program calls such code; the code is not the
+/// program's own.
 const COMPILED: [&str; 7] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".pyx"];
 
-/// How the name of a frame begins whose file was left out, so that a report names nobody's files: `call site 3`.
+/// How the name of a frame begins if the name of its file was left out, as in a report that names no files:
+/// `call site 3`.
 pub const UNNAMED_SITE: &str = "call site ";
 
 /// How the name of a file of Python ends.
@@ -79,8 +81,8 @@ pub fn own_line(stack: &[String]) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// The line of the program's own code that called the [`own_line`] of a stack; `None` where that is not the
-/// program's own, or has no caller.
+/// The line of the program's own code that called the [`own_line`] of a stack; `None` where the own line is a
+/// library's, or has no caller.
 #[must_use]
 pub fn own_caller(stack: &[String]) -> Option<&str> {
     let mut own = stack.iter().filter(|line| is_own(line));
@@ -139,14 +141,14 @@ impl StackHolder {
         found
     }
 
-    /// Whose code a stack of texts is, `function (file:line)` each.
+    /// The holder of an allocation with this stack of texts, `function (file:line)` each, innermost first.
     #[must_use]
     pub fn of_texts(stack: &[String]) -> Self {
         Self::of(stack.iter().map(|line| frame_of(line)))
     }
 }
 
-/// The frame that a text of a stack is, without its line.
+/// The frame of one text of a stack, `function (file:line)`; the number of the line is left out.
 pub(crate) fn frame_of(line: &str) -> Frame<'_> {
     let (name, place) = line.strip_suffix(')').unwrap_or(line).rsplit_once(" (").unwrap_or(("", line));
     let filename = place.rsplit_once(':').map_or(place, |(file, _)| file);

@@ -43,7 +43,7 @@ pub struct Recording {
     annotations: Annotations,
 }
 
-// Stands for the step of allocations that were made before the recording began.
+// The step of allocations that were made before the recording began.
 const NO_STEP: u32 = u32::MAX;
 
 /// What a run was made with.
@@ -52,7 +52,7 @@ pub struct RunInfo {
     /// The name of the run: a preset's title or a file's name.
     pub title: String,
     /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`.
-    pub config: String,
+    pub conf: String,
     /// All bytes of the device.
     pub capacity: Bytes,
     /// Whether the bytes of the device are not known, so that `capacity` is the least that explains the run.
@@ -109,7 +109,7 @@ pub struct Step {
     pub end: usize,
 }
 
-/// Why a recording cannot be read.
+/// Why a recording cannot be made or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -342,7 +342,7 @@ impl Recording {
 
     /// The moments, as numbers of events, whose states are saved; ascending. Other states are rebuilt from the saved state
     /// before.
-    pub fn saved_moments(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn saved_event_counts(&self) -> impl Iterator<Item = usize> + '_ {
         self.saved_states.iter().map(|saved| saved.events as usize)
     }
 

@@ -19,7 +19,8 @@ pub enum StackCategory {
     Activations,
     /// Made by other code.
     Other,
-    /// No stack was recorded, as for most of a backward pass. Which of these are gradients, a figure infers from more than the stack.
+    /// No stack was recorded, as for most of a backward pass. A figure infers from more than the stack which
+    /// of these allocations are gradients.
     Unknown,
 }
 
@@ -47,7 +48,7 @@ impl StackCategory {
         Self::of_frames(|| stacks.frames(stack).map(|frame| stacks.frame(frame)))
     }
 
-    /// The same of a stack of texts, `function (file:line)`.
+    /// The category of an allocation with this stack of texts, `function (file:line)` each.
     #[must_use]
     pub fn of_texts(stack: &[String]) -> Self {
         Self::of_frames(|| stack.iter().map(|line| frame_of(line)))
@@ -84,7 +85,8 @@ fn is_backward(frame: &Frame<'_>) -> bool {
         || is_backward_function(frame.name)
 }
 
-/// `Module.to` and its like, parameters that a constructor makes, and checkpoints that are loaded.
+/// Whether the frame is `Module.to` or a similar method, a constructor that makes parameters, or a function
+/// that loads saved weights.
 fn is_building(frame: &Frame<'_>) -> bool {
     let is_module = frame.filename.ends_with("torch/nn/modules/module.py");
     (is_module && matches!(frame.name, "_apply" | "to" | "cuda" | "_load_from_state_dict"))

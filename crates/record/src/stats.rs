@@ -13,7 +13,7 @@ pub struct Stat {
     pub peak: i64,
     /// All increases since the accumulated counts were last reset.
     pub allocated: i64,
-    /// All decreases since then.
+    /// All decreases since the accumulated counts were last reset.
     pub freed: i64,
 }
 
@@ -57,7 +57,7 @@ impl Stat {
 /// A quantity in all pools and in each pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatArray {
-    /// Both pools.
+    /// The numbers of both block pools together. The peak is that of the sum, not the sum of the peaks.
     pub all: Stat,
     /// The numbers of the small block pools.
     pub small_pool: Stat,

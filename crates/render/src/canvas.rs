@@ -18,8 +18,8 @@ pub struct CanvasPainter {
 }
 
 impl CanvasPainter {
-    /// Opens the adapter that the browser prefers, for this canvas. `on_failed` gets why the canvas shows nothing any more, where
-    /// that comes later than the call that caused it: the device is lost, or out of memory.
+    /// Opens the adapter that the browser prefers, for this canvas. `on_failed` gets the reason if the canvas
+    /// fails after a call has returned: the device is lost, or out of memory.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl CanvasPainter {
         Ok(Self { device, queue, surface, config, renderer })
     }
 
-    /// Takes other rectangles.
+    /// Replaces the rectangles, as [`RectRenderer::set_rects`] does.
     ///
     /// # Errors
     ///
@@ -60,12 +60,12 @@ impl CanvasPainter {
         self.renderer.set_rects(&self.device, &self.queue, geometry, colors)
     }
 
-    /// Takes other colors for the existing rectangles.
+    /// Replaces the colors of the existing rectangles.
     pub fn set_colors(&mut self, colors: &[u32]) {
         self.renderer.set_colors(&self.queue, colors);
     }
 
-    /// Takes other values for the colors.
+    /// Replaces the colors of the palette.
     pub fn set_palette(&self, palette: &[[f32; 4]; PALETTE_SIZE]) {
         self.renderer.set_palette(&self.queue, palette);
     }

@@ -5,8 +5,8 @@
 //! panning and zooming does not grow with the recording. Figures know nothing of this crate, and this crate
 //! knows nothing of memory.
 //!
-//! A figure does not change for another renderer. In the page a worker draws (`web/gpu/src/painter.rs`,
-//! through `OffscreenCanvas`) where there is a GPU and 2,000 allocations or more.
+//! A figure is the same in every renderer. In the page a worker draws (`web/gpu/src/painter.rs`, through
+//! `OffscreenCanvas`) where there is a GPU and 2,000 allocations or more.
 
 #![forbid(unsafe_code)]
 

@@ -6,13 +6,13 @@ use blockyard_figure::{RECT_UNIT, RECT_WORDS};
 
 use crate::RenderError;
 
-/// How many colors a palette has: 32, and the same ones pale. Place 30 is reserved memory, with the color of
-/// its dots in the place of the pale one; place 31 is the ground of the figure.
+/// How many colors a palette has: 32 colors, and the pale form of each. Place 30 is reserved memory, and its
+/// pale place has the color of the dots; place 31 is the ground of the figure.
 pub const PALETTE_SIZE: usize = 64;
 
 const UNIFORM_BYTES: u64 = 48;
 const WORD: u64 = 4;
-/// This many words are written at a time, since their bytes are a copy.
+/// How many words are written to the GPU at a time: the bytes of each piece are a copy, which stays small.
 const PIECE: usize = 1 << 18;
 
 /// The part of the rectangles that a frame shows.
@@ -32,12 +32,13 @@ pub struct RectView {
     pub height_px: u32,
     /// Whether all but chosen rectangles are pale.
     pub is_dimmed: bool,
-    /// How many pixels of the picture are as wide as one of the page, for the dots of cached memory; 0 leaves the dots out.
+    /// How many pixels of the picture are as wide as one of the page, for the dots of cached memory; 0 leaves
+    /// the dots out.
     pub pixel_ratio: f64,
 }
 
 impl RectView {
-    /// As the shader reads it.
+    /// The view as the shader reads it.
     fn words(&self) -> [u32; 12] {
         let (step, step_fraction) = split(self.first_step);
         #[expect(clippy::cast_precision_loss, reason = "512 is exact")]
@@ -62,7 +63,7 @@ impl RectView {
     }
 }
 
-/// The whole number below, and what is above it.
+/// The whole number below a value, and the fraction above that number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -156,11 +157,12 @@ impl RectRenderer {
         Self { pipeline, view, palette, bindings, rects: None }
     }
 
-    /// Takes other rectangles: [`RECT_WORDS`] words of geometry each, and a word of color.
+    /// Replaces the rectangles: [`RECT_WORDS`] words of geometry for each, and a word of color.
     ///
     /// # Errors
     ///
-    /// [`RenderError::TooLarge`] where they do not fit a buffer; there are no rectangles then.
+    /// [`RenderError::TooLarge`] where the rectangles do not fit a buffer; then nothing is drawn until the
+    /// next rectangles.
     pub fn set_rects(
         &mut self,
         device: &wgpu::Device,
@@ -186,14 +188,14 @@ impl RectRenderer {
         Ok(())
     }
 
-    /// Takes other colors for the existing rectangles; as many as there are rectangles.
+    /// Replaces the colors of the existing rectangles; `colors` has a word for each rectangle.
     pub fn set_colors(&mut self, queue: &wgpu::Queue, colors: &[u32]) {
         if let Some(rects) = self.rects.as_ref().filter(|rects| rects.count as usize == colors.len()) {
             queue.write_buffer(&rects.colors, 0, &bytes_of(colors));
         }
     }
 
-    /// Takes other values for the colors: red, green, blue and opacity from 0 to 1.
+    /// Replaces the colors of the palette: red, green, blue and opacity from 0 to 1.
     pub fn set_palette(&self, queue: &wgpu::Queue, palette: &[[f32; 4]; PALETTE_SIZE]) {
         let words: Vec<u32> = palette.iter().flatten().map(|part| part.to_bits()).collect();
         queue.write_buffer(&self.palette, 0, &bytes_of(&words));
@@ -245,8 +247,8 @@ fn column(device: &wgpu::Device, queue: &wgpu::Queue, words: &[u32]) -> wgpu::Bu
         usage: wgpu::BufferUsages::VERTEX | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    for (place, piece) in words.chunks(PIECE).enumerate() {
-        queue.write_buffer(&buffer, (place * PIECE) as u64 * WORD, &bytes_of(piece));
+    for (index, piece) in words.chunks(PIECE).enumerate() {
+        queue.write_buffer(&buffer, (index * PIECE) as u64 * WORD, &bytes_of(piece));
     }
     buffer
 }

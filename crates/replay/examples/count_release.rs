@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let release: Release = release.parse()?;
     let run = RecordedRun::read(&std::fs::read(file)?)?;
-    let config = AllocatorConfig::parse(&run.meta.config, release)?;
+    let config = AllocatorConfig::parse(&run.meta.conf, release)?;
     let plan = PreparedWorkload::new(&requests(&run)?.workload);
     // Once to warm up.
     replay(&plan, &config, &run)?;

@@ -49,8 +49,8 @@ impl Certificate {
     }
 }
 
-/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`]; those of
-/// host memory are not compared.
+/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`].
+/// Placements of host memory are not compared.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     if run.trace.as_ref().is_none_or(Vec::is_empty) {
         return Ok(nothing_compared("the snapshot has no trace, so there is nothing to verify".to_owned()));
     }
-    let (config, left_out) = known_config(&run.meta.config, run.meta.release());
-    run.meta.config = config;
+    let (config, left_out) = known_config(&run.meta.conf, run.meta.release());
+    run.meta.conf = config;
     let verified = match verify(&run, on_progress) {
         Ok(verified) => verified,
         Err(RunError::Cancelled) => return Err(RunError::Cancelled),
@@ -148,7 +148,7 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
         "the snapshot does not contain the allocator's settings; the defaults are assumed",
     );
     note(
-        !run.meta.config.is_empty(),
+        !run.meta.conf.is_empty(),
         "settings in the snapshot are those of its moment; they may have been changed while the program ran",
     );
     reasons.push(format!(

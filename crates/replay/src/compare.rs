@@ -21,7 +21,7 @@ pub struct Comparison {
 pub struct Count {
     /// The kind: `events`, `placements`, `statistics`, `checkpoints`, `final statistics`, `segments`, `blocks`, `memory_summary`.
     pub kind: String,
-    /// How many are identical.
+    /// How many facts of this kind are identical.
     pub identical: u64,
     /// How many facts the recording or the replay has, the larger number of the two.
     pub total: u64,

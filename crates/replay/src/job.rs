@@ -31,7 +31,7 @@ pub enum Job {
         /// The workload.
         text: String,
         /// `PYTORCH_CUDA_ALLOC_CONF`.
-        config: String,
+        conf: String,
         /// All bytes of the device.
         capacity: Bytes,
     },
@@ -65,7 +65,7 @@ pub struct OpenedRecording {
     /// The release of PyTorch.
     pub torch: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
-    pub config: String,
+    pub conf: String,
     /// The device's name, or empty.
     pub device: String,
     /// The comparison with the replay; `None` until it is made. The figures do not wait for it.
@@ -114,7 +114,7 @@ impl OpenedRecording {
 /// [`JobError`] names the cause and its place.
 pub fn perform(job: &Job, on_progress: OnProgress) -> Result<JobOutput, JobError> {
     match job {
-        Job::Run { title, text, config, capacity } => run_text(title, text, config, *capacity, on_progress),
+        Job::Run { title, text, conf, capacity } => run_text(title, text, conf, *capacity, on_progress),
         Job::Open { name, bytes, device } => {
             let file = OpenFile { name, length: bytes.len() as u64, device: *device };
             let (mut output, pending) = open(&file, bytes.as_slice(), on_progress, &mut |_| ())?;
@@ -215,7 +215,7 @@ fn open_recorded_run(
     let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, Some(name)))?;
     let opened = OpenedRecording {
         torch: recorded.meta.torch,
-        config: recorded.meta.config,
+        conf: recorded.meta.conf,
         device: recorded.meta.device,
         comparison: None,
         devices: Vec::new(),
@@ -235,18 +235,18 @@ fn open_recorded_run(
 ///
 /// # Errors
 ///
-/// As [`perform`].
+/// The errors of [`perform`].
 pub fn run_text(
     title: &str,
     text: &str,
-    config: &str,
+    conf: &str,
     capacity: Bytes,
     on_progress: OnProgress,
 ) -> Result<JobOutput, JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
         return Err(JobError::Cancelled);
     }
-    let (workload, settings) = read(title, text, config, capacity)?;
+    let (workload, settings) = read(title, text, conf, capacity)?;
     let recording = run(&workload, &settings, on_progress)?;
     Ok(JobOutput { workload, recording, opened: None, data_checks: None })
 }
@@ -277,7 +277,7 @@ fn open_snapshot(
     let unplaced = blockyard_trace::unplaced(&file, place).map_err(failed)?;
     let opened = OpenedRecording {
         torch: String::new(),
-        config: file.settings.config.clone(),
+        conf: file.settings.conf.clone(),
         device: String::new(),
         comparison: None,
         devices: file.memories().map(opened_device).collect(),
@@ -346,12 +346,12 @@ fn opened_device(device: &DeviceSnapshot) -> OpenedDevice {
 pub fn read(
     title: &str,
     text: &str,
-    config: &str,
+    conf: &str,
     capacity: Bytes,
 ) -> Result<(Workload, RunSettings), JobError> {
     let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
     // Settings and capacity in the text take precedence over those of the caller.
-    let config: AllocatorConfig = workload.config().unwrap_or(config).parse().map_err(RunError::Config)?;
+    let config: AllocatorConfig = workload.conf().unwrap_or(conf).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
     Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
 }

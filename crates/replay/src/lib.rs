@@ -129,7 +129,8 @@ pub fn run(
 ///
 /// # Errors
 ///
-/// As [`run`], and [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
+/// The errors of [`run`], and [`RunError::Allocator`] when the device fails for another reason than a lack of
+/// memory.
 pub fn run_on<D: DeviceMemory + Advance>(
     device: D,
     workload: &Workload,

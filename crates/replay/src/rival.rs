@@ -97,7 +97,7 @@ impl RivalDispatcher<'_> {
                 self.complete(None);
                 self.allocator.empty_cache();
             }
-            // Only PyTorch's allocator has these.
+            // Only PyTorch's allocator has these requests.
             Request::SetFraction { .. }
             | Request::ResetPeak
             | Request::ResetAccumulated
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves requests while so many blocks are in use at most, and writes down each call.
+    /// Serves requests up to a number of blocks in use, and writes down each call.
     #[derive(Default)]
     struct ScriptedRival {
         most: usize,

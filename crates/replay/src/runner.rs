@@ -247,7 +247,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
     let info = RunInfo {
         title: settings.title.clone(),
-        config: settings.config.text().to_owned(),
+        conf: settings.config.text().to_owned(),
         capacity: settings.capacity,
         is_capacity_unknown: false,
         max_split_size: settings.config.max_split_size_signed(),

@@ -34,7 +34,7 @@ pub struct PreparedWorkload {
     pub(crate) placements: Vec<Option<DeviceAddr>>,
 }
 
-/// Stands for the slot of a tensor that does not exist.
+/// The slot of a tensor that does not exist.
 const NOWHERE: TensorId = TensorId::new(u32::MAX);
 
 impl PreparedWorkload {
@@ -64,7 +64,8 @@ impl PreparedWorkload {
         }
     }
 
-    /// As [`Runner::with_placements`](crate::Runner::with_placements).
+    /// Allocates at recorded addresses under `cudaMallocAsync`; see
+    /// [`Runner::with_placements`](crate::Runner::with_placements).
     #[must_use]
     pub fn with_placements(self, placements: Vec<Option<DeviceAddr>>) -> Self {
         Self { placements, ..self }
@@ -124,7 +125,7 @@ pub fn totals<D: DeviceMemory + Advance>(
 ///
 /// # Errors
 ///
-/// As [`totals`], of the first run that fails.
+/// The errors of [`totals`], for the first run that fails.
 pub fn sweep<D: DeviceMemory + Advance>(
     workload: &PreparedWorkload,
     configs: &[AllocatorConfig],
@@ -144,7 +145,7 @@ pub fn sweep<D: DeviceMemory + Advance>(
 ///
 /// # Errors
 ///
-/// As [`totals`].
+/// The errors of [`totals`].
 pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
     workload: &PreparedWorkload,
     config: &AllocatorConfig,
@@ -207,7 +208,7 @@ mod tests {
     fn totals_are_those_of_a_recorded_run() {
         for preset in presets() {
             let workload = Workload::parse(preset.text).unwrap();
-            let config: AllocatorConfig = preset.config.parse().unwrap();
+            let config: AllocatorConfig = preset.conf.parse().unwrap();
             let capacity = preset.capacity;
             let settings = RunSettings { title: String::new(), config: config.clone(), capacity };
             let mut runner = Runner::new(VirtualDevice::new(capacity), &settings, &workload);

@@ -48,17 +48,18 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verification
     verify_on(run, AnyDevice::new, on_progress)
 }
 
-/// As [`verify`], on the device that `device_for` returns for the recorded device.
+/// Replays and compares as [`verify`] does, on the device that `device_for` returns for the recorded device.
 ///
 /// # Errors
 ///
-/// As [`verify`], and [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
+/// The errors of [`verify`], and [`RunError::Allocator`] when the device fails for another reason than a lack
+/// of memory.
 pub fn verify_on<D: DeviceMemory + Advance>(
     run: &RecordedRun,
     device_for: impl FnOnce(RecordedDevice) -> D,
     on_progress: OnProgress,
 ) -> Result<Verification, RunError> {
-    let config = AllocatorConfig::parse(&run.meta.config, run.meta.release())?;
+    let config = AllocatorConfig::parse(&run.meta.conf, run.meta.release())?;
     let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let ReplayableRun { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();

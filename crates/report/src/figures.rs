@@ -21,7 +21,7 @@ pub(crate) struct DeviceFigures<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
-    /// Between which steps most grows, where something does.
+    /// The first and the last step of the growth from iteration to iteration; `None` without growth.
     pub(crate) grows: Option<(usize, usize)>,
 }
 

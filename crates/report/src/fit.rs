@@ -30,7 +30,8 @@ pub struct FitPage {
     pub varied: String,
     /// The first sentence: the answer.
     pub headline: String,
-    /// A line each: a GPU, a value of another option, settings, a layout.
+    /// The searches, a line of the figure each: one for each GPU, value of another option, settings, or
+    /// layout.
     pub curves: Vec<FitCurve>,
     /// The report as the command prints it.
     pub text: String,
@@ -41,7 +42,7 @@ pub struct FitPage {
 /// The runs of one search, and its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FitCurve {
-    /// What tells it from the others.
+    /// The name that distinguishes the search from the others: a GPU, a value, settings or a layout.
     pub name: String,
     /// The most that may be reserved.
     pub limit: Bytes,
@@ -49,7 +50,7 @@ pub struct FitCurve {
     pub gpu: String,
     /// The largest value that fits, where it is known.
     pub largest: Option<u64>,
-    /// In any order.
+    /// The runs of the search, in any order.
     pub points: Vec<FitPoint>,
 }
 
@@ -62,22 +63,22 @@ pub struct FitPoint {
     pub allocated: Bytes,
     /// Most bytes of segments.
     pub reserved: Bytes,
-    /// What became of it.
+    /// The result of the run.
     pub outcome: FitOutcome,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FitOutcome {
     /// No request ran out of memory.
     Fits,
     /// A request ran out of memory; the peaks are those until then.
     RunsOut,
-    /// Without a limit.
+    /// The run had no limit.
     WithoutLimit,
 }
 
-/// The page. The same input gives the same page.
+/// The page as HTML. The same input gives the same page.
 #[must_use]
 pub fn fit_page(page: &FitPage) -> String {
     let mut out = String::new();
@@ -93,8 +94,8 @@ pub fn fit_page(page: &FitPage) -> String {
     figure(&mut out, &title, &words(page), CAPTION, &SIZES, &|size| curve::scene(page, size));
     answers(&mut out, page);
     let _ = writeln!(out, "<h3>Runs</h3>");
-    for (place, curve) in page.curves.iter().enumerate() {
-        runs(&mut out, page, place, curve);
+    for (index, curve) in page.curves.iter().enumerate() {
+        runs(&mut out, page, index, curve);
     }
     let text = page.text.trim_end();
     if !text.is_empty() {
@@ -124,8 +125,8 @@ fn words(page: &FitPage) -> String {
     rows.collect::<Vec<_>>().join(" ")
 }
 
-fn color(place: usize) -> String {
-    let role = curve::role(place);
+fn color(index: usize) -> String {
+    let role = curve::role(index);
     format!("<span class=\"mark\" style=\"background:{}\"></span>", Theme::Page.color(role))
 }
 
@@ -135,7 +136,7 @@ fn answers(out: &mut String, page: &FitPage) {
         "<table class=\"numbers\">\n<thead><tr><th>Largest {}</th><th>Peak reserved</th><th>Of</th></tr></thead>\n<tbody>",
         escaped(&page.varied)
     );
-    for (place, curve) in page.curves.iter().enumerate() {
+    for (index, curve) in page.curves.iter().enumerate() {
         let best = curve.points.iter().find(|point| Some(point.value) == curve.largest);
         let of = if curve.gpu == curve.name { String::new() } else { format!(" of {}", curve.gpu) };
         let limit = format!("limit {}{of}", curve.limit);
@@ -147,7 +148,7 @@ fn answers(out: &mut String, page: &FitPage) {
             out,
             "<tr><td>{largest}</td><td class=\"bytes\">{reserved}</td><td \
              class=\"what\">{}<strong>{}</strong> <span class=\"quiet\">{}</span></td></tr>",
-            color(place),
+            color(index),
             escaped(&curve.name),
             escaped(&limit)
         );
@@ -155,13 +156,13 @@ fn answers(out: &mut String, page: &FitPage) {
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn runs(out: &mut String, page: &FitPage, place: usize, curve: &FitCurve) {
-    let open = if place == 0 { " open" } else { "" };
+fn runs(out: &mut String, page: &FitPage, index: usize, curve: &FitCurve) {
+    let open = if index == 0 { " open" } else { "" };
     let _ = writeln!(
         out,
         "<details{open}><summary>{}{}: {} runs</summary>\n<table class=\"numbers\">\n<thead><tr><th>{}</th><th>Peak reserved</th>\
          <th>Peak allocated, and what became of the run</th></tr></thead>\n<tbody>",
-        color(place),
+        color(index),
         escaped(&curve.name),
         curve.points.len(),
         escaped(&page.varied)

@@ -13,7 +13,7 @@ use crate::figures::row;
 use crate::html::{escaped, percent};
 use crate::moment::Moment;
 
-/// How many rows there are; one more has the rest.
+/// How many places have a separate row; one more row has the rest.
 const ROWS: usize = 10;
 /// How many frames of a stack are shown.
 const FRAMES: usize = 60;
@@ -41,11 +41,12 @@ pub(crate) struct PlaceBytes {
     pub(crate) place: Place,
     pub(crate) bytes: Bytes,
     pub(crate) blocks: usize,
-    /// The stack that holds most of it.
+    /// The stack that holds most of the place's bytes.
     stack: StackId,
 }
 
-/// All places that hold bytes, those that hold most first. Their bytes add up to the allocated bytes of the moment.
+/// All places that hold bytes, those that hold most first. Their bytes add up to the allocated bytes of the
+/// moment.
 pub(crate) fn held(
     recording: &Arc<Recording>,
     moment: &Moment,

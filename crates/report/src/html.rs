@@ -21,7 +21,7 @@ pub(crate) fn sentence(text: &str) -> String {
     out
 }
 
-/// The same without a full stop: a heading.
+/// The text with a capital letter as [`sentence`] gives one, and without a full stop: a heading.
 pub(crate) fn sentence_case(text: &str) -> String {
     sentence(text).trim_end_matches('.').to_owned()
 }

@@ -4,8 +4,8 @@
 //! verdict, the figures, who holds the memory, what other settings do, the certificate, notes, and where the
 //! numbers come from. A snapshot of several devices has a part for each.
 //!
-//! With [`ReportOptions::is_redacted`] the page has no stacks, and no names of functions, files or tensors. They
-//! are taken out of the data before anything is computed, so that no later sentence can contain one.
+//! With [`ReportOptions::is_redacted`] the page has no stacks, and no names of functions, files or tensors.
+//! They are taken out of the data before anything is computed, so that no later sentence can contain one.
 //!
 //! [`fit_page`] makes the page of another answer: which value of a program's option fits a GPU, as a curve.
 //!
@@ -57,9 +57,10 @@ use serde::{Deserialize, Serialize};
 pub struct ReportOptions {
     /// Whether stacks and names are left out: of functions, files and tensors, and the file's own.
     pub is_redacted: bool,
-    /// What the reader of the file wants to say, a paragraph each.
+    /// The remarks of the person who made the report, a paragraph each.
     pub notes: Vec<String>,
-    /// What the reader tried beside: other settings, and devices, limits and releases in place of the run's own.
+    /// The conditions that the person tried, a row each beside the settings that every report tries:
+    /// settings, devices, limits and releases in place of the run's own.
     pub tried: Vec<Conditions>,
     /// The device of a snapshot, or its host memory; `None` for all. Options in JSON, which a worker of the
     /// page gets, have no such field.
@@ -82,7 +83,7 @@ impl From<RunSource> for ReportSource<'_> {
     }
 }
 
-/// Why there is no report.
+/// Why a report was not made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
@@ -92,12 +93,12 @@ pub enum ReportError {
     /// The recording is damaged.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// The file has nothing of the device.
+    /// The file has neither segments nor events of the device.
     #[error("the file has nothing about {wanted}; it has {known}")]
     NoDevice {
-        /// What was asked for.
+        /// The memory that was asked for.
         wanted: MemoryName,
-        /// The devices that the file has.
+        /// The names of the devices that the file has, as a list in words.
         known: String,
     },
     /// The snapshot is empty.
@@ -107,11 +108,12 @@ pub enum ReportError {
     Empty,
 }
 
-/// The report about a run, or about the JSON of `blockyard fit`, under its own settings and the limit that its file implies.
+/// The report about a run, or about the JSON of `blockyard fit`, under its own settings and the limit that
+/// its file implies.
 ///
 /// # Errors
 ///
-/// [`ReportError`] says why there is none.
+/// [`ReportError`] says why the report was not made.
 pub fn report(
     source: RunSource,
     options: &ReportOptions,
@@ -120,14 +122,15 @@ pub fn report(
     report_under(source.into(), options, &Run::conditions, on_progress)
 }
 
-/// As [`report`], with the conditions that `conditions_of` gives for each run: other settings, a limit, a capacity.
+/// The report that [`report`] makes, under the conditions that `conditions_of` gives for each run: other
+/// settings, a limit, a capacity.
 ///
-/// The figures of a snapshot or a recording show what happened; the verdict and the table of settings are replays under these
-/// conditions. The figures of a workload follow its settings and capacity.
+/// The figures of a snapshot or a recording show what happened; the verdict and the table of settings are
+/// replays under these conditions. The figures of a workload follow its settings and capacity.
 ///
 /// # Errors
 ///
-/// As [`report`].
+/// The errors of [`report`].
 pub fn report_under(
     source: ReportSource<'_>,
     options: &ReportOptions,

@@ -17,7 +17,7 @@ pub(crate) enum MomentKind {
     OutOfMemory,
     /// When most bytes were allocated.
     Peak,
-    /// The only moment that the file has: there is no trace.
+    /// The only moment that the file has, since the file has no trace.
     Only,
 }
 

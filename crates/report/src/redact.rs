@@ -10,7 +10,8 @@ use blockyard_workload::Workload;
 
 const PASSED_OVER: &str = "parts of the file were passed over; their names are left out";
 
-/// The snapshot with a number in the place of each call site. Only what is known to have no names is taken over.
+/// The snapshot with a number in the place of each call site. Only the parts that are known to have no names
+/// are taken over.
 pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
     let contexts = file.contexts.iter().map(|context| EntryContext {
         pool_id: context.pool_id,
@@ -42,7 +43,8 @@ fn numbered(stacks: &Stacks) -> Stacks {
             let file = made.intern_text("")?;
             made.intern_frame(name, file, line)
         };
-        // The second frame only makes equal call sites different stacks, so that every stack keeps its number.
+        // The second frame only makes equal call sites different stacks, so that every stack keeps its
+        // number.
         let site = frame(&format!("{UNNAMED_SITE}{site}"), 0);
         let number = frame("", stack.get());
         let frames: Vec<u32> = site.into_iter().chain(number).map(FrameId::get).collect();

@@ -34,7 +34,8 @@ struct TriedSetting {
     row: Row,
 }
 
-/// Replays the run under its own settings, under each plain one, and under what the reader tried beside.
+/// Replays the run under its own settings, under single other settings, and under the conditions that the
+/// reader tried.
 pub(crate) fn tried(
     run: &Run,
     own: &Conditions,
@@ -53,9 +54,9 @@ pub(crate) fn tried(
     let step = |done: usize| Progress::new("trying settings", done, total);
     let limited = LimitedRun::of(run, own, &mut |_| on_progress(step(0)))?;
     let mut rows = Vec::with_capacity(total);
-    for (place, conf) in settings.into_iter().enumerate() {
-        let row = limited.row(&conf, 0, &mut |_| on_progress(step(place)))?;
-        let name = match (place, conf.is_empty()) {
+    for (index, conf) in settings.into_iter().enumerate() {
+        let row = limited.row(&conf, 0, &mut |_| on_progress(step(index)))?;
+        let name = match (index, conf.is_empty()) {
             (0, true) => "own settings (default settings)".to_owned(),
             (0, false) => format!("own settings ({conf})"),
             (_, true) => "default settings".to_owned(),
@@ -77,7 +78,7 @@ pub(crate) fn tried(
     Ok(Settings { limit, rows })
 }
 
-/// What the reader tried, to the byte, so that no two rows have one name.
+/// The conditions that the reader tried, with bytes in full, so that no two rows have one name.
 fn tried_words(conditions: &Conditions) -> String {
     let conf = if conditions.conf.is_empty() { "default settings" } else { &conditions.conf };
     let capacity = conditions.capacity.map(|capacity| format!(", {}", device_words(capacity)));
@@ -94,7 +95,7 @@ impl Settings {
     }
 
     /// The table of the device with this number, whose rows can be linked to.
-    pub(crate) fn write(&self, out: &mut String, place: usize) {
+    pub(crate) fn write(&self, out: &mut String, index: usize) {
         out.push_str("<h3>Settings tried</h3>\n");
         let _ = writeln!(
             out,
@@ -110,7 +111,7 @@ impl Settings {
             let [reserved, oom, calls] = tried.cells();
             let _ = writeln!(
                 out,
-                "<tr id=\"setting-{place}-{row}\"><td \
+                "<tr id=\"setting-{index}-{row}\"><td \
                  class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td \
                  class=\"what\"><code>{}</code>{}</td></tr>",
                 escaped(&tried.name),

@@ -1,4 +1,4 @@
-//! Files as what a report is made of.
+//! Reads files into the parts that a report is made of: names, facts, and a recording for each device.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ pub(crate) struct ReportFile {
     pub(crate) name: Option<String>,
     /// Facts about the file, by name: what the last part of a report lists.
     pub(crate) facts: Vec<(String, String)>,
-    /// What of the file was passed over, in sentences.
+    /// Sentences about the parts of the file that were passed over.
     pub(crate) notes: Vec<String>,
     /// The text of the program that was simulated; `None` for files, and where it is left out.
     pub(crate) program: Option<String>,
     pub(crate) devices: Vec<ReportDevice>,
 }
 
-/// One device of it.
+/// One device of the file.
 pub(crate) struct ReportDevice {
     /// `device 0` where the file names devices.
     pub(crate) name: Option<String>,
     pub(crate) recording: Arc<Recording>,
-    /// The requests, or why there are none.
+    /// The requests of the recording, or why its requests are not known.
     pub(crate) run: Result<Run, String>,
     pub(crate) certificate: PlacementCheck,
-    /// What is not known about the recording, in sentences.
+    /// Sentences about what is not known about the recording.
     pub(crate) notes: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn open(
                 FileKind::Recording => open_recording(&name, &bytes, options, on_progress)?,
                 FileKind::Other => {
                     let workload = Workload::parse(&unpacked_text(&bytes)?).map_err(LabError::from)?;
-                    let config = workload.config().unwrap_or_default().to_owned();
+                    let config = workload.conf().unwrap_or_default().to_owned();
                     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
                     open_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?
                 }
@@ -94,8 +94,8 @@ fn fact(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
 }
 
-fn settings_fact(config: &str) -> (String, String) {
-    fact("PYTORCH_CUDA_ALLOC_CONF", if config.is_empty() { "default settings" } else { config })
+fn settings_fact(conf: &str) -> (String, String) {
+    fact("PYTORCH_CUDA_ALLOC_CONF", if conf.is_empty() { "default settings" } else { conf })
 }
 
 pub(crate) fn open_snapshot(
@@ -119,9 +119,9 @@ pub(crate) fn open_snapshot(
     }
     let has_several = file.devices.len() > 1;
     let mut facts = vec![fact("Kind of file", "memory snapshot of PyTorch")];
-    let is_known = !(file.settings.config.is_empty() && file.settings.values.is_empty());
+    let is_known = !(file.settings.conf.is_empty() && file.settings.values.is_empty());
     facts.push(if is_known {
-        settings_fact(&file.settings.config)
+        settings_fact(&file.settings.conf)
     } else {
         fact("PYTORCH_CUDA_ALLOC_CONF", "not in the file; default settings are assumed")
     });
@@ -195,7 +195,8 @@ fn open_simulation(
 ) -> Result<ReportFile, ReportError> {
     let file = if options.is_redacted { redact::snapshot(file.clone()) } else { file.clone() };
     if options.is_redacted {
-        // Remarks name lines and operators of the program, and a line without the name of its file says nothing.
+        // Remarks name lines and operators of the program, and a line without the name of its file says
+        // nothing.
         simulation.caveats.clear();
         simulation.failed_lines.clear();
     }
@@ -205,7 +206,7 @@ fn open_simulation(
         fact("GPU", simulation.gpu.clone()),
         fact("Memory of the GPU", crate::html::exact(simulation.total)),
         fact("Memory that PyTorch has", crate::html::exact(simulation.capacity)),
-        settings_fact(&file.settings.config),
+        settings_fact(&file.settings.conf),
     ];
     if !simulation.arguments.trim().is_empty() && !options.is_redacted {
         facts.push(fact("Arguments of the program", simulation.arguments.clone()));
@@ -254,8 +255,7 @@ fn open_recording(
         Err(error) => Err(error.to_string()),
     };
     let meta = &recorded.meta;
-    let mut facts =
-        vec![fact("Kind of file", "recording of PyTorch's allocator"), settings_fact(&meta.config)];
+    let mut facts = vec![fact("Kind of file", "recording of PyTorch's allocator"), settings_fact(&meta.conf)];
     for (name, value) in [("PyTorch", &meta.torch), ("GPU", &meta.device)] {
         if !value.is_empty() {
             facts.push(fact(name, value));

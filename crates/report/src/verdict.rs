@@ -20,7 +20,7 @@ pub(crate) struct Verdict<'a> {
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
     pub(crate) held: &'a [PlaceBytes],
-    /// What the lab says; `None` where the requests cannot be replayed.
+    /// The verdict of the lab; `None` where the requests cannot be replayed.
     pub(crate) answer: Option<&'a Answer>,
     /// The settings that were tried, as rows of a table below.
     pub(crate) settings: Option<&'a Settings>,
@@ -93,14 +93,15 @@ impl Verdict<'_> {
         if links.is_empty() { String::new() } else { format!(" ({})", links.join(", ")) }
     }
 
-    /// The first and the last step of a growth.
+    /// The first and the last step of the growth that a finding is about; `None` for other findings.
     fn steps(&self, finding: &Finding) -> Option<(usize, usize)> {
         let [first, last] = finding.moments.as_slice() else { return None };
         let step = |moment: &VerdictMoment| steps_at_allocation(self.recording, moment.allocations_after);
         Some((step(first)?, step(last)?))
     }
 
-    /// Between which steps most grows.
+    /// The first and the last step of the growth from iteration to iteration; `None` if the lab found no
+    /// growth.
     pub(crate) fn growth(&self) -> Option<(usize, usize)> {
         let mut findings = self.answer?.findings.iter();
         self.steps(findings.find(|finding| finding.about == About::Grows)?)

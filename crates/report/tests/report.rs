@@ -54,7 +54,8 @@ fn workload(name: &str, text: &str) -> RunSource {
     RunSource::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() }
 }
 
-/// What holds for every report: small, without scripts, without anything from elsewhere, every element closed.
+/// What holds for every report: small, without scripts, without anything from elsewhere, every element
+/// closed.
 fn check(html: &str) {
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
     let lower = html.to_ascii_lowercase();

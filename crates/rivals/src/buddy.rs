@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ALIGNMENT;
 use crate::per_stream::{DeviceBelow, PerStream, Policy};
 
-/// Buddies: every block is a power of two, halved until it fits, and merged with its other half when both are free. Regions of at
-/// least 64 MiB.
+/// Buddies: every block is a power of two, halved until it fits, and merged with its other half when both are
+/// free. Regions have at least 64 MiB.
 pub type Buddy = PerStream<BuddyPolicy>;
 
 /// The policy of [`Buddy`].
 #[derive(Clone, Debug, Default)]
 pub struct BuddyPolicy {
-    /// The order of each region, by its base.
+    /// The order of each region (a region has 2^order bytes), by the address of its first byte.
     regions: BTreeMap<u64, u32>,
     /// The free blocks of each order, by address.
     free: BTreeMap<u32, BTreeSet<u64>>,

@@ -34,7 +34,9 @@ impl<I: FreeIndex> Carver<I> {
         self.free.insert(base, size);
     }
 
-    /// A block for this many bytes; `should_split` says whether the remainder of a larger one becomes a separate block.
+    /// Allocates a block for this many bytes: address and size. `should_split` gets the remainder of a larger
+    /// block, and says whether the remainder becomes a separate block. `None` if no free block is large
+    /// enough.
     pub(crate) fn allocate(&mut self, size: u64, should_split: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
         let (addr, found) = self.free.find(size)?;
         self.free.remove(addr, found);
@@ -50,7 +52,8 @@ impl<I: FreeIndex> Carver<I> {
         Some((addr, found))
     }
 
-    /// Frees the block at `addr`; returns the region, base and size, if that is all free now.
+    /// Frees the block at `addr`. Returns the first address and the size of the region if all of the region
+    /// is free now.
     pub(crate) fn free(&mut self, addr: u64) -> Option<(u64, u64)> {
         let mut block = *self.blocks.get(&addr).filter(|block| !block.is_free)?;
         let mut addr = addr;
@@ -76,13 +79,13 @@ impl<I: FreeIndex> Carver<I> {
         (block.begins_region && ends_region).then_some((addr, block.size))
     }
 
-    /// Takes a region out that is one free block.
+    /// Removes a region that is one free block.
     pub(crate) fn remove_region(&mut self, base: u64, size: u64) {
         self.free.remove(base, size);
         self.blocks.remove(&base);
     }
 
-    /// The regions that are one free block each.
+    /// The regions that are one free block each, as first address and size.
     pub(crate) fn whole_regions(&self) -> Vec<(u64, u64)> {
         let mut blocks = self.blocks.iter().peekable();
         let mut whole = Vec::new();

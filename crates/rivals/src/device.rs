@@ -21,7 +21,8 @@ impl Device {
         Self { capacity: capacity.get(), next: FIRST_ADDR, usage: Usage::default() }
     }
 
-    /// Addresses of a region of this many bytes; `None` when the device has no more.
+    /// Allocates a region of this many bytes, and returns the first address; `None` when the device has too
+    /// little memory.
     pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
         let reserved = self.usage.reserved.get().checked_add(size).filter(|used| *used <= self.capacity)?;
         let base = self.addresses(size)?;
@@ -31,25 +32,25 @@ impl Device {
         Some(base)
     }
 
-    /// Addresses that nothing else has, without memory.
+    /// The first of `size` bytes of new addresses, which get no memory.
     pub(crate) fn addresses(&mut self, size: u64) -> Option<u64> {
         let next = self.next.checked_add(size)?.checked_next_multiple_of(GRANULARITY)?;
         Some(std::mem::replace(&mut self.next, next))
     }
 
-    /// Takes a region back.
+    /// Releases a region of `size` bytes.
     pub(crate) fn give_back(&mut self, size: u64) {
         self.usage.reserved = self.usage.reserved.saturating_sub(Bytes::new(size));
         self.usage.device_frees += 1;
     }
 
-    /// A block of this many bytes was allocated.
+    /// A block of `size` bytes was allocated for `requested` bytes.
     pub(crate) fn allocated(&mut self, requested: Bytes, size: Bytes) {
         self.usage.requested = self.usage.requested.saturating_add(requested);
         self.usage.allocated = self.usage.allocated.saturating_add(size);
     }
 
-    /// A block came back.
+    /// A block of `size` bytes was freed.
     pub(crate) fn came_back(&mut self, requested: Bytes, size: Bytes) {
         self.usage.requested = self.usage.requested.saturating_sub(requested);
         self.usage.allocated = self.usage.allocated.saturating_sub(size);

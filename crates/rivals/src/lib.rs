@@ -3,13 +3,15 @@
 //! Each is the policy of a known allocator, written for this crate, without the parts that do not decide the
 //! places of blocks: [`Bfc`] as in TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`]
 //! as in RMM, [`Stitching`] after `GMLake`, and [`NoCache`]. All of them round requests up to 512 bytes, as
-//! PyTorch does, so that policies are compared and not alignments. Memory that was freed on a stream serves
-//! the same stream, as in PyTorch; [`Arena`] moves whole empty superblocks.
+//! PyTorch does, so that a comparison shows the policies and not the alignments. Memory that was freed on a
+//! stream serves the same stream, as in PyTorch; only [`Arena`] gives whole empty superblocks to other
+//! streams.
 //!
 //! Accounting, in bytes at every moment: requested ≤ allocated ≤ reserved ≤ capacity.
 //!
 //! This crate knows no requests, no work on streams and no clock: the caller frees a block when no stream
-//! uses the block any more.
+//! uses the block any more. Parts: a module for each allocator; `carver` (regions that are cut into blocks),
+//! `per_stream` (a policy for each stream), `device` (the bytes and addresses below).
 //!
 //! # Example
 //!
@@ -53,17 +55,17 @@ pub const ALIGNMENT: u64 = 512;
 
 /// An allocator over a device of this many bytes.
 pub trait Allocator {
-    /// Allocates `size` bytes, more than none, to be used on `stream`.
+    /// Allocates `size` bytes, at least one, for use on `stream`.
     ///
     /// # Errors
     ///
-    /// [`RivalOutOfMemory`] when the device has no more and nothing cached can serve.
+    /// [`RivalOutOfMemory`] when no cached memory fits and the device has too little left.
     fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory>;
 
     /// Frees a block.
     fn free(&mut self, allocation: RivalAllocation);
 
-    /// Gives everything that is cached and whole back to the device.
+    /// Releases every region without an allocated block to the device.
     fn empty_cache(&mut self);
 
     /// The bytes that the allocator uses now.
@@ -74,7 +76,7 @@ pub trait Allocator {
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct RivalAllocation {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: u64,
     /// The bytes of its block, at least the requested size.
     pub size: Bytes,
@@ -87,9 +89,9 @@ pub struct RivalAllocation {
 /// The bytes that an allocator uses at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The requested sizes, added up.
+    /// The requested bytes of allocated blocks.
     pub requested: Bytes,
-    /// Bytes of their allocated blocks.
+    /// The bytes of allocated blocks.
     pub allocated: Bytes,
     /// Bytes taken from the device.
     pub reserved: Bytes,
@@ -97,11 +99,11 @@ pub struct Usage {
     pub peak_reserved: Bytes,
     /// Calls that took memory from the device.
     pub device_allocs: u64,
-    /// Calls that gave memory back to it.
+    /// Calls that released memory to the device.
     pub device_frees: u64,
 }
 
-/// No memory.
+/// A request that found no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: {requested} asked for")]
 pub struct RivalOutOfMemory {
@@ -109,7 +111,8 @@ pub struct RivalOutOfMemory {
     pub requested: Bytes,
 }
 
-/// A size as every allocator here rounds it; `None` where that is more than there are addresses.
+/// A size rounded up to a multiple of [`ALIGNMENT`], as every allocator here does; `None` if the result does
+/// not fit in 64 bits.
 #[must_use]
 pub fn rounded(size: Bytes) -> Option<u64> {
     size.get().max(1).checked_next_multiple_of(ALIGNMENT).filter(|size| *size <= 1 << 60)

@@ -1,21 +1,22 @@
-//! Policies of free blocks, one for each stream over a common device.
+//! Allocators with a separate policy for each stream over a common device.
 
 use blockyard_record::{Bytes, StreamId};
 
 use crate::device::Device;
 use crate::{Allocator, RivalAllocation, RivalOutOfMemory, Usage, rounded};
 
-/// The blocks of one stream.
+/// The blocks of one stream, and the rule by which a request gets one of them.
 pub trait Policy: Default {
-    /// A block of at least `size` bytes, a multiple of 512: where it starts, and its size.
+    /// Allocates a block of at least `size` bytes, a multiple of 512: its address and its size. `None` if no
+    /// memory is left.
     #[doc(hidden)]
     fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)>;
 
-    /// Takes the block at `addr` back.
+    /// Frees the block of `size` bytes at `addr`.
     #[doc(hidden)]
     fn free(&mut self, device: &mut DeviceBelow, addr: u64, size: u64);
 
-    /// Gives whole regions back.
+    /// Releases every region without an allocated block to the device.
     #[doc(hidden)]
     fn empty_cache(&mut self, device: &mut DeviceBelow);
 }
@@ -39,12 +40,12 @@ impl<P: Policy> PerStream<P> {
     }
 
     fn policy(&mut self, stream: StreamId) -> Option<(&mut P, &mut DeviceBelow)> {
-        let place = self.streams.iter().position(|(other, _)| *other == stream).unwrap_or_else(|| {
+        let index = self.streams.iter().position(|(other, _)| *other == stream).unwrap_or_else(|| {
             self.streams.push((stream, P::default()));
             self.streams.len() - 1
         });
         let Self { device, streams } = self;
-        streams.get_mut(place).map(|(_, policy)| (policy, device))
+        streams.get_mut(index).map(|(_, policy)| (policy, device))
     }
 }
 

@@ -6,9 +6,9 @@ use crate::bfc::BestFit;
 use crate::carver::Carver;
 use crate::per_stream::{DeviceBelow, PerStream, Policy};
 
-/// Stitching of virtual memory, the idea of `GMLake`: requests of 2 MiB and more are made of pages of 2 MiB,
-/// which need not be adjacent: free pages are mapped side by side, and only missing pages are allocated.
-/// Smaller requests are cut best fit out of segments of 2 MiB.
+/// Stitching of virtual memory, the idea of `GMLake`. A request of 2 MiB or more gets pages of 2 MiB that
+/// need not be adjacent: free pages are mapped side by side, and only missing pages are allocated. Smaller
+/// requests are cut best fit out of segments of 2 MiB.
 ///
 /// A device call allocates memory of any size, maps pages that were not adjacent before, or releases memory.
 pub type Stitching = PerStream<StitchingPolicy>;
@@ -17,9 +17,9 @@ pub type Stitching = PerStream<StitchingPolicy>;
 #[derive(Clone, Debug, Default)]
 pub struct StitchingPolicy {
     small: Carver<BestFit>,
-    /// How many pages each mapping has, of those in use.
+    /// The number of pages of each mapping in use, by address.
     mapped: BTreeMap<u64, u64>,
-    /// Mappings that are free, by their number of pages.
+    /// The addresses of free mappings, by their number of pages.
     free: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -40,7 +40,8 @@ impl StitchingPolicy {
             self.mapped.insert(addr, pages);
             return Some(addr);
         }
-        // The smallest that is enough is split, which maps nothing; else the largest are stitched.
+        // The smallest mapping that has enough pages is split, which maps nothing; otherwise the largest
+        // mappings are joined.
         if let Some(larger) = self.free.range(pages..).next().map(|(larger, _)| *larger) {
             let addr = self.pop(larger)?;
             self.free.entry(larger - pages).or_default().push(addr + pages * PAGE);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::carver::{Carver, FreeIndex};
 use crate::per_stream::{DeviceBelow, PerStream, Policy};
 
-/// Two-level segregated fit: free blocks in lists of 32 sizes an octave; the block freed last of the first list whose blocks are
-/// all large enough. Regions of at least 64 MiB.
+/// Two-level segregated fit. Free blocks are in lists, 32 for each octave of sizes. A request takes the block
+/// that was freed last in the first list whose blocks are all large enough. Regions have at least 64 MiB.
 pub type Tlsf = PerStream<TlsfPolicy>;
 
 /// The policy of [`Tlsf`].
@@ -19,7 +19,7 @@ const REGION: u64 = 64 << 20;
 const GRANULARITY: u64 = 2 << 20;
 const SECOND_LEVEL_BITS: u32 = 5;
 
-/// The list of a size: its octave and the part of that.
+/// The list of a size: its octave, and the part of the octave.
 fn list_of(size: u64) -> (u32, u64) {
     let octave = size.max(1).ilog2();
     (octave, (size >> octave.saturating_sub(SECOND_LEVEL_BITS)) & ((1 << SECOND_LEVEL_BITS) - 1))
@@ -44,7 +44,7 @@ impl FreeIndex for Lists {
     }
 
     fn find(&self, size: u64) -> Option<(u64, u64)> {
-        // Up to where a list begins, so that any block of it is large enough.
+        // The size is rounded up to the first size of a list, so that any block of the list is large enough.
         let octave = size.max(1).ilog2();
         let step = 1_u64 << octave.saturating_sub(SECOND_LEVEL_BITS);
         let from = list_of(size.checked_add(step - 1)?);
@@ -59,7 +59,7 @@ impl Policy for TlsfPolicy {
         }
         let octave = size.max(1).ilog2();
         let step = 1_u64 << octave.saturating_sub(SECOND_LEVEL_BITS);
-        // Large enough for the list that the request looks at.
+        // The new region must be in the list that the request looks at.
         let needed = size.checked_next_multiple_of(step)?.checked_next_multiple_of(GRANULARITY)?;
         let region = needed.max(REGION);
         let (base, region) = match device.0.take(region) {

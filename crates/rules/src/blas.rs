@@ -8,11 +8,13 @@ use crate::{Bytes, Release};
 /// How long PyTorch keeps the workspaces of cuBLAS and cuBLASLt. Sizes are those of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlasWorkspaces {
-    /// One of each library, for each thread, device and stream, until the process ends. cuBLASLt's comes with cuBLAS's.
+    /// One workspace of each library, for each thread, device and stream, kept until the process ends.
+    /// PyTorch allocates cuBLASLt's together with cuBLAS's.
     Kept,
-    /// One for both libraries, kept as long.
+    /// One workspace for both libraries, kept until the process ends.
     Shared,
-    /// Each call takes one and gives it back when its kernels are launched (pull request 194311).
+    /// Each call allocates a workspace and frees it when the kernels of the call are launched (pull request
+    /// 194311).
     ForEachCall,
 }
 
@@ -38,9 +40,10 @@ impl BlasVariables {
         "TORCH_CUBLAS_WORKSPACE_CACHE",
     ];
 
-    /// Sets a variable. A text that PyTorch does not understand leaves what holds without the variable.
+    /// Sets a variable. A text that PyTorch does not understand has no effect: the default of the variable
+    /// holds.
     ///
-    /// Returns whether the text was understood; `false` for a variable of another name, too.
+    /// Returns whether the text was understood; also `false` if `name` is none of [`Self::NAMES`].
     pub fn set(&mut self, name: &str, text: &str) -> bool {
         match name {
             "CUBLAS_WORKSPACE_CONFIG" => assign(&mut self.size, pairs(text)),
@@ -97,7 +100,7 @@ fn kib(number: u64) -> Bytes {
     Bytes::new(number.saturating_mul(1024))
 }
 
-/// All `:SIZE:COUNT` in a text, in KiB, wherever they stand.
+/// The bytes of all `:SIZE:COUNT` (sizes in KiB) at any place in a text.
 fn pairs(text: &str) -> Option<Bytes> {
     let mut total: Option<u64> = None;
     let mut rest = text;
@@ -118,7 +121,8 @@ fn digits(text: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-/// As C++ reads a number: what follows it does not count. A number below zero is none here.
+/// The number at the start of a text, as C++ reads it: characters after the number are ignored. `None` for a
+/// negative number.
 fn leading_number(text: &str) -> Option<u64> {
     let text = text.trim_start();
     digits(text.strip_prefix('+').unwrap_or(text)).map(|(number, _)| number)

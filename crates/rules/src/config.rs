@@ -232,14 +232,15 @@ impl AllocatorConfig {
         self.backend
     }
 
-    /// The number of steps between two powers of two that a request is rounded to; 0 and 1 for no such rounding.
+    /// Into how many divisions the range between two powers of two is cut; a request is rounded up to the
+    /// next division. 0 and 1 for no such rounding.
     #[must_use]
     pub fn roundup_divisions(&self, requested: Bytes) -> u64 {
         let exponent = requested.get().checked_ilog2().unwrap_or(0) as usize;
         self.roundup_divisions[exponent.saturating_sub(20).min(ROUNDUP_INTERVALS - 1)]
     }
 
-    /// Whether requests of some size are rounded to steps between two powers of two.
+    /// Whether requests of some size are rounded to divisions between two powers of two.
     #[must_use]
     pub fn has_roundup(&self) -> bool {
         self.roundup_divisions.iter().any(|divisions| *divisions > 1)

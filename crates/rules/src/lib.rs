@@ -1,8 +1,8 @@
 //! PyTorch's numbers and rules, by release: the sizes of blocks and segments, which block pool serves which
 //! request, when a block is split, the settings and the texts of their errors.
 //!
-//! All functions take sizes and settings and keep no state. The crates above use the rules; no other crate
-//! has a number of PyTorch, but for what the other allocators of `rivals` round to.
+//! All functions take sizes and settings and keep no state. Other crates take PyTorch's numbers from here and
+//! have none themselves. Only `rivals` has numbers too: the sizes that other allocators round to.
 //!
 //! # Example
 //!

@@ -33,7 +33,7 @@ pub enum Release {
 pub enum ExpandableAdvice {
     /// To try expandable segments, as for every request.
     TryExpandableSegments,
-    /// Nothing.
+    /// No advice.
     None,
     /// To change how many addresses an expandable segment reserves.
     AddressReserve,
@@ -172,7 +172,8 @@ impl Release {
 
     /// The release that a snapshot is of, as far as its keys say: one with pinned memory or a setting of it
     /// is of 2.13 or later, one whose trace entries name their memory pools of 2.12, any other of the oldest.
-    /// From 2.13 on the newest counts, since these releases place blocks alike.
+    /// For a snapshot of 2.13 or later this is the newest release, since all releases from 2.13 on place
+    /// blocks alike.
     #[must_use]
     pub const fn of_snapshot(has_pinned: bool, traces_pools: bool) -> Self {
         if has_pinned {

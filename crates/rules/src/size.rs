@@ -15,7 +15,7 @@ pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
 /// The size of segments for requests between [`SMALL_SIZE`] and [`MIN_LARGE_ALLOCATION`], unless
 /// `large_segment_size_mb` is set (`kLargeBuffer`).
 pub const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
-/// Stands for no limit on the size of blocks.
+/// The value that means no limit on the size of blocks.
 pub const UNLIMITED: Bytes = Bytes::new(u64::MAX);
 /// Requests of at least this are refused before anything else happens.
 pub const LARGEST_REQUEST: Bytes = Bytes::new(1 << 60);
@@ -45,7 +45,8 @@ pub fn least(requested: Bytes) -> Option<Bytes> {
     requested.get().max(1).checked_next_multiple_of(MIN_BLOCK_SIZE.get()).map(Bytes::new)
 }
 
-/// Rounds up to one of `divisions` equal steps between two powers of two (`roundup_power2_next_division`).
+/// Rounds up to one of `divisions` equal divisions between two powers of two
+/// (`roundup_power2_next_division`).
 fn rounded_to_division(requested: Bytes, divisions: u64) -> Bytes {
     let count = requested.get();
     if count.is_power_of_two() {

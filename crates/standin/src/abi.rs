@@ -1,9 +1,10 @@
-//! What C callers hand over, as types: each says once what its caller promises, so that entry points are plain functions.
+//! The pointers that C callers hand over, as types. Each type says once what its caller promises, so that
+//! entry points are plain functions.
 #![expect(unsafe_code, reason = "pointers of C callers are read and written")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Where a caller wants a value; null where the caller does not want it. Made by C callers only.
+/// The place where a C caller wants a value; null where the caller wants none.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);
@@ -44,7 +45,7 @@ impl<T> Out<T> {
         Self(address as *mut T)
     }
 
-    /// Our own place.
+    /// A place of this library, in the form of a caller's place.
     pub(crate) fn of(place: &mut T) -> Self {
         Self(place)
     }
@@ -56,13 +57,13 @@ impl<T> Out<T> {
 }
 
 impl<T: Copy> Out<T> {
-    /// The value that the caller has there.
+    /// The value that the caller has at the place; `None` for null.
     pub(crate) fn get(self) -> Option<T> {
         // SAFETY: as for `put`; where a value is read, the caller has set it.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 
-    /// The value that the caller has at a place of its array.
+    /// The value that the caller has at a place of its array; `None` for null.
     pub(crate) fn get_at(self, place: usize) -> Option<T> {
         // SAFETY: as for `put_at`; where a value is read, the caller has set it.
         (!self.0.is_null()).then(|| unsafe { self.0.add(place).read_unaligned() })
@@ -83,24 +84,24 @@ impl<T> Copy for In<T> {}
 
 #[cfg(test)]
 impl<T> In<T> {
-    /// Values of a test.
+    /// The values of a test, in the form of a caller's values.
     pub(crate) fn of(values: &[T]) -> Self {
         Self(values.as_ptr())
     }
 
-    /// What a test hands over without checks.
+    /// The values at an address that a test hands over without checks.
     pub(crate) fn from_address(address: *const T) -> Self {
         Self(address)
     }
 }
 
 impl<T: Copy> In<T> {
-    /// The first value.
+    /// The first value of the caller's array; `None` for null.
     pub(crate) fn get(self) -> Option<T> {
         self.at(0)
     }
 
-    /// A value of the caller's array.
+    /// The value at a place of the caller's array; `None` for null.
     pub(crate) fn at(self, place: usize) -> Option<T> {
         // SAFETY: the entry point asks for places within the length that its caller gave.
         (!self.0.is_null()).then(|| unsafe { self.0.add(place).read_unaligned() })
@@ -119,7 +120,8 @@ pub(crate) struct Text(*const c_char);
 
 impl Text {
     pub(crate) fn get(self) -> Option<&'static CStr> {
-        // SAFETY: callers hand over names that are constants of their library, or that are read before the call ends.
+        // SAFETY: callers hand over names that are constants of their library, or that are read before the
+        // call ends.
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
 }
@@ -143,7 +145,7 @@ pub(crate) fn put_text(to: Out<u8>, room: usize, value: &str) {
 /// A function of a caller with its own argument.
 pub(crate) type HostFunction = Option<unsafe extern "C" fn(*mut c_void)>;
 
-/// Calls back.
+/// Calls the caller's function with its argument; does nothing for a null function.
 pub(crate) fn call(function: HostFunction, argument: *mut c_void) {
     if let Some(function) = function {
         // SAFETY: the caller wants this call with this argument.
@@ -151,7 +153,7 @@ pub(crate) fn call(function: HostFunction, argument: *mut c_void) {
     }
 }
 
-/// A function of a caller for the end of a stream's work.
+/// A function of a caller that is called when a stream's work is done (`cudaStreamCallback_t`).
 pub(crate) type StreamCallback = Option<unsafe extern "C" fn(usize, c_int, *mut c_void)>;
 
 /// Calls back with the stream and no error.
@@ -162,7 +164,7 @@ pub(crate) fn call_for_stream(function: StreamCallback, stream: usize, argument:
     }
 }
 
-/// Three sizes of a launch.
+/// The three sizes of a grid or a block (`dim3`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Dim3 {
@@ -194,7 +196,8 @@ macro_rules! entries {
     };
 }
 
-/// Entry points of several types with the same arguments, which do the same and give a status.
+/// Entry points that differ in the type of the elements alone: one body, the same arguments, and a status as
+/// the result.
 macro_rules! typed_entries {
     ($( [$($name:ident)*] $arguments:tt $body:block )*) => {
         $( typed_entries!(@each [$($name)*] $arguments $body); )*
@@ -210,9 +213,9 @@ macro_rules! typed_entries {
     };
 }
 
-/// Entry points that only compute on the device, or only set what no size depends on: they succeed, and what
-/// they write is unknown. A caller's arguments are not read, which both ABIs that we know (System V x86-64,
-/// AAPCS64) allow.
+/// Entry points that only compute on the device, or only set values on which no size depends. They succeed,
+/// and the bytes that they would write are unknown. A caller's arguments are not read, which both ABIs of the
+/// supported hosts (System V x86-64, AAPCS64) allow.
 macro_rules! computing {
     ($( $name:ident )*) => {
         $(
@@ -226,7 +229,7 @@ macro_rules! computing {
     };
 }
 
-/// Entry points that set something of a handle or descriptor which no size depends on.
+/// Entry points that set a value of a handle or descriptor on which no size depends.
 macro_rules! setting {
     ($( $name:ident )*) => {
         $(

@@ -1,18 +1,19 @@
-//! The addresses of one device: ranges that are taken and given back, in the order in which NVIDIA's driver gives them.
+//! The addresses of one device: ranges that are taken and given back, in the order in which NVIDIA's driver
+//! gives them.
 //!
 //! Best fit takes the lower of two free blocks of one size, so that what PyTorch reserves depends on where
 //! segments lie. The driver's rule, found in recorded calls of `cudaMalloc` and `cudaFree` on an H200
 //! (`docs/dry-run.md`, "Addresses"):
 //!
-//! - A request goes into the newest chunk that has room, there into the smallest hole that is long enough, and of two such holes
-//!   into the lower.
+//! - A request goes into the newest chunk that has room, there into the smallest hole that is long enough,
+//!   and of two such holes into the lower.
 //! - Where no chunk has room, a chunk is made: the request rounded up to 32 MiB, at the upper end of the
 //!   highest gap between chunks that is 32 MiB longer.
 //! - A chunk whose last range is given back becomes a gap again at once.
 //! - Addresses without memory lie in separate chunks, which rise from the lowest addresses.
 //!
-//! `blockyard_device::VirtualDevice` never gives an address twice. Here host code reads and writes at the
-//! very addresses, of which a process has 47 bits, so that they must be used again.
+//! `blockyard_device::VirtualDevice` never gives an address twice. Here host code reads and writes at these
+//! addresses, of which a process has 47 bits, so that addresses must be used again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,11 +22,12 @@ use rangemap::RangeSet;
 
 use crate::non_pytorch::NonPytorchAddresses;
 
-/// What a request of more than [`SMALL`] bytes starts at a multiple of.
+/// A request of more than [`SMALL`] bytes starts at a multiple of this many bytes.
 pub(crate) const ALIGNMENT: u64 = 2 << 20;
-/// Up to this many bytes, a request starts anywhere: at any multiple of [`PAGE`].
+/// A request of up to this many bytes starts at any multiple of [`PAGE`].
 const SMALL: u64 = 1 << 20;
-/// Lengths are rounded up to this. Differs: the driver rounds to 512 bytes, but pages of the host are given back by range.
+/// Lengths are rounded up to a multiple of this many bytes, a page of the host, since pages are given back by
+/// range. The driver rounds to 512 bytes.
 const PAGE: u64 = 4096;
 /// Chunks of the driver are multiples of this, in length and place.
 const CHUNK: u64 = 32 << 20;
@@ -33,7 +35,7 @@ const CHUNK: u64 = 32 << 20;
 /// In which order a device gives addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As NVIDIA's driver does.
+    /// The order of NVIDIA's driver.
     #[default]
     Driver,
     /// The lowest free addresses first.
@@ -56,12 +58,13 @@ enum Use {
 struct Chunk {
     addresses: Range<u64>,
     used_for: Use,
-    /// What is free.
+    /// The free addresses of the chunk.
     holes: RangeSet<u64>,
 }
 
 impl Chunk {
-    /// Where in the chunk a request would lie: the smallest hole, then the lowest.
+    /// Where in the chunk a request would start: in the smallest hole that is long enough, of several such
+    /// holes in the lowest. `None` where no hole is long enough.
     fn place(&self, length: u64, alignment: u64) -> Option<u64> {
         let fitting = self.holes.iter().filter_map(|hole| {
             let base = hole.start.checked_next_multiple_of(alignment)?;
@@ -79,7 +82,8 @@ fn length_of(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// The addresses from `base` on, where there are any: a set of ranges takes no empty one.
+/// The `length` addresses from `base` on; `None` for no addresses, since a set of ranges takes no empty
+/// range.
 fn range(base: u64, length: u64) -> Option<Range<u64>> {
     Some(base..base.checked_add(length)?).filter(|range| !range.is_empty())
 }
@@ -98,13 +102,13 @@ struct TakenRange {
 #[derive(Debug)]
 pub(crate) struct Addresses {
     order: Order,
-    /// Addresses in no chunk.
+    /// The addresses that are in no chunk.
     gaps: RangeSet<u64>,
     /// Chunks by number: a newer chunk has a higher one.
     chunks: BTreeMap<u64, Chunk>,
-    /// By first address.
+    /// The taken ranges by their first address.
     taken: BTreeMap<u64, TakenRange>,
-    /// Chunks that were made.
+    /// How many chunks were made so far, which is the number of the next.
     made: u64,
     pub(crate) non_pytorch: NonPytorchAddresses,
 }
@@ -202,7 +206,8 @@ impl Addresses {
         }
     }
 
-    /// Takes the highest addresses away, and says where they start; `None` where there are not more than those.
+    /// Takes the highest `length` addresses away and returns where they start; `None` where the device has no
+    /// more than these.
     pub(crate) fn cut(&mut self, length: u64) -> Option<u64> {
         let last = self.gaps.iter().next_back()?.clone();
         let start = last.end.checked_sub(length).filter(|start| *start > last.start)?;
@@ -210,7 +215,8 @@ impl Addresses {
         Some(start)
     }
 
-    /// Gives a range back and says how many bytes were asked for; `None` where no range of a program starts at the address.
+    /// Gives a range back and says how many bytes were asked for; `None` where no range of a program starts
+    /// at the address.
     pub(crate) fn give(&mut self, base: u64) -> Option<u64> {
         let size = self.taken.get(&base)?.asked?;
         self.give_range(base);
@@ -235,7 +241,7 @@ impl Addresses {
         }
     }
 
-    /// The taken range that holds the address: where it starts, and its bytes.
+    /// The taken range that holds the address: where the range starts, and its length in bytes.
     pub(crate) fn holding(&self, address: u64) -> Option<(u64, u64)> {
         let (base, taken) = self.taken.range(..=address).next_back()?;
         let size = taken.asked?;

@@ -24,7 +24,7 @@ fn version() -> c_int {
     settings().cuda.saturating_mul(10).saturating_add(2)
 }
 
-/// What `cublasLtMatmulAlgoGetHeuristic` reports of an algorithm.
+/// The result of `cublasLtMatmulAlgoGetHeuristic` about one algorithm (`cublasLtMatmulHeuristicResult_t`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Heuristic {
@@ -127,7 +127,8 @@ setting! {
     cublasLtMatmulDescSetAttribute cublasLtMatmulPreferenceSetAttribute cublasLtMatrixLayoutSetAttribute cublasLtDestroy
 }
 
-// Those that PyTorch's operators call. What else the wheel names (MAGMA's) is generated.
+// The functions that PyTorch's operators call. Entry points for the others that the wheel names (those of
+// MAGMA) are generated.
 computing! {
     cublasLtMatmul
     cublasSgemm_v2 cublasDgemm_v2 cublasCgemm_v2 cublasZgemm_v2 cublasGemmEx cublasSgemmEx

@@ -1,4 +1,4 @@
-//! cuDNN: descriptors keep what is set; one engine is offered for everything.
+//! cuDNN: descriptors keep the values that are set; each graph of operations is offered one engine.
 #![expect(unsafe_code, reason = "functions are exported under cuDNN's names")]
 
 mod attention;

@@ -42,7 +42,7 @@ fn check(device: c_int) -> bool {
     (0..settings().devices).contains(&device)
 }
 
-/// What `cuMemCreate` reads of `CUmemAllocationProp`.
+/// The first members of `CUmemAllocationProp`, which `cuMemCreate` reads.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct AllocationProp {
@@ -358,7 +358,7 @@ entries! {
         SUCCESS
     }
 
-    // PyTorch 2.14 and later ask for the driver's messages when they start; there are none here.
+    // PyTorch 2.14 and later ask for the driver's messages when they start; the stand-in has none.
     fn cuLogsRegisterCallback(_function: usize, _data: usize, to: Out<usize>) -> c_int {
         to.put(1);
         SUCCESS
@@ -381,14 +381,14 @@ entries! {
     }
 }
 
-/// What every function of the driver does that is not written here: it fails, and says so.
+/// Stands for every function of the driver that this library lacks: fails, and adds the call to the report.
 extern "C" fn not_written() -> c_int {
     report::unknown_function("a function of the driver");
     NOT_SUPPORTED
 }
 
-/// The function of this name as `cuGetProcAddress` finds it: the newest of its versions. A function that the
-/// driver would have and that is not written here fails when it is called.
+/// The function of this name as `cuGetProcAddress` finds it: the newest of its versions. A function of the
+/// driver that this library lacks is found too, and fails when it is called.
 pub(crate) fn by_name(name: &str) -> Option<*const c_void> {
     find(name).or_else(|| find(&format!("{name}_v2"))).or_else(|| {
         report::called(&format!("{name} (asked for, not written)"));

@@ -15,7 +15,7 @@ const INVALID_SIZE: c_int = 8;
 /// `CUFFT_INVALID_TYPE`.
 const INVALID_TYPE: c_int = 3;
 
-/// A plan is a small number.
+/// The handle of a plan, which is a small number for cuFFT's callers.
 fn handle(plan: c_int) -> usize {
     usize::try_from(plan).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Handles that were given out, and what each stands for. A handle that was not given out stands for nothing.
+//! Handles that were given out, each with its object. A handle that was not given out has no object.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,7 @@ impl KnownRanges {
         }
     }
 
-    /// Nothing is known from now on.
+    /// All bytes are unknown from now on.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
     }

@@ -1,4 +1,5 @@
-//! A shared library that stands for CUDA's libraries: PyTorch's own CUDA build runs over it on a machine without a GPU.
+//! A shared library that stands for CUDA's libraries: PyTorch's own CUDA build runs over it on a machine
+//! without a GPU.
 //!
 //! Kernels are not run. Everything else is PyTorch's own code: dispatcher, autograd, optimizers, the host
 //! code of every operator with every temporary, and the caching allocator. So the allocator gets the same
@@ -6,8 +7,8 @@
 //!
 //! - Device memory is a range of the host's addresses that is only reserved. The host's memory is used only
 //!   for pages that are written.
-//! - Bytes that the host wrote are known. A kernel that is not run makes bytes unknown, and a host that reads
-//!   unknown bytes gets zeros and a line in the report: a value that was assumed is never silent.
+//! - Bytes that the host wrote are known. A kernel that is not run makes bytes unknown. A host that reads
+//!   unknown bytes gets zeros, and the report gets a line, so that each assumed value is reported.
 //! - A handle or an address that the library did not return is an error.
 //! - A function that this library lacks has a generated entry point (`blockyard-dry-run` makes them), which
 //!   reports the function's name.
@@ -24,7 +25,7 @@
 //! | `STANDIN_NON_PYTORCH` | `1`: bytes of the driver and the libraries count |
 //! | `STANDIN_RANKS` | the ranks that run, with commas |
 //! | `STANDIN_STORE` | the address of the store |
-//! | `STANDIN_PROCESS` | the number of the program's own process |
+//! | `STANDIN_PROCESS` | the number (PID) of the program's own process |
 //!
 //! A developer sets others:
 //!

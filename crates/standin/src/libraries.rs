@@ -1,4 +1,4 @@
-//! Handles of cuBLAS, cuSOLVER, cuSPARSE and cuFFT, and what their functions have in common.
+//! Handles of cuBLAS, cuSOLVER, cuSPARSE and cuFFT, and the statuses that their functions share.
 
 use std::ffi::c_int;
 
@@ -34,7 +34,8 @@ pub(crate) fn is_of(handle: usize, kind: &str) -> bool {
     state().objects.get(handle) == Some(&kind)
 }
 
-/// A function of the device ran: what it wrote is unknown, but for its reports on `count` matrices, which say success.
+/// Ends a function that computes on the device: the bytes that it would write become unknown, except for its
+/// reports on `count` matrices at `reports`, which say success.
 pub(crate) fn computed(reports: u64, count: i64) -> c_int {
     crate::values::computed();
     let bytes = u64::try_from(count).unwrap_or(0).saturating_mul(4);

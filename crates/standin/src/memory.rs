@@ -1,4 +1,5 @@
-//! The memory of the devices: ranges of the host's addresses, of which only written pages take memory of the host.
+//! The memory of the devices: ranges of the host's addresses, of which only written pages take memory of the
+//! host.
 #![expect(unsafe_code, reason = "addresses are reserved, and bytes are copied at them")]
 
 use std::ffi::c_void;
@@ -13,10 +14,10 @@ use crate::settings::settings;
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
 /// Addresses of all devices together: three quarters of what a process has.
 const ALL_ADDRESSES: u64 = 0x4000_0000_0000;
-/// Larger copies are not kept: their bytes are unknown.
+/// The most bytes of a copy whose bytes are known afterwards; the bytes of larger copies are unknown.
 const MOST_KEPT: u64 = 1 << 20;
 
-/// Addresses of one device.
+/// How many addresses one device has.
 fn span() -> u64 {
     static SPAN: OnceLock<u64> = OnceLock::new();
     *SPAN.get_or_init(|| {
@@ -41,12 +42,12 @@ pub(crate) enum MemoryError {
 /// How sure bytes are, from the surest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sureness {
-    /// As on a GPU.
+    /// The bytes are those of a GPU.
     #[default]
     Exact,
-    /// Computed by a processor: sums and functions may differ in the last digits.
+    /// The bytes were computed by a processor: sums and functions may differ from a GPU's in the last digits.
     Rounded,
-    /// They follow from a value that was assumed.
+    /// The bytes follow from a value that was assumed.
     Assumed,
     Unknown,
 }
@@ -56,7 +57,7 @@ pub(crate) enum Sureness {
 pub(crate) struct HostRead {
     /// Bytes that are not known, for which the host got zeros.
     pub(crate) unknown: u64,
-    /// How sure the least sure of the others is.
+    /// How sure the least sure of the known bytes is.
     pub(crate) known: Sureness,
 }
 
@@ -66,15 +67,15 @@ pub(crate) struct Device {
     addresses: Addresses,
     /// Bytes that are taken of the device's memory.
     used: u64,
-    /// The most that was ever taken.
+    /// The most bytes that were ever taken at a time.
     most_used: u64,
     /// The device's number.
     index: i32,
     /// Bytes that are known, however they became so.
     known: KnownRanges,
-    /// Of these, bytes that a processor computed, which may differ in the last digits.
+    /// The known bytes that a processor computed, which may differ from a GPU's in the last digits.
     rounded: KnownRanges,
-    /// Of these, bytes that follow from an assumption.
+    /// The known bytes that follow from an assumption.
     assumed: KnownRanges,
     /// Where the next variable of a kernel lies.
     next_symbol: u64,
@@ -94,12 +95,13 @@ impl Device {
         Some(Self { addresses, used: 0, most_used: 0, index, known, rounded, assumed, next_symbol: symbols })
     }
 
-    /// The device's addresses, for what the driver takes of them.
+    /// The device's addresses, of which the driver takes some for itself.
     pub(crate) fn addresses(&mut self) -> &mut Addresses {
         &mut self.addresses
     }
 
-    /// Counts bytes that are taken. A process that the program started says each new peak, since it may end without a word.
+    /// Counts bytes that are taken. A process that the program started reports each new peak, since it may
+    /// end at any moment.
     fn count(&mut self, size: u64) {
         self.used = self.used.saturating_add(size);
         if self.used > self.most_used {
@@ -135,7 +137,7 @@ impl Device {
         self.addresses.reserve(size).ok_or(MemoryError::Full)
     }
 
-    /// Releases addresses and says how many there were.
+    /// Releases addresses and returns how many they were.
     pub(crate) fn release(&mut self, base: u64) -> Result<u64, MemoryError> {
         let size = self.addresses.give(base).ok_or(MemoryError::NoSuchAddress)?;
         self.discard(base, size);
@@ -156,18 +158,19 @@ impl Device {
         self.used = self.used.saturating_sub(size);
     }
 
-    /// The bytes are no longer there.
+    /// Discards bytes: they are unknown from now on, and the host's pages under them are given back.
     pub(crate) fn discard(&mut self, base: u64, size: u64) {
         self.mark(base, base.saturating_add(size), Sureness::Unknown);
         let Some(size) = size.checked_next_multiple_of(4096).and_then(|size| usize::try_from(size).ok())
         else {
             return;
         };
-        // SAFETY: the range was reserved by this library for this device, and has nobody else's data. A failure keeps the pages.
+        // SAFETY: the range was reserved by this library for this device, and has nobody else's data. A
+        // failure keeps the pages.
         let _ = unsafe { libc::madvise(base as *mut c_void, size, libc::MADV_DONTNEED) };
     }
 
-    /// What is known of these bytes from now on.
+    /// Sets how sure these bytes are from now on.
     fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
         let sets = [
             (&mut self.known, Sureness::Exact),
@@ -175,7 +178,7 @@ impl Device {
             (&mut self.assumed, Sureness::Assumed),
         ];
         for (set, from) in sets {
-            // Assumed bytes are in the first set and the last.
+            // Assumed bytes are in `known` and in `assumed`, rounded ones in `known` and in `rounded`.
             let belongs = sureness != Sureness::Unknown && (from == Sureness::Exact || from == sureness);
             if belongs { set.add(start, end) } else { set.remove(start, end) }
         }
@@ -194,7 +197,7 @@ impl Device {
         }
     }
 
-    /// The known parts of these bytes, each with how sure it is at least.
+    /// The known parts of these bytes, each with the sureness of its least sure byte.
     fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64, Sureness)> {
         let parts = self.known.parts(start, end).into_iter();
         parts.map(|(start, end)| (start, end, self.sureness(start, end))).collect()
@@ -230,7 +233,8 @@ fn map(base: u64, length: u64) -> bool {
     if found as u64 != base {
         return false;
     }
-    // SAFETY: the range was just reserved. A core file would hold all of it, and one byte would take 2 MiB in large pages.
+    // SAFETY: the range was just reserved. A core file would hold all of it, and one byte would take 2 MiB in
+    // large pages.
     unsafe {
         let _ = libc::madvise(found, length, libc::MADV_DONTDUMP);
         let _ = libc::madvise(found, length, libc::MADV_NOHUGEPAGE);
@@ -241,7 +245,8 @@ fn map(base: u64, length: u64) -> bool {
 /// Copies bytes; the ranges may overlap.
 fn move_bytes(to: u64, from: u64, count: u64) {
     let Ok(count) = usize::try_from(count) else { return };
-    // SAFETY: a range of a device was checked to be taken, and the caller of CUDA promises a range of the host.
+    // SAFETY: a range of a device was checked to be taken, and the caller of CUDA promises a range of the
+    // host.
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, count) };
 }
 
@@ -282,7 +287,8 @@ impl Devices {
         slot.as_mut()
     }
 
-    /// The device that an address lies on, if the whole range is taken.
+    /// The device that the range of addresses is on; `None` for memory of the host, an error where a device
+    /// has not given out the whole range.
     fn checked(&mut self, address: u64, count: u64) -> Result<Option<i32>, MemoryError> {
         let Some(index) = device_of(address) else { return Ok(None) };
         let device = self.get(index).ok_or(MemoryError::NoSuchAddress)?;
@@ -294,7 +300,7 @@ impl Devices {
         Ok(Some(index))
     }
 
-    /// Copies bytes as far as they are known, and says what the host read.
+    /// Copies bytes as far as they are known; returns how well the bytes that the host read are known.
     pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<HostRead, MemoryError> {
         if count == 0 {
             return Ok(HostRead::default());
@@ -366,7 +372,7 @@ impl Devices {
         Some((bytes, sureness))
     }
 
-    /// Writes bytes to the device that are as sure as this.
+    /// Writes bytes to the device, and sets how sure they are.
     pub(crate) fn put(&mut self, to: u64, bytes: &[u8], sureness: Sureness) {
         let count = bytes.len() as u64;
         if let Ok(Some(_device)) = self.checked(to, count) {
@@ -375,7 +381,7 @@ impl Devices {
         }
     }
 
-    /// A kernel ran that may have written anywhere.
+    /// Makes all bytes of all devices unknown, after a kernel that may have written anywhere.
     pub(crate) fn forget(&mut self) {
         for device in self.devices.iter_mut().flatten() {
             device.known.clear();
@@ -389,7 +395,7 @@ impl Devices {
         self.devices.get(usize::try_from(device_of(address)?).ok()?)?.as_ref()
     }
 
-    /// What is known of these bytes from now on.
+    /// Sets how sure these bytes are from now on.
     pub(crate) fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
         let device =
             device_of(start).and_then(|index| self.devices.get_mut(usize::try_from(index).ok()?)?.as_mut());

@@ -1,5 +1,5 @@
-//! NCCL: ranks that run give each other what is known and small; a rank that does not run is assumed to have
-//! what this one has. All else that is received is unknown.
+//! NCCL: ranks that run send each other bytes that are known and few. A rank that does not run is assumed to
+//! have the bytes of this rank. All other bytes that a rank receives are unknown.
 #![expect(unsafe_code, reason = "functions are exported under NCCL's names")]
 
 mod group;
@@ -32,7 +32,7 @@ static GROUPS: Mutex<Handles<Group>> = Mutex::new(Handles::above(0x5000_0000));
 struct UniqueId([u8; 128]);
 
 impl UniqueId {
-    /// One that no other process has.
+    /// A new id, which no other process has.
     fn new() -> Self {
         static COUNT: Mutex<u64> = Mutex::new(0);
         let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl UniqueId {
     }
 }
 
-/// Says what a collective over memory of the host gives (Gloo's), where ranks do not run.
+/// Reports the assumption about a collective over memory of the host (Gloo's), where some ranks do not run.
 pub(crate) fn note_host_collective(operator: &CStr) {
     let Some(name) = operator.to_bytes().strip_prefix(b"c10d::") else { return };
     if !name.starts_with(b"barrier") && has_absent() {
@@ -56,7 +56,7 @@ pub(crate) fn note_host_collective(operator: &CStr) {
     }
 }
 
-/// Whether there are ranks of the program that do not run.
+/// Whether some ranks of the program do not run.
 fn has_absent() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
@@ -143,7 +143,7 @@ fn bytes_of(count: u64, kind: c_int) -> u64 {
     count.saturating_mul(element(kind).unwrap_or(8))
 }
 
-/// All from here to the end of the memory that was taken.
+/// Makes all bytes from an address to the end of its taken range unknown.
 fn forget_after(from: u64) {
     let mut state = state();
     let end = state.devices.end_of(from);
@@ -204,7 +204,7 @@ fn all_to_all(from: u64, to: u64, bytes: u64, group: &mut Group) {
     }
 }
 
-/// A message within a group of calls.
+/// A send or a receive, which waits for the end of its group of calls.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     handle: usize,
@@ -231,7 +231,7 @@ fn message(message: Message) -> c_int {
     SUCCESS
 }
 
-/// What is sent first: the others wait for it.
+/// Runs the messages of a group of calls: first those that this rank sends, since other ranks wait for them.
 fn deliver() {
     let messages = CALLS.with_borrow_mut(|(_, messages)| std::mem::take(messages));
     // What this rank sends to itself.

@@ -18,25 +18,26 @@ use crate::state::{current_device, state};
 
 const MIB: u64 = 1 << 20;
 
-/// The chunk of a new context, and what the driver has in it.
+/// The chunk of a new context, and the bytes of it that the driver takes.
 const CONTEXT: (u64, u64) = (32 * MIB, 8 * MIB);
-/// The chunk of the local memory of kernels, and what is taken of it.
+/// The chunk of the local memory of kernels, and the bytes of it that are taken.
 const LOCAL: (u64, u64) = (416 * MIB, 414 * MIB);
-/// Between the chunks lie addresses that no segment was seen at.
+/// Addresses between the two chunks, at which no segment was recorded.
 const BETWEEN: u64 = 64 * MIB;
 /// Local memory from the first kernel on that needs more than a context starts with.
 const LOCAL_OF_KERNELS: u64 = 506 * MIB;
-/// The heap of `malloc` in kernels and the buffer of `printf`, from the first kernel on that can fail an assertion.
+/// The heap of `malloc` in kernels and the buffer of `printf`, from the first kernel on that can fail an
+/// assertion.
 const HEAP: u64 = 10 * MIB;
 /// Code of kernels, which is loaded at the first launch.
 const CODE: u64 = 2 * MIB;
-/// Each handle of cuBLAS.
+/// Bytes of each handle of cuBLAS.
 const BLAS: u64 = 64 * MIB;
-/// The first handle of cuDNN.
+/// Bytes of the first handle of cuDNN.
 const DNN: u64 = 12 * MIB;
-/// The first pinned memory of the host.
+/// Bytes of the first pinned memory of the host.
 const PINNED: u64 = 2 * MIB;
-/// Each stream.
+/// Bytes of each stream.
 const STREAM: u64 = MIB;
 
 /// Parts of the names of kernels that need more local memory than a context starts with.
@@ -100,8 +101,9 @@ pub(crate) enum NonPytorchUse {
 }
 
 impl NonPytorchUse {
-    /// What it counts as in the report, and of how many ranks that is; kernels are told apart by what the
-    /// driver takes after them.
+    /// The holder that the use counts as in the report, with the number of the communicator's ranks, 0
+    /// elsewhere. `None` for a kernel, which counts by the memory that the driver takes after its launch, and
+    /// for pinned memory.
     fn holder(self) -> Option<(NonPytorchHolder, u64)> {
         match self {
             Self::Kernel { .. } | Self::Pinned => None,
@@ -136,12 +138,13 @@ pub(crate) struct NonPytorchAddresses {
     /// The local memory that a context starts with, until more is needed.
     local: Option<u64>,
     once: BTreeSet<OneTimeCost>,
-    /// How often each was taken, by the ranks of communicators.
+    /// How often each holder took memory, by the number of its communicator's ranks.
     counts: BTreeMap<(NonPytorchHolder, u64), u64>,
 }
 
 impl NonPytorchAddresses {
-    /// What the driver and the libraries take of the device's memory by now, by what was recorded of an H100.
+    /// Bytes of the device's memory that the driver and the libraries have taken so far, as recorded on an
+    /// H100.
     pub(crate) fn bytes(&self) -> u64 {
         non_pytorch_bytes(self.counts.iter().map(|((holder, ranks), times)| (*holder, *ranks, *times))).get()
     }
@@ -151,7 +154,8 @@ impl NonPytorchAddresses {
 pub(crate) type CountedHolder = (NonPytorchHolder, u64, u64);
 
 impl Addresses {
-    /// What a process has of a device when its context is new: below the highest 32 MiB a chunk of which little is left.
+    /// Takes the addresses that a process has of a device when its context is new: below the highest 32 MiB,
+    /// a chunk of which little is left.
     pub(crate) fn start(&mut self) {
         let Some(start) = self.cut(LOCAL.0 + BETWEEN + CONTEXT.0) else { return };
         self.start_chunk(start + LOCAL.0 + BETWEEN, CONTEXT.0, CONTEXT.1);
@@ -159,8 +163,8 @@ impl Addresses {
         self.non_pytorch.local = Some(start);
     }
 
-    /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a
-    /// segment will not find room either.
+    /// Takes the addresses that the driver takes after an event, and counts them for the report. Without room
+    /// nothing is taken: a segment will not find room either.
     pub(crate) fn follow(&mut self, event: NonPytorchUse) -> Vec<CountedHolder> {
         let mut counted = Vec::new();
         if let Some((holder, ranks)) = event.holder() {
@@ -192,7 +196,7 @@ impl Addresses {
             NonPytorchUse::Stream => {
                 self.take_own(STREAM);
             }
-            // Where these lie was not looked at.
+            // Where the addresses of these libraries are was not recorded.
             NonPytorchUse::Solver
             | NonPytorchUse::Sparse
             | NonPytorchUse::Fft
@@ -205,7 +209,7 @@ impl Addresses {
         counted
     }
 
-    /// Whether this was the first time.
+    /// Takes a cost once; returns whether this was the first time.
     fn once(&mut self, what: OneTimeCost, size: u64) -> bool {
         let is_first = self.non_pytorch.once.insert(what);
         if is_first {
@@ -227,12 +231,12 @@ impl Addresses {
     }
 }
 
-/// Follows what the driver takes of the calling thread's device.
+/// Takes the addresses that the driver takes after an event, on the calling thread's device.
 pub(crate) fn follow(event: NonPytorchUse) {
     follow_on(current_device(), event);
 }
 
-/// Follows what the driver takes of a device.
+/// Takes the addresses that the driver takes after an event, on the device of this number.
 pub(crate) fn follow_on(number: i32, event: NonPytorchUse) {
     let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
     say(number, counted.unwrap_or_default());
@@ -256,11 +260,12 @@ fn kernel(name: &str) -> NonPytorchUse {
     NonPytorchUse::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
 }
 
-/// Kernels that a thread keeps to know them at once.
+/// How many kernels a thread remembers.
 const KEPT: usize = 256;
 
 thread_local! {
-    /// The last kernels that the thread launched, each with its device: what the driver takes after one, it takes once.
+    /// The last kernels that the thread launched, each with its device: the driver takes memory once after a
+    /// kernel.
     static LAST: RefCell<[(u64, i32); KEPT]> = const { RefCell::new([(0, 0); KEPT]) };
 }
 
@@ -273,7 +278,8 @@ fn is_kept(kernel: u64, device: i32) -> bool {
     })
 }
 
-/// The kernel of this address on the host is launched; its name is asked for where the address is not known.
+/// Takes the addresses that the driver takes after the launch of the kernel with this address on the host.
+/// The name is asked for only where the address is not known yet.
 pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&'static CStr>) {
     let device = current_device();
     let bit = 1_u64.checked_shl(device.unsigned_abs()).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! NVML: `libnvidia-ml`. No process is listed, so that an error message of PyTorch is about this process alone.
+//! NVML: `libnvidia-ml`. No process is listed, so that an error message of PyTorch is about this process
+//! alone.
 #![expect(unsafe_code, reason = "functions are exported under NVML's names")]
 
 use std::ffi::{c_char, c_int, c_uint};

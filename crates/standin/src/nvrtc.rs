@@ -10,7 +10,7 @@ use crate::state::state;
 const SUCCESS: c_int = 0;
 const INVALID_PROGRAM: c_int = 4;
 const PROGRAM: &str = "NVRTC program";
-/// Bytes of what stands for compiled code.
+/// Bytes of the code that a compiled program is said to have.
 const CODE: usize = 16;
 
 fn is_program(program: usize) -> bool {

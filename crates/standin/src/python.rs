@@ -64,7 +64,8 @@ fn find_api() -> Option<Api> {
     let process = Library::this();
     macro_rules! function {
         ($name:literal) => {
-            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is never unloaded.
+            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is
+            // never unloaded.
             *unsafe { process.get($name) }.ok()?
         };
     }
@@ -104,7 +105,7 @@ fn find_api() -> Option<Api> {
     })
 }
 
-/// A value for a function of Python's.
+/// An argument of a Python function.
 #[derive(Debug)]
 pub(crate) enum Value {
     None,
@@ -118,14 +119,15 @@ pub(crate) enum Value {
     Object(NonNull<c_void>),
 }
 
-/// Threads of this library that use Python now.
+/// How many threads use Python through this library now.
 static USERS: AtomicUsize = AtomicUsize::new(0);
 /// Whether Python is about to end: no thread may begin to use it.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// How long the end waits for threads that use Python, in milliseconds.
 const MOST_WAIT: u64 = 2_000;
 
-/// One thread that uses Python. Python ends a thread that asks for its lock while Python itself ends, which C++ does not survive.
+/// One thread that uses Python. Python ends a thread that asks for its lock while Python itself ends, which
+/// C++ does not survive.
 struct User;
 
 impl User {
@@ -170,15 +172,16 @@ impl Interpreter {
     /// Acts with Python's lock; not at all once Python is about to end. No lock of this library may be held.
     ///
     /// The exception that the thread has pending is set aside and put back after: an operator may end because
-    /// a hook in Python raised (a checkpoint stops so), and PyTorch leaves the exception with the thread
-    /// while observers see the operator end.
+    /// a hook in Python raised (activation checkpointing stops this way), and PyTorch leaves the exception
+    /// with the thread while observers see the operator end.
     ///
     /// Python's garbage collector does not begin meanwhile: what we make for a moment counts for its
     /// threshold, and tensors in cycles would be freed sooner than on a GPU.
     pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> Option<T> {
         let _user = User::new()?;
         let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];
-        // SAFETY: Python is initialized; the places are those of three references, which are ours until they are given back.
+        // SAFETY: Python is initialized; the places are those of three references, which are ours until they
+        // are given back.
         let state = unsafe {
             let state = (self.0.ensure)();
             (self.0.take_error)(&raw mut kind, &raw mut value, &raw mut traceback);
@@ -257,7 +260,8 @@ impl Interpreter {
         Some(made)
     }
 
-    /// Calls a function: what it gives; nothing where it gives `None` or fails, which is shown where `STANDIN_DEBUG` is set.
+    /// Calls a function and returns its result. `None` where the function returns Python's `None` or fails; a
+    /// failure is printed where `STANDIN_DEBUG` is set.
     pub(crate) fn call(self, function: NonNull<c_void>, arguments: &[Value]) -> Option<NonNull<c_void>> {
         let mut values = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -309,7 +313,7 @@ impl Interpreter {
         found
     }
 
-    /// An item of a sequence that is an integer.
+    /// An item of a sequence as an integer; `None` where the item is missing or is not one.
     pub(crate) fn item_integer(self, sequence: NonNull<c_void>, place: usize) -> Option<i64> {
         let item = self.item(sequence, place)?;
         if item.as_ptr() as usize == self.0.none {

@@ -1,5 +1,5 @@
-//! What the library says about a run: functions that nobody wrote and values that were assumed, one JSON object a line. The
-//! names of calls go to the file that `STANDIN_TRACE` names, one a line.
+//! The report about a run: functions that this library lacks and values that were assumed, one JSON object a
+//! line. The names of calls go to the file that `STANDIN_TRACE` names, one a line.
 #![expect(unsafe_code, reason = "the generated entry points call a function of C")]
 
 use std::collections::BTreeSet;
@@ -40,18 +40,18 @@ fn write(line: &Value) {
                 eprintln!("blockyard: the report cannot be written: {line}");
             }
         }
-        // Nothing is left unsaid where nobody set a file.
+        // Without a file the report goes to standard error, so that no assumption is silent.
         None => eprintln!("blockyard: {line}"),
     }
 }
 
-/// Whether this was not said before.
+/// Whether the line with this key was not reported before.
 fn is_new(key: String) -> bool {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
 }
 
-/// How often something was not sure, said or not.
+/// How often a value was not sure, reported or not.
 static UNSURE: AtomicU64 = AtomicU64::new(0);
 
 /// How often the host read bytes that are not sure, or a number was assumed, on any thread and at any line.
@@ -60,7 +60,8 @@ extern "C" fn blockyard_unsure() -> u64 {
     UNSURE.load(Ordering::Relaxed)
 }
 
-/// A function was called that nobody wrote here: what follows is an estimate. Said once for each function.
+/// Reports a call of a function that this library lacks: later numbers are an estimate. Each function is
+/// reported once.
 pub(crate) fn unknown_function(name: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
     if is_new(format!("function {name}")) {
@@ -69,17 +70,19 @@ pub(crate) fn unknown_function(name: &str) {
     }
 }
 
-/// The host read bytes that are not sure: what it got. Said once for each line of a program and each reason.
+/// Reports that the host read bytes that are not sure, with the value that it got. Reported once for each
+/// line of a program and each reason.
 pub(crate) fn read(place: &PythonLine, bytes: u64, text: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
-    // A number that changes from read to read is said once.
+    // A number that changes from read to read is not a new reason.
     let reason = text.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
     if is_new(format!("read {} {} {reason}", place.file, place.line)) {
         write(&json!({"kind": "read", "bytes": bytes, "text": text, "file": place.file, "line": place.line}));
     }
 }
 
-/// A number that is not recorded and was assumed: what follows is an estimate. Said once for each text.
+/// Reports a number that is not recorded and was assumed: later numbers are an estimate. Each text is
+/// reported once.
 pub(crate) fn estimate(text: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
     if is_new(format!("estimate {text}")) {
@@ -95,17 +98,17 @@ fn is_child() -> bool {
     own.is_some_and(|own| own != std::process::id())
 }
 
-/// A process that the program started has this many bytes of a device, more than before.
+/// Reports the bytes of a device that a process which the program started has taken, a new peak.
 pub(crate) fn used(device: i32, bytes: u64) {
     if is_child() {
         write(&json!({"kind": "child", "process": std::process::id(), "device": device, "bytes": bytes}));
     }
 }
 
-/// The driver or a library took memory of a device beside PyTorch's segments, for so many ranks where that
-/// matters, so often until now.
+/// Reports that the driver or a library took memory of a device beside PyTorch's segments: the ranks of the
+/// communicator where the holder has one, and how often the holder has taken memory so far.
 pub(crate) fn taken(device: i32, what: &str, ranks: u64, count: u64) {
-    // What another process has is in its own row.
+    // The report has a separate row for the bytes of a process that the program started.
     if !is_child() {
         write(&json!({"kind": "taken", "device": device, "what": what, "ranks": ranks, "count": count}));
     }

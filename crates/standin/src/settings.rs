@@ -1,11 +1,11 @@
-//! The GPU that is stood for, as environment variables say. Without them: one H200.
+//! The GPUs that the stand-in stands for, by environment variables. Without these variables: one H200.
 
 use std::env;
 use std::sync::OnceLock;
 
 use crate::addresses::Order;
 
-/// What the devices are. All are alike.
+/// The properties of the devices, which are all equal, and the versions of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) devices: i32,
@@ -24,9 +24,10 @@ pub(crate) struct Settings {
     pub(crate) cuda: i32,
     /// cuDNN's version as `cudnnGetVersion` counts it.
     pub(crate) cudnn: usize,
-    /// Whether what the driver and CUDA's libraries take is taken off the memory of a device (`STANDIN_NON_PYTORCH=1`).
+    /// Whether the bytes that the driver and CUDA's libraries take count as taken of a device's memory
+    /// (`STANDIN_NON_PYTORCH=1`).
     pub(crate) counts_non_pytorch: bool,
-    /// Where segments lie (`STANDIN_ADDRESSES`: `driver`, `rising` or `falling`).
+    /// The order of the addresses of segments (`STANDIN_ADDRESSES`: `driver`, `rising` or `falling`).
     pub(crate) addresses: Order,
 }
 

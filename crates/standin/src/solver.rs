@@ -16,7 +16,7 @@ const PARAMETERS: &str = "cuSOLVER parameters";
 const JACOBI_VALUES: &str = "cuSOLVER parameters of gesvdj";
 const JACOBI_EIGENVALUES: &str = "cuSOLVER parameters of syevj";
 
-/// A length that a caller gave; a negative one is not a length.
+/// A length that a caller gave; 0 for a negative number.
 fn length(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -29,8 +29,8 @@ fn note(rows: i64, columns: i64) {
     }
 }
 
-/// Writes how many elements a function wants for matrices of these rows and columns. cuSOLVER refuses what an
-/// `int` does not count.
+/// Writes how many elements a function needs for matrices of these rows and columns. cuSOLVER refuses counts
+/// beyond an `int`.
 fn put(handle: usize, to: Out<c_int>, shape: [c_int; 2], elements: u64) -> c_int {
     if !is_of(handle, HANDLE) {
         return NOT_INITIALIZED;
@@ -44,7 +44,8 @@ fn put(handle: usize, to: Out<c_int>, shape: [c_int; 2], elements: u64) -> c_int
     SUCCESS
 }
 
-/// Writes how many bytes of the device a function wants. The host's bytes have no part in a device's memory.
+/// Writes how many bytes of the device a function needs, and 0 for the bytes of the host, which are not of a
+/// device's memory.
 fn put_bytes(
     handle: usize,
     device: Out<usize>,
@@ -78,7 +79,8 @@ fn element(number: c_int) -> Option<Element> {
 
 const UPPER: c_int = 1;
 
-/// Entry points of the four types, in the order of `Element`, with the same arguments. The body may use the type.
+/// Entry points of the four types, in the order of `Element`, with the same arguments. The body may use the
+/// type.
 macro_rules! typed {
     ($( [$($name:ident)*] |$element:ident| $arguments:tt $body:block )*) => {
         $( typed!(@each [$($name)*] [F32 F64 C64 C128] $element $arguments $body); )*

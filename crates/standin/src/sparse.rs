@@ -19,7 +19,7 @@ const WIDE: c_int = 3;
 /// `CUSPARSE_ORDER_ROW`.
 const ROW_MAJOR: c_int = 2;
 
-/// What a descriptor describes.
+/// The object that a descriptor describes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Object {
     Sparse {
@@ -56,7 +56,7 @@ pub(super) fn describe(to: Out<usize>, object: Object) -> c_int {
     SUCCESS
 }
 
-/// Takes a descriptor back that is of a kind.
+/// Removes a descriptor of a kind; an error for any other handle.
 fn discard(descriptor: usize, is_of_kind: impl FnOnce(&Object) -> bool) -> c_int {
     let mut objects = objects();
     if objects.get(descriptor).is_some_and(is_of_kind) {
@@ -110,7 +110,8 @@ pub(super) fn put(handle: usize, to: Out<usize>, bytes: u64) -> c_int {
     SUCCESS
 }
 
-/// Bytes for the product with a dense matrix, by the number of the algorithm.
+/// Bytes of the buffer for the product with a dense matrix, by the number of the algorithm; `None` where they
+/// are not known.
 fn of_product(a: usize, c: usize, is_transposed: bool, number: c_int) -> Option<u64> {
     let ((matrix, is_compressed), (.., order)) = (matrix(a)?, dense(c)?);
     let algorithm = match number {
@@ -121,7 +122,7 @@ fn of_product(a: usize, c: usize, is_transposed: bool, number: c_int) -> Option<
     let is_short = matches!(matrix.element, Element::Half | Element::F32);
     match (is_compressed, number) {
         (true, 0 | 4 | 6) => Some(product(&matrix, algorithm)),
-        // Of coordinates, only the second algorithm takes memory, for long elements.
+        // For a matrix of coordinates, only the second algorithm takes memory, for long elements.
         (false, number) if number != 2 || is_short || is_transposed => Some(0),
         _ => {
             report::estimate(

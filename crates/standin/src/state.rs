@@ -1,4 +1,4 @@
-//! What the process holds of CUDA: one state for all entry points, behind one lock.
+//! The state of CUDA in the process: one state for all entry points, behind one lock.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,12 +22,12 @@ pub(crate) struct Stream {
 pub(crate) struct Event {
     /// The capture that the event was recorded in; 0 for none.
     pub(crate) capture: u64,
-    /// When it was recorded.
+    /// When the event was recorded; `None` before.
     pub(crate) at: Option<std::time::Instant>,
     /// The device and the stream in which it was recorded.
     pub(crate) device: i32,
     pub(crate) stream: usize,
-    /// Whether the host has waited for it since.
+    /// Whether the host has waited for the event since it was recorded.
     pub(crate) is_awaited: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct State {
     pub(crate) graphs: Handles<()>,
     /// The latest capture; captures are numbered from 1.
     pub(crate) captures: u64,
-    /// What the entry points of other libraries hold: a kind each.
+    /// The objects of other libraries' entry points: the kind of each.
     pub(crate) objects: Handles<&'static str>,
 }
 
@@ -71,7 +71,7 @@ thread_local! {
     static ERROR: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The state. Not to be held while Python or the program is called.
+/// The process's state. The caller must not hold the lock while it calls Python or the program.
 pub(crate) fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -91,7 +91,7 @@ pub(crate) fn set_error(error: i32) -> i32 {
     error
 }
 
-/// The calling thread's error, which is not an error after this.
+/// The calling thread's error, which is cleared.
 pub(crate) fn take_error() -> i32 {
     ERROR.replace(0)
 }

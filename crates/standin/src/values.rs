@@ -1,15 +1,14 @@
 //! Values that a program computes on the device, where the values are known.
 //!
-//! Bytes that the host wrote are known. An operator whose inputs are known and small is computed for real, by
+//! Bytes that the host wrote are known. An operator whose inputs are known and small is computed, by
 //! PyTorch's own kernels for processors, and its result becomes the bytes of the device. PyTorch reports
-//! every operator to its observers (`at::RecordFunction`, which its profiler uses): nothing is added to what
-//! the allocator is asked for. [`layout`] finds where PyTorch keeps the arguments by trying, so that no
-//! release's layout is written down here; where that fails, every kernel makes everything unknown, as without
+//! every operator to its observers (`at::RecordFunction`, which its profiler uses), so the allocator gets no
+//! additional request. [`layout`] finds by trials where PyTorch keeps the arguments, so that no release's
+//! layout is written down here. Where the search fails, every kernel makes all bytes unknown, as without
 //! observers.
 //!
-//! The order of a call: [`started`] looks at the arguments and has the helper in Python compute what the
-//! operator will give; kernels that the operator launches make what it writes unknown; [`ended`] writes what
-//! was computed.
+//! The order of a call: [`started`] looks at the arguments and has the helper in Python compute the results;
+//! the bytes that the operator's kernels write become unknown; [`ended`] writes the computed results.
 #![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
 
 pub(crate) mod assumptions;
@@ -38,32 +37,36 @@ extern "C" fn blockyard_values_helper() -> *const c_char {
     HELPER.as_ptr().cast()
 }
 
-/// Starts to observe, to find PyTorch's layout; the path is that of `libtorch_cpu.so`. 0 where PyTorch cannot be observed.
+/// Starts to observe operators, in order to find PyTorch's layout. `path` is that of `libtorch_cpu.so`.
+/// Returns 0 where PyTorch cannot be observed.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_begin(path: Text) -> c_int {
     c_int::from(path.get().is_some_and(observers::begin))
 }
 
-/// What the next operator gets: the `TensorImpl` of its first two tensors.
+/// Says the arguments of the next operator: the `TensorImpl` of its first two tensors. `probe` is the number
+/// of a `layout::Probe`.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_expect(probe: c_int, first: u64, second: u64) {
     layout::expect(Probe::of(probe), [first, second]);
 }
 
-/// What the operator gave: its `TensorImpl`. 1 where everything that the operator should show was found.
+/// Says the result of the operator: its `TensorImpl`. Returns 1 where everything that the operator should
+/// show was found.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_found(result: u64) -> c_int {
     c_int::from(layout::found(result))
 }
 
-/// Where a tensor has its bytes: its `TensorImpl`, its `StorageImpl`, the address and the count of its bytes.
-/// 1 where they were found.
+/// Says where a tensor has its bytes: its `TensorImpl`, its `StorageImpl`, the address and the count of its
+/// bytes. Returns 1 where the offsets of all three were found.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_storage(tensor: u64, storage: u64, data: u64, bytes: u64) -> c_int {
     c_int::from(layout::find_storage(tensor, storage, data, bytes))
 }
 
-/// The layout is known: the helper's functions `classify`, `begin` and `end` are called from now on.
+/// Ends the search for the layout: the helper's functions `classify`, `begin` and `end` are called from now
+/// on. Returns 0 where the layout is not complete.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_ready(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> c_int {
     c_int::from(Helper::set(classify, begin, end) && observers::ready())
@@ -81,20 +84,20 @@ extern "C" fn blockyard_block_events() -> u64 {
     observers::block_events()
 }
 
-/// No operator is observed any longer.
+/// Stops observing operators.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_stop() {
     observers::stop();
 }
 
-/// Operators are observed again, after [`blockyard_values_stop`]: a measurement compares both in turns. 0
-/// where they are observed already, or cannot be. Everything is unknown at first.
+/// Observes operators again, after [`blockyard_values_stop`]: a measurement compares both in turns. Returns 0
+/// where operators are observed already, or cannot be. All bytes are unknown at first.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_resume() -> c_int {
     c_int::from(observers::resume())
 }
 
-/// Random numbers of the device: see [`random::fill`]. 1 where the numbers were written.
+/// Writes random numbers of the device: see [`random::fill`]. Returns 1 where the numbers were written.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_random(
     kind: c_int,
@@ -107,9 +110,11 @@ extern "C" fn blockyard_values_random(
     c_int::from(random::fill(kind, to, count, seed, offset, numbers))
 }
 
-/// The allocator hands out a block, or takes it back (`bytes` is negative): what lies there is not known.
+/// The allocator hands out a block, or takes it back (`bytes` is negative): the bytes of the block are
+/// unknown from now on.
 ///
-/// PyTorch calls this function of `libc10` for its profiler. It is answered here first, and handed on.
+/// PyTorch calls this function of `libc10` for its profiler. The stand-in's function is called first, and
+/// calls PyTorch's.
 #[unsafe(no_mangle)]
 extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
     address: u64,
@@ -122,10 +127,10 @@ extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
     observers::forward_block(address, bytes, allocated, reserved, device);
 }
 
-/// A kernel or a library's function ran: what it writes is unknown from now on.
+/// Notes that a kernel or a library's function ran: the bytes that it writes are unknown from now on.
 pub(crate) fn computed() {
-    // Operators that started while others were observed say nothing once they are no longer. Where no
-    // operator that is observed ran the kernel, it may have written anywhere.
+    // After observation stops, operators that started before are not observed either. A kernel that no
+    // observed operator ran may have written anywhere.
     if !(observers::is_on() && frames::launched()) {
         state().devices.forget();
     }

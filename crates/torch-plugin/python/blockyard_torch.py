@@ -48,7 +48,7 @@ LIBRARY_NAME = "libblockyard_torch_plugin.so"
 PACKAGE_LIBRARY_NAME = "_native.abi3.so"
 LIBRARY_VARIABLE = "BLOCKYARD_TORCH_LIBRARY"
 
-# The setters of PyTorch's object, and what each is given.
+# The setters of PyTorch's object, and the function of the library that each gets.
 _HOOKS = {
     "set_init_fn": "blockyard_init",
     "set_reset_fn": "blockyard_reset",
@@ -110,7 +110,7 @@ def enable(library=None):
             stacklevel=2,
         )
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, malloc, "blockyard_free")
-    # Set before the switch: nothing is allocated without them.
+    # The hooks are set before the switch, so that every allocation has them.
     hooks = []
     for setter, function in _HOOKS.items():
         set_hook = getattr(allocator.allocator(), setter, None)
@@ -136,13 +136,13 @@ def raises_out_of_memory():
 
 
 def memory_stats(device=None):
-    """What `torch.cuda.memory_stats` returns, with the keys of the installed PyTorch, sorted."""
+    """The dictionary of `torch.cuda.memory_stats`, with the keys of the installed PyTorch, sorted."""
     text = _text(_lib().blockyard_memory_stats(_index(device)))
     return collections.OrderedDict(sorted(json.loads(text).items()))
 
 
 def memory_summary(device=None, abbreviated=False):
-    """What `torch.cuda.memory_summary` returns."""
+    """The text of `torch.cuda.memory_summary`."""
     return _text(_lib().blockyard_memory_summary(_index(device), int(bool(abbreviated))))
 
 
@@ -182,7 +182,7 @@ def reset_accumulated_memory_stats(device=None):
 
 
 def record_memory_history(enabled=True, max_entries=None, device=None, stacks=False):
-    """Starts (or stops) noting what happens, for the trace of `snapshot`; the last `max_entries` entries, or all.
+    """Starts (or stops) recording events for the trace of `snapshot`: the last `max_entries` entries, or all.
 
     With `stacks` each allocation and free has the Python stack of its thread, at the cost of some microseconds; threads
     of backward have none.
@@ -199,7 +199,7 @@ def record_memory_history(enabled=True, max_entries=None, device=None, stacks=Fa
 
 
 def memory_snapshot():
-    """What `torch.cuda.memory._snapshot` returns; traces where `record_memory_history` was called, with its stacks."""
+    """The dictionary of `torch.cuda.memory._snapshot`, with traces for devices whose history `record_memory_history` records."""
     return _snapshot_from(json.loads(_text(_lib().blockyard_snapshot())))
 
 
@@ -214,7 +214,7 @@ def snapshot(path):
 def record(path, device=None, name=None):
     """Starts a recording of the device that Blockyard's page opens and `blockyard verify` replays; packed where `path` ends in `.gz`.
 
-    As a context manager it ends with the block; otherwise call `stop()` on what is returned.
+    As a context manager the recording ends with the `with` block; otherwise call `stop()` on the returned `Recording`.
     """
     return Recording(path, device, name)
 
@@ -226,7 +226,7 @@ class Recording:
         self.path = os.fspath(path)
         self.name = name or os.path.basename(self.path).split(".")[0]
         self._device = _index(device)
-        # Said now, not after hours of training.
+        # An error is raised now and not after hours of training.
         with open(self.path, "ab"):
             pass
         _check(_lib().blockyard_record_start(self._device))
@@ -378,7 +378,7 @@ def _throwing_library(path):
     if not os.path.exists(os.path.join(headers, "c10", "util", "Exception.h")):
         raise BlockyardError(f"PyTorch's C++ headers are not in {headers}")
     flags = ["-std=c++17", "-O2", "-shared", "-fPIC"]
-    # Since 2.7 PyTorch is always built with the newer strings.
+    # Since 2.7 PyTorch is always built with the newer ABI of C++ strings.
     flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(getattr(torch._C, '_GLIBCXX_USE_CXX11_ABI', True))}")
     with open(source, "rb") as file:
         text = file.read()
@@ -395,7 +395,7 @@ def _throwing_library(path):
         raise BlockyardError("there is no C++ compiler (c++, g++ or clang++ on PATH, or the variable CXX)")
     try:
         os.makedirs(folder, exist_ok=True)
-        # Under a name of its own first: other processes of the same training compile at the same time.
+        # First written under a separate name: other processes of the same training compile at the same time.
         handle, partial = tempfile.mkstemp(suffix=".so", dir=folder)
         os.close(handle)
     except OSError as error:

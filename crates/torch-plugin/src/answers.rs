@@ -1,7 +1,7 @@
 //! Functions for the Python module that PyTorch has only for its own allocator.
 //!
-//! Functions that return a text return null on an error, the others -1 where 0 is success; [`blockyard_last_error`] says
-//! why. Texts are given back with [`blockyard_free_text`].
+//! On an error, functions that return a text return null, and the others return -1 instead of 0;
+//! [`blockyard_last_error`] says why. The caller frees texts with [`blockyard_free_text`].
 #![expect(unsafe_code, reason = "functions are exported to C under their own names")]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::{files, hooks, python_stack};
 
 const FAILED: c_int = -1;
 
-/// Why the last call of this thread failed; valid until its next one.
+/// Why the last call of this thread failed; the text is valid until the thread's next error.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_last_error() -> *const c_char {
     last_error()
@@ -41,9 +41,9 @@ pub unsafe extern "C" fn blockyard_free_text(text: *mut c_char) {
     }
 }
 
-/// Follows the rules of this version of PyTorch (`torch.__version__`), or of the nearest that is known. It
-/// counts for devices that are used first after the call; without a call the rules are those of the oldest
-/// release that is known.
+/// Follows the rules of this version of PyTorch (`torch.__version__`), or of the nearest release that is
+/// known. The call counts for devices that are first used after it; without a call the rules are those of the
+/// oldest release that is known.
 ///
 /// # Safety
 ///
@@ -63,7 +63,8 @@ pub extern "C" fn blockyard_check_settings() -> c_int {
     done(|| settings().map(drop))
 }
 
-/// The result of `torch.cuda.memory_stats()`, as JSON, with the keys of the release; zeros for a device that was not used yet.
+/// The result of `torch.cuda.memory_stats()`, as JSON, with the keys of the release; zeros for a device that
+/// was not used yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
     text(|| {
@@ -116,8 +117,8 @@ pub extern "C" fn blockyard_reset_accumulated_stats(device: c_int) -> c_int {
     })
 }
 
-/// Notes what happens on the device from now on, for [`blockyard_snapshot`]: its last `most` entries, all for 0. What was
-/// noted before is forgotten.
+/// Records the device's events from now on, for the trace in [`blockyard_snapshot`]: the last `most` entries,
+/// all entries for 0. An earlier trace is deleted.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_trace_start(device: c_int, most: usize) -> c_int {
     done(|| {
@@ -184,14 +185,14 @@ pub unsafe extern "C" fn blockyard_record_mark(device: c_int, label: *const c_ch
         let used = Device::used(device).ok_or(PluginError::NotRecording(device))?;
         used.allocator.with(|allocator| {
             let recording = allocator.sink_mut().recording_mut();
-            recording.ok_or(PluginError::NotRecording(device))?.mark(label);
+            recording.ok_or(PluginError::NotRecording(device))?.add_checkpoint(label);
             Ok(())
         })
     })
 }
 
-/// Ends the recording of the device and writes it to `path`, packed where that ends in `.gz`; with a null path it is dropped.
-/// `name` is the name of the recording, `torch` the version of PyTorch.
+/// Ends the recording of the device and writes it to `path`, packed where the path ends in `.gz`; with a null
+/// path the recording is dropped. `name` is the name of the recording, `torch` the version of PyTorch.
 ///
 /// # Safety
 ///

@@ -15,7 +15,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// For functions that PyTorch calls: an error is written to standard error, and `failed` is returned.
+/// Runs a function that PyTorch calls. An error is written to standard error, and `failed` is returned.
 #[inline]
 pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
     match guarded(act) {
@@ -27,7 +27,8 @@ pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -
     }
 }
 
-/// For functions that the Python module calls: an error is kept for [`last_error`], and `failed` is returned.
+/// Runs a function that the Python module calls. An error is kept for [`last_error`], and `failed` is
+/// returned.
 pub(crate) fn answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
     match guarded(act) {
         Ok(done) => done,
@@ -39,19 +40,19 @@ pub(crate) fn answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>)
     }
 }
 
-/// The last error of this thread, until its next one.
+/// The text of this thread's last error, valid until the thread's next error.
 pub(crate) fn last_error() -> *const c_char {
     LAST_ERROR.with(|last| last.borrow().as_ptr())
 }
 
-/// Text for C; a zero in the text ends it.
+/// Text for C, without the zeros that it may contain.
 pub(crate) fn c_text(text: String) -> CString {
     let mut bytes = text.into_bytes();
     bytes.retain(|byte| *byte != 0);
     CString::new(bytes).unwrap_or_default()
 }
 
-/// Text from C.
+/// Copies a text from C; `name` is the argument's name for the error about null or bytes that are not UTF-8.
 ///
 /// # Safety
 ///

@@ -12,7 +12,7 @@ use blockyard_rules::{AllocatorConfig, Environment, Release};
 use crate::error::PluginError;
 use crate::history::HistorySink;
 
-/// More than PyTorch is built for.
+/// The most devices, which is more than PyTorch is built for.
 const MOST_DEVICES: usize = 128;
 
 /// The allocator of a device, with its history.
@@ -23,15 +23,16 @@ pub(crate) type Allocator = CachingAllocator<CudaDevice, HistorySink>;
 pub(crate) struct Device {
     pub(crate) index: c_int,
     pub(crate) allocator: SharedAllocator<CudaDevice, HistorySink>,
-    /// The bits of a float; 1 for no limit.
+    /// The memory fraction that a program set, as the bits of an `f64`; that of 1 for no limit.
     fraction: AtomicU64,
 }
 
-// Never dropped: when a process ends the driver may be gone before us, and takes everything back by itself.
+// Never dropped: when a process ends, the driver may be unloaded before this library, and releases all memory
+// itself.
 static DEVICES: [OnceLock<Device>; MOST_DEVICES] = [const { OnceLock::new() }; MOST_DEVICES];
 
 impl Device {
-    /// The device of that number, opened if need be.
+    /// The device of that number, which is opened at its first use.
     #[inline]
     pub(crate) fn get(index: c_int) -> Result<&'static Self, PluginError> {
         match Self::used(index) {
@@ -40,7 +41,7 @@ impl Device {
         }
     }
 
-    /// The device of that number, if anything was allocated there.
+    /// The device of that number; `None` if it was not opened yet.
     #[inline]
     pub(crate) fn used(index: c_int) -> Option<&'static Self> {
         DEVICES.get(usize::try_from(index).ok()?)?.get()
@@ -68,7 +69,8 @@ impl Device {
         let mut device =
             CudaDevice::open(number).map_err(|source| PluginError::Open { device: index, source })?;
         #[expect(unsafe_code, reason = "only PyTorch knows what streams it passes")]
-        // SAFETY: PyTorch passes handles of the runtime, which are the driver's, and never destroys the streams of its pools.
+        // SAFETY: PyTorch passes handles of the runtime, which are the driver's, and never destroys the
+        // streams of its pools.
         unsafe {
             device.use_handles_as_streams();
         }
@@ -102,10 +104,11 @@ impl Device {
     }
 }
 
-/// The release of PyTorch whose rules hold, once the module has said which PyTorch runs.
+/// The release of PyTorch whose rules hold, after the Python module has named the PyTorch that runs.
 static RELEASE: OnceLock<Release> = OnceLock::new();
 
-/// Follows the release of this version of PyTorch, or the nearest that is known. The first version of a process counts.
+/// Follows the release of this version of PyTorch, or the nearest that is known. The first version of a
+/// process counts.
 pub(crate) fn follow(version: &str) {
     RELEASE.get_or_init(|| Release::nearest(version));
 }

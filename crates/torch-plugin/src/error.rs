@@ -19,7 +19,7 @@ pub(crate) enum PluginError {
     /// The environment has settings that PyTorch would refuse, or that this allocator does not know.
     #[error("{variable} cannot be used")]
     RunSettings {
-        /// The variable that has them.
+        /// The variable that has the settings.
         variable: &'static str,
         #[source]
         source: EnvironmentError,
@@ -40,7 +40,7 @@ pub(crate) enum PluginError {
     /// The allocator refused. The text is PyTorch's.
     #[error(transparent)]
     Allocator(#[from] AllocError),
-    /// A request that found no memory: PyTorch's text, and why that is so.
+    /// A request that found no memory: PyTorch's text, and the cause.
     #[error("{error}\nBlockyard: {cause}.")]
     OutOfMemory {
         error: AllocError,
@@ -82,7 +82,8 @@ pub(crate) enum PluginError {
     /// Stacks are wanted in a process without Python.
     #[error("this process has no Python interpreter whose stacks could be recorded")]
     NoPython,
-    /// A panic, now or earlier: a defect of ours, after which nothing can be trusted.
+    /// A panic, now or earlier: a defect of this library, after which the allocator's state cannot be
+    /// trusted.
     #[error("the allocator failed inside and gives nothing any more; please report what it said before")]
     Panicked,
 }
@@ -101,7 +102,7 @@ impl PluginError {
         )
     }
 
-    /// The same error, with the reason why the device had no memory for the request where that is known.
+    /// The error with the cause why the device had no memory for the request; unchanged for other errors.
     pub(crate) fn with_cause(self, device: i32) -> Self {
         match (self, Device::used(device)) {
             (Self::Allocator(AllocError::OutOfMemory(failed)), Some(device)) => {

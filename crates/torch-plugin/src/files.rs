@@ -19,7 +19,7 @@ use crate::error::PluginError;
 use crate::history::{History, TimedEntry};
 use crate::python_stack;
 
-/// A recording at its end.
+/// A recording that has ended, with the memory at its end.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) history: Box<History>,
@@ -30,12 +30,12 @@ pub(crate) struct End {
 
 impl End {
     /// The lines of the file, in the format of recorded programs.
-    pub(crate) fn lines(self, name: String, torch: String, config: String) -> Vec<String> {
+    pub(crate) fn lines(self, name: String, torch: String, conf: String) -> Vec<String> {
         let Self { history, snapshot, total, device } = self;
         let meta = Meta {
             name,
             torch,
-            config,
+            conf,
             total_memory: total,
             device,
             profile: "program".to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     let mut traces = String::new();
     let mut config = settings()?;
     for device in Device::all() {
-        // Both at one moment: a viewer replays the trace backward from the segments.
+        // Segments and trace are of one moment: a viewer replays the trace backward from the segments.
         let (snapshot, noted, failure) = device.allocator.with(|allocator| {
             config = allocator.config().clone();
             let trace = allocator.sink().trace();

@@ -42,7 +42,7 @@ pub struct StreamFilter {
     invoker: Option<Invoker>,
 }
 
-/// A copy of a [`StreamFilter`], which lives as long as we want; `None` where there is nothing to ask.
+/// A copy of a [`StreamFilter`], which this library owns.
 #[derive(Debug)]
 pub(crate) struct OwnFilter(StreamFilter);
 
@@ -51,6 +51,8 @@ pub(crate) struct OwnFilter(StreamFilter);
 unsafe impl Send for OwnFilter {}
 
 impl OwnFilter {
+    /// Copies a filter; `None` for null and for an empty function.
+    ///
     /// # Safety
     ///
     /// The pointer must be null or that of a live `std::function<bool(cudaStream_t)>` of libstdc++.
@@ -60,7 +62,8 @@ impl OwnFilter {
         let from = unsafe { from.as_ref() }?;
         let (manager, invoker) = (from.manager?, from.invoker?);
         let mut data = [0; 2];
-        // SAFETY: the function is the one that the value itself names for this, and `data` is as large as its own.
+        // SAFETY: the function is the one that the value itself names for this, and `data` is as large as its
+        // own.
         unsafe { manager(&raw mut data, &raw const from.data, CLONE) };
         Some(Self(StreamFilter { data, manager: Some(manager), invoker: Some(invoker) }))
     }
@@ -70,7 +73,8 @@ impl OwnFilter {
         let mut handle: *mut c_void =
             std::ptr::with_exposed_provenance_mut(usize::try_from(stream.get()).unwrap_or_default());
         #[expect(unsafe_code, reason = "a function of C++ is called")]
-        // SAFETY: the function is the value's own, its data are alive, and the handle is one that PyTorch passed.
+        // SAFETY: the function is the value's own, its data are alive, and the handle is one that PyTorch
+        // passed.
         unsafe {
             invoker(&raw const self.0.data, &raw mut handle)
         }

@@ -10,12 +10,12 @@ use blockyard_record::{
 
 use crate::python_stack;
 
-/// The receiver of an allocator's events. One branch for each where nobody wants to know.
+/// The receiver of an allocator's events. Without a trace and a recording, an event costs one branch.
 #[derive(Debug, Default)]
 pub(crate) struct HistorySink {
-    /// For snapshots.
+    /// The history of the trace, for snapshots.
     trace: Option<Box<History>>,
-    /// For a recording.
+    /// The history of a recording.
     recording: Option<Box<History>>,
     is_open: bool,
 }
@@ -84,13 +84,13 @@ pub(crate) struct History {
     most: usize,
     state: MemoryState,
     checkpoints: Vec<(String, usize, Vec<i64>)>,
-    /// Whether streams were waited for, and nothing came of it yet that a trace has a word for.
+    /// Whether streams were waited for, and no event that a trace can show has followed yet.
     has_waited: bool,
     error: Option<StateError>,
 }
 
 impl History {
-    /// Begins with this memory and keeps the last `most` entries.
+    /// A history that begins with the memory of `snapshot` and keeps the last `most` entries.
     pub(crate) fn new(
         capacity: Bytes,
         snapshot: &Snapshot,
@@ -112,7 +112,7 @@ impl History {
         &self.entries
     }
 
-    /// Statistics as a replay of the entries counts them: never reset, and without waits that nothing shows.
+    /// Statistics as a replay of the entries counts them: never reset, and without waits that no entry shows.
     pub(crate) fn stats(&self) -> &Stats {
         self.state.stats()
     }
@@ -121,7 +121,7 @@ impl History {
         &self.checkpoints
     }
 
-    pub(crate) fn mark(&mut self, label: String) {
+    pub(crate) fn add_checkpoint(&mut self, label: String) {
         self.checkpoints.push((label, self.entries.len(), stat_values(self.state.stats())));
     }
 
@@ -137,7 +137,8 @@ impl History {
         match event {
             // A trace has no entry for a reset, so a replay of the trace would not see the reset.
             Event::PeakReset | Event::AccumulatedReset => return,
-            // Nor for an emptied cache that was empty before: it counts once something shows it.
+            // A trace has no entry for emptying an empty cache either: the wait counts once another event
+            // shows it.
             Event::StreamsSynchronized => {
                 self.has_waited = true;
                 return;

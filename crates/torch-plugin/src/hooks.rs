@@ -16,20 +16,22 @@ use crate::error::PluginError;
 use crate::filter::{MempoolId, OwnFilter, StreamFilter};
 use crate::python_stack::with_stack;
 
-/// `set_init_fn` wants this: called once, before the first allocation. Tells about bad settings early.
+/// The function for `set_init_fn`: called once, before the first allocation. Reports bad settings early.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_init(_device_count: c_int) {
     hook((), || settings().map(drop));
 }
 
-/// Allocates `size` bytes for use on `stream`; null for 0 bytes, and when there is no memory.
+/// Allocates `size` bytes for use on `stream`; null for 0 bytes, and on an error, which is written to
+/// standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_malloc(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
     hook(ptr::null_mut(), || allocate(size, device, stream))
 }
 
-/// As [`blockyard_malloc`], for the C++ function that throws PyTorch's exceptions: nothing is printed, [`blockyard_last_error`]
-/// has the text, and `failure` is set to 1 for out of memory and to 2 for any other error. A success leaves `failure` as it is.
+/// [`blockyard_malloc`] for the C++ function that throws PyTorch's exceptions: nothing is printed,
+/// [`blockyard_last_error`] has the text, and `failure` is set to 1 for out of memory and to 2 for any other
+/// error. A success leaves `failure` as it is.
 ///
 /// # Safety
 ///
@@ -62,8 +64,8 @@ pub unsafe extern "C" fn blockyard_try_malloc(
     ptr::null_mut()
 }
 
-/// As [`blockyard_malloc`], but the process ends, with the message on standard error, where there is no memory: for a
-/// PyTorch that would take a null pointer for memory and fault later.
+/// [`blockyard_malloc`] for a PyTorch that would use a null pointer as memory and fault later: without memory
+/// the process ends, with the message on standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_malloc_or_exit(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
     let found =
@@ -83,7 +85,8 @@ fn allocate(size: isize, device: c_int, stream: *mut c_void) -> Result<*mut c_vo
     Ok(pointer(addr))
 }
 
-// Not `std::process::exit`: it runs what C++ and CUDA registered for the end of the process, while other threads still work.
+// Not `std::process::exit`: it runs what C++ and CUDA registered for the end of the process, while other
+// threads still work.
 #[cold]
 fn end_process() -> ! {
     unsafe extern "C" {
@@ -101,14 +104,15 @@ pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_in
         }
         let used = Device::used(device).ok_or(PluginError::Unused(device))?;
         match with_stack(|| used.allocator.free(addr(memory))) {
-            // The process ends, or somebody reset the device: the memory does not exist any more.
+            // The process ends, or the program reset the device: the memory does not exist any more.
             Err(AllocError::Device(DeviceError::Lost { .. })) => Ok(()),
             freed => freed.map_err(PluginError::Allocator),
         }
     });
 }
 
-/// `set_record_stream_fn` wants this: `stream` uses the memory too. Memory that is not from here is none of our business.
+/// The function for `set_record_stream_fn`: `stream` uses the memory too. Memory of another allocator is
+/// ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_record_stream(memory: *mut c_void, stream: *mut c_void) {
     hook((), || {
@@ -122,7 +126,8 @@ pub extern "C" fn blockyard_record_stream(memory: *mut c_void, stream: *mut c_vo
     });
 }
 
-/// `set_reset_fn` wants this: gives the cached memory of all devices back, for `torch.cuda.empty_cache()`.
+/// The function for `set_reset_fn`: gives the cached memory of all devices back, for
+/// `torch.cuda.empty_cache()`.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_reset() {
     hook((), empty_caches);
@@ -135,13 +140,15 @@ pub(crate) fn empty_caches() -> Result<(), PluginError> {
     })
 }
 
-/// For `set_memory_fraction_fn`: limits the reserved bytes of the device, for `set_per_process_memory_fraction`.
+/// The function for `set_memory_fraction_fn`: limits the reserved bytes of the device, for
+/// `set_per_process_memory_fraction`.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_fraction(fraction: c_double, device: c_int) {
     hook((), || Device::get(device)?.set_fraction(fraction));
 }
 
-/// `set_base_alloc_fn` wants this: where the segment of that memory starts and, where `size` is not null, how large it is.
+/// The function for `set_base_alloc_fn`: where the segment of that memory starts; `size`, if it is not null,
+/// gets the segment's bytes.
 ///
 /// # Safety
 ///
@@ -171,7 +178,8 @@ pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut us
     })
 }
 
-/// `set_begin_allocate_to_pool` wants this: requests of streams that `filter` accepts go to the pool from now on.
+/// The function for `set_begin_allocate_to_pool`: requests of streams that `filter` accepts go to the pool
+/// from now on.
 ///
 /// # Safety
 ///
@@ -200,7 +208,7 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
     });
 }
 
-/// For `set_end_allocate_to_pool_fn`: ends the scope of [`blockyard_begin_allocate_to_pool`].
+/// The function for `set_end_allocate_to_pool_fn`: ends the scope of [`blockyard_begin_allocate_to_pool`].
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId) {
     hook((), || {
@@ -214,7 +222,7 @@ pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId)
     });
 }
 
-/// `set_release_pool` wants this: one user of the pool less.
+/// The function for `set_release_pool`: the pool has one user fewer.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_release_pool(device: c_int, pool: MempoolId) {
     hook((), || {

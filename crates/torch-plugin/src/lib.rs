@@ -1,12 +1,15 @@
 //! The allocator as a shared library that PyTorch loads with `torch.cuda.memory.CUDAPluggableAllocator`.
 //!
-//! `hooks` has the functions that PyTorch calls: [`blockyard_malloc`] and [`blockyard_free`], which it takes by name, and
-//! those that it takes by address. `answers` has functions that PyTorch has only for its own allocator: statistics,
-//! snapshots, recordings; `python/blockyard_torch.py` beside this crate calls them. `devices` keeps one allocator for each
-//! device, made when it is first used. `history` keeps events while a recording or a trace is on; `files` writes them. `filter`
-//! is a C++ function object, as far as PyTorch passes one.
+//! `hooks` has the functions that PyTorch calls: [`blockyard_malloc`] and [`blockyard_free`], which it takes
+//! by name, and those that it takes by address. `answers` has functions that PyTorch has only for its own
+//! allocator: statistics, snapshots, recordings; `python/blockyard_torch.py` beside this crate calls them.
+//! `devices` keeps one allocator for each device, made when it is first used. `history` keeps events while a
+//! recording or a trace is on; `files` writes them. `python_stack` takes the Python stack of a thread.
+//! `filter` has the C++ values that PyTorch passes to hooks of memory pools. `cause` says in a sentence why a
+//! request found no memory, and `error` has the errors.
 //!
-//! No panic leaves this library: `border` turns errors and panics into a null pointer or an error code with a message.
+//! No panic leaves this library: `border` turns errors and panics into a null pointer or an error code with a
+//! message.
 //!
 //! # Example
 //!
@@ -19,8 +22,10 @@
 //!
 //! # Decisions
 //!
-//! - One allocator exists for each device until the process ends. It is never dropped, because the driver may be unloaded first.
-//! - After a panic the library allocates nothing any more, because half a step could allocate the same memory twice.
+//! - One allocator exists for each device until the process ends. It is never dropped, because the driver may
+//!   be unloaded first.
+//! - After a panic the library allocates nothing any more, because half a step could allocate the same memory
+//!   twice.
 //! - Events are kept only while a recording or a history is on: a sink tests one flag for each event.
 //! - What a trace cannot show (a reset, an `empty_cache` of an empty cache) is left out of a recording's
 //!   statistics, so that the replay is identical.

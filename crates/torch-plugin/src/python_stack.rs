@@ -1,7 +1,8 @@
 //! The Python stack of the calling thread, taken from the interpreter of this process, if there is one.
 //!
-//! Nothing is linked: the functions of Python's C API are looked up in the process. A stack is taken before the allocator's
-//! lock, so that no thread waits for Python's lock while it holds the allocator's lock. Frames and stacks are stored once.
+//! Nothing is linked: the functions of Python's C API are looked up in the process. A stack is taken before
+//! the allocator's lock, so that no thread waits for Python's lock while it holds the allocator's lock.
+//! Frames and stacks are stored once.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
 use std::cell::Cell;
@@ -15,7 +16,7 @@ use libloading::os::unix::Library;
 
 use crate::error::PluginError;
 
-/// Deeper frames are left out.
+/// The most frames of a stack, from the innermost on; further frames are left out.
 const MOST_FRAMES: usize = 64;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -25,7 +26,7 @@ thread_local! {
     static CURRENT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether stacks are taken from now on.
+/// Sets whether stacks are taken from now on.
 ///
 /// # Errors
 ///
@@ -65,7 +66,8 @@ pub(crate) fn known() -> Stacks {
 #[derive(Debug, Default)]
 struct StackTable {
     stacks: Stacks,
-    /// Addresses of code objects, which are never given back, so that no other gets the same.
+    /// The numbers of frames by code object and line. The code objects are kept alive, so that no other
+    /// object gets an address of theirs.
     frame_numbers: HashMap<(usize, c_int), u32>,
 }
 
@@ -97,7 +99,8 @@ fn find_api() -> Option<Api> {
     let process = Library::this();
     macro_rules! function {
         ($name:literal) => {
-            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is never unloaded.
+            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is
+            // never unloaded.
             *unsafe { process.get($name) }.ok()?
         };
     }
@@ -143,8 +146,8 @@ fn take() -> u32 {
 
 fn take_with_lock(api: &Api) -> u32 {
     let mut calls = Vec::with_capacity(MOST_FRAMES);
-    // SAFETY: Python's lock is held. The first frame is borrowed and outlives this call; each other one is given back after
-    // its own `back` was taken.
+    // SAFETY: Python's lock is held. The first frame is borrowed and outlives this call; each other one is
+    // given back after its own `back` was taken.
     unsafe {
         let mut frame = (api.frame)();
         let mut is_owned = false;
@@ -165,8 +168,8 @@ fn take_with_lock(api: &Api) -> u32 {
         known.get_or_insert_default().number_of(api, &calls).unwrap_or(StackId::EMPTY).get()
     };
     for (code, _) in calls {
-        // Outside of our lock: whatever ends with this may free memory and come here again.
-        // SAFETY: `PyFrame_GetCode` gave a reference.
+        // Outside of this module's lock: dropping the code object may free memory, which calls this module
+        // again. SAFETY: `PyFrame_GetCode` gave a reference.
         unsafe { (api.drop_reference)(code) };
     }
     number

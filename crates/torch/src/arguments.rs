@@ -1,8 +1,9 @@
 //! Arguments of operators by type: a function's parameters say what the parameters of its schema have to be.
 //!
 //! A row of a family's table is `op!("schema", function)`. The function takes its arguments as types that are
-//! [`FromArgument`], and the compiler compares these types with the text of the schema: a row whose function takes an `i64`
-//! where the schema says `Tensor`, or no [`Option`] where the schema says `?`, does not compile.
+//! [`FromArgument`], and the compiler compares these types with the text of the schema: a row whose function
+//! takes an `i64` where the schema says `Tensor`, or no [`Option`] where the schema says `?`, does not
+//! compile.
 
 use std::cell::OnceCell;
 
@@ -14,7 +15,8 @@ use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Val
 #[derive(Debug)]
 pub(crate) struct Args(Vec<Argument>);
 
-/// One argument, and what a function borrows that the value does not hold as such.
+/// One argument, and the converted value that a function borrows where the argument has another form: a
+/// number for a tensor.
 #[derive(Debug)]
 pub(crate) struct Argument {
     value: Value,
@@ -55,7 +57,7 @@ pub(crate) trait FromArgument<'a>: Sized {
 pub(crate) trait FromArguments<'a>: Sized {
     /// The parameters that can be of this type.
     const ACCEPTS: Accepts;
-    /// How many parameters.
+    /// How many parameters of the schema the type stands for.
     const COUNT: usize;
 
     /// The arguments that begin at `index` as this type.
@@ -71,7 +73,7 @@ impl<'a, T: FromArgument<'a>> FromArguments<'a> for T {
     }
 }
 
-/// An argument that no statement reads, as memory does not depend on its value.
+/// An argument that no statement reads, since memory does not depend on the argument's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unread;
 
@@ -97,7 +99,8 @@ impl<const N: usize> FromArguments<'_> for Rest<N> {
     }
 }
 
-/// A tensor or a number, where an operator tells them apart. Where an operator does not, a `&Tensor` is either.
+/// A tensor or a number, for an operator that does not treat both alike. Other operators take a `&Tensor` for
+/// both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operand<'a> {
     Tensor(&'a Tensor),
@@ -304,7 +307,7 @@ pub(crate) fn integer(value: &Value) -> Result<i64> {
     }
 }
 
-/// Integers of a list; one alone is a list of one.
+/// The integers of a list; a single integer is a list of one.
 pub(crate) fn integers(value: &Value) -> Result<Vec<i64>> {
     match value {
         Value::List(items) => items.iter().map(integer).collect(),
@@ -332,12 +335,13 @@ impl<T: Into<Value>> IntoResult for Result<T> {
 
 /// A function that can be an operator: its parameters are [`FromArguments`].
 ///
-/// `P` is the tuple of the parameters' types, so that the compiler tells functions of different numbers of parameters apart.
+/// `P` is the tuple of the parameters' types, so that the compiler tells functions of different numbers of
+/// parameters apart.
 pub(crate) trait Function<'a, P> {
-    /// The parameters that its schema has to have.
+    /// The parameters that the operator's schema has to have.
     const ACCEPTS: &'static [Accepts];
 
-    /// Calls it.
+    /// Calls the function with the arguments of a call of the operator.
     fn call(self, args: &'a Args) -> Result<Value>;
 }
 
@@ -383,8 +387,8 @@ pub(crate) const fn accepted<'a, P, F: Function<'a, P>>(_function: &F) -> &'stat
     F::ACCEPTS
 }
 
-/// Whether a schema's parameters are those that a function takes: as many, of these kinds, optional where the function can do
-/// without.
+/// Whether a schema's parameters are those that a function takes: as many, of these kinds, optional where the
+/// function can do without.
 pub(crate) const fn agrees(schema: &str, accepted: &[Accepts]) -> bool {
     match without(schema.as_bytes(), accepted) {
         Some(text) => next_parameter(text).is_none(),
@@ -392,7 +396,7 @@ pub(crate) const fn agrees(schema: &str, accepted: &[Accepts]) -> bool {
     }
 }
 
-/// The text of a schema after the parameters that are accepted; `None` if others come first.
+/// The text of a schema after the accepted parameters; `None` if the text begins with other parameters.
 const fn without<'t>(mut text: &'t [u8], mut accepted: &[Accepts]) -> Option<&'t [u8]> {
     while let [first, others @ ..] = accepted {
         text = match first {

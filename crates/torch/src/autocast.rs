@@ -34,7 +34,7 @@ pub struct SavedAutocast {
     is_cache_enabled: bool,
 }
 
-/// `autocast.__enter__`: `None` switches it off.
+/// `autocast.__enter__`: `None` switches autocast off. Returns the settings before.
 #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
 pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> SavedAutocast {
     let session = session();
@@ -46,7 +46,7 @@ pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> SavedAutocast {
     }
 }
 
-/// `autocast.__exit__`: the outermost one clears the cache.
+/// `autocast.__exit__`: sets the settings before [`enter`] again. The outermost exit clears the cache.
 pub fn exit(before: SavedAutocast) {
     let session = session();
     let state = &session.autocast;
@@ -84,14 +84,14 @@ pub fn clear_cache() {
     drop(dropped);
 }
 
-/// The type that autocast casts to, where it is on.
+/// The type that autocast casts to; `None` where autocast is off.
 #[must_use]
 pub fn dtype() -> Option<Dtype> {
     let session = session();
     if session.autocast.is_excluded.get() { None } else { session.autocast.dtype.get() }
 }
 
-/// Keeps autocast out of what an operator calls, until it is dropped.
+/// Switches autocast off for the operators that an operator calls, until the guard is dropped.
 #[derive(Debug)]
 pub(crate) struct AutocastGuard {
     before: bool,
@@ -139,13 +139,14 @@ fn cached_cast(to: Dtype, tensor: &Tensor) -> Result<Tensor> {
     Ok(cast)
 }
 
-/// The type of the result for operators that take one (`fp32_set_opt_dtype`): they read the lower precision as it is.
+/// The type of the result for operators that take such a type (`fp32_set_opt_dtype`). These operators read
+/// inputs of the lower precision without a cast.
 pub(crate) fn full_dtype(input: &Tensor, named: Option<Dtype>) -> Option<Dtype> {
     let is_on = dtype().is_some() && input.device().is_cuda() && input.dtype().is_reduced_float();
     named.or(is_on.then_some(Dtype::F32))
 }
 
-/// Casts of one operator's arguments; nothing where autocast is off.
+/// How one operator's arguments are cast; no argument is cast where autocast is off.
 #[derive(Debug)]
 pub(crate) struct Cast {
     to: Option<Dtype>,

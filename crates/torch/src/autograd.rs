@@ -33,12 +33,15 @@ pub struct Modes {
     is_grad_enabled: Cell<bool>,
     is_inference: Cell<bool>,
     next_number: Cell<u64>,
-    /// PyTorch counts in each thread on its own: a node that the backward pass makes is younger than none of the forward pass.
+    /// The next sequence number of each thread. PyTorch counts in each thread separately, so the number of a
+    /// node that the backward pass makes does not say whether the node is younger than one of the forward
+    /// pass.
     next_sequences: RefCell<Vec<(Thread, u64)>>,
     saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
-    /// Whether a backward function of PyTorch runs: what it notes belongs to a second derivative.
+    /// Whether a backward function of PyTorch runs: the nodes that operators make then belong to a second
+    /// derivative.
     is_in_formula: Cell<bool>,
-    /// What the running backward function branches on.
+    /// The branch that the running backward function took, as [`double_backward::variant`] names it.
     variant: RefCell<String>,
     /// The signatures of all second derivatives so far.
     second_derivatives: RefCell<BTreeSet<String>>,
@@ -76,7 +79,7 @@ impl GradMode {
         session().modes.is_grad_enabled.get()
     }
 
-    /// Switches it; returns what it was.
+    /// Switches the gradient mode; returns the mode before.
     #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
     pub fn set(is_enabled: bool) -> bool {
         session().modes.is_grad_enabled.replace(is_enabled)
@@ -88,14 +91,15 @@ impl GradMode {
         session().modes.is_inference.get()
     }
 
-    /// Switches inference mode; returns what it was. The caller switches the gradient mode beside it.
+    /// Switches inference mode; returns whether the mode was on before. The caller also switches the gradient
+    /// mode.
     #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
     pub fn set_inference(is_inference: bool) -> bool {
         session().modes.is_inference.replace(is_inference)
     }
 }
 
-/// Keeps the gradient mode as set until it is dropped.
+/// Sets the gradient mode until the guard is dropped, which sets the mode before again.
 #[derive(Debug)]
 pub struct GradModeGuard {
     before: bool,
@@ -143,13 +147,13 @@ pub fn pop_saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
     session().modes.saved_hooks.borrow_mut().pop()
 }
 
-/// A node's number among all nodes, in the order in which they are made.
+/// The number of a new node among all nodes, in the order in which nodes are made.
 pub(crate) fn next_number() -> u64 {
     let session = session();
     session.modes.next_number.replace(session.modes.next_number.get() + 1)
 }
 
-/// A node's number among those that the same thread makes.
+/// The number of a new node among the nodes that the same thread makes (`sequence_nr`).
 pub(crate) fn next_sequence() -> u64 {
     let session = session();
     let thread = session.thread();

@@ -83,7 +83,7 @@ impl Dtype {
         matches!(self, Self::F16 | Self::BF16)
     }
 
-    /// The type that sums of this one are kept in on a GPU.
+    /// The type in which a GPU keeps sums of elements of this type.
     #[must_use]
     pub const fn accumulate(self) -> Self {
         match self {
@@ -114,7 +114,8 @@ impl Dtype {
         }
     }
 
-    /// The type of that name, PyTorch's other names (`float`, `half`, `long`) included.
+    /// The type of that name, PyTorch's other names (`float`, `half`, `long`) included; `None` for a name
+    /// that no type has.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -168,7 +169,7 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// The type that holds values of both (`torch.promote_types`).
+/// The type that holds the values of both types (`torch.promote_types`).
 #[must_use]
 pub fn promote(a: Dtype, b: Dtype) -> Dtype {
     if a == b {

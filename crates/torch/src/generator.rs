@@ -1,7 +1,8 @@
-//! PyTorch's random numbers of the host: MT19937 and the distributions over it that decide orders and small values.
+//! PyTorch's random numbers of the host: MT19937 and the distributions over it that decide orders and small
+//! values.
 //!
-//! Numbers that nobody reads are counted and skipped only when one is read again, since most of a program's random numbers on the
-//! host are weights, whose values are not kept. A GPU's numbers are never made.
+//! Numbers that nobody reads are counted and skipped only when one is read again, since most of a program's
+//! random numbers on the host are weights, whose values are not kept. A GPU's numbers are never made.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,7 +14,7 @@ const SHIFT: usize = 397;
 /// What an unseeded `torch.Generator()` begins with (`default_rng_seed_val`).
 pub(crate) const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
-/// `CPUGeneratorImpl`.
+/// A generator of the host (`CPUGeneratorImpl`): MT19937, and the numbers that were drawn and not made yet.
 #[derive(Clone)]
 struct Generator {
     seed: u64,
@@ -21,9 +22,9 @@ struct Generator {
     next: usize,
     /// Numbers that were drawn and not looked at.
     skipped: u64,
-    /// The second number of a pair of normal ones.
+    /// The second number of a pair of normal ones, which the next draw takes (`next_double_normal_sample`).
     normal: Option<f64>,
-    /// Whether the numbers that come are known: a seed was set, and every draw since then could be counted.
+    /// Whether the next numbers are known: a seed was set, and every draw since then could be counted.
     is_known: bool,
 }
 
@@ -121,12 +122,12 @@ impl std::fmt::Debug for Generators {
 
 impl Default for Generators {
     fn default() -> Self {
-        // Without a seed PyTorch begins with a number of the system's, which nobody knows.
+        // Without a seed PyTorch takes a random number of the system, which is not known.
         Self { all: RefCell::new(vec![Generator::new(DEFAULT_SEED, false)]), current: Cell::new(0) }
     }
 }
 
-/// What a draw gives each element.
+/// The distribution that each element of a draw has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Draw {
     /// From 0 to 1.
@@ -144,14 +145,14 @@ pub(crate) enum Draw {
 }
 
 impl Generators {
-    /// A new generator; its number.
+    /// Makes a generator; returns its number.
     pub(crate) fn make(&self) -> usize {
         let mut all = self.all.borrow_mut();
         all.push(Generator::new(DEFAULT_SEED, true));
         all.len() - 1
     }
 
-    /// The generator that is drawn from; the one before.
+    /// Makes draws take the numbers of another generator; returns the number of the generator before.
     pub(crate) fn choose(&self, number: usize) -> usize {
         self.current.replace(number)
     }
@@ -170,24 +171,27 @@ impl Generators {
         self.all.borrow_mut().get_mut(self.current.get()).map(work)
     }
 
-    /// From now on the host's numbers are not known: an operator drew whose number of draws was not looked up.
+    /// From now on the host's numbers are not known: an operator on the host drew, and how many numbers it
+    /// takes was not looked up. Does nothing for an operator on a GPU.
     pub(crate) fn forget_on(&self, device: crate::Device) {
         if device == crate::Device::Cpu {
             self.forget();
         }
     }
 
-    /// From now on its numbers are not known, until it is seeded again.
+    /// From now on the current generator's numbers are not known, until the generator is seeded again.
     pub(crate) fn forget(&self) {
         self.with(|generator| generator.is_known = false);
     }
 
-    /// Draws for `count` elements; their values if they are known and few enough to be kept.
+    /// Draws numbers for `count` elements. Returns the elements' values if they are known and few enough to
+    /// be kept.
     pub(crate) fn draw(&self, draw: Draw, count: i64, dtype: Dtype, keeps: bool) -> Option<Vec<Scalar>> {
         const MOST: u64 = 1 << 17;
         let count = count.max(0) as u64;
         self.with(|generator| {
-            // A kernel of 16 numbers at a time makes longer normal ones, whose last bits differ between machines.
+            // From 16 normal numbers on, a kernel makes 16 at a time, and their last bits differ between
+            // machines.
             let is_long_normal = matches!(draw, Draw::Normal { .. }) && count >= 16;
             if !generator.is_known || count == 0 {
                 return None;
@@ -201,7 +205,8 @@ impl Generators {
         .flatten()
     }
 
-    /// `randperm`: each place exchanged with one of those from it on.
+    /// `randperm`: each place is exchanged with a random one of the places from itself on. `None` if the
+    /// numbers are not known.
     pub(crate) fn permutation(&self, count: i64) -> Option<Vec<Scalar>> {
         const MOST: i64 = 1 << 20;
         self.with(|generator| {
@@ -223,7 +228,7 @@ impl Generators {
     }
 }
 
-/// Ranges of this many numbers and more take 64 bits for each.
+/// Ranges of this many numbers and more take 64 random bits for each element.
 const WIDE: i64 = 1 << 28;
 
 impl Generator {
@@ -245,7 +250,7 @@ impl Generator {
         let skipped = match draw {
             Draw::Uniform => count * wide,
             Draw::Normal { .. } if count >= 16 => {
-                // The last 16 are made again where the number is not a multiple.
+                // The last 16 numbers are made again where the count is not a multiple of 16.
                 (count + if count.is_multiple_of(16) { 0 } else { 16 }) * wide
             }
             Draw::Normal { .. } => {

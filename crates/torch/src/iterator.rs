@@ -4,7 +4,7 @@ use crate::dtype::ResultType;
 use crate::error::runtime;
 use crate::{Device, Dtype, Result, Tensor, channels_last_strides, contiguous_strides, numel};
 
-/// The shape that all of these broadcast to.
+/// The shape that all these shapes broadcast to.
 pub(crate) fn broadcast(shapes: &[&[i64]]) -> Result<Vec<i64>> {
     let mut result: Vec<i64> = Vec::new();
     for shape in shapes {
@@ -12,7 +12,7 @@ pub(crate) fn broadcast(shapes: &[&[i64]]) -> Result<Vec<i64>> {
             if shape.len() > result.len() { (shape.to_vec(), &result) } else { (result.clone(), shape) };
         let shift = longer.len() - shorter.len();
         let mut merged = longer.clone();
-        // From the last dimension, as PyTorch does: the error names the first that it finds.
+        // From the last dimension on, as PyTorch: the error names the first dimension that does not fit.
         for (index, size) in shorter.iter().enumerate().rev() {
             let dim = index + shift;
             let Some(slot) = merged.get_mut(dim) else { continue };
@@ -33,7 +33,7 @@ pub(crate) fn broadcast(shapes: &[&[i64]]) -> Result<Vec<i64>> {
     Ok(result)
 }
 
-/// The device of a result; numbers of the host go with any.
+/// The device of a result; tensors of the host without dimensions go with any device.
 pub(crate) fn common_device(inputs: &[&Tensor]) -> Result<Device> {
     let first = inputs.iter().find(|input| input.dim() > 0 || input.device() != Device::Cpu);
     let device = first.or(inputs.first()).map_or(Device::Cpu, |input| input.device());
@@ -49,7 +49,7 @@ pub(crate) fn common_device(inputs: &[&Tensor]) -> Result<Device> {
     Ok(device)
 }
 
-/// The type that these promote to.
+/// The type that the types of the inputs promote to.
 pub(crate) fn result_type(inputs: &[&Tensor]) -> Dtype {
     inputs
         .iter()
@@ -110,7 +110,7 @@ pub(crate) fn output_strides(inputs: &[&Tensor], shape: &[i64]) -> Vec<i64> {
     if numel(shape) == 0 { contiguous_strides(shape) } else { strides }
 }
 
-/// The dimensions, fastest first (`reorder_dimensions`); `reduced` moves those dimensions to the front.
+/// The dimensions, fastest first (`reorder_dimensions`); the dimensions in `reduced` come before all others.
 fn reorder(shape: &[i64], operands: &[(Vec<i64>, i64)], reduced: Option<&[bool]>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shape.len()).rev().collect();
     let at = |list: &[i64], dim: usize| list.get(dim).copied().unwrap_or(0);

@@ -1,10 +1,11 @@
-//! PyTorch's tensors, operators and automatic differentiation, as far as memory goes: shapes, types and storages, and no
-//! values on a GPU.
+//! PyTorch's tensors, operators and automatic differentiation, as far as memory goes: shapes, types and
+//! storages, and no values on a GPU.
 //!
-//! A [`Session`] holds what PyTorch keeps in globals. Operators are called by name ([`call`]) or as methods of [`Tensor`];
-//! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device. The workspaces of
-//! libraries and the kernels of attention follow the release of the session.
-//! An unverified estimate, which no record of a real GPU proves, leaves an [`Estimate`].
+//! A [`Session`] holds what PyTorch keeps in globals. Operators are called by name ([`call`]) or as methods
+//! of [`Tensor`]; each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our
+//! allocator over a virtual device. The workspaces of libraries and the kernels of attention follow the
+//! release of the session. An operator whose memory is an unverified estimate, which no record of a real GPU
+//! proves, leaves an [`Estimate`].
 //!
 //! # Example
 //!
@@ -26,9 +27,10 @@
 //!
 //! # Reading order
 //!
-//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage`, `tensor` and `sparse`, `schema`,
-//! `arguments` and `registry` (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family),
-//! `autograd`, `autocast`, `generator` (random numbers), `limits` (when a program is stopped), `error`.
+//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage`, `tensor`
+//! and `sparse`, `schema`, `arguments` and `registry` (calls by name), `iterator` (shapes and strides of
+//! results), `ops` (the operators, by family), `autograd`, `autocast`, `generator` (random numbers), `limits`
+//! (when a program is stopped), `error`.
 
 #![forbid(unsafe_code)]
 #![allow(

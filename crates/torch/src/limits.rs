@@ -1,24 +1,26 @@
-//! Sizes that no program of PyTorch gets beyond.
+//! The largest sizes that a program of PyTorch can use: larger ones are refused.
 //!
-//! Operators add and multiply sizes of tensors and numbers from the program. Tensors are kept so small here that sums and products of
-//! one tensor's sizes fit 64 bits; a number from the program may be anything, so it is added and multiplied saturating: a size that
-//! saturates is refused as soon as a tensor gets it.
+//! Operators add and multiply sizes of tensors and numbers from the program. Tensors are kept so small here
+//! that sums and products of one tensor's sizes fit 64 bits; a number from the program may be anything, so it
+//! is added and multiplied saturating: a size that saturates is refused as soon as a tensor gets it.
 
 use crate::error::runtime;
 use crate::{Device, Dtype, Result, TorchError, Value};
 
-/// The bytes that a process addresses: no larger tensor has its own memory. A view may have more elements in PyTorch; one with more elements than
-/// a process has bytes is refused here.
+/// The bytes that a process addresses: no tensor with its own memory is larger. In PyTorch a view may have
+/// more elements than this; here such a view is refused.
 const ADDRESSABLE: u64 = 1 << 47;
 
-/// More parts of one tensor would fill the memory of the machine that this runs on.
+/// The most parts of one tensor: the list of more parts would fill the memory of the machine that Blockyard
+/// runs on.
 const MOST_PARTS: i64 = 1 << 20;
 
 /// The bytes of a new tensor with these strides (`at::detail::computeStorageNbytes`).
 ///
 /// # Errors
 ///
-/// [`TorchError::Runtime`] with PyTorch's text for sizes that are negative or overflow, and where the host has no such memory.
+/// [`TorchError::Runtime`] with PyTorch's text for sizes that are negative or overflow, and where the host
+/// has no such memory.
 pub(crate) fn storage_bytes(shape: &[i64], strides: &[i64], dtype: Dtype, device: Device) -> Result<u64> {
     if let Some(size) = shape.iter().find(|size| **size < 0) {
         return runtime(format!("Trying to create tensor with negative dimension {size}: {shape:?}"));

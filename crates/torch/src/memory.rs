@@ -59,7 +59,8 @@ pub struct SimulatedGpu {
     watch: Watch,
 }
 
-/// How far above the later segments the first ones lie.
+/// How far below the first segments the later ones lie: those that are allocated after the driver loaded
+/// kernels.
 const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
 
 fn new_allocator(
@@ -72,7 +73,7 @@ fn new_allocator(
     let recorder = is_recorded.then(|| {
         Recorder::new(RunInfo {
             title: format!("cuda:{index}"),
-            config: config.text().to_owned(),
+            conf: config.text().to_owned(),
             capacity: profile.total_memory.saturating_sub(non_pytorch),
             is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
@@ -110,8 +111,8 @@ impl SimulatedGpu {
         }
     }
 
-    /// The first kernel that does more than copy or fill makes the driver load code, and the segments after that lie below those
-    /// before, as in the recordings. Best fit breaks ties by address, so this decides.
+    /// The first kernel that does more than copy or fill makes the driver load code, and the segments after
+    /// that lie below those before, as in the recordings. Best fit breaks ties by address, so this decides.
     fn note_kernels(&self) {
         if self.has_loaded_kernels.get() || self.notes.running.get().copies_or_fills {
             return;
@@ -122,7 +123,8 @@ impl SimulatedGpu {
         }
     }
 
-    /// Takes other settings, unless there was an allocation already. Returns whether it did.
+    /// Takes another profile and other settings, unless something was allocated already. Returns whether they
+    /// were taken.
     pub(crate) fn configure(&self, profile: &GpuProfile, config: &AllocatorConfig) -> bool {
         let Ok(mut allocator) = self.allocator.try_borrow_mut() else { return false };
         let Some(before) = allocator.as_ref().filter(|_| self.origins.borrow().is_empty()) else {
@@ -146,7 +148,7 @@ impl SimulatedGpu {
         self.stream.get()
     }
 
-    /// Makes operators of this device run on another stream; returns the one before.
+    /// Makes operators of this device run on another stream; returns the stream before.
     pub fn set_current_stream(&self, stream: StreamId) -> StreamId {
         self.stream.replace(stream)
     }
@@ -186,8 +188,8 @@ impl SimulatedGpu {
         }))
     }
 
-    /// Calls `callback` once, before the step after the first `steps` steps. The argument says whether that step frees memory: the owner
-    /// of the memory is then partly dropped.
+    /// Calls `callback` once, before the step that follows the first `steps` steps. The callback's argument
+    /// says whether that step frees memory: the owner of the memory is then partly dropped.
     pub fn call_before_step(&self, steps: usize, callback: impl FnOnce(bool) + 'static) {
         self.watch.set(steps, Box::new(callback));
     }
@@ -236,7 +238,8 @@ impl SimulatedGpu {
     ) -> Result<T> {
         self.check_watch(false);
         self.others.borrow_mut().each(|other| {
-            // What an allocator refuses is refused by this device's own allocator, too, and reported from there.
+            // What an allocator refuses is refused by this device's own allocator, too, and reported from
+            // there.
             let _same = request(other);
         });
         self.step(request)
@@ -259,7 +262,7 @@ impl SimulatedGpu {
         self.others.borrow_mut().each(|other| other.device_mut().advance_all());
     }
 
-    /// All work of one stream is done.
+    /// `torch.cuda.Stream.synchronize`: all work of one stream is done.
     pub fn synchronize_stream(&self, stream: StreamId) {
         if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
             allocator.device_mut().advance(stream);
@@ -293,7 +296,7 @@ impl SimulatedGpu {
     }
 
     fn quietly(&self, request: impl Fn(&mut Allocator) -> std::result::Result<(), AllocError>) {
-        // After the recording was finished there is nothing to do it to.
+        // After the recording was finished no allocator exists, so that the request has no effect.
         let _finished = self.step_everywhere(request);
     }
 
@@ -303,7 +306,7 @@ impl SimulatedGpu {
         self.allocator.borrow().as_ref().map(BackendAllocator::stats).unwrap_or_default()
     }
 
-    /// Bytes of the segments of each memory pool that ever had one.
+    /// Bytes of the segments of each memory pool that ever had a segment.
     #[must_use]
     pub fn reserved_by_private_pools(&self) -> BTreeMap<PoolId, StatArray> {
         match self.allocator.borrow().as_ref() {
@@ -312,8 +315,8 @@ impl SimulatedGpu {
         }
     }
 
-    /// Whether something that is read from the statistics would be another if the driver handed out other addresses: best fit breaks
-    /// ties by address.
+    /// Whether a value that `read` takes from the statistics would be another if the driver handed out other
+    /// addresses: best fit breaks ties by address.
     #[must_use]
     pub fn depends_on_addresses<T: PartialEq>(&self, read: impl Fn(&Stats) -> T) -> bool {
         let value = read(&self.stats());
@@ -326,7 +329,7 @@ impl SimulatedGpu {
         self.allocator.borrow().as_ref().map_or(Snapshot { segments: Vec::new() }, BackendAllocator::snapshot)
     }
 
-    /// The settings.
+    /// The settings of the allocator; `None` after the recording was finished.
     #[must_use]
     pub fn config(&self) -> Option<AllocatorConfig> {
         self.allocator.borrow().as_ref().map(|allocator| allocator.config().clone())
@@ -371,37 +374,37 @@ impl SimulatedGpu {
         self.step_everywhere(|allocator| allocator.destroy_pool(pool_id))
     }
 
-    /// Where each allocation so far came from, by its number.
+    /// Where each allocation so far came from, by the allocation's number.
     #[must_use]
     pub fn origins(&self) -> Vec<Origin> {
         self.origins.borrow().clone()
     }
 
-    /// How many allocations there were so far.
+    /// How many allocations the device has made so far: the length of [`SimulatedGpu::origins`].
     #[must_use]
     pub fn origins_count(&self) -> u32 {
         index_u32(self.origins.borrow().len())
     }
 
-    /// The source line of each of the recording's steps.
+    /// The source line of each of the recording's steps; 0 for a step outside of a line.
     #[must_use]
     pub fn step_lines(&self) -> Vec<u32> {
         self.step_lines.borrow().clone()
     }
 
-    /// How many requests the allocator has had by now.
+    /// How many requests the allocator has got so far.
     #[must_use]
     pub fn request_count(&self) -> u64 {
         self.requests.get()
     }
 
-    /// How many steps the recording has by now.
+    /// How many steps the recording has so far.
     #[must_use]
     pub fn step_count(&self) -> usize {
         self.step_lines.borrow().len()
     }
 
-    /// Names the stretch of steps that begins now.
+    /// Gives the recording a label for the steps that begin now (`record_function`).
     pub fn label(&self, text: &str) {
         if let Some(recorder) =
             self.allocator.borrow_mut().as_mut().and_then(|allocator| allocator.sink_mut().recorder.as_mut())
@@ -416,7 +419,8 @@ impl SimulatedGpu {
         self.allocator.borrow().as_ref().is_some_and(|allocator| allocator.sink().recorder.is_some())
     }
 
-    /// Gives allocations of the recording the names that the program has for them. The numbers are indices into [`SimulatedGpu::origins`].
+    /// Gives allocations of the recording the names that the program has for them. The numbers are indices
+    /// into [`SimulatedGpu::origins`].
     pub fn name_blocks(&self, names: impl IntoIterator<Item = (u32, String)>) {
         let origins = self.origins.borrow();
         let named = names.into_iter().filter_map(|(number, name)| {
@@ -435,12 +439,12 @@ impl SimulatedGpu {
         *self.log.borrow_mut() = Some(Vec::new());
     }
 
-    /// The requests since the last call; goes on noting.
+    /// The requests since the last call. Requests are noted further on.
     pub fn take_log(&self) -> Vec<LogEntry> {
         self.log.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Notes that PyTorch leaves the order of so many frees that follow to a hash table.
+    /// Notes in the log that the next `count` frees have an order that PyTorch leaves to a hash table.
     pub(crate) fn log_unordered(&self, count: u32) {
         if let Some(log) = self.log.borrow_mut().as_mut() {
             log.push(LogEntry::Unordered(count));
@@ -453,8 +457,8 @@ impl SimulatedGpu {
         self.log.borrow().as_ref().map_or(0, Vec::len)
     }
 
-    /// Ends the recording; what is freed later is not in it. `None` if nothing was recorded, or it is finished. The stack of each
-    /// allocation is its line of `file`, the program.
+    /// Ends the recording; later frees are not in it. `None` if nothing was recorded, or if the recording is
+    /// finished already. The stack of each allocation is the allocation's line of `file`, the program.
     ///
     /// # Errors
     ///

@@ -1,17 +1,23 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
 //!
-//! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result is the first argument. The
-//! function's parameters are the schema's, by type (`&Tensor`, `i64`, `Option<&[i64]>`, `Unread` for what memory does not depend on; all
-//! in `arguments.rs`): a row that does not agree does not compile. The row says `.copies_or_fills()` of an operator whose kernels make
-//! the driver load nothing, `.takes_sparse()` of an overload for sparse tensors, and `.composed(&["Node"])` of backward functions whose every statement is an operator: in
-//! `second_derivatives.txt`, which recorded programs fill, they need their name alone, and not each variant.
+//! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result
+//! is the first argument. The function's parameters are the schema's, by type (`&Tensor`, `i64`,
+//! `Option<&[i64]>`, `Unread` for an argument that memory does not depend on; all in `arguments.rs`): a row
+//! whose function does not agree with its schema does not compile. A row may add:
 //!
-//! An operator whose first parameter is `self` is a method of `Tensor` too; give it another name where PyTorch has no such method. Of
-//! several rows with one name the first that takes the arguments counts, and a number's parameter takes a tensor of one element as well:
-//! overloads for tensors come first. `error.rs` has the forms of PyTorch's refusals.
+//! - `.copies_or_fills()`: the operator's kernels make the driver load nothing;
+//! - `.takes_sparse()`: the row is an overload for sparse tensors;
+//! - `.composed(&["Node"])`: every statement of these backward functions is an operator. In
+//!   `second_derivatives.txt`, which recorded programs fill, such a function needs its name alone, and not
+//!   each variant.
 //!
-//! `op!("relu(Tensor self) -> Tensor", relu)` would be a row, and `fn relu(input: &Tensor) -> Result<Tensor>` its function. A derivative is
-//! `autograd::record` in the function.
+//! An operator whose first parameter is `self` is a method of `Tensor` too; give it another name where
+//! PyTorch has no such method. Of several rows with one name the first that takes the arguments counts, and a
+//! number's parameter takes a tensor of one element as well: overloads for tensors come first. `error.rs` has
+//! the forms of PyTorch's refusals.
+//!
+//! `op!("relu(Tensor self) -> Tensor", relu)` would be a row, and `fn relu(input: &Tensor) -> Result<Tensor>`
+//! its function. A derivative is `autograd::record` in the function.
 
 pub(crate) mod attention;
 mod bce;

@@ -24,31 +24,34 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Of a function that takes these parameters; does not compile if the schema has others.
+    /// A row for a function that takes these parameters; does not compile if the schema has other parameters.
     pub(crate) const fn new(schema: &'static str, accepted: &[Accepts], call: Call) -> Self {
         assert!(agrees(schema, accepted), "the function's parameters are not those of the schema");
         Self { schema, call, copies_or_fills: false, composed: &[], takes_sparse: false }
     }
 
-    /// Of an operator that copies or fills: the driver needs no code for such kernels (`SimulatedGpu::note_kernels`).
+    /// The row of an operator that copies or fills: the driver needs no code for such kernels
+    /// (`SimulatedGpu::note_kernels`).
     pub(crate) const fn copies_or_fills(self) -> Self {
         Self { copies_or_fills: true, ..self }
     }
 
-    /// Of an overload for sparse tensors: it is called where an argument is sparse, and no other overload is.
+    /// The row of an overload for sparse tensors: where an argument is sparse, such overloads are called and
+    /// no others.
     pub(crate) const fn takes_sparse(self) -> Self {
         Self { takes_sparse: true, ..self }
     }
 
-    /// Of an operator whose backward functions, these, have the same statements in every variant, each an operator of the
-    /// forward pass or an elementwise kernel whose derivative is made of such (`autograd::again`).
+    /// The row of an operator whose backward functions `nodes` have the same statements in every variant.
+    /// Each statement is an operator of the forward pass, or an elementwise kernel whose derivative is made
+    /// of such operators (`ops::kernels`).
     pub(crate) const fn composed(self, nodes: &'static [&'static str]) -> Self {
         Self { composed: nodes, ..self }
     }
 }
 
-/// A line of a table of operators: `op!("schema", function)`. The function's parameters are those of the schema, by type (see
-/// `arguments`).
+/// A line of a table of operators: `op!("schema", function)`. The function's parameters are those of the
+/// schema, by type (see `arguments`).
 macro_rules! op {
     ($schema:expr, $function:expr $(,)?) => {
         $crate::registry::Entry::new($schema, $crate::arguments::accepted(&$function), |args| {
@@ -57,7 +60,8 @@ macro_rules! op {
     };
 }
 
-/// As `op!`, for a function that changes its first argument: the operator returns that argument.
+/// A line of a table of operators, like `op!`, for a function that changes its first argument: the operator
+/// returns that argument.
 macro_rules! in_place {
     ($schema:expr, $function:expr $(,)?) => {
         $crate::registry::Entry::new($schema, $crate::arguments::accepted(&$function), |args| {
@@ -115,7 +119,7 @@ fn build() -> Table {
     table.into_iter().map(|(name, operator)| (name, Rc::new(operator))).collect()
 }
 
-/// The operator of that name.
+/// The operator of that name; `None` if this crate has none.
 #[must_use]
 pub fn lookup(name: &str) -> Option<Rc<Operator>> {
     TABLE.with(|table| table.get_or_init(build).get(name).cloned())
@@ -135,8 +139,8 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 ///
-/// [`TorchError::NotImplemented`] when there is none of that name, [`TorchError::Type`] when the arguments fit no overload,
-/// and what the operator itself fails with.
+/// [`TorchError::NotImplemented`] when no operator has that name, [`TorchError::Type`] when the arguments fit
+/// no overload, and the errors of the operator itself.
 pub fn call(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
     let Some(operator) = lookup(name) else {
         return Err(TorchError::NotImplemented(format!("the operator {name} is not there")));
@@ -151,13 +155,13 @@ impl Operator {
         self.name
     }
 
-    /// Whether it is a method of tensors too.
+    /// Whether the operator is a method of tensors too.
     #[must_use]
     pub fn is_method(&self) -> bool {
         self.overloads.iter().any(|(schema, _)| schema.is_method())
     }
 
-    /// The parameters' names of the first overload.
+    /// The names of the first overload's parameters, in their order.
     #[must_use]
     pub fn parameters(&self) -> Vec<&'static str> {
         let first = self.overloads.first();
@@ -170,7 +174,7 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// As [`call`], and [`TorchError::NotImplemented`] when the operator has no such kernel.
+    /// The errors of [`call`], and [`TorchError::NotImplemented`] when the operator has no such kernel.
     pub fn call_into(&self, args: &[Value], keywords: &[(&str, Value)], out: &crate::Tensor) -> Result<()> {
         let values = args.iter().chain(keywords.iter().map(|(_, value)| value));
         let result = ops::out::with(out, values, || self.call(args, keywords))?;
@@ -183,11 +187,11 @@ impl Operator {
         }
     }
 
-    /// Calls it.
+    /// Calls the operator: the first overload that takes the arguments.
     ///
     /// # Errors
     ///
-    /// As [`call`].
+    /// The errors of [`call`], of which that for an unknown name cannot occur.
     pub fn call(&self, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
         let is_sparse = ops::sparse::is_among(args, keywords);
         if is_sparse && let Some(list) = self.name.strip_prefix("_foreach_") {
@@ -220,7 +224,7 @@ impl Operator {
     }
 }
 
-/// Of each overload: what its arguments have to be.
+/// The kinds of each overload's parameters, in their order.
 #[cfg(test)]
 pub(crate) fn argument_kinds(operator: &Operator) -> Vec<Vec<crate::schema::ArgumentKind>> {
     let kinds = |schema: &Schema| schema.parameters.iter().map(|parameter| parameter.kind).collect();

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::arguments::Args;
 use crate::{Device, MemoryFormat, Result, Scalar, Tensor, TorchError, Value};
 
-/// What an argument has to be.
+/// The kind of value that an argument has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentKind {
     Tensor,
@@ -108,7 +108,7 @@ pub(crate) struct DeclaredType {
 }
 
 impl DeclaredType {
-    /// Of `Tensor?`.
+    /// The type that a text such as `Tensor?` declares.
     const fn parse(text: &[u8]) -> Self {
         match text {
             [text @ .., b'?'] => Self { kind: kind(text), is_optional: true },
@@ -127,7 +127,8 @@ impl DeclaredType {
     }
 }
 
-/// The next parameter of a schema's text and the text after the parameter's type. The text is a schema, or what is left of one.
+/// The next parameter of a schema's text and the text after the parameter's type. The text is a schema, or
+/// the text that an earlier call returned. `None` where no parameter is left.
 pub(crate) const fn next_parameter(text: &[u8]) -> Option<(DeclaredType, &[u8])> {
     let mut rest = text;
     // A parameter begins after the parenthesis or after a comma.
@@ -174,7 +175,7 @@ fn default(text: &'static str) -> Value {
 }
 
 impl Schema {
-    /// The schema of a text; the texts are this crate's own.
+    /// The schema of a text. Only texts of this crate are parsed, so none of them is wrong.
     pub(crate) fn parse(text: &'static str) -> Self {
         let (name, rest) = text.split_once('(').unwrap_or((text, ")"));
         let list = rest.strip_suffix(')').unwrap_or(rest);
@@ -202,7 +203,7 @@ impl Schema {
         Self { name, parameters }
     }
 
-    /// Whether it can be called on its first argument: `Tensor.add`.
+    /// Whether the operator can be called on its first argument: `Tensor.add`.
     pub(crate) fn is_method(&self) -> bool {
         self.parameters.first().is_some_and(|parameter| parameter.name == "self")
     }
@@ -367,7 +368,7 @@ impl Parameter {
     }
 }
 
-/// The tensor's single value, if it is known.
+/// The tensor's single value; [`Scalar::Unknown`] if the value is not known.
 pub(crate) fn known_or_unknown(tensor: &Tensor) -> Scalar {
     tensor.values().and_then(|values| values.first().copied()).unwrap_or(Scalar::Unknown(tensor.dtype()))
 }

@@ -18,12 +18,12 @@ use crate::autograd::Modes;
 use crate::memory::{Category, OwnedBlock, Phase, SimulatedGpu};
 use crate::{Device, Dtype, GpuProfile, Result, TorchError};
 
-/// What to run programs on.
+/// What a session runs programs on: GPUs and their settings.
 #[derive(Clone, Debug)]
 pub struct SessionSettings {
-    /// The GPU; every device is one of these.
+    /// The GPU profile of every device.
     pub profile: GpuProfile,
-    /// How many there are.
+    /// How many devices the session has.
     pub devices: u8,
     /// The allocator's settings.
     pub config: AllocatorConfig,
@@ -60,12 +60,12 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActiveCall {
     pub(crate) name: &'static str,
-    /// Whether its kernels copy or fill at most (`Entry::copies_or_fills`).
+    /// Whether the kernels of the operator copy or fill at most (`Entry::copies_or_fills`).
     pub(crate) copies_or_fills: bool,
 }
 
 impl ActiveCall {
-    /// Between operators.
+    /// The value between operators: nothing runs.
     pub(crate) const NOTHING: Self = Self { name: "", copies_or_fills: true };
 }
 
@@ -100,10 +100,10 @@ impl Notes {
 /// A thread of PyTorch's: each has its own handles of libraries, and so its own workspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thread {
-    /// The program's.
+    /// The program's thread.
     #[default]
     Main,
-    /// The engine's for one device.
+    /// The autograd engine's thread for the device with this number.
     Backward(u8),
 }
 
@@ -117,12 +117,12 @@ pub struct AttentionKernels {
     pub allows_flash: bool,
     /// The memory-efficient kernel.
     pub allows_efficient: bool,
-    /// cuDNN's.
+    /// cuDNN's attention.
     pub allows_cudnn: bool,
 }
 
 impl AttentionKernels {
-    /// PyTorch chooses among all.
+    /// All kernels, among which PyTorch chooses.
     pub const ALL: Self =
         Self { allows_math: true, allows_flash: true, allows_efficient: true, allows_cudnn: true };
 }
@@ -142,14 +142,15 @@ pub struct Session {
     current_device: Cell<u8>,
     workspaces: Workspaces,
     estimates: RefCell<Vec<Estimate>>,
-    /// How often an operator was estimated, also where it had been before.
+    /// How often an estimate was noted, repeated ones included.
     estimate_count: Cell<u64>,
     next_stream: Cell<u64>,
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
     attention_kernels: Cell<AttentionKernels>,
-    /// The setting of `torch.backends.cudnn` under which convolutions may run other engines than the recorded ones.
+    /// The setting of `torch.backends.cudnn` under which convolutions may run other engines than the recorded
+    /// ones.
     engine_setting: Cell<Option<&'static str>>,
     pub(crate) generators: crate::generator::Generators,
 }
@@ -168,21 +169,22 @@ pub fn session() -> Rc<Session> {
     })
 }
 
-/// Makes the session that of this thread; returns the one before.
+/// Makes the session that of this thread; returns the session before, `None` if none was installed.
 ///
 /// Tensors of an earlier session keep their device and free their blocks there.
 pub fn install(session: Rc<Session>) -> Option<Rc<Session>> {
     CURRENT.with(|current| current.borrow_mut().replace(session))
 }
 
-/// Ends this thread's session: nothing holds it but tensors.
+/// Ends this thread's session and returns it, `None` if none was installed. Only tensors hold parts of the
+/// session afterwards.
 #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
 pub fn uninstall() -> Option<Rc<Session>> {
     CURRENT.with(|current| current.borrow_mut().take())
 }
 
 impl Session {
-    /// A session at its beginning.
+    /// A session before the first statement of a program.
     #[must_use]
     pub fn new(settings: SessionSettings) -> Self {
         let notes = Rc::new(Notes {
@@ -229,8 +231,8 @@ impl Session {
         }
     }
 
-    /// Takes other settings of the allocator, as PyTorch does when its environment changes before the first allocation on a GPU.
-    /// Returns whether it did.
+    /// Takes other settings of the allocator, as PyTorch does when its environment changes before the first
+    /// allocation on a GPU. Returns whether the settings were taken.
     pub fn configure(&self, config: &AllocatorConfig) -> bool {
         let is_taken = self.devices.iter().all(|device| device.configure(&self.profile, config));
         if is_taken {
@@ -239,7 +241,7 @@ impl Session {
         is_taken
     }
 
-    /// The GPU.
+    /// The GPU profile of all devices.
     #[must_use]
     pub fn profile(&self) -> &GpuProfile {
         &self.profile
@@ -262,7 +264,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`] with the driver's text when there is none of that number.
+    /// [`TorchError::Runtime`] with the driver's text when no GPU has that number.
     pub fn device(&self, index: u8) -> Result<&Rc<SimulatedGpu>> {
         self.devices.get(usize::from(index)).ok_or_else(|| {
             TorchError::Runtime(
@@ -280,11 +282,11 @@ impl Session {
         self.current_device.get()
     }
 
-    /// `torch.cuda.set_device`; returns the one before.
+    /// `torch.cuda.set_device`; returns the number of the device before.
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`] when there is none of that number.
+    /// [`TorchError::Runtime`] when no GPU has that number.
     pub fn set_current_device(&self, index: u8) -> Result<u8> {
         self.device(index)?;
         Ok(self.current_device.replace(index))
@@ -298,7 +300,8 @@ impl Session {
         StreamId::new(number)
     }
 
-    /// The first recurrent layer with dropout takes a state of cuDNN's, once for each device; it is never freed.
+    /// Allocates cuDNN's state for dropout, as the first recurrent layer with dropout does on each device.
+    /// The state is kept until [`Session::release_dropout_states`].
     ///
     /// # Errors
     ///
@@ -317,7 +320,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives cuDNN's states for dropout back, as a new process would begin.
+    /// Frees cuDNN's states for dropout, which a new process would not have.
     pub fn release_dropout_states(&self) {
         let states = self.dropout_states.take();
         drop(states);
@@ -334,19 +337,19 @@ impl Session {
         self.default_dtype.set(dtype);
     }
 
-    /// Where new tensors lie that name no device.
+    /// The device of new tensors that name none (`torch.get_default_device`).
     #[must_use]
     pub fn default_device(&self) -> Device {
         self.default_device.get()
     }
 
-    /// `torch.set_default_device`; returns the one before.
+    /// `torch.set_default_device`; returns the device before.
     pub fn set_default_device(&self, device: Device) -> Device {
         self.default_device.replace(device)
     }
 
-    /// From here on convolutions run the engines that PyTorch chooses without settings, or others because of this reason, which every
-    /// number that rests on them is marked with.
+    /// From now on, convolutions run the engines that PyTorch chooses without settings (`None`), or may run
+    /// other engines for this reason, with which every number that depends on these engines is marked.
     pub fn set_engine_setting(&self, reason: Option<&'static str>) {
         self.engine_setting.set(reason);
     }
@@ -371,12 +374,13 @@ impl Session {
         self.notes.line.set(line);
     }
 
-    /// Has the source line asked for at each allocation and free, in place of [`Session::set_line`].
+    /// Calls `source` for the source line at each allocation and free, in place of [`Session::set_line`];
+    /// `None` ends this.
     pub fn set_line_source(&self, source: Option<Rc<dyn Fn() -> u32>>) {
         *self.notes.source.borrow_mut() = source;
     }
 
-    /// Says what of a training step runs from now on; returns what did before.
+    /// Sets the part of an iteration that runs from now on; returns the part before.
     pub fn set_phase(&self, phase: Phase) -> Phase {
         self.notes.phase.replace(phase)
     }
@@ -391,13 +395,13 @@ impl Session {
         self.thread.replace(thread)
     }
 
-    /// The unverified estimates, in order, each operator and line once.
+    /// The unverified estimates in the order in which they were first noted; equal ones are listed once.
     #[must_use]
     pub fn estimates(&self) -> Vec<Estimate> {
         self.estimates.borrow().clone()
     }
 
-    /// How often an operator was estimated so far: every time, also at a line where it had been estimated before.
+    /// How often an estimate was noted so far, estimates that equal an earlier one included.
     #[must_use]
     pub fn times_estimated(&self) -> u64 {
         self.estimate_count.get()
@@ -431,7 +435,8 @@ impl Session {
         self.release.get()
     }
 
-    /// The numbers of the blocks of a device that libraries keep until the process ends, with the library's name.
+    /// The numbers of the blocks of a device that libraries keep until the process ends, with the library's
+    /// name.
     #[must_use]
     pub fn library_blocks(&self, device: u8) -> Vec<(u32, &'static str)> {
         let mut blocks = self.workspaces.blocks(device);
@@ -443,13 +448,13 @@ impl Session {
         blocks
     }
 
-    /// What the running operator, or the running node of autograd, is called.
+    /// The name of the running operator or of the running node of autograd; empty where nothing runs.
     #[must_use]
     pub fn operator(&self) -> &'static str {
         self.notes.running.get().name
     }
 
-    /// What of a training step runs.
+    /// The part of an iteration that runs.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.notes.phase.get()

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::memory::Category;
 use crate::{Dtype, Result, Storage, Tensor, contiguous_strides};
 
-/// What a sparse tensor is made of.
+/// The two tensors that a sparse tensor is made of: indices and values.
 #[derive(Clone, Debug)]
 pub struct SparseParts {
     /// First, since PyTorch lets go of the values before the indices.
@@ -22,13 +22,13 @@ impl SparseParts {
         Self { values, indices, is_coalesced }
     }
 
-    /// The same parts with that flag.
+    /// The same parts with the flag that says whether they are coalesced.
     #[must_use]
     pub fn coalesced(self, is_coalesced: bool) -> Self {
         Self { is_coalesced, ..self }
     }
 
-    /// A column for each value, a row for each sparse dimension.
+    /// The indices: a column for each value, a row for each sparse dimension.
     #[must_use]
     pub fn indices(&self) -> &Tensor {
         &self.indices
@@ -64,7 +64,7 @@ impl SparseParts {
         self.values.dim() as i64 - 1
     }
 
-    /// Handles of its own over the same memory, without history.
+    /// Other tensors over the same memory, without history.
     pub(crate) fn shallow_copy(&self) -> Self {
         Self {
             values: self.values.shallow_copy(),
@@ -88,19 +88,20 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Whether it is a sparse tensor.
+    /// Whether the tensor is sparse.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.sparse_cell().borrow().is_some()
     }
 
-    /// What it is made of, if it is sparse.
+    /// The parts of a sparse tensor; `None` for a dense one.
     #[must_use]
     pub fn sparse_parts(&self) -> Option<SparseParts> {
         self.sparse_cell().borrow().clone()
     }
 
-    /// Gives a sparse tensor other parts; those before die here if nobody else has them.
+    /// Gives a sparse tensor other parts. The parts before are dropped here, which frees their memory if
+    /// nothing else holds it.
     pub(crate) fn set_sparse_parts(&self, parts: Option<SparseParts>) {
         let old = self.sparse_cell().replace(parts);
         if let Some(SparseParts { values, indices, .. }) = old {

@@ -11,22 +11,22 @@ use crate::error::runtime;
 use crate::memory::{Category, OwnedBlock};
 use crate::{Result, Scalar, Session, TorchError, session};
 
-/// PyTorch aligns memory of the host so.
+/// PyTorch's alignment of host memory, in bytes (`gAlignment`).
 const HOST_ALIGNMENT: u64 = 64;
 
 thread_local! {
-    /// The first address of the host that no memory has yet.
+    /// The lowest address of the host that is free: addresses are given in ascending order and never again.
     static NEXT_HOST_ADDR: Cell<u64> = const { Cell::new(0x5555_0000_0000) };
 }
 
-/// Where a tensor lies.
+/// The device that a tensor's memory is on (`torch.device`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Device {
     /// The host.
     Cpu,
     /// The GPU of that number.
     Cuda(u8),
-    /// Nowhere: shapes only.
+    /// No device: the tensor has a shape and no memory (`meta`).
     Meta,
 }
 
@@ -35,7 +35,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`] with PyTorch's text for any other.
+    /// [`TorchError::Runtime`] with PyTorch's text for any other text.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid = || TorchError::Runtime(format!("Invalid device string: '{text}'"));
         let (kind, index) = match text.split_once(':') {
@@ -53,7 +53,7 @@ impl Device {
         }
     }
 
-    /// Whether it is a GPU.
+    /// Whether the device is a GPU.
     #[must_use]
     pub fn is_cuda(self) -> bool {
         matches!(self, Self::Cuda(_))
@@ -85,14 +85,14 @@ impl Drop for PinnedMemory {
     }
 }
 
-/// Memory that tensors share; its last handle's end gives the block back.
+/// Memory that tensors share (`StorageImpl`). When the last handle is dropped, the block is freed.
 #[derive(Debug)]
 pub struct Storage {
     device: Device,
     bytes: Cell<u64>,
     block: RefCell<Option<OwnedBlock>>,
     pinned: Option<PinnedMemory>,
-    /// Where the host's memory lies, once somebody has asked; 0 before.
+    /// The address of host memory, which is chosen when it is first asked for; 0 before.
     host_addr: Cell<u64>,
     /// Exact values by element, for small tensors of the host; `None` where they are not known.
     pub(crate) values: RefCell<Option<Vec<Scalar>>>,
@@ -150,7 +150,7 @@ impl Storage {
         }))
     }
 
-    /// `UntypedStorage.clone`: as much memory elsewhere, with the same values.
+    /// `UntypedStorage.clone`: another storage of equal size on the same device, with the same values.
     ///
     /// # Errors
     ///
@@ -161,19 +161,19 @@ impl Storage {
         Ok(copy)
     }
 
-    /// Its size.
+    /// The size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// Where it lies.
+    /// The device of the memory.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// Whether it is pinned host memory.
+    /// Whether the memory is pinned host memory.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.pinned.is_some()
@@ -182,12 +182,12 @@ impl Storage {
     /// The GPU block's number; `None` on the host and for no bytes.
     #[must_use]
     pub fn block_number(&self) -> Option<u32> {
-        // While the storage is resized the block is in nobody's hands.
+        // While the storage is resized, the block is borrowed.
         self.block.try_borrow().ok()?.as_ref().map(OwnedBlock::number)
     }
 
-    /// The GPU block's address. Memory of the host has an address of ours, so that programs can tell storages apart by it. 0 without
-    /// memory.
+    /// The GPU block's address. Memory of the host has an address of ours, so that programs can tell storages
+    /// apart by it. 0 without memory.
     #[must_use]
     pub fn addr(&self) -> u64 {
         match self.device {
@@ -222,7 +222,8 @@ impl Storage {
         self.block.borrow().as_ref().map(look)
     }
 
-    /// `UntypedStorage.resize_`: takes new memory first, as PyTorch does, where it grows or shrinks.
+    /// `UntypedStorage.resize_` to another size in bytes: as in PyTorch, the new memory is taken before the
+    /// old is freed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Tensors.
+//! Tensors: a handle, and the shape, strides, type, storage and history that it leads to.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, contiguous_str
 /// Sizes or strides.
 pub type Shape = Rc<[i64]>;
 
-/// What a tensor is made of; [`Tensor`] is the handle.
+/// The tensor that a [`Tensor`], a handle, leads to.
 pub struct TensorImpl {
     /// First, since PyTorch lets go of the history before the memory.
     pub(crate) autograd: RefCell<AutogradMeta>,
@@ -78,7 +78,8 @@ impl Tensor {
         Ok(Self::over(storage, shape, &contiguous_strides(shape), 0, dtype))
     }
 
-    /// Whether it has elements and no memory: it is made of zeros, or its storage was resized to nothing.
+    /// Whether the tensor has elements and no memory: it is made of zeros (`_efficientzerotensor`), or its
+    /// storage was resized to 0.
     pub(crate) fn is_without_memory(&self) -> bool {
         self.device().is_cuda() && self.numel() > 0 && self.storage().bytes() == 0 && !self.is_sparse()
     }
@@ -103,7 +104,8 @@ impl Tensor {
 
     /// Takes the memory and the geometry of another tensor (`x.data = y`); history stays.
     pub fn set_data(&self, other: &Self) {
-        // An accumulator of before that a graph keeps alive adds up gradients of the type and the device of before.
+        // An older accumulator, which a graph may keep alive, adds up gradients of the type and the device
+        // before.
         if self.dtype() != other.dtype() || self.device() != other.device() {
             self.0.autograd.borrow_mut().accumulator = std::rc::Weak::new();
         }
@@ -141,7 +143,7 @@ impl Tensor {
         Rc::clone(&self.0.strides.borrow())
     }
 
-    /// Where in the storage it begins, in elements.
+    /// Where in the storage the tensor begins, in elements.
     #[must_use]
     pub fn offset(&self) -> i64 {
         self.0.offset.get()
@@ -153,7 +155,7 @@ impl Tensor {
         self.0.dtype.get()
     }
 
-    /// Where it lies.
+    /// The device that the tensor is on.
     #[must_use]
     pub fn device(&self) -> Device {
         self.0.storage.borrow().device()
@@ -165,7 +167,8 @@ impl Tensor {
         self.0.shape.borrow().len()
     }
 
-    /// The size of one dimension, negative ones from the end; 1 where there is none of that number.
+    /// The size of one dimension; a negative number counts from the end. 1 where no dimension has that
+    /// number.
     #[must_use]
     pub fn size(&self, dim: i64) -> i64 {
         let shape = self.0.shape.borrow();
@@ -186,7 +189,8 @@ impl Tensor {
         u64::try_from(self.numel()).unwrap_or(0).saturating_mul(self.dtype().size())
     }
 
-    /// Whether it was a Python number, which does not decide the type of a result.
+    /// Whether the tensor was made of a Python number, which does not decide the type of a result
+    /// (`wrapped_number`).
     #[must_use]
     pub fn is_wrapped_number(&self) -> bool {
         self.0.is_wrapped_number.get()
@@ -196,7 +200,7 @@ impl Tensor {
         self.0.is_wrapped_number.set(true);
     }
 
-    /// How many handles there are: PyTorch's `use_count`.
+    /// How many handles of the tensor exist: PyTorch's `use_count`.
     #[must_use]
     pub fn use_count(&self) -> usize {
         Rc::strong_count(&self.0)
@@ -264,14 +268,16 @@ impl Tensor {
         }
     }
 
-    /// Whether each element has its own place and there are no gaps, in any order.
+    /// Whether the elements fill a stretch of memory in some order, without gaps and without two elements at
+    /// one place.
     #[must_use]
     pub fn is_non_overlapping_and_dense(&self) -> bool {
         let (shape, strides) = (self.shape(), self.strides());
         is_contiguous(&shape, &strides) || is_dense(&shape, &strides)
     }
 
-    /// The order that an operator which keeps the order would choose (`suggest_memory_format`).
+    /// The order that an operator chooses for its result if it keeps the order of this tensor
+    /// (`suggest_memory_format`).
     #[must_use]
     pub fn suggested_format(&self) -> MemoryFormat {
         let (shape, strides) = (self.shape(), self.strides());
@@ -295,7 +301,8 @@ impl Tensor {
         Some(result)
     }
 
-    /// Sets exact values in the order of elements; only for small tensors of the host, others forget them.
+    /// Sets exact values in the order of elements. Only small tensors of the host keep values; others have
+    /// none afterwards.
     pub fn set_values(&self, values: Option<&[Scalar]>) {
         const MOST: i64 = 4096;
         let storage = self.storage();
@@ -317,14 +324,16 @@ impl Tensor {
         }
     }
 
-    /// The gradient function that made it; `None` for a leaf.
+    /// The gradient function that made the tensor; `None` for a leaf. Renews the function of a view whose
+    /// memory was changed.
     #[must_use]
     pub fn grad_fn(&self) -> Option<Rc<Node>> {
         crate::autograd::view::renew(self);
         self.grad_fn_as_it_stands()
     }
 
-    /// As [`Self::grad_fn`], for who looks on and must change nothing: a view whose memory was changed keeps the function of before.
+    /// [`Self::grad_fn`] for an observer, which must change nothing: a view whose memory was changed keeps
+    /// its earlier function.
     #[must_use]
     pub fn grad_fn_as_it_stands(&self) -> Option<Rc<Node>> {
         self.0.autograd.borrow().grad_fn.clone()

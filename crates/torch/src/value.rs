@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::{Device, Dtype, Result, Tensor, TorchError};
 
-/// A Python number, or a number that nobody knows since it lies on a GPU.
+/// A Python number, or a number that is not known since it is on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// `True` or `False`.
@@ -18,7 +18,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The value as a floating-point number.
+    /// The value as a floating-point number; `None` where the value is not known.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "as Python's float()")]
     pub fn to_f64(self) -> Option<f64> {
@@ -30,7 +30,7 @@ impl Scalar {
         }
     }
 
-    /// The value as an integer, cut off.
+    /// The value as an integer, without its fraction; `None` where the value is not known.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "as Python's int()")]
     pub fn to_i64(self) -> Option<i64> {
@@ -54,7 +54,7 @@ impl Scalar {
     }
 }
 
-/// How a tensor lies in memory.
+/// The order of a tensor's elements in memory (`torch.memory_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "PyTorch's names")]
 pub enum MemoryFormat {
@@ -67,7 +67,7 @@ pub enum MemoryFormat {
 /// An argument or a result of an operator that is called by name.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// `None`, or an argument left out that may be.
+    /// `None`, or an optional argument that was left out.
     None,
     /// A Python number.
     Scalar(Scalar),

@@ -79,7 +79,7 @@ pub enum UndoError {
     /// A free is requested that is not pending afterwards.
     #[error("there is no pending block")]
     NotPending,
-    /// A segment was made that is not there afterwards.
+    /// A segment was made that does not exist afterwards.
     #[error("there is no segment of this size")]
     NoSegment,
     /// A segment was made under blocks that were in use before.
@@ -88,7 +88,7 @@ pub enum UndoError {
     /// Memory was released that exists afterwards.
     #[error("there is a segment or a block already")]
     MemoryInUse,
-    /// Pages were mapped that are not there afterwards.
+    /// Pages were mapped that are not mapped afterwards.
     #[error("not all of these pages have memory")]
     NoPages,
     /// Pages were mapped under blocks that were in use before.
@@ -110,8 +110,7 @@ impl MemoryBefore {
     ///
     /// # Errors
     ///
-    /// [`UndoError`] when the entry does not fit the memory after it. The memory is then what the entry says as far as the final
-    /// segments allow, so that going back can go on.
+    /// [`UndoError`] when the entry does not fit the memory after it. The memory then follows the entry as far as the final segments allow, so that the caller can continue.
     pub fn undo(&mut self, entry: &TraceEntry) -> Result<(), UndoError> {
         let TraceEntry { action, addr, size, stream } = *entry;
         match action {
@@ -199,8 +198,8 @@ impl MemoryBefore {
         self.blocks.range(addr..addr.saturating_add(size.get())).next().is_some()
     }
 
-    /// Removes the blocks of memory that was not there yet, whose allocations are missing in the trace. Returns whether there
-    /// were any.
+    /// Removes the blocks in memory that did not exist yet: their allocations are missing in the trace.
+    /// Returns whether it removed any.
     fn remove_blocks(&mut self, addr: u64, size: Bytes) -> bool {
         let end = addr.saturating_add(size.get());
         let mut any = false;

@@ -17,10 +17,10 @@ use crate::sizes::{BlockOrigin, BlockRoom, Rules, Size, shown_sizes};
 /// The memory before the first entry, and the sizes that are known.
 pub(crate) struct Beginning {
     pub(crate) snapshot: Snapshot,
-    /// Of each allocation of the snapshot.
+    /// The stack of each allocation of the snapshot.
     stacks: Vec<StackId>,
     segment_stacks: Vec<StackId>,
-    /// Blocks of the snapshot that may be larger.
+    /// The blocks of the snapshot that may be larger, each with the most extra units of 512 bytes.
     pub(crate) open: Vec<(AllocationId, u64)>,
     /// The addresses that expandable segments have at some time, and their stream.
     pub(crate) ranges: RangeMap<u64, StreamId>,
@@ -36,8 +36,7 @@ impl Beginning {
         sizes_at_end.reverse();
         let ranges = ranges(device, &before);
         let max_split = u64::try_from(file.settings.max_split_size()).ok();
-        let rules =
-            if device.is_host { Rules::of_host() } else { Rules::of(&file.settings.config, max_split) };
+        let rules = if device.is_host { Rules::of_host() } else { Rules::of(&file.settings.conf, max_split) };
         let sizes = sizes_before(&before, &rules);
         let entries = (0..device.trace.len()).map_while(|index| device.trace.entry(index));
         let has_open = sizes.values().any(|size| size.extra > 0);
@@ -103,7 +102,7 @@ impl Beginning {
         let expandable = expandable.filter(|region| !before.pieces(region).is_empty());
         let mut regions: Vec<_> = whole.chain(expandable).collect();
         regions.sort_by_key(|region| region.addr);
-        // A released segment whose place another one took without a word is left out.
+        // A segment is left out if another segment took its place and the trace has no release of it.
         let mut end = 0;
         regions.retain(|region| {
             let is_free = region.addr >= end;

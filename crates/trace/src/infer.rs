@@ -31,7 +31,8 @@ pub struct InferredRun {
     pub segments: Vec<(DeviceAddr, Bytes)>,
     /// Where expandable segments started, in order.
     pub ranges: Vec<DeviceAddr>,
-    /// Where the driver's pool put each allocation, in order, of a run under `backend:cudaMallocAsync`; else empty.
+    /// The address of each allocation, in order, in a run under `backend:cudaMallocAsync`; empty under the
+    /// native backend.
     pub placements: Vec<Option<DeviceAddr>>,
     /// The driver's message at each out-of-memory error, in order.
     pub failures: Vec<OomReport>,
@@ -67,14 +68,14 @@ pub fn requests(run: &RecordedRun) -> Result<InferredRun, ReadError> {
     requests_after(run, Snapshot::default())
 }
 
-/// As [`requests`], for a program that held the memory of `start` when its trace begins.
+/// The requests of a program that held the memory of `start` when its trace begins; see [`requests`].
 ///
 /// Allocated blocks get the numbers of the first tensors, by ascending address. Pending blocks get the streams that they wait
 /// for, which the snapshot need not name.
 ///
 /// # Errors
 ///
-/// As for [`requests`]; [`ReadError::BeginsLate`] where even that does not explain the trace.
+/// The errors of [`requests`]; [`ReadError::BeginsLate`] if even `start` does not explain the trace.
 pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<InferredRun, ReadError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let mut inferred = if run.operations.is_empty() {
@@ -114,7 +115,8 @@ fn placements(run: &RecordedRun) -> Vec<Option<DeviceAddr>> {
     places.collect()
 }
 
-/// Where the driver's pool starts: its range begins at a multiple of the pieces in which it gets memory.
+/// The first address of the driver's pool: a multiple of the size of the pieces in which the pool gets
+/// memory.
 fn pool_base(placements: &[Option<DeviceAddr>]) -> Option<DeviceAddr> {
     const PIECE: u64 = 32 << 20;
     let lowest = placements.iter().flatten().min()?;

@@ -18,8 +18,8 @@ pub struct Misfits {
     /// Frees of blocks that were not in use.
     pub unmatched_frees: usize,
     /// Allocations in memory that no segment has; they are left out.
-    pub outside: usize,
-    /// Segments and pages that came where others were, or went without having been there.
+    pub outside_segments: usize,
+    /// Segments and pages that were added over existing ones, or that were removed without having existed.
     pub segments: usize,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct NewSegment {
 pub(crate) struct Layout {
     pub(crate) recorder: Recorder,
     segments: BTreeMap<u64, Segment>,
-    /// All memory of all segments, without gaps inside of one.
+    /// The blocks of all segments by address, without gaps inside of a segment.
     blocks: BTreeMap<u64, Block>,
     /// The number of the next segment.
     next_segment_id: u32,

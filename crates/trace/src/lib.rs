@@ -12,18 +12,17 @@
 //!
 //! # Decisions
 //!
-//! - **Drawing and replaying are two functions over one inference**, not one function with a mode. What is
-//!   inferred is the same and stands once: going back over an entry, the rooms of blocks, what sizes the
-//!   rules allow, and what sizes later allocations show. What differs is all that a mode would have to
-//!   switch: a drawing takes every region that ever has memory as wide as the trace shows it, a replay needs
-//!   the range that PyTorch reserved; a drawing goes on over an entry that does not fit, a replay stops; one
-//!   makes events with stacks, the other requests.
-//! - **Mapped memory and reserved ranges are intervals of `rangemap`.** Two million changes of pages take as
-//!   long as over the map that was here before (597 and 618 ns each), and the verification of the longest
-//!   snapshot of the fixtures too. Kept by hand are maps of things that have an address and a size and never
-//!   join: segments and blocks (`layout`), ranges that are found by their first page (`infer::driver`), and
-//!   in the crate `allocator` the free regions of the driver's pool, which have an age and do not join over
-//!   borders.
+//! - **Drawing and replaying are two functions over one inference**, not one function with a mode. The
+//!   inference is shared: going back over an entry, the room of each block, the sizes that the rules allow,
+//!   and the sizes that later allocations show. The rest differs: a drawing takes every region that ever has
+//!   memory as wide as the trace shows it, a replay needs the range that PyTorch reserved; a drawing goes on
+//!   after an entry that does not fit, a replay stops; a drawing makes events with stacks, a replay makes
+//!   requests.
+//! - **Mapped memory and reserved ranges are intervals of `rangemap`.** A change of pages takes as long (618
+//!   ns) as with a map written by hand (597 ns). Maps written by hand are left where things have an address
+//!   and a size and never join: segments and blocks (`layout`), ranges that are found by their first page
+//!   (`infer::driver`), and in the crate `allocator` the free regions of the driver's pool, which have an age
+//!   and do not join over borders.
 //! - **A snapshot becomes a recording without an allocator.** [`record`] follows the geometry: a block that
 //!   begins or ends inside of free space splits the space, and free neighbors merge. What the trace leaves
 //!   open is marked as open.
@@ -76,7 +75,8 @@ pub use rewind::{RewindError, RewoundMemory, SizeRange, SizeSources, rewind};
 pub use run::{SnapshotRequests, recorded_run, snapshot_requests};
 pub use unplaced::{UnplacedStack, UnplacedTrace, unplaced};
 
-/// The settings that a text of a file means, as far as they are known; the default ones for a text that no run can have.
+/// The settings of a text in a file, without those that are not known; the default settings for a text that
+/// no run can have.
 fn settings(text: &str) -> AllocatorConfig {
     let (known, _) = known_config(text, Release::LATEST);
     AllocatorConfig::parse(&known, Release::LATEST).unwrap_or_default()

@@ -34,7 +34,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Takes the annotations before the entry with this index.
+    /// Assigns the annotations before the entry with this index to the allocations at their addresses.
     pub(crate) fn pass(&mut self, index: usize, layout: &Layout) {
         while let Some((next, coming)) = self.coming.split_first() {
             if next.after > index {
@@ -62,7 +62,7 @@ impl<'a> Names<'a> {
             .then(|| format!("{count} of a tensor {verb} memory that holds no block; left out"))
     }
 
-    /// The texts of each allocation, by ascending number.
+    /// The name of each allocation that has one, by ascending number: its texts.
     pub(crate) fn into_names(self) -> Vec<(AllocationId, String)> {
         let texts = self.file.stacks.texts();
         let join =

@@ -22,7 +22,7 @@ use crate::names::Names;
 use crate::settings;
 use crate::sizes::{BlockOrigin, Rules, Size, UNIT, least};
 
-/// Entries between two words on progress.
+/// How many entries are between two reports of progress.
 const BETWEEN_REPORTS: usize = 8192;
 
 /// The events of one device, as the snapshot has them.
@@ -61,7 +61,7 @@ pub fn record(
     let beginning = Beginning::of(file, device);
     let info = RunInfo {
         title: title.to_owned(),
-        config: file.settings.config.clone(),
+        conf: file.settings.conf.clone(),
         capacity: least_capacity(device, &beginning.snapshot),
         is_capacity_unknown: true,
         max_split_size: file.settings.max_split_size(),
@@ -103,7 +103,7 @@ pub fn beginning(file: &SnapshotFile, place: usize) -> Result<Snapshot, Snapshot
 
 /// Annotations of a device by time: the moment, the name and whether it ends.
 fn annotations_of(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<(u64, TextId, bool)> {
-    // What the program does, it does to host memory too.
+    // Annotations without a device, and those of any device, hold for host memory too.
     let is_of = |of: u32| device.is_host || of == device.index;
     let of_device = file.annotations.iter().filter(|annotation| annotation.device.is_none_or(is_of));
     let mut annotations: Vec<_> =
@@ -152,7 +152,7 @@ pub(crate) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes
     most
 }
 
-/// The way through the trace.
+/// Follows the trace entry by entry and records the events.
 struct TraceReader<'a> {
     file: &'a SnapshotFile,
     device: &'a DeviceSnapshot,
@@ -163,7 +163,7 @@ struct TraceReader<'a> {
     sizes_at_end: &'a [(u32, Bytes)],
     shown: &'a FxHashMap<BlockOrigin, u64>,
     steps: u32,
-    /// Whether entries of a step came that has not ended.
+    /// Whether a step has begun and not ended.
     is_open: bool,
     names: Names<'a>,
     annotations: Vec<(u64, TextId, bool)>,
@@ -286,7 +286,7 @@ impl TraceReader<'_> {
         let (addr, requested) = (entry.addr, entry.size);
         let least = self.rules.least(requested, u64::MAX);
         let Some((room, segment)) = self.layout.make_room(addr, least) else {
-            self.layout.misfits.outside += 1;
+            self.layout.misfits.outside_segments += 1;
             return;
         };
         let number = index_u32(index);
@@ -339,7 +339,7 @@ impl TraceReader<'_> {
 
     /// The segment that PyTorch asks the device for to serve a request of this size.
     fn segment_size(&self, size: Bytes) -> Bytes {
-        size::segment_size(size, &settings(&self.file.settings.config))
+        size::segment_size(size, &settings(&self.file.settings.conf))
     }
 
     fn pass_annotations(&mut self, until: u64) {
@@ -393,10 +393,10 @@ fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
     let Some(next) = next else { return entry.action != OutOfMemory };
     match entry.action {
         SegmentAlloc | SegmentMap => !matches!(next.action, SegmentAlloc | SegmentMap | Alloc),
-        // A request that fails released in vain whatever is released right before.
+        // The releases right before a request that fails belong to that request.
         SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap | OutOfMemory),
         FreeRequested => next.action != FreeCompleted || next.addr != entry.addr,
-        // Its step has ended, with its own outcome.
+        // The step of a failed request has ended already, with its outcome.
         OutOfMemory => false,
         _ => true,
     }
@@ -406,7 +406,7 @@ impl Misfits {
     /// Sentences about entries that did not fit.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
-        let Self { missing_frees, unmatched_frees, outside, segments } = *self;
+        let Self { missing_frees, unmatched_frees, outside_segments, segments } = *self;
         let sentence = |count: usize, noun: &str, text: &str| {
             (count > 0).then(|| format!("{} {text}", counted(count, noun)))
         };
@@ -417,7 +417,7 @@ impl Misfits {
                 "missing in the trace; the blocks are assumed to be free when their memory is used again or released",
             ),
             sentence(unmatched_frees, "free", "of blocks that were not in use; left out"),
-            sentence(outside, "allocation", "in memory that no segment of the trace has; left out"),
+            sentence(outside_segments, "allocation", "in memory that no segment of the trace has; left out"),
             sentence(segments, "segment", "or pages placed over others, or released without having been there"),
         ]
         .into_iter()

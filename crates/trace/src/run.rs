@@ -33,7 +33,7 @@ pub fn recorded_run(file: &SnapshotFile, place: usize, name: &str) -> Result<Rec
     Ok(RecordedRun {
         meta: Meta {
             name: name.to_owned(),
-            config: file.settings.config.clone(),
+            conf: file.settings.conf.clone(),
             torch: file.release().to_string(),
             total_memory: total_memory(device, &beginning),
             ..Meta::default()
@@ -82,7 +82,7 @@ fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
     let old = start.segments.iter().flat_map(|segment| &segment.blocks);
     let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
         let addr = block.addr.get();
-        // One that was freed and allocated again is another one at the end.
+        // If the block was freed, the block at its address at the end is another one.
         if freed.contains(&addr) { StackId::EMPTY } else { at_end.get(&addr).copied().unwrap_or_default() }
     });
     let asked = device

@@ -1,9 +1,10 @@
 //! The sizes of blocks, as far as they follow from a trace and its final segments.
 //!
-//! A trace says what was asked for, not how large the block is. A free block always begins where the block in
-//! front of it ends, since free neighbors merge: so an allocation after a block shows where the block ends.
+//! A trace has the requested size, not the size of the block. A free block always begins where the block
+//! before it ends, since free neighbors merge. So an allocation after a block shows where the block ends.
 //! PyTorch allocates multiples of 512 bytes, and leaves at most 1 MiB of a block of the large pool as a
-//! remainder. What these leave open is marked as open and drawn as small as it can be.
+//! remainder. A size that these rules leave open is marked as open, and the block is drawn as small as
+//! possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +16,17 @@ use crate::settings;
 
 /// Every size is a multiple of this.
 pub(crate) const UNIT: u64 = size::MIN_BLOCK_SIZE.get();
-/// A free block of the large pool is always larger.
+/// A free block of the large pool is always larger than this.
 const SMALL_SIZE: u64 = size::SMALL_SIZE.get();
 
 /// The rules of a run, as far as they follow from its settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// Requests may be rounded to parts of a power of two.
+    /// Whether requests may be rounded to divisions of a power of two.
     pub(crate) has_divisions: bool,
     /// Blocks of this size and larger are not split.
     pub(crate) max_split: Option<u64>,
-    /// The trace has the sizes of blocks, not of requests: that of host memory.
+    /// Whether the trace has the sizes of blocks instead of requests, as that of host memory has.
     pub(crate) has_block_sizes: bool,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Size {
     pub(crate) extra: u64,
 }
 
-/// The request, rounded up to whole units; at most all there is.
+/// The request rounded up to whole units of 512 bytes, at most `room`.
 pub(crate) fn least(requested: Bytes, room: u64) -> u64 {
     size::least(requested).map_or(u64::MAX, Bytes::get).min(room)
 }
@@ -54,7 +55,7 @@ impl Rules {
         Self { has_block_sizes: true, ..Self::default() }
     }
 
-    /// The least size of a block for the request; at most all there is.
+    /// The least size of a block for the request under these rules, at most `room`.
     pub(crate) fn least(&self, requested: Bytes, room: u64) -> u64 {
         if self.has_block_sizes { requested.get().max(1).min(room) } else { least(requested, room) }
     }
@@ -77,8 +78,8 @@ impl Rules {
         Size { size: least, extra: power.saturating_sub(least).min(left) }
     }
 
-    /// The size of a block from before the trace, as far as a drawing needs it: [`size_before`], and more
-    /// where requests may be rounded to parts of a power of two.
+    /// The size of a block from before the trace, as a drawing needs it: [`size_before`], with a larger extra
+    /// where requests may be rounded to divisions of a power of two.
     pub(crate) fn size_before(&self, requested: Bytes, place: BlockRoom) -> Size {
         let BlockRoom { room, .. } = place;
         let least = self.least(requested, room);
@@ -112,7 +113,8 @@ pub(crate) struct BlockRoom {
     pub(crate) leaves_units: bool,
 }
 
-/// The sizes that a block from before the trace can have, whose request takes `least` bytes, at most all there are.
+/// The sizes that a block from before the trace can have if its request takes `least` bytes; at most the room
+/// of the place.
 ///
 /// Blocks of at least `max_split` bytes are not split: such a block has all of its segment, or was split off
 /// under other settings. A remainder of at most 1 MiB is not split off in the large pool, and a free block of
@@ -134,17 +136,18 @@ pub(crate) fn size_before(least: u64, place: BlockRoom, max_split: Option<u64>) 
     Size { size: least, extra: SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT)) }
 }
 
-/// A block whose size something after it may show.
+/// A block whose size a later allocation may show, by its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BlockOrigin {
-    /// It existed before the first entry.
+    /// The block at this address existed before the first entry.
     Before(u64),
-    /// The entry allocated it.
+    /// The entry with this index allocated the block.
     Entry(u32),
 }
 
-/// Sizes that follow from the next allocation after a block: it begins where the block ends. `before` has the
-/// blocks from before and what their sizes may be; with `asks_entries` those of the trace are watched too.
+/// The sizes of blocks that follow from the next allocation above each block, which begins where the block
+/// ends. `before` has the blocks from before the trace and their possible sizes; with `asks_entries` the
+/// blocks of the trace are watched too.
 pub(crate) fn shown_sizes(
     trace: impl Iterator<Item = TraceEntry>,
     before: &BTreeMap<u64, Size>,

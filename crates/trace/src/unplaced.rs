@@ -1,4 +1,4 @@
-//! What the trace of a device says where nothing of it can be drawn.
+//! The content of a trace whose memory cannot be drawn.
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, StackId, TraceAction, counted, grouped};
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 /// How many stacks are named.
 const MOST_STACKS: usize = 10;
 
-/// A trace without any memory to draw: why, and what it still says.
+/// A trace without any memory to draw: the reason, and the counts that the trace still has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplacedTrace {
     /// Why there is nothing to draw, in a sentence.
     pub reason: String,
     /// PyTorch's name of each action that the trace has, and how many entries have it; the most frequent first.
     pub actions: Vec<(String, usize)>,
-    /// The bytes that all its allocations asked for.
+    /// The requested bytes of all allocations.
     pub requested: Bytes,
-    /// How many different stacks its allocations have.
+    /// How many different stacks the allocations have.
     pub stack_count: usize,
-    /// The stacks that asked for most in all, the largest first.
+    /// The stacks with the most requested bytes, the largest first; at most ten.
     pub stacks: Vec<UnplacedStack>,
 }
 
@@ -30,7 +30,7 @@ pub struct UnplacedStack {
     pub stack: StackId,
     /// How many allocations it made.
     pub allocations: usize,
-    /// The bytes that they asked for in all.
+    /// The requested bytes of these allocations.
     pub requested: Bytes,
 }
 

@@ -59,7 +59,8 @@ impl Table {
     }
 }
 
-/// A column of texts with few different texts: each text is stored once. `keys` are indices into `texts`, `None` for no text.
+/// A column of texts with few different texts: each text is stored once. `keys` are indices into `texts`,
+/// `None` for no text.
 pub(crate) fn texts(
     keys: impl IntoIterator<Item = Option<i32>>,
     texts: impl IntoIterator<Item = String>,
@@ -71,14 +72,15 @@ pub(crate) fn texts(
     Ok(Arc::new(column))
 }
 
-/// A cell of a table that Python makes.
+/// A cell of a table whose columns Python passes: a number or a text.
 #[derive(FromPyObject)]
 pub(crate) enum Cell {
     Number(i64),
     Text(String),
 }
 
-/// A table of named columns of numbers or texts, `None` for no value. A column with a text in any cell is a column of texts.
+/// A table of named columns of numbers or texts, `None` for no value. A column with a text in any cell is a
+/// column of texts.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
 pub(crate) fn table(columns: Vec<(String, Vec<Option<Cell>>)>) -> PyResult<Table> {

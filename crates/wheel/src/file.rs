@@ -105,7 +105,7 @@ impl SnapshotData {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     #[getter]
     fn conf(&self) -> &str {
-        &self.file.settings.config
+        &self.file.settings.conf
     }
 
     /// The snapshot as a pickle, as PyTorch writes it.
@@ -116,7 +116,8 @@ impl SnapshotData {
         Ok(PyBytes::new(py, &content))
     }
 
-    /// The report about the snapshot, as HTML; `device` is the number of a device or `host`, none for all devices.
+    /// The report about the snapshot, as HTML; `device` is the number of a device or `host`, none for all
+    /// devices.
     fn report(
         &self,
         py: Python<'_>,
@@ -137,14 +138,16 @@ impl SnapshotData {
         Ok(runs.into_iter().map(RunData::from).collect())
     }
 
-    /// The command's answer about the device at `place` of `devices`, as JSON; see `describe_device` of the command.
+    /// The command's answer about the device at `place` of `devices`, as JSON; see `describe_device` of the
+    /// command.
     #[pyo3(signature = (place, at, top))]
     fn describe(&self, py: Python<'_>, place: usize, at: Option<&str>, top: usize) -> PyResult<String> {
         self.device(place)?;
         answered(py, |on_progress| blockyard_cli::describe_device(&self.file, place, at, top, on_progress))
     }
 
-    /// The decisions of Blockyard's allocator about each placement of the device at `place` of `devices`, as the command's JSON.
+    /// The decisions of Blockyard's allocator about each placement of the device at `place` of `devices`, as
+    /// the command's JSON.
     fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
         self.device(place)?;
         answered(py, |on_progress| blockyard_cli::certify_device(&self.file, place, on_progress))

@@ -10,7 +10,8 @@ use pyo3::types::PyBytes;
 use crate::error::BlockyardError;
 use crate::signals::Signals;
 
-/// The memory of a snapshot: the number of a device as a text, or `host`.
+/// Reads which memory of a snapshot is meant: the number of a device as a text, or `host`; `None` for all
+/// memory.
 pub(crate) fn memory(name: Option<&str>) -> PyResult<Option<MemoryName>> {
     let name = name.map(str::parse).transpose();
     name.map_err(|error: MemoryNameError| BlockyardError::new_err(error.to_string()))
@@ -39,7 +40,8 @@ pub(crate) fn export<'py>(
     Ok(PyBytes::new(py, &found.map_err(BlockyardError::new_err)?))
 }
 
-/// The page in a frame for a notebook, with the file opened in it; `None` where the packed file takes more than `most_bytes`.
+/// The page in a frame for a notebook, with the file opened in it; `None` where the packed file takes more
+/// than `most_bytes`.
 #[pyfunction]
 #[pyo3(signature = (content, name, device, page, most_bytes))]
 pub(crate) fn frame(

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::error::BlockyardError;
 use crate::file::SnapshotData;
 
-/// How often signals are looked at.
+/// The time between two looks at signals.
 const PERIOD: Duration = Duration::from_millis(100);
 
 enum Message {
@@ -18,9 +18,9 @@ enum Message {
 }
 
 /// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that
-/// it prints. Returns what the command prints with `--json`, and the devices.
+/// the program prints. Returns the JSON that the command prints with `--json`, and a snapshot of the devices.
 ///
-/// If a signal handler raises, the program goes on until its time limit.
+/// If a signal handler raises, the program continues until its time limit.
 #[pyfunction]
 pub(crate) fn run_program(
     py: Python<'_>,

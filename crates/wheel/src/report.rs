@@ -36,7 +36,7 @@ impl AskedReport {
 }
 
 impl AskedReport {
-    /// The page; other threads of Python go on during the work.
+    /// Writes the page; other threads of Python run during the work.
     pub(crate) fn write(
         &self,
         py: Python<'_>,

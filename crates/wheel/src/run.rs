@@ -1,7 +1,7 @@
 //! The requests of a run, and questions about them.
 
 use blockyard_cli::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
 use blockyard_lab::{Run, RunSource};
@@ -78,7 +78,7 @@ impl RunData {
         self.content.as_deref().map(|content| PyBytes::new(py, content))
     }
 
-    /// The report about the run, as HTML; `name` is its name.
+    /// The report about the run, as HTML; `name` is the run's name in the report.
     fn report(&self, py: Python<'_>, name: &str, asked: &AskedReport) -> PyResult<String> {
         let bytes = self.content.clone().unwrap_or_default();
         asked.write(py, ReportSource::Asked(RunSource::File { name: name.to_owned(), bytes }), None)
@@ -111,27 +111,40 @@ impl RunData {
     }
 
     /// The outcome of the run under each of the settings.
-    fn what_if(&self, py: Python<'_>, conf: Vec<String>, limits: Limits) -> PyResult<String> {
-        let limits = limits.options()?;
-        self.answer(py, &RunQuestion::WhatIf(WhatIfQuestion { conf, limits, ..WhatIfQuestion::default() }))
+    fn what_if(&self, py: Python<'_>, conf: Vec<String>, conditions: ConditionArguments) -> PyResult<String> {
+        let conditions = conditions.options()?;
+        self.answer(
+            py,
+            &RunQuestion::WhatIf(WhatIfQuestion { conf, conditions, ..WhatIfQuestion::default() }),
+        )
     }
 
     /// The outcome of the run under all sensible settings.
-    fn search(&self, py: Python<'_>, limits: Limits) -> PyResult<String> {
-        let limits = limits.options()?;
-        self.answer(py, &RunQuestion::Search(SearchQuestion { limits, ..SearchQuestion::default() }))
+    fn search(&self, py: Python<'_>, conditions: ConditionArguments) -> PyResult<String> {
+        let conditions = conditions.options()?;
+        self.answer(py, &RunQuestion::Search(SearchQuestion { conditions, ..SearchQuestion::default() }))
     }
 
-    /// What happened.
-    fn verdict(&self, py: Python<'_>, conf: Option<String>, limits: Limits) -> PyResult<String> {
-        let limits = limits.options()?;
-        self.answer(py, &RunQuestion::Verdict(VerdictQuestion { conf, limits }))
+    /// The verdict about the run.
+    fn verdict(
+        &self,
+        py: Python<'_>,
+        conf: Option<String>,
+        conditions: ConditionArguments,
+    ) -> PyResult<String> {
+        let conditions = conditions.options()?;
+        self.answer(py, &RunQuestion::Verdict(VerdictQuestion { conf, conditions }))
     }
 
     /// Why the run goes out of memory.
-    fn autopsy(&self, py: Python<'_>, conf: Option<String>, limits: Limits) -> PyResult<String> {
-        let limits = limits.options()?;
-        self.answer(py, &RunQuestion::Autopsy(AutopsyQuestion { conf, limits }))
+    fn autopsy(
+        &self,
+        py: Python<'_>,
+        conf: Option<String>,
+        conditions: ConditionArguments,
+    ) -> PyResult<String> {
+        let conditions = conditions.options()?;
+        self.answer(py, &RunQuestion::Autopsy(AutopsyQuestion { conf, conditions }))
     }
 
     /// How good any allocator could be.
@@ -181,10 +194,10 @@ pub(crate) fn answered<A: Serialize>(
     found.map_err(BlockyardError::new_err)
 }
 
-/// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules
-/// hold; `None` for the run's own.
+/// The conditions of a question: the most that may be reserved, the device's memory, and the release whose
+/// rules hold; `None` for the run's own.
 #[derive(FromPyObject)]
-struct Limits(Option<Size>, Option<Size>, Option<String>);
+struct ConditionArguments(Option<Size>, Option<Size>, Option<String>);
 
 /// A size as a number of bytes, or as the command takes it.
 #[derive(FromPyObject)]
@@ -202,10 +215,10 @@ impl Size {
     }
 }
 
-impl Limits {
-    fn options(self) -> PyResult<LimitOptions> {
+impl ConditionArguments {
+    fn options(self) -> PyResult<ConditionOptions> {
         let release = self.2.map(|release| release.parse::<Release>()).transpose();
-        Ok(LimitOptions {
+        Ok(ConditionOptions {
             limit: self.0.map(Size::bytes).transpose()?,
             fraction: None,
             capacity: self.1.map(Size::bytes).transpose()?,

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use blockyard_replay::Progress;
 use pyo3::prelude::*;
 
-/// How often Python is asked; each question takes Python's lock.
+/// The time between two questions to Python; each question takes Python's lock.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Asks Python from time to time whether a signal handler raised, and reports to `blockyard._progress` how far the work is.
+/// Asks Python from time to time whether a signal handler raised, and reports to `blockyard._progress` how
+/// far the work is.
 pub(crate) struct Signals {
     asked: Instant,
     report: Option<Py<PyAny>>,
@@ -19,7 +20,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn new(py: Python<'_>) -> Self {
-        // Without the Python half of the package there is nobody to tell.
+        // Without the Python half of the package, nothing receives the progress.
         let report = py.import("blockyard._progress").and_then(|module| module.getattr("report"));
         Self {
             asked: Instant::now(),
@@ -29,7 +30,7 @@ impl Signals {
         }
     }
 
-    /// Whether the work goes on. The caller does not hold Python's lock.
+    /// Whether the work is to continue. The caller does not hold Python's lock.
     pub(crate) fn check(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.error.is_some() {
             return ControlFlow::Break(());
@@ -50,7 +51,8 @@ impl Signals {
         if self.error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Ends the work, with the exception that a handler raised, if any. The caller holds Python's lock.
+    /// Returns the exception that a signal handler raised, if any, after the work has ended. The caller holds
+    /// Python's lock.
     pub(crate) fn raised(self) -> PyResult<()> {
         if let (true, Some(report)) = (self.has_reported, &self.report) {
             let closed = Python::attach(|py| report.call1(py, (py.None(), 0, 0)).map(drop));

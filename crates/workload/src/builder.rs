@@ -6,11 +6,11 @@ use crate::names::TensorName;
 use crate::request::{Request, TensorId};
 use crate::workload::Workload;
 
-/// Makes a [`Workload`] request by request: the one way for a text, an edit by hand (which changes a text), a recorded run and a
-/// script.
+/// Makes a [`Workload`] request by request. Texts, recorded runs and scripts all become workloads this way;
+/// an edit by hand changes a text.
 ///
-/// The builder numbers tensors, streams, pools and settings, and keeps a name and a source line where there
-/// is one. Whether a request makes sense is not its concern.
+/// The builder numbers tensors, streams, pools and settings, and keeps a name and a source line where the
+/// caller gives them. It does not check whether a request makes sense.
 ///
 /// ```
 /// use blockyard_record::Bytes;
@@ -67,9 +67,9 @@ impl WorkloadBuilder {
     }
 
     /// Says which device and which settings the workload is meant for.
-    pub fn header(&mut self, capacity: Option<Bytes>, config: Option<&str>) {
+    pub fn header(&mut self, capacity: Option<Bytes>, conf: Option<&str>) {
         self.workload.capacity = capacity;
-        self.workload.config = config.map(str::to_owned);
+        self.workload.conf = conf.map(str::to_owned);
     }
 
     /// The source line of the requests that follow, counted from 1. A workload has lines for all of its requests or for none.
@@ -111,7 +111,8 @@ impl WorkloadBuilder {
         self.allocate(size, stream)
     }
 
-    /// The number of a tensor that is allocated before the first request, or of the next one.
+    /// Takes the number of the next tensor: for a tensor that is allocated before the first request, or by
+    /// the next request.
     pub fn tensor(&mut self) -> TensorId {
         TensorId::new(next_u32(&mut self.tensors))
     }

@@ -10,22 +10,23 @@ pub struct Completions {
     pub start: usize,
     /// The completions, the likeliest first.
     pub items: Vec<Completion>,
-    /// Whether what is typed is one of them already: it is finished, though a longer one may begin with it.
+    /// Whether the typed word equals a completion: the word is finished, though a longer completion may begin
+    /// with it.
     pub is_whole_word: bool,
 }
 
 /// One of the things that may be written at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What is written.
+    /// The text that is inserted.
     pub text: String,
-    /// What that is, in a few words.
+    /// What the text means, in a few words.
     pub detail: &'static str,
 }
 
 /// How many bytes of text before the place are searched for names: a search of more would delay each key.
 const SEARCHED_BYTES: usize = 256 << 10;
-/// More than this does not help.
+/// How many completions are returned at most.
 const MOST_ITEMS: usize = 12;
 
 const STATEMENTS: [(&str, &str); 21] = [
@@ -97,10 +98,10 @@ const SETTINGS: [(&str, &str); 10] = [
     ("expandable_segments_reserve:", "how many addresses a segment reserves"),
 ];
 
-/// What may be typed at a place of the text, in bytes. There are none in a comment, in quotes, or where the
-/// place is not between two characters of the text.
+/// What may be typed at `place`, in bytes from the start of the text. A comment and a text in quotes have no
+/// completions, nor has a place inside of a character.
 ///
-/// What is typed already of a word restricts the completions, whatever its case; a finished word has none.
+/// The typed part of a word restricts the completions, upper and lower case alike; a finished word has none.
 ///
 /// ```
 /// let found = blockyard_workload::complete("stream side\na = alloc 3 MiB on s", 32);
@@ -210,7 +211,7 @@ fn sizes<'t>(typed: &str, known: impl FnOnce() -> KnownNames<'t>) -> Vec<Complet
 /// What the lines above the place name.
 #[derive(Default)]
 struct KnownNames<'t> {
-    /// Allocated and not freed, as far as the lines say.
+    /// The tensors that the lines allocate and do not free.
     tensors: Vec<String>,
     streams: Vec<&'t str>,
     pools: Vec<&'t str>,

@@ -1,7 +1,7 @@
 //! Edits by hand: an action of a person in the figure becomes a statement in the text.
 //!
-//! An edit leaves comments, labels and the way a text is written alone. It knows texts and requests, not what an
-//! allocator made of them.
+//! An edit does not change comments, labels and the layout of a text. This module knows texts and requests,
+//! and no result of an allocator.
 
 mod header;
 mod outline;
@@ -63,14 +63,14 @@ pub enum EditAction {
     DeclareStream,
 }
 
-/// A text with one statement more.
+/// A text with one more statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The new text; it parses.
     pub text: String,
     /// The index of the request that the edit added, or before which it declared a stream.
     pub request: usize,
-    /// How many requests it added: 1, or 0 for the declaration of a stream.
+    /// How many requests the edit added: 1, or 0 for the declaration of a stream.
     pub added: usize,
     /// The line of the new statement, counted from 1.
     pub line: u32,
@@ -88,7 +88,7 @@ pub enum EditError {
     /// The workload is not the one of the text.
     #[error("the text has changed since it ran")]
     Stale,
-    /// There are fewer requests than should be done.
+    /// The edit should follow more requests than the workload has.
     #[error("there are {requests} requests, not {done}")]
     OutOfRange {
         /// The requests to be done before the edit.
@@ -114,7 +114,7 @@ pub enum EditError {
         /// The stream that the workload lacks.
         stream: StreamId,
     },
-    /// The stream is declared only after that point.
+    /// The stream is declared after the point of the edit.
     #[error("the stream \"{name}\" is declared later, in line {line}")]
     StreamDeclaredLater {
         /// The stream's name.
@@ -143,10 +143,10 @@ pub enum EditError {
 
 /// Inserts a statement so that it runs right after the first `done` requests.
 ///
-/// `workload` is the workload of `text`. The statement goes on a new line, indented like the one before it; between
-/// statements that share a line it goes into that line. The declaration of a stream goes after those that exist, or
-/// to the start, so that no handle changes. When a later `free` outside of loops gives back the same tensor, the name
-/// is taken out of it; nothing else of the text changes.
+/// `workload` is the workload of `text`. The statement goes on a new line, indented like the one before it;
+/// between statements that share a line it goes into that line. The declaration of a stream goes after those
+/// that exist, or to the start, so that no handle changes. When the edit frees a tensor that a later `free`
+/// outside of loops frees too, the name is removed from that statement; nothing else of the text changes.
 ///
 /// # Errors
 ///
@@ -192,7 +192,8 @@ fn declare_stream(text: &str, outline: &Outline, done: usize) -> Result<Edit, Ed
     let mut statement = declaration(text);
     if let splice::InsertionPoint::Before(next) = place {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        // Apart from the step that follows, and from a comment that ends right above it.
+        // An empty line separates the declaration from the step that follows, and from a comment right above
+        // that step.
         statement.push_str(newline);
         let before = text.get(..next.line_start).unwrap_or_default();
         if before.lines().next_back().is_some_and(|line| !line.trim().is_empty()) {

@@ -38,7 +38,7 @@ impl ParseError {
         Self::new(text, found.span, ParseErrorKind::Unexpected { expected, found: found.describe(text) })
     }
 
-    /// The line, the column, and the number of characters to underline, at least one.
+    /// The line and the column, both counted from 1, and the number of characters to underline, at least one.
     ///
     /// The underlined characters may begin one after the last character of the line.
     #[must_use]
@@ -46,7 +46,7 @@ impl ParseError {
         (self.line, self.column, self.length)
     }
 
-    /// What is wrong there.
+    /// What is wrong at this place.
     #[must_use]
     pub const fn kind(&self) -> &ParseErrorKind {
         &self.kind
@@ -57,12 +57,12 @@ impl ParseError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// Something else should stand here.
+    /// The text has a token where another one is expected.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What should stand here, in words.
+        /// The expected token, in words.
         expected: &'static str,
-        /// What stands here: a piece of the text in quotes, or the end of the line or the text.
+        /// The token of the text: a piece of the text in quotes, or the end of the line or of the text.
         found: String,
     },
     /// A loop has no closing brace.
@@ -95,7 +95,7 @@ pub enum ParseErrorKind {
         /// The number, in quotes.
         found: String,
     },
-    /// A word of the language stands where a name should.
+    /// A word of the language is used as a name.
     #[error("\"{word}\" is a word of the language and cannot be a name")]
     ReservedWord {
         /// The word that cannot be a name.
@@ -115,7 +115,8 @@ pub enum ParseErrorKind {
         /// The line that allocated it.
         line: u32,
     },
-    /// The same, when the line itself allocated the tensor of the name, in an earlier round of a loop or earlier in the line.
+    /// An allocation would overwrite a tensor that the same line allocated, in an earlier round of a loop or
+    /// earlier in the line.
     #[error(
         "\"{name}\" is still allocated, by this very line: free it first, in a loop before the next round"
     )]
@@ -195,7 +196,7 @@ pub enum ParseErrorKind {
         /// The name of the variable.
         name: String,
     },
-    /// The variable of a loop over names stands where a number should.
+    /// The variable of a loop over names is used as a number.
     #[error("\"{name}\" stands for tensors here and cannot be an index")]
     NotANumber {
         /// The variable.
@@ -210,7 +211,7 @@ pub enum ParseErrorKind {
     /// The workload would be too long.
     #[error("this makes more than {} requests, the most a workload may have", grouped(MOST_REQUESTS as u64))]
     TooManyRequests,
-    /// Loops would go round too often, even though they request little.
+    /// Loops have too many rounds, even though they make few requests.
     #[error("these loops run more than {} times in all, the limit of a text", grouped(MOST_REQUESTS as u64))]
     TooManyRounds,
     /// The labels would be too many or too long.

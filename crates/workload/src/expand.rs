@@ -52,7 +52,7 @@ pub(crate) fn expand(
     for text in parser.settings() {
         builder.settings(text);
     }
-    builder.header(parser.header().capacity, parser.header().config);
+    builder.header(parser.header().capacity, parser.header().conf);
     Ok(builder.finish())
 }
 
@@ -286,7 +286,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The line of the last request that is `wanted`; looks through all of them, so for errors only.
+    /// The line of the last request that is `wanted`. The search goes through all requests, so it is for
+    /// errors only.
     fn line_where(&self, wanted: impl Fn(&Request) -> bool) -> u32 {
         let place = self.builder.requests().iter().rposition(wanted);
         place.and_then(|place| self.builder.line(place)).unwrap_or(1)

@@ -23,7 +23,7 @@ pub enum Highlight {
     Other,
 }
 
-/// Words of the language that stand inside of statements.
+/// Words of the language that are inside of statements.
 const INNER_WORDS: [&str; 11] =
     ["alloc", "on", "as", "from", "down", "in", "default", "no_split", "use_on_oom", "capacity", "conf"];
 
@@ -57,7 +57,7 @@ pub fn highlight(line: &str) -> Vec<(Range<usize>, Highlight)> {
         add(&mut pieces, token.span.start..token.span.end, kind);
         (end, before) = (token.span.end, token.kind);
     }
-    // The lexer skips comments: what is left after the last token is blanks, and perhaps one.
+    // The lexer skips comments: blanks and perhaps a comment are left after the last token.
     let comment = line.get(end..).and_then(|rest| rest.find('#')).map_or(line.len(), |start| end + start);
     add(&mut pieces, end..comment, Highlight::Other);
     add(&mut pieces, comment..line.len(), Highlight::Comment);

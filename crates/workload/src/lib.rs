@@ -40,34 +40,34 @@
 //! | `advance side` | the work queued on `side` so far is done; `advance` alone means every stream |
 //! | `empty_cache` | releases all cached segments |
 //! | `set_fraction 0.5` | limits the reserved bytes to a share of the device, from 0 to 1 |
-//! | `set max_split_size_mb:64` | gives the allocator further settings; all up to the end of the statement, nothing too |
+//! | `set max_split_size_mb:64` | gives the allocator further settings: the rest of the statement, which may be empty |
 //! | `pool p` | makes a memory pool, outside of loops; `pool p no_split use_on_oom` with one option or both |
-//! | `enter p`, `leave p` | what is allocated between them comes from the pool, on every stream |
-//! | `destroy p` | gives up the pool, which nothing may enter from then on; what it has cached goes back to the device |
+//! | `enter p`, `leave p` | allocations between the two, on every stream, come from the pool |
+//! | `destroy p` | destroys the pool, which nothing may enter from then on; its cached segments are released |
 //! | `reset_peak`, `reset_accumulated` | reset statistics |
 //! | `snapshot` | takes a snapshot, which PyTorch's trace lists and which changes nothing |
 //! | `step "forward"` | labels what follows |
 //! | `capacity 64 MiB` | the device's capacity that the text is written for; once, outside of loops |
-//! | `conf max_split_size_mb:64` | the value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for; also once, outside of loops |
+//! | `conf max_split_size_mb:64` | the value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for; once, outside of loops |
 //! | `repeat 3 { ... }` | runs the statements three times |
-//! | `repeat 3 as i { ... }` | the same with `i` = 0, 1, 2 |
-//! | `repeat 3 as i from 1 down { ... }` | the same with `i` = 3, 2, 1 |
+//! | `repeat 3 as i { ... }` | runs the statements with `i` = 0, 1, 2 |
+//! | `repeat 3 as i from 1 down { ... }` | runs the statements with `i` = 3, 2, 1 |
 //! | `for t in a, b, c { ... }` | runs the statements with `t` standing for each of the names |
 //!
-//! Spellings of PyTorch are taken as they are: `x = torch.empty(1000, 1000, dtype=torch.float16, device="cuda")` (also `zeros`,
-//! `ones`, `rand`, `randn`, `full`), `del x`, `torch.cuda.empty_cache()`, `torch.cuda.reset_peak_memory_stats()` and
-//! `torch.cuda.reset_accumulated_memory_stats()`.
+//! These spellings of PyTorch are statements too: `x = torch.empty(1000, 1000, dtype=torch.float16,
+//! device="cuda")` (also `zeros`, `ones`, `rand`, `randn`, `full`), `del x`, `torch.cuda.empty_cache()`,
+//! `torch.cuda.reset_peak_memory_stats()` and `torch.cuda.reset_accumulated_memory_stats()`.
 //!
-//! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside (`encoder.0.weight`). The
-//! words that start statements are not names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
-//! the variable of a loop around it; `x` and its elements are different tensors. The names of streams are
-//! separate from those, and so are the names of pools.
+//! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside
+//! (`encoder.0.weight`). The words that start statements are not names. A name may have up to two indices,
+//! `x[3]`, `x[i][j]`, each a number or the variable of a loop around it; `x` and its elements are different
+//! tensors. The names of streams are separate from the names of tensors, and so are the names of pools.
 //!
 //! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`, or of a
 //! thousand: `KB`, `MB`, `GB`, `TB`) or without; underscores may divide digits, and decimals are fine if
 //! whole bytes result. Or they are shapes: one to five sides and a dtype (`float64`, `float32`, `float16`,
 //! `bfloat16`, `int64`, `int32`, `int16`, `int8`, `uint8`, `bool`). Any number of bytes up to 2^64-1 is a
-//! size, also 0 and those that no allocator serves.
+//! size, also 0 and sizes that no allocator serves.
 //!
 //! *Labels* may hold the variables of the loops around them, `step "iteration {i}"`. `{{`, `}}`, `\"` and `\\` stand
 //! for single characters.

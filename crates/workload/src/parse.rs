@@ -43,7 +43,7 @@ pub(crate) struct Parser<'t> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Header<'t> {
     pub(crate) capacity: Option<Bytes>,
-    pub(crate) config: Option<&'t str>,
+    pub(crate) conf: Option<&'t str>,
 }
 
 /// A loop's variable.
@@ -218,7 +218,8 @@ impl<'t> Parser<'t> {
         Ok(StatementKind::Allocate { name, size, made, stream })
     }
 
-    /// Whether the word is a name that is given a value: tensors may be called like the lines of the header.
+    /// Whether the word is the name of a tensor that is allocated: a tensor may have the name of a line of
+    /// the header.
     fn is_assigned(&self) -> bool {
         let behind = self.text.get(self.token.span.end..).unwrap_or_default().trim_start_matches([' ', '\t']);
         behind.starts_with(['=', '['])
@@ -237,12 +238,13 @@ impl<'t> Parser<'t> {
     fn conf(&mut self) -> Result<StatementKind, ParseError> {
         let keyword = self.take();
         let text = self.settings_text()?;
-        self.check_header(keyword, self.header.config.is_some())?;
-        self.header.config = Some(text);
+        self.check_header(keyword, self.header.conf.is_some())?;
+        self.header.conf = Some(text);
         Ok(StatementKind::Header)
     }
 
-    /// One line of each kind, outside of loops: it holds for the whole run.
+    /// Fails unless the line of the header is outside of loops and the first of its kind: it holds for the
+    /// whole run.
     fn check_header(&self, keyword: Span, is_there: bool) -> Result<(), ParseError> {
         if is_there || !self.scopes.is_empty() {
             return Err(self.error(keyword, ParseErrorKind::HeaderTwice));

@@ -14,7 +14,7 @@ pub struct Preset {
     /// The workload, with comments and step labels.
     pub text: &'static str,
     /// The value of `PYTORCH_CUDA_ALLOC_CONF`; empty for the defaults.
-    pub config: &'static str,
+    pub conf: &'static str,
     /// The size of the device.
     pub capacity: Bytes,
 }
@@ -31,7 +31,7 @@ const PRESETS: [Preset; 7] = [
         title: "The terms",
         summary: "Allocated, reserved, cached, free, rounding and the peaks, one at a time",
         text: include_str!("../presets/terms.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::mib(64),
     },
     Preset {
@@ -39,7 +39,7 @@ const PRESETS: [Preset; 7] = [
         title: "Two tensors",
         summary: "Two 10000 x 10000 tensors, one deleted: why the memory is still in use, and what empty_cache does",
         text: include_str!("../presets/two-tensors.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::gib(1),
     },
     Preset {
@@ -47,7 +47,7 @@ const PRESETS: [Preset; 7] = [
         title: "Training steps",
         summary: "Four training steps of a small network: parameters, activations, gradients, optimizer state",
         text: include_str!("../presets/training.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::gib(1),
     },
     Preset {
@@ -55,7 +55,7 @@ const PRESETS: [Preset; 7] = [
         title: "Fragmentation",
         summary: "Out of memory while most of the device is unused",
         text: include_str!("../presets/fragmentation.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::mib(128),
     },
     Preset {
@@ -63,7 +63,7 @@ const PRESETS: [Preset; 7] = [
         title: "Streams",
         summary: "Blocks that two streams cannot share, and a free that has to wait",
         text: include_str!("../presets/streams.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::mib(64),
     },
     Preset {
@@ -71,7 +71,7 @@ const PRESETS: [Preset; 7] = [
         title: "Caching",
         summary: "Why freed memory is kept: the same loop with and without calls to the device",
         text: include_str!("../presets/caching.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::mib(128),
     },
     Preset {
@@ -79,7 +79,7 @@ const PRESETS: [Preset; 7] = [
         title: "Memory pools",
         summary: "Segments for one part of a program, and a pool that serves other requests when memory runs out",
         text: include_str!("../presets/pools.workload"),
-        config: "",
+        conf: "",
         capacity: Bytes::mib(64),
     },
 ];

@@ -76,9 +76,10 @@ pub enum Request {
         /// The id of the new pool.
         #[serde(rename = "pool")]
         pool_id: PoolId,
-        /// Whether every request in it gets a whole segment (`no_split`).
+        /// Whether every request in the pool gets a whole segment (`no_split`).
         never_splits: bool,
-        /// Whether requests elsewhere that would fail may take its cached blocks (`use_on_oom`).
+        /// Whether requests outside of the pool that would fail may take cached blocks of the pool
+        /// (`use_on_oom`).
         serves_on_oom: bool,
     },
     /// Directs the following requests to a memory pool, as entering `torch.cuda.use_mem_pool()` does. The
@@ -88,7 +89,7 @@ pub enum Request {
         #[serde(rename = "pool")]
         pool_id: PoolId,
     },
-    /// Ends what [`Request::EnterPool`] began.
+    /// Ends the scope that [`Request::EnterPool`] opened.
     LeavePool {
         /// The id of the pool that was entered.
         #[serde(rename = "pool")]
@@ -102,7 +103,7 @@ pub enum Request {
     },
     /// Gives the allocator further settings, as `_set_allocator_settings()` does.
     Set {
-        /// Which text: see [`Workload::settings`](crate::Workload::settings).
+        /// The number of the settings text, for [`Workload::settings`](crate::Workload::settings).
         settings: u32,
     },
     /// Takes a snapshot, which changes nothing; PyTorch's trace lists it.

@@ -9,7 +9,7 @@ use crate::{ParseErrorKind, Request, Workload};
 ///
 /// # Errors
 ///
-/// The error in the words that an error in a text has.
+/// [`ParseErrorKind`], as for a size inside of a text.
 pub fn parse_size(text: &str) -> Result<Bytes, ParseErrorKind> {
     let expected = || ParseErrorKind::Unexpected {
         expected: "a size such as \"3 MiB\"",
@@ -30,7 +30,7 @@ pub fn parse_size(text: &str) -> Result<Bytes, ParseErrorKind> {
 ///
 /// # Errors
 ///
-/// As for [`parse_size`], but for [`ParseErrorKind::NotWholeBytes`].
+/// The errors of [`parse_size`], except [`ParseErrorKind::NotWholeBytes`].
 pub fn parse_rounded_size(text: &str) -> Result<Bytes, ParseErrorKind> {
     match parse_size(text) {
         Err(ParseErrorKind::NotWholeBytes { found }) => {

@@ -18,7 +18,7 @@ pub(crate) enum StatementKind {
     Allocate {
         name: NameRef,
         size: Bytes,
-        /// How the size is written: from `alloc` or a function of PyTorch's to its end.
+        /// Where the text writes the size: from `alloc` or a function of PyTorch's to its end.
         made: Span,
         stream: StreamId,
     },
@@ -107,7 +107,7 @@ pub(crate) enum Piece {
 /// The cost of running statements, computed without running them. All sums saturate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// All but those of `free x[*]`, which cannot outnumber the allocations.
+    /// All requests but those of `free x[*]`, which cannot outnumber the allocations.
     pub(crate) requests: u64,
     /// Rounds of loops without requests, and frees of `x[*]`: both take time too.
     pub(crate) rounds: u64,

@@ -29,10 +29,10 @@ pub struct Workload {
     pub(crate) pools: Vec<String>,
     /// The texts that [`Request::Set`] refers to.
     pub(crate) settings: Vec<String>,
-    /// The device's capacity, where the text says one.
+    /// The device's capacity; `None` if the text does not name one.
     pub(crate) capacity: Option<Bytes>,
-    /// `PYTORCH_CUDA_ALLOC_CONF`, where the text says it.
-    pub(crate) config: Option<String>,
+    /// The value of `PYTORCH_CUDA_ALLOC_CONF`; `None` if the text does not name one.
+    pub(crate) conf: Option<String>,
 }
 
 impl Workload {
@@ -71,8 +71,8 @@ impl Workload {
         Self { requests, streams, pools, settings, ..Self::default() }
     }
 
-    /// The same requests, lines and settings without names: tensors have none, and streams and memory pools
-    /// have numbers. Without labels.
+    /// The same requests, lines and settings without labels and names: tensors have no names, and streams and
+    /// memory pools have numbers instead.
     #[must_use]
     pub fn without_names(&self) -> Self {
         let numbered =
@@ -93,9 +93,10 @@ impl Workload {
         &self.requests
     }
 
-    /// The step labels, each with the index of the request that follows it; ascending.
+    /// The step labels by ascending index, each with the index of the request after it.
     ///
-    /// Several labels may share an index; that of a label after the last request is the number of requests.
+    /// Several labels may share an index. The index of a label after the last request is the number of
+    /// requests.
     #[must_use]
     pub fn labels(&self) -> &[(u32, String)] {
         &self.labels
@@ -147,8 +148,8 @@ impl Workload {
 
     /// The value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for: its line `conf expandable_segments:True`.
     #[must_use]
-    pub fn config(&self) -> Option<&str> {
-        self.config.as_deref()
+    pub fn conf(&self) -> Option<&str> {
+        self.conf.as_deref()
     }
 
     /// The settings text with this number, which [`Request::Set`] has.

@@ -80,7 +80,7 @@ fn a_text_says_what_it_is_meant_to_run_on() {
         Workload::parse("capacity 64 MiB\nconf expandable_segments:True, max_split_size_mb:64\na = alloc 1")
             .unwrap();
     assert_eq!(workload.capacity(), Some(Bytes::mib(64)));
-    assert_eq!(workload.config(), Some("expandable_segments:True, max_split_size_mb:64"));
+    assert_eq!(workload.conf(), Some("expandable_segments:True, max_split_size_mb:64"));
     assert_eq!(workload.requests().len(), 1);
     assert!(Workload::parse("capacity 1 GiB\ncapacity 2 GiB").is_err());
     assert!(Workload::parse("repeat 2 { capacity 1 GiB }").is_err());

@@ -1,6 +1,7 @@
-//! Pictures of the page in `dist/`, for the README and for critical eyes: `cargo run -p blockyard-e2e --example screenshots`.
+//! Pictures of the page in `dist/`, for the README and for critical eyes: `cargo run -p blockyard-e2e
+//! --example screenshots`.
 //!
-//! They land in `target/screenshots/`, or in the folder named on the command line.
+//! The pictures are written into `target/screenshots/`, or into the folder named on the command line.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! Pictures of the page as a student, an engineer, a teacher and a designer see it, at five sizes, light and dark:
-//! `cargo run -p blockyard-e2e --example walk`.
+//! Pictures of the page as a student, an engineer, a teacher and a designer see it, at five sizes, light and
+//! dark: `cargo run -p blockyard-e2e --example walk`.
 //!
-//! They land in `target/walk/`, or in the folder named on the command line.
+//! The pictures are written into `target/walk/`, or into the folder named on the command line.
 
 use std::path::PathBuf;
 

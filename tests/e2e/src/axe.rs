@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::page::Page;
 use crate::root;
 
-/// Runs axe-core and keeps what a test shows.
+/// Runs axe-core and returns the fields that a test shows.
 const RUN: &str = "
     const { violations } = await axe.run(document, { resultTypes: ['violations'] });
     return violations
@@ -27,7 +27,7 @@ pub struct Violation {
     pub impact: String,
     /// What the rule asks for.
     pub help: String,
-    /// The elements that break it, each as HTML with what is wrong about it.
+    /// The elements that break the rule, each as HTML with the reason.
     pub nodes: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Violation {
 }
 
 impl Page {
-    /// What axe-core finds serious or critical about the page as it is displayed now.
+    /// The serious and critical violations that axe-core finds in the page as it is displayed now.
     ///
     /// # Errors
     /// Where axe-core is missing or does not run.
@@ -55,7 +55,7 @@ impl Page {
     /// Checks that axe-core finds nothing serious.
     ///
     /// # Errors
-    /// What it finds.
+    /// The violations that axe-core finds.
     pub fn check_accessible(&self) -> Result<()> {
         let violations = self.accessibility()?;
         if !violations.is_empty() {

@@ -1,4 +1,4 @@
-//! What the page said to the console, and what it asked of the network.
+//! The messages of the page in the console, and its requests to the network.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -17,19 +17,19 @@ pub struct NetworkRequest {
 }
 
 impl Page {
-    /// What the console got since the last call, in order.
+    /// The messages in the console since the last call, in order.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn console(&self) -> Result<Vec<BrowserLogEntry>> {
         answer(self.driver.session()?.browser_log())
     }
 
-    /// Checks that the console got no error since the last look at it: none written, none uncaught, nothing that the
-    /// page's policy blocked, no file that failed to load.
+    /// Checks that the console got no error since the last look at it: none written, none uncaught, nothing
+    /// that the page's policy blocked, no file that failed to load.
     ///
     /// # Errors
-    /// The errors.
+    /// The errors that the console got.
     pub fn check_console(&self) -> Result<()> {
         let entries = self.console()?;
         let severe: Vec<_> = entries
@@ -43,10 +43,11 @@ impl Page {
         Ok(())
     }
 
-    /// What the page asked of the network since the last call, in order; its workers' requests are not among them.
+    /// The requests that the page made to the network since the last call, in order; requests of its workers
+    /// are not among them.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn requests(&self) -> Result<Vec<NetworkRequest>> {
         let entries = answer(self.driver.session()?.get_log("performance"))?;
         let mut requests = Vec::new();
@@ -57,7 +58,8 @@ impl Page {
                 let request = &event["params"]["request"];
                 let word = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
                 let request = NetworkRequest { method: word("method"), url: word("url") };
-                // The browser's own start page is no affair of ours, and neither is what stays inside the page.
+                // Requests of the browser's start page, and addresses inside the page such as blobs, are left
+                // out.
                 if ["http:", "https:", "ws:", "wss:"].iter().any(|scheme| request.url.starts_with(scheme)) {
                     requests.push(request);
                 }

@@ -1,4 +1,4 @@
-//! One browser behind one WebDriver: its processes and its session.
+//! A browser that a WebDriver drives: its processes and its session.
 
 use std::ffi::OsString;
 use std::fs;
@@ -59,12 +59,13 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        // The browser may still be writing as it ends: what stays is only a folder below target/.
+        // The browser may still be writing as it ends; then only a folder below target/ stays.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Writes the settings of fontconfig below which a browser finds the font of `tests/fixtures/fonts` and no other.
+/// Writes the settings of fontconfig below which a browser finds the font of `tests/fixtures/fonts` and no
+/// other.
 fn write_font_settings(profile: &Profile) -> Result<PathBuf> {
     let fonts = repository_file("tests/fixtures/fonts")?;
     let (file, cache) = (profile.0.join("fonts.conf"), profile.0.join("fontconfig"));
@@ -103,13 +104,14 @@ impl Browser {
 /// A running driver; killed on drop.
 struct Process {
     child: Child,
-    /// Kept open: the driver would die of writing to a closed pipe.
+    /// The pipe is kept open, since the driver would end when it writes to a closed pipe.
     _stdout: BufReader<ChildStdout>,
     port: u16,
 }
 
 impl Process {
-    /// The browser gets its environment from the driver: `fonts` are the settings of fontconfig in the place of the system's.
+    /// The browser gets its environment from the driver: `fonts` are the settings of fontconfig in the place
+    /// of the system's.
     fn start(browser: Browser, fonts: Option<&Path>) -> Result<Self> {
         let program = browser.program();
         let mut child = Command::new(&program)
@@ -143,7 +145,8 @@ impl Drop for Process {
     }
 }
 
-/// The port in `ChromeDriver was started successfully on port 34567.` or geckodriver's `Listening on 127.0.0.1:34567`.
+/// The port in `ChromeDriver was started successfully on port 34567.` or geckodriver's `Listening on
+/// 127.0.0.1:34567`.
 fn port_named(line: &str) -> Option<u16> {
     let (_, port) = line
         .split_once("started successfully on port ")
@@ -151,9 +154,10 @@ fn port_named(line: &str) -> Option<u16> {
     port.trim_end().trim_end_matches('.').parse().ok()
 }
 
-/// A session of WebDriver with a browser of its own.
+/// A session of WebDriver with a separate browser.
 ///
-/// Fields drop in order: the driver and with it the browser, then the profile, then the place for the next browser.
+/// Fields drop in order: the driver and with it the browser, then the profile, then the place for the next
+/// browser.
 pub(crate) struct Driver {
     session: Option<WebDriver>,
     _process: Process,
@@ -228,12 +232,12 @@ fn readable(error: &WebDriverError) -> anyhow::Error {
     )
 }
 
-/// What makes Chromium compute WebGPU in software.
+/// The options that make Chromium compute WebGPU in software.
 const SOFTWARE_GPU: [&str; 3] =
     ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
 
-/// What makes Chromium put the page together with Vulkan, in software: without it, its GPU process ends with the first picture that
-/// such an adapter shows on a canvas.
+/// The options that make Chromium compose the page with Vulkan, in software: without it, its GPU process ends
+/// with the first picture that such an adapter shows on a canvas.
 const SOFTWARE_SCREEN: [&str; 4] =
     ["--use-gl=angle", "--use-angle=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader"];
 
@@ -251,7 +255,7 @@ fn capabilities(window: Window, gpu: GpuChoice, profile: &Profile) -> WebDriverR
         // Colors and sizes in pictures and checks are the same on every machine.
         "--force-color-profile=srgb",
         "--force-device-scale-factor=1",
-        // A browser on a pipe ends when the driver does, however that ends.
+        // A browser on a pipe ends when the driver ends, in whichever way.
         "--remote-debugging-pipe",
         &format!("--window-size={},{}", window.width, window.height),
         &format!("--user-data-dir={}", profile.0.display()),

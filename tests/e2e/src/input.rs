@@ -1,4 +1,4 @@
-//! What a hand does: pointer, keys, files.
+//! The actions of a hand: pointer, keys, files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use thirtyfour::{Key, TypingData};
 use crate::driver::answer;
 use crate::page::Page;
 
-/// Builds the events of a dropped file where the browser would: the drag itself cannot be driven from outside.
+/// Builds the events of a dropped file where the browser would: the drag itself cannot be driven from
+/// outside.
 const DROP: &str = "
     const [css, name, base64] = arguments;
     const bytes = Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
@@ -29,7 +30,7 @@ impl Page {
     /// Clicks the middle of `css`, which nothing may cover.
     ///
     /// # Errors
-    /// Where no displayed element matches, or another one would get the click.
+    /// Where no displayed element matches, or another element would get the click.
     pub fn click(&self, css: &str) -> Result<()> {
         self.with_element(css, |element| answer(element.click()))
     }
@@ -46,7 +47,7 @@ impl Page {
     /// Moves the pointer over `css` at a point, from its top left corner.
     ///
     /// # Errors
-    /// As [`Page::click_at`].
+    /// The errors of [`Page::click_at`].
     pub fn hover_at(&self, css: &str, x: f64, y: f64) -> Result<()> {
         let (x, y) = self.viewport_point(css, x, y)?;
         self.act(|hand| hand.move_to(x, y))
@@ -55,7 +56,7 @@ impl Page {
     /// Drags over `css` from one point to another with the main button; both from its top left corner.
     ///
     /// # Errors
-    /// As [`Page::click_at`].
+    /// The errors of [`Page::click_at`].
     pub fn drag(&self, css: &str, from: (f64, f64), to: (f64, f64)) -> Result<()> {
         let start = self.viewport_point(css, from.0, from.1)?;
         let halfway = self.viewport_point(css, f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1))?;
@@ -69,17 +70,17 @@ impl Page {
     /// Presses the main button over `css` and moves on; the button stays down.
     ///
     /// # Errors
-    /// As [`Page::click_at`].
+    /// The errors of [`Page::click_at`].
     pub fn begin_drag(&self, css: &str, from: (f64, f64), to: (f64, f64)) -> Result<()> {
         let start = self.viewport_point(css, from.0, from.1)?;
         let end = self.viewport_point(css, to.0, to.1)?;
         self.act(|hand| hand.move_to(start.0, start.1).click_and_hold().move_to(end.0, end.1))
     }
 
-    /// Ends what [`Page::begin_drag`] began.
+    /// Ends the drag that [`Page::begin_drag`] began.
     ///
     /// # Errors
-    /// As [`Page::click_at`].
+    /// The errors of [`Page::click_at`].
     pub fn end_drag(&self, css: &str, to: (f64, f64)) -> Result<()> {
         let end = self.viewport_point(css, to.0, to.1)?;
         self.act(|hand| hand.move_to(end.0, end.1).release())
@@ -88,7 +89,7 @@ impl Page {
     /// Turns the wheel over `css` at a point from its top left corner; `down` in pixels, negative is up.
     ///
     /// # Errors
-    /// As [`Page::click_at`].
+    /// The errors of [`Page::click_at`].
     pub fn wheel_at(&self, css: &str, x: f64, y: f64, down: i32) -> Result<()> {
         let (x, y) = self.viewport_point(css, x, y)?;
         let scroll = json!({
@@ -99,10 +100,10 @@ impl Page {
         answer(self.driver.session()?.cmd(Command::PerformActions(wheel))).map(drop)
     }
 
-    /// Types `text` into the field `css`, after what is there.
+    /// Types `text` into the field `css`, after its present text.
     ///
     /// # Errors
-    /// Where no displayed element matches, or it takes no text.
+    /// Where no displayed element matches, or the element takes no text.
     pub fn send_keys(&self, css: &str, text: &str) -> Result<()> {
         let element = self.element(css)?;
         answer(element.send_keys(text))
@@ -111,7 +112,7 @@ impl Page {
     /// Empties the field `css`, then types `text`.
     ///
     /// # Errors
-    /// As [`Page::send_keys`].
+    /// The errors of [`Page::send_keys`].
     pub fn fill(&self, css: &str, text: &str) -> Result<()> {
         let element = self.element(css)?;
         answer(async {
@@ -123,23 +124,23 @@ impl Page {
     /// Presses keys one after the other wherever the focus is: a [`Key`], or the letters of a text.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn press(&self, keys: impl Into<TypingData>) -> Result<()> {
         self.act(|hand| hand.send_keys(keys))
     }
 
-    /// As [`Page::press`], while the key `held` is down.
+    /// Presses keys as [`Page::press`] does, while the key `held` is down.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn press_with(&self, held: &Key, keys: impl Into<TypingData>) -> Result<()> {
         self.act(|hand| hand.key_down(held.clone()).send_keys(keys).key_up(held.clone()))
     }
 
-    /// As [`Page::press`], while two keys are down.
+    /// Presses keys as [`Page::press`] does, while the keys `one` and `other` are down.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn press_with_both(&self, one: &Key, other: &Key, keys: impl Into<TypingData>) -> Result<()> {
         self.act(|hand| {
             let hand = hand.key_down(one.clone()).key_down(other.clone()).send_keys(keys);
@@ -147,10 +148,11 @@ impl Page {
         })
     }
 
-    /// A selector-like word for what has the focus: `button#play`, `body` where nothing has it.
+    /// A word like a selector for the element that has the focus: `button#play`; `body` if no element has the
+    /// focus.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn focused(&self) -> Result<String> {
         let script = "const it = document.activeElement ?? document.body;
             return it.localName + (it.id && '#' + it.id)";
@@ -202,7 +204,7 @@ impl Page {
     }
 }
 
-/// The whole pixel that holds `position`: the driver takes no parts of one.
+/// The whole pixel that holds `position`, since the driver takes no fractions of a pixel.
 #[expect(clippy::cast_possible_truncation, reason = "no screen has so many pixels")]
 fn pixel(position: f64) -> i64 {
     position.floor() as i64

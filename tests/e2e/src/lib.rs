@@ -1,6 +1,7 @@
 //! The real page in a real browser: the harness of the end-to-end tests.
 //!
-//! [`drive`] serves `dist/`, opens the page in a fresh headless Chromium and hands a test a [`Page`] to act on:
+//! [`drive`] serves `dist/`, opens the page in a fresh headless Chromium and hands a test a [`Page`] to act
+//! on:
 //!
 //! ```no_run
 //! use blockyard_e2e::{Key, drive};
@@ -14,13 +15,15 @@
 //! # .unwrap();
 //! ```
 //!
-//! The page is what `cargo xtask build` left in `dist/`, or the folder that `BLOCKYARD_TESTED_PAGE` names. `cargo xtask test` builds the page
-//! first and names its folder. Without it: `cargo xtask build`, then `cargo test -p blockyard-e2e --test page`. Chromium is driven
-//! through its WebDriver (`chromedriver` from the path, or `CHROMEDRIVER`; `CHROME` names another browser). Every test
-//! has a server, a browser and a profile of its own, so tests know nothing of each other and run in any order; at most
-//! two browsers run at a time.
+//! The tested page is in `dist/`, where `cargo xtask build` puts it, or in the folder that
+//! `BLOCKYARD_TESTED_PAGE` names. `cargo xtask test` builds the page first and names its folder. Without
+//! `cargo xtask test`: `cargo xtask build`, then `cargo test -p blockyard-e2e --test page`. Chromium is
+//! driven through its WebDriver (`chromedriver` from the path, or `CHROMEDRIVER`; `CHROME` names another
+//! browser). Every test has its own server, browser and profile, so tests are independent of each other and
+//! run in any order; at most two browsers run at a time.
 //!
-//! Lengths are CSS pixels. Whatever waits gives up after [`PATIENCE`]. Errors are `anyhow`'s: a test only shows them.
+//! Lengths are CSS pixels. Each wait gives up after [`PATIENCE`]. Errors are those of `anyhow`, since a test
+//! only shows them.
 
 mod axe;
 mod console;
@@ -41,20 +44,21 @@ pub use console::NetworkRequest;
 pub use page::{ElementRect, Fonts, GpuChoice, Page, Window, built_page};
 pub use thirtyfour::{BrowserLogEntry, Key};
 
-/// So many tests of one program may fail and run once more; the next failure is final. One or two slow moments of a machine do not
-/// fail a run, and a defect does.
+/// This many tests of one program may fail and run once more; the next failure is final. So one or two slow
+/// moments of a machine do not fail a run, and a defect does.
 const MOST_SECOND_RUNS: u32 = 3;
 
-/// How long anything is waited for.
+/// The longest wait for anything in the page.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a file of many megabytes is waited for. Neither limit says how fast anything has to be: they end tests that hang.
+/// The longest wait for a file of many megabytes. Both limits end tests that hang; they say nothing about how
+/// fast the page has to be.
 pub const PATIENCE_WITH_LARGE_FILES: Duration = Duration::from_mins(3);
 
-/// Asks until there is an answer, at most for `patience`.
+/// Calls `ask` until it returns an answer, at most for `patience`.
 ///
 /// # Errors
-/// What `ask` says, or that no answer came; `what` says in vain for what.
+/// The error of `ask`, or that no answer came, with `what` as the name of the awaited thing.
 pub fn wait_for_answer<T>(
     what: &str,
     patience: Duration,
@@ -68,44 +72,47 @@ pub fn wait_for_answer<T>(
         if begun.elapsed() > patience {
             bail!("waited in vain for {what}");
         }
-        // Between two questions; the test itself goes on as soon as there is an answer.
+        // The pause between two questions; the test continues as soon as an answer comes.
         std::thread::sleep(Duration::from_millis(15));
     }
 }
 
-/// Opens the page's workbench in a window of 1280 x 900, runs `test` on it, and checks that the console stayed clean.
+/// Opens the page's workbench in a window of 1280 x 900, runs `test` on it, and checks that the console
+/// stayed clean.
 ///
 /// Where the test fails, a picture of the page is left in `target/e2e/`, named after the test.
 ///
 /// # Errors
-/// What the test says; else the errors that the page wrote to its console.
+/// The error of the test, or else the errors that the page wrote to its console.
 pub fn drive(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_in(Window::default(), GpuChoice::None, test)
 }
 
-/// As [`drive`], in a browser with an adapter for WebGPU.
+/// Runs `test` as [`drive`] does, in a browser with an adapter for WebGPU.
 ///
 /// # Errors
-/// As [`drive`].
+/// The errors of [`drive`].
 pub fn drive_on_gpu(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_in(Window::default(), GpuChoice::Software, test)
 }
 
-/// As [`drive`], in a window of another size or with settings made before the page loads.
+/// Runs `test` as [`drive`] does, in a window of this size and with this adapter for WebGPU.
 ///
 /// # Errors
-/// As [`drive`].
+/// The errors of [`drive`].
 pub fn drive_in(window: Window, gpu: GpuChoice, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at("/#workbench", window, gpu, test)
 }
 
-/// As [`drive_in`], at another address of the page: `/` is the first page, `/#lessons` the lessons.
+/// Runs `test` as [`drive_in`] does, at this address of the page: `/` is the first page, `/#lessons` the
+/// lessons.
 ///
-/// A test that fails runs once more in a new browser, at most three tests of one program. The first error is a line in
-/// `target/e2e/second-runs.txt`, and `cargo xtask` prints these lines: a test that passed at its second run is not passed in silence.
+/// A test that fails runs once more in a new browser, at most three tests of one program. The first error is
+/// a line in `target/e2e/second-runs.txt`, and `cargo xtask` prints these lines: a test that passed at its
+/// second run is not passed in silence.
 ///
 /// # Errors
-/// As [`drive`].
+/// The errors of [`drive`].
 pub fn drive_at(
     path: &str,
     window: Window,
@@ -115,10 +122,10 @@ pub fn drive_at(
     drive_with_fonts(path, window, gpu, Fonts::System, test)
 }
 
-/// As [`drive_at`], with other fonts than this machine's.
+/// Runs `test` as [`drive_at`] does, with these fonts in place of this machine's.
 ///
 /// # Errors
-/// As [`drive`].
+/// The errors of [`drive`].
 pub fn drive_with_fonts(
     path: &str,
     window: Window,
@@ -165,7 +172,7 @@ fn drive_once(path: &str, mut page: Page, test: impl Fn(&mut Page) -> Result<()>
     }
 }
 
-/// Keeps a picture of a page on which a test failed, and says where.
+/// Keeps a picture of a page on which a test failed, and returns a note with the path of the picture.
 fn portrait(page: &Page) -> String {
     let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
     let path = output().join(format!("{test}.png"));
@@ -175,12 +182,12 @@ fn portrait(page: &Page) -> String {
     }
 }
 
-/// The repository.
+/// The folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Pictures and browser profiles; not in git.
+/// The folder for pictures and browser profiles, which git ignores.
 fn output() -> PathBuf {
     root().join("target/e2e")
 }

@@ -21,26 +21,27 @@ pub struct Window {
     pub height: u32,
 }
 
-/// What the browser has for WebGPU.
+/// The adapter for WebGPU that the browser has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GpuChoice {
-    /// Nothing: WebGPU is there, without an adapter.
+    /// No adapter: the browser has WebGPU without an adapter.
     #[default]
     None,
-    /// An adapter in software, the same on every machine. It computes; a picture that it shows on a canvas ends Chromium's GPU
-    /// process.
+    /// An adapter in software, the same on every machine. The adapter computes, but a picture that it shows
+    /// on a canvas ends Chromium's GPU process.
     Software,
-    /// As [`GpuChoice::Software`], and its pictures are shown.
+    /// The adapter of [`GpuChoice::Software`], in a browser that can show its pictures.
     SoftwareScreen,
 }
 
 /// The fonts that the browser finds beside those that the page brings along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fonts {
-    /// Those of this machine.
+    /// The fonts of this machine.
     #[default]
     System,
-    /// One, whose letters are far wider than those of any font that a page would ask for: a text that is drawn in it is seen.
+    /// A single font, whose letters are far wider than those of any font that a page would ask for, so that a
+    /// text in this font is noticed.
     OneThatNobodyChose,
 }
 
@@ -63,10 +64,10 @@ pub struct ElementRect {
     pub height: f64,
 }
 
-/// The page in a browser of its own; dropping it ends the browser and the server.
+/// The page in a separate browser; dropping this value ends the browser and the server.
 ///
-/// Elements are named by CSS selectors, and the first match is meant. Methods that act on an element wait until it is
-/// there and displayed.
+/// Elements are named by CSS selectors, and the first match is meant. Methods that act on an element wait
+/// until the element exists and is displayed.
 pub struct Page {
     pub(crate) driver: Driver,
     server: Option<Server>,
@@ -100,15 +101,15 @@ impl Page {
         Self::of(&built_page()?, window, gpu)
     }
 
-    /// As [`Page::blank`], with other fonts than this machine's.
+    /// A browser as [`Page::blank`] starts it, with these fonts in place of this machine's.
     ///
     /// # Errors
-    /// As [`Page::blank`].
+    /// The errors of [`Page::blank`].
     pub fn with_fonts(window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
         Self::before(&built_page()?, window, gpu, fonts)
     }
 
-    /// A browser before the files below another folder, which need not be the page.
+    /// A browser and a server of the files below another folder, which need not be the page.
     ///
     /// # Errors
     /// Where the folder is missing, or the browser does not start.
@@ -123,8 +124,9 @@ impl Page {
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })
     }
 
-    /// As [`Page::blank`], in Firefox, driven through geckodriver (from the path, or `GECKODRIVER`; `FIREFOX` names another browser).
-    /// What asks the browser's own log or its developer tools fails there.
+    /// A Firefox that has not loaded the page yet, driven through geckodriver (from the path, or
+    /// `GECKODRIVER`; `FIREFOX` names another browser). Methods that read the browser's log or use its
+    /// developer tools fail there.
     ///
     /// # Errors
     /// Where the page was not built, or the browser does not start.
@@ -155,7 +157,7 @@ impl Page {
         answer(self.driver.session()?.goto(format!("file://{}", path.display())))
     }
 
-    /// Goes into a frame: everything is looked for there from now on.
+    /// Goes into a frame: from now on, elements are looked for in the frame.
     ///
     /// # Errors
     /// Where no displayed frame matches.
@@ -179,7 +181,8 @@ impl Page {
         Ok(value.json().clone())
     }
 
-    /// As [`Page::execute`], for a script that awaits: the body of an async function.
+    /// Runs `script` as the body of an async function, as [`Page::execute`] runs other scripts, and returns
+    /// what it returns.
     ///
     /// # Errors
     /// What the script throws, or that it does not end.
@@ -191,7 +194,7 @@ impl Page {
     /// Waits until the JavaScript expression `condition` is true, and returns its value.
     ///
     /// # Errors
-    /// Where it does not become true, or throws.
+    /// Where the condition does not become true, or throws.
     pub fn wait_until(&self, condition: &str) -> Result<Value> {
         wait_for_answer(condition, PATIENCE, || {
             let value = self.execute(&format!("return ({condition})"), &[])?;
@@ -203,7 +206,7 @@ impl Page {
     /// Waits until an element matches `css` and is displayed.
     ///
     /// # Errors
-    /// Where none does.
+    /// Where no such element is displayed.
     pub fn wait_for(&self, css: &str) -> Result<()> {
         let css = json!(css);
         let shown = "checkVisibility({ visibilityProperty: true })";
@@ -213,7 +216,7 @@ impl Page {
     /// Waits until no displayed element matches `css`.
     ///
     /// # Errors
-    /// Where one stays.
+    /// Where such an element stays displayed.
     pub fn wait_gone(&self, css: &str) -> Result<()> {
         let css = json!(css);
         let shown = "checkVisibility({ visibilityProperty: true })";
@@ -223,7 +226,7 @@ impl Page {
     /// Waits until the text of `css` contains `part`.
     ///
     /// # Errors
-    /// Where it does not; the error has the text.
+    /// Where the text does not contain `part`; the error has the text.
     pub fn wait_text(&self, css: &str, part: &str) -> Result<()> {
         let (selector, wanted) = (json!(css), json!(part));
         let condition = format!("document.querySelector({selector})?.textContent.includes({wanted})");
@@ -241,7 +244,7 @@ impl Page {
         self.with_element(css, |element| answer(element.text()))
     }
 
-    /// The attribute `name` of `css`, or `None` where it has none.
+    /// The attribute `name` of `css`; `None` where the element has no such attribute.
     ///
     /// # Errors
     /// Where no displayed element matches.
@@ -254,7 +257,7 @@ impl Page {
         Ok(value.as_str().map(str::to_owned))
     }
 
-    /// What is typed or chosen in the field `css`.
+    /// The typed text or the chosen option of the field `css`.
     ///
     /// # Errors
     /// Where no displayed element matches.
@@ -290,7 +293,7 @@ impl Page {
     /// Sends a command of the Chrome DevTools Protocol.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn devtools(&self, command: &str, parameters: &Value) -> Result<Value> {
         answer(self.driver.session()?.cdp().send_raw(command, parameters))
     }
@@ -298,7 +301,7 @@ impl Page {
     /// Makes the system prefer dark colors, or light ones.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn dark(&mut self, is_dark: bool) -> Result<()> {
         self.emulate("prefers-color-scheme", if is_dark { "dark" } else { "light" })
     }
@@ -306,7 +309,7 @@ impl Page {
     /// Makes the system ask for little motion, or not.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn reduced_motion(&mut self, is_reduced: bool) -> Result<()> {
         self.emulate("prefers-reduced-motion", if is_reduced { "reduce" } else { "no-preference" })
     }
@@ -323,7 +326,7 @@ impl Page {
     /// Cuts the network for good: the browser is offline and the server is gone.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn cut_network(&mut self) -> Result<()> {
         self.devtools("Network.enable", &json!({}))?;
         let nothing =
@@ -333,11 +336,11 @@ impl Page {
         Ok(())
     }
 
-    /// How long the main thread has worked since the first call, in seconds: the difference of two calls is what the
-    /// frames between them cost.
+    /// How long the main thread has worked since the first call, in seconds: the difference of two calls is
+    /// what the frames between them cost.
     ///
     /// # Errors
-    /// What the browser says.
+    /// The error of the browser.
     pub fn main_thread_seconds(&self) -> Result<f64> {
         self.devtools("Performance.enable", &json!({ "timeDomain": "threadTicks" }))?;
         let metrics = self.devtools("Performance.getMetrics", &json!({}))?;
@@ -371,7 +374,8 @@ impl Page {
         self.find(css)
     }
 
-    /// Asks the displayed element `css`, once more where the page put another element in its place between finding and asking.
+    /// Calls `ask` with the displayed element `css`, and once more if the page replaced the element between
+    /// finding and asking.
     pub(crate) fn with_element<T>(&self, css: &str, ask: impl Fn(WebElement) -> Result<T>) -> Result<T> {
         let once = || ask(self.element(css)?);
         once()

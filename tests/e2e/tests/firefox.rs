@@ -1,4 +1,5 @@
-//! The page in Firefox: it loads, a lesson asks and answers, a link leads to its step, a sample and a program run in their workers.
+//! The page in Firefox: it loads, a lesson asks and answers, a link leads to its step, a sample and a program
+//! run in their workers.
 
 use anyhow::Result;
 use blockyard_e2e::{Page, Window};

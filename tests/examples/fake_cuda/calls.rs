@@ -1,4 +1,4 @@
-//! The driver's functions, as far as anybody here calls them.
+//! The functions of the driver that the tests call.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ fn process() -> MutexGuard<'static, Process> {
     process.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Errors that stay.
+/// Whether an error is sticky: every later call returns it.
 fn is_sticky(code: u32) -> bool {
     matches!(code, 214 | 700..=719)
 }
@@ -80,7 +80,8 @@ fn within(name: &'static str, act: impl FnOnce(&mut Driver) -> CudaResult) -> u3
 }
 
 fn put<T>(to: *mut T, value: T) {
-    // SAFETY: the driver's functions write only to where their callers say, and these answer for it.
+    // SAFETY: the driver's functions write only to pointers of their callers, who guarantee that the pointers
+    // are valid.
     unsafe { to.write(value) }
 }
 
@@ -451,7 +452,7 @@ extern "C" fn cuMemcpyDtoH_v2(to: *mut u32, addr: u64, size: usize) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuMemHostAlloc(to: *mut *mut c_void, size: usize, _flags: c_uint) -> u32 {
     within("cuMemHostAlloc", |driver| {
-        // Kept for ever: it is a few bytes, and freeing them needs their size.
+        // The memory is leaked: it has a few bytes, and freeing it would need its size.
         let memory = Box::leak(vec![0_u64; size.div_ceil(8)].into_boxed_slice());
         let at: *mut c_void = memory.as_mut_ptr().cast();
         driver.add_host(at.expose_provenance() as u64);

@@ -1,4 +1,4 @@
-//! What the driver keeps: memory, streams and their work, handles.
+//! The state of the driver: memory, streams with their work, handles.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(crate) struct Driver {
     pub(crate) sticky: Option<u32>,
 }
 
-/// What was written to a run of addresses: a pattern that began at `base`, or numbers of 4 bytes that are all the same.
+/// The content of a range of addresses: a pattern that begins at `base`, or equal numbers of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
     Pattern { pattern: u32, base: u64 },
@@ -78,7 +78,8 @@ impl Driver {
         }
     }
 
-    /// What is left that somebody made and did not give back.
+    /// The kinds of resources that were made and not given back, each with its number; `None` if none is
+    /// left.
     pub(crate) fn left(&self) -> Option<String> {
         let counts = [
             ("segments", self.segments.len()),
@@ -98,7 +99,7 @@ impl Driver {
         (!left.is_empty()).then(|| left.join(", "))
     }
 
-    /// A number that nothing else has, far from all others.
+    /// A number for a new resource, which is far from all other numbers.
     fn mint(&mut self, size: u64) -> u64 {
         let number = self.next;
         self.next += size.next_multiple_of(MIB_2) + MIB_2;
@@ -109,7 +110,7 @@ impl Driver {
         if size == 0 {
             return Err(INVALID_VALUE);
         }
-        // As the real driver, it allocates memory by pages.
+        // Like the real driver, the fake driver allocates memory by pages.
         let used = self.used.checked_add(size.next_multiple_of(MIB_2)).filter(|used| *used <= self.total);
         self.used = used.ok_or(OUT_OF_MEMORY)?;
         Ok(())
@@ -164,11 +165,11 @@ impl Driver {
         Ok(page)
     }
 
-    /// A page's memory goes when it is neither held nor mapped.
+    /// The memory of a page is freed once the page is neither held nor mapped.
     pub(crate) fn release_page(&mut self, page: u64) -> CudaResult {
         let size = self.pages.remove(&page).ok_or(INVALID_VALUE)?;
         if self.mapped.values().any(|(mapped, _)| *mapped == page) {
-            // Nobody does that here, and the account would be more than it is worth.
+            // No caller releases a mapped page, so the fake driver does not support it.
             return Err(INVALID_VALUE);
         }
         self.used -= size;
@@ -202,7 +203,7 @@ impl Driver {
         Ok(())
     }
 
-    // Unlike `free` it waits for nothing: work that still uses the memory breaks the device.
+    // Unlike `free`, this call waits for no work: work that still uses the memory breaks the device.
     pub(crate) fn unmap(&mut self, addr: u64, size: u64) -> CudaResult {
         if self.mapped.get(&addr).is_none_or(|(_, length)| *length != size) {
             return Err(INVALID_VALUE);
@@ -336,7 +337,7 @@ impl Driver {
         let (mut wrong, mut first) = (0, None);
         for (from, to, written) in self.data.pieces(addr, addr + words * 4) {
             let is_same = |at: u64| value(written, at) == word_at(pattern, low((at - addr) / 4));
-            // A pattern is right everywhere or nowhere, numbers of the same value hardly twice.
+            // A pattern is right everywhere or nowhere, and equal numbers match a pattern hardly twice.
             let same = match written {
                 Some(Contents::Words(_)) => (from..to).step_by(4).filter(|at| is_same(*at)).count() as u64,
                 _ if is_same(from) => (to - from) / 4,
@@ -393,7 +394,7 @@ pub(crate) fn low(number: u64) -> u32 {
     u32::try_from(number & 0xffff_ffff).unwrap_or_default()
 }
 
-/// What stands at an address; memory that was never written has a value of its own.
+/// The word at an address; memory that was never written has a special value.
 fn value(written: Option<Contents>, at: u64) -> u32 {
     match written {
         None => 0xdead_beef,

@@ -1,4 +1,4 @@
-//! The functions of NVML that tell whose memory it is.
+//! The functions of NVML that list the processes with memory on a device.
 
 use std::ffi::{CStr, c_char};
 
@@ -33,7 +33,7 @@ extern "C" fn nvmlInit_v2() -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(address: *const c_char, device: *mut usize) -> u32 {
-    // SAFETY: as in NVML, the caller answers for the text and for where the handle goes.
+    // SAFETY: as in NVML, the caller guarantees that the text and the place for the handle are valid.
     unsafe {
         if CStr::from_ptr(address) != BUS_ADDRESS {
             return NOT_FOUND;
@@ -47,7 +47,8 @@ extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(address: *const c_char, device: *
 extern "C" fn nvmlDeviceGetComputeRunningProcesses(device: usize, count: *mut u32, to: *mut Process) -> u32 {
     assert_eq!(device, DEVICE, "no other handle was given out");
     let found = processes();
-    // SAFETY: as in NVML, the caller answers for the number and for room for as many processes as it says.
+    // SAFETY: as in NVML, the caller guarantees that the number is valid and that `to` has room for that many
+    // processes.
     unsafe {
         let room = count.read();
         count.write(u32::try_from(found.len()).unwrap_or(u32::MAX));

@@ -10,7 +10,7 @@ use blockyard_record::{Bytes, DeviceAddr, HostAddr, StreamId};
 
 use crate::input::Input;
 
-/// Failures to come, and how many there were.
+/// The planned failure, and the number of failures so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailureInjector {
     armed: Cell<Option<PlannedFailure>>,
@@ -22,18 +22,18 @@ pub(crate) struct FailureInjector {
 pub(crate) struct FailingDevice {
     pub(crate) inner: VirtualDevice,
     pub(crate) failures: FailureInjector,
-    /// Whether it has memory that comes page by page.
+    /// Whether the device has virtual memory.
     has_pages: bool,
 }
 
-/// The same for pinned memory.
+/// A host whose calls for pinned memory fail when they should; a call that fails does nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct FailingHost {
     pub(crate) inner: VirtualHostMemory,
     pub(crate) failures: FailureInjector,
 }
 
-/// A failure to come, after so many calls of its kind that work.
+/// A planned failure, after a number of calls of its kind that work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedFailure {
     pub(crate) call: Call,
@@ -112,7 +112,7 @@ impl FailureInjector {
         }));
     }
 
-    /// How many there were.
+    /// How many calls have failed.
     pub(crate) fn count(&self) -> u32 {
         self.failed.get()
     }

@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, Event, EventSink, MemoryState, Recorder, RunInfo};
 use blockyard_rules::AllocatorConfig;
 
-/// Follows the events.
+/// A log of events that adds them up to a memory state.
 #[derive(Debug)]
 pub(crate) struct Follower {
     recorder: Recorder,
@@ -14,7 +14,7 @@ impl Follower {
     pub(crate) fn new(capacity: Bytes, config: &AllocatorConfig) -> Self {
         let info = RunInfo {
             title: String::new(),
-            config: config.text().to_owned(),
+            conf: config.text().to_owned(),
             capacity,
             is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
@@ -29,7 +29,7 @@ impl Follower {
         self.recorder.state()
     }
 
-    /// How many there were.
+    /// How many events were added.
     pub(crate) fn events(&self) -> usize {
         self.events
     }

@@ -8,11 +8,11 @@ use blockyard_rules::PinnedConfig;
 use crate::failing::{FailingHost, FailureInjector};
 use crate::input::Input;
 
-/// More would only be slow.
+/// The most operations of an input, since more would only be slow.
 const MOST_OPERATIONS: usize = 400;
 
-/// Reads operations from the bytes and does them; after each one the statistics agree with the host and with what callers
-/// hold, no two blocks overlap, and what is refused changed nothing.
+/// Reads operations from the bytes and does them; after each operation the statistics agree with the host and
+/// with the allocations of callers, no two blocks overlap, and a refused operation changed nothing.
 pub fn host(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);
@@ -36,9 +36,9 @@ struct World {
     allocator: HostAllocator<FailingHost>,
     other: HostAllocator<VirtualHostMemory>,
     held: Vec<(HostAllocation, Bytes)>,
-    /// Blocks whose allocation is gone, since a failure kept it from being freed.
+    /// The number of blocks whose allocation was dropped while a failure kept the block from being freed.
     lost: u64,
-    /// Whether a part of what is pinned may be a reserve.
+    /// Whether a part of the pinned memory may be a reserve.
     has_reserve: bool,
 }
 
@@ -69,7 +69,8 @@ impl World {
                     let addr = allocation.addr();
                     let freed = self.allocator.free(allocation);
                     assert!(matches!(freed, Ok(()) | Err(HostError::Memory(_))), "{freed:?}");
-                    // The block is still allocated where no event could be recorded, and free where it could not be released.
+                    // The block is still allocated where no event could be recorded, and free where it could
+                    // not be released.
                     let is_live = freed.is_err()
                         && !size.is_zero()
                         && self.allocator.record_stream_at(addr, StreamId::DEFAULT);
@@ -171,7 +172,7 @@ fn config(input: &mut Input<'_>) -> PinnedConfig {
     }
 }
 
-/// No limit, or one of some KiB.
+/// No threshold, or a threshold of some KiB.
 fn threshold(input: &mut Input<'_>) -> Bytes {
     if input.chance() { PinnedConfig::default().max_cached_size } else { Bytes::kib(u64::from(input.byte())) }
 }

@@ -7,7 +7,7 @@ use blockyard_record::{Bytes, PoolId, StreamId};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Bytes that are read as choices; zeros behind their end.
+/// Bytes that are read as choices; zeros after their end.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -25,7 +25,7 @@ impl<'a> Input<'a> {
         *first
     }
 
-    /// One of the values.
+    /// A value of the list, which must not be empty.
     pub(crate) fn of<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.index(values.len())]
     }
@@ -86,7 +86,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Mostly small enough that memory runs out often, and not always a multiple of anything; or larger than any device.
+    /// A capacity: mostly small enough that memory runs out often, and not always a multiple of a power of
+    /// two; or larger than any device.
     pub(crate) fn capacity(&mut self) -> Bytes {
         let mib = [24, 40, 64, 100, 200, 1024, 2, 0];
         Bytes::new(match self.byte() {

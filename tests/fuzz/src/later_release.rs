@@ -1,6 +1,7 @@
-//! Snapshots of releases that do not exist yet: a real snapshot with keys, items and kinds of values that no release writes so far.
+//! Snapshots of releases that do not exist yet: a real snapshot with keys, items and kinds of values that no
+//! release writes so far.
 //!
-//! Such a snapshot opens, and says what it says without them.
+//! Such a snapshot opens, and has the same content as without the additions.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +18,7 @@ const REAL: &str = include_str!("../../fixtures/snapshots/small_2.15.json");
 
 const LIMITS: Limits = Limits { content: 1 << 22, memory: 1 << 26 };
 
-/// More changes than this find nothing that fewer do not find.
+/// The most changes of an input: more changes find no further defects.
 const MOST_CHANGES: usize = 40;
 
 /// Lists whose items may be of any kind, and the index that stands for each item on the way to the next.
@@ -71,7 +72,7 @@ const OPTIONAL: [&str; 18] = [
     "roundup_power2_divisions",
 ];
 
-/// Reads the bytes as changes of a snapshot, which opens after them.
+/// Reads the bytes as changes of a snapshot, and checks that the changed snapshot opens.
 pub fn later_release(data: &[u8]) {
     let mut input = Input::new(data);
     let expected = read(REAL.as_bytes());
@@ -115,7 +116,7 @@ fn read(bytes: &[u8]) -> SnapshotFile {
     read_within(bytes, LIMITS, &mut |_| ControlFlow::Continue(())).expect("the snapshot opens")
 }
 
-/// What no change may touch: entries, segments and blocks, without their contexts.
+/// The parts that no change may touch: entries, segments and blocks, without their contexts.
 fn core(device: &DeviceSnapshot) -> impl PartialEq + std::fmt::Debug + use<> {
     let entries = device.trace.iter().map(|entry| (entry.entry.action, entry.entry.addr, entry.entry.size));
     let blocks = |segment: &blockyard_pytorch::snapshot::SnapshotSegment| {
@@ -125,7 +126,7 @@ fn core(device: &DeviceSnapshot) -> impl PartialEq + std::fmt::Debug + use<> {
     (entries.collect::<Vec<_>>(), device.segments.iter().map(blocks).collect::<Vec<_>>())
 }
 
-/// All that a snapshot says, but for settings, whose names are free.
+/// The whole content of a snapshot except settings, whose names are free.
 fn content(file: &SnapshotFile) -> Vec<u8> {
     let mut file = file.clone();
     file.settings.values.clear();
@@ -180,7 +181,7 @@ fn add_item(value: &mut Value, input: &mut Input<'_>) {
     items.insert(place, item);
 }
 
-/// A segment of a device that is not one.
+/// A segment whose device is not a device.
 fn add_segment(value: &mut Value, input: &mut Input<'_>) {
     let device = match input.byte() % 6 {
         0 => json!(-1),
@@ -195,7 +196,7 @@ fn add_segment(value: &mut Value, input: &mut Input<'_>) {
         let place = input.index(segments.len() + 1);
         segments.insert(place, segment);
     }
-    // The device of host memory says nothing, and one that is missing is the first.
+    // The device of host memory has no meaning, and a missing device is the first device.
     let list = input.of(&["host_segments", "segments"]);
     if let Some(Value::Object(segment)) = at(value, &format!("/{list}/*"), input) {
         if list == "segments" && segment.get("device").is_some_and(|device| device == 0) {
@@ -229,12 +230,12 @@ fn strange(input: &mut Input<'_>, deep: u32) -> Value {
         7 => json!({}),
         8 => json!([strange(input, deep - 1), strange(input, deep - 1)]),
         9 => json!({"later": strange(input, deep - 1)}),
-        // What would be a row where rows stand.
+        // A list with items that would be rows in other lists.
         _ => json!([strange_item(input), {"action": "alloc"}, {"total_size": 1}, {"state": "inactive"}]),
     }
 }
 
-/// An item that is no row of any kind.
+/// An item that is not a row of any kind.
 fn strange_item(input: &mut Input<'_>) -> Value {
     match input.byte() % 6 {
         0 => json!(null),

@@ -2,7 +2,8 @@
 
 use blockyard_lessons::{Glossary, Lesson};
 
-/// Reads the bytes as a lesson and as a glossary, and plays and grades what can be read. An error names a place in the text.
+/// Reads the bytes as a lesson and as a glossary, and plays and grades a lesson that can be read. An error
+/// names a place in the text.
 pub fn lesson(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Err(error) = Glossary::parse(&text) {

@@ -1,10 +1,11 @@
 //! Properties that hold for any input, as functions of bytes that panic if a property does not hold.
 //!
-//! `cargo xtask fuzz` lets libFuzzer look for such bytes. Its earlier findings are in `regressions/`, and `seeds/` has
-//! the inputs that it starts from; `cargo test` gives both to the same functions.
+//! `cargo xtask fuzz` lets libFuzzer look for bytes that do. Its earlier findings are in `regressions/`, and
+//! `seeds/` has the inputs that libFuzzer starts from; `cargo test` calls the same functions with both.
 //!
-//! A finding is a file in `regressions`. Crates that the targets call forbid `unsafe`, except `lock`, so no sanitizer is needed and the stable
-//! toolchain is enough; `cargo xtask miri` interprets the unit tests of `allocator` and `lock`.
+//! A finding is a file in `regressions`. Crates that the targets call forbid `unsafe`, except `lock`, so no
+//! sanitizer is needed and the stable toolchain is enough; `cargo xtask miri` interprets the unit tests of
+//! `allocator` and `lock`.
 
 #![allow(
     clippy::unwrap_used,
@@ -54,7 +55,7 @@ pub const TARGETS: [(&str, FuzzTarget); 9] = [
     ("lesson", lesson),
 ];
 
-/// Gives the target the content of each file that the command line names.
+/// Calls the target with the content of each file that the command line names.
 ///
 /// # Errors
 ///

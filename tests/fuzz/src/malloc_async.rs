@@ -9,16 +9,17 @@ use crate::failing::FailingDevice;
 use crate::follower::Follower;
 use crate::input::Input;
 
-/// More would only be slow.
+/// The most operations of an input, since more would only be slow.
 const MOST_OPERATIONS: usize = 400;
 
-/// Every 2 MiB of what is held are counted one by one, so sizes between these two would only be slow: a second for some inputs.
+/// The largest block that is held, since the model counts every 2 MiB of held memory: sizes up to
+/// [`LARGEST_RANGE`] would take a second for some inputs.
 const LARGEST_HELD: Bytes = Bytes::gib(2);
-/// What is larger is refused on any device.
+/// The largest size that a device may serve: every device refuses larger requests.
 const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);
 
-/// Reads operations from the bytes and does them; after each one the allocator, its events, its device and what callers hold
-/// agree, and what is refused changed nothing.
+/// Reads operations from the bytes and does them; after each operation the allocator, its events, its device
+/// and the allocations of callers agree, and a refused operation changed nothing.
 pub fn malloc_async(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);

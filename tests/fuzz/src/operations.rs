@@ -6,11 +6,13 @@ mod world;
 use crate::input::Input;
 use world::World;
 
-/// More would only be slow: every operation is followed by a check of all blocks.
+/// The most operations of an input; more would only be slow, since a check of all blocks follows every
+/// operation.
 const MOST_OPERATIONS: usize = 400;
 
-/// Reads settings and operations from the bytes and does them, and after each one holds the allocator against its events, its
-/// device and what callers hold; an operation that says so must have left everything as it was.
+/// Reads settings and operations from the bytes and does them. After each operation the allocator is compared
+/// with its events, its device and the allocations of callers; an operation that must change nothing is
+/// checked for that.
 pub fn operations(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);

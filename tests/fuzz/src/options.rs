@@ -7,8 +7,9 @@ use blockyard_rules::{AllocatorConfig, Environment};
 
 const MIB: u64 = 1 << 20;
 
-/// Reads the bytes as a settings text, as a process finds it and as it is applied later. What can be read has sane values and
-/// reads the same again, with other white space too; whatever came of it, an allocator works with it.
+/// Reads the bytes as a settings text, as a process finds it and as it is applied later. A text that can be
+/// read has sane values and reads the same again, also with other white space; whatever the result, an
+/// allocator works with it.
 pub fn options(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let found = text.parse::<AllocatorConfig>();
@@ -48,7 +49,7 @@ fn check_again(config: &AllocatorConfig) {
     assert_eq!(values(&again), values(config));
 }
 
-/// Settings that return to their defaults do so whatever stood before.
+/// Settings that return to their defaults do so whatever the settings before were.
 fn check_over_others(config: &AllocatorConfig, is_sound: bool) {
     let mut over = AllocatorConfig::default();
     over.apply("max_split_size_mb:64,garbage_collection_threshold:0.5,roundup_power2_divisions:8").unwrap();
@@ -58,7 +59,7 @@ fn check_over_others(config: &AllocatorConfig, is_sound: bool) {
     }
 }
 
-/// White space belongs to no token; what C takes for it, as PyTorch asks C.
+/// White space belongs to no token. White space is defined by C, since PyTorch asks C.
 fn check_white_space(text: &str, config: &AllocatorConfig, is_sound: bool) {
     let is_space = |character: char| matches!(character, ' ' | '\t'..='\r');
     let dense: String = text.chars().filter(|character| !is_space(*character)).collect();
@@ -83,7 +84,7 @@ fn values(config: &AllocatorConfig) -> impl PartialEq + std::fmt::Debug + use<> 
     (sizes, shares, switches, config.roundup_table().to_vec(), config.pinned(), config.backend())
 }
 
-/// The lines as the values of the variables.
+/// Reads the lines of the text as the values of the environment variables.
 fn check_environment(text: &str) {
     let mut lines = text.split('\n').map(ToOwned::to_owned);
     let environment = Environment {

@@ -6,10 +6,11 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_record::{AllocationId, Recording};
 use blockyard_replay::verify;
 
-/// Reads the bytes as a recording of PyTorch, which then comes to an answer, and as one of our own.
+/// Reads the bytes as a recording of PyTorch, whose verification then ends with an answer, and as a recording
+/// of our own.
 pub fn recording(data: &[u8]) {
     if let Ok(run) = RecordedRun::read(data) {
-        // A mistake in the file may make it as long as it likes.
+        // The verification may fail, since the file may state anything.
         if let Ok(verified) = verify(&run, &mut |_| ControlFlow::Continue(())) {
             visit(&verified.recording);
             let bytes = verified.recording.to_bytes().unwrap();

@@ -1,13 +1,13 @@
-//! Snapshots: whatever the bytes, they are read or an error says why, and what is read adds up to recordings.
+//! Snapshots: any bytes are read, or an error says why not, and a snapshot that is read gives recordings.
 
 use std::ops::ControlFlow;
 
 use blockyard_pytorch::snapshot::{Limits, SnapshotError, SnapshotFile, read_within};
 use blockyard_replay::certify;
 
-/// The most memory of a file; more than any input of a fuzzer needs.
+/// The limits of a file, which are larger than any input of a fuzzer needs.
 const LIMITS: Limits = Limits { content: 1 << 22, memory: 1 << 26 };
-/// Longer traces are not decided again: that is slow, and `recording` does it with every input.
+/// Longer traces are not replayed: that is slow, and the target `recording` replays every input.
 const LONGEST_REPLAY: usize = 200;
 
 /// Bytes of any file that may be a snapshot.

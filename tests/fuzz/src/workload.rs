@@ -7,10 +7,11 @@ use blockyard_replay::{RunSettings, run};
 use blockyard_workload::edit::{EditAction, EditError, insert};
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
 
-/// Longer workloads would only be slow.
+/// The most requests of a workload, since longer workloads would only be slow.
 const MOST_REQUESTS: u64 = 2_000;
 
-/// Reads the bytes as a workload. An error names a place in the text; what can be read runs, and can be edited at any point.
+/// Reads the bytes as a workload. An error names a place in the text; a text that can be read runs, and can
+/// be edited at any point.
 pub fn workload(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = parse_size(&text);
@@ -56,7 +57,7 @@ fn check_run(workload: &Workload) {
 }
 
 fn check_edits(text: &str, workload: &Workload, data: &[u8]) {
-    // Where and what follows from the text, so that the same text is the same test.
+    // The place and the kind of the edit follow from the text, so that the same text is the same test.
     let seed =
         data.iter().fold(data.len(), |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
     let done = seed % (workload.requests().len() + 1);

@@ -1,4 +1,4 @@
-//! What the targets start from, and what they found before, given to them without libFuzzer.
+//! Runs the targets without libFuzzer on their seeds and their earlier findings.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 

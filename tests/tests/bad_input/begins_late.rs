@@ -22,7 +22,8 @@ fn a_trace_that_begins_in_the_middle_is_refused_with_the_entry_that_shows_it() {
     let whole = open(with_trace(&meta, &entries)).unwrap().opened.unwrap().comparison.unwrap();
     assert!(whole.is_identical());
 
-    // A prefix is missed only if somebody comes back to what it made: every prefix here, up to the last pages.
+    // A missing prefix is noticed only if a later entry needs something that it made, which is so for every
+    // prefix here, up to the last pages.
     for missing in (1..40).chain((40..entries.len() - 200).step_by(331)) {
         let error = open(with_trace(&meta, &entries[missing..])).unwrap_err().to_string();
         assert!(

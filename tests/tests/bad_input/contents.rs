@@ -1,4 +1,4 @@
-//! Recordings whose lines say what cannot be.
+//! Recordings whose lines state impossible things.
 
 use blockyard_record::{Bytes, StepOutcome};
 use blockyard_replay::job::JobOutput;
@@ -11,7 +11,7 @@ fn lines(lines: &[&str]) -> String {
     [&[META], lines].concat().join("\n")
 }
 
-/// How the steps ended that did not simply work.
+/// The outcomes of the steps that failed, as texts.
 fn failed_steps(product: &JobOutput) -> Vec<String> {
     let failed_steps = product.recording.failed_steps().iter();
     let texts = failed_steps.map(|(step, outcome)| match outcome {

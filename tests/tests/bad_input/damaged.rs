@@ -1,4 +1,4 @@
-//! Damaged recordings: whatever is changed in one, opening it comes to an answer.
+//! Damaged recordings: whatever is changed in a recording, opening it ends with an answer.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::{fixture, gunzip, open};
 
-/// Texts to damage: operations with all that belongs to them, and traces of programs.
+/// Texts to damage: operations with all their parts, and traces of programs.
 fn originals() -> &'static [String] {
     static ORIGINALS: OnceLock<Vec<String>> = OnceLock::new();
     ORIGINALS.get_or_init(|| {
@@ -35,7 +35,7 @@ fn operations(config: &str) -> String {
         e = alloc 30 MiB; free b; set_fraction 0.5; f = alloc 40 MiB; free e; empty_cache; reset_peak
         g = alloc 5 MiB; free c; reset_accumulated; free g; free d; set_fraction 1; h = alloc 70 MiB";
     let workload = Workload::parse(text).unwrap();
-    let meta = Meta { config: config.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
+    let meta = Meta { conf: config.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
     let settings =
         RunSettings { title: String::new(), config: config.parse().unwrap(), capacity: meta.total_memory };
     let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload).with_trace();
@@ -166,7 +166,7 @@ fn on_pieces(text: &mut Vec<u8>, end: u8, change: impl FnOnce(&mut Vec<Vec<u8>>)
     *text = pieces.concat();
 }
 
-/// Where the runs of digits stand.
+/// The places of the runs of digits.
 fn numbers(text: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for (place, _) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {

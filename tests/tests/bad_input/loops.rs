@@ -1,4 +1,4 @@
-//! Work that is long: it goes on, tells how far it is, and can be broken off.
+//! Long work: it continues, reports its progress, and can be cancelled.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -10,15 +10,10 @@ use blockyard_replay::job::{Job, JobError, JobOutput, perform};
 use crate::fixture;
 
 fn run(text: &str) -> Job {
-    Job::Run {
-        title: "long".to_owned(),
-        text: text.to_owned(),
-        config: String::new(),
-        capacity: Bytes::gib(1),
-    }
+    Job::Run { title: "long".to_owned(), text: text.to_owned(), conf: String::new(), capacity: Bytes::gib(1) }
 }
 
-/// Performs the job until the `last`th report, which breaks it off; returns the reports too.
+/// Performs the job until the `last`th report, which cancels it; returns the result and the reports.
 fn perform_until(job: &Job, last: usize) -> (Result<JobOutput, JobError>, Vec<Progress>) {
     let mut reports = Vec::new();
     let result = perform(job, &mut |progress| {
@@ -97,7 +92,7 @@ fn a_text_with_an_error_says_where_and_settings_say_what() {
     let job = Job::Run {
         title: String::new(),
         text: String::new(),
-        config: "max_split_size_mb:1".to_owned(),
+        conf: "max_split_size_mb:1".to_owned(),
         capacity: Bytes::gib(1),
     };
     let error = perform(&job, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();

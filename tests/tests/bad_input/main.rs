@@ -44,7 +44,7 @@ fn open(bytes: impl Into<Vec<u8>>) -> Result<JobOutput, JobError> {
     perform(&job, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Opening the bytes fails, and the error names the file and says this.
+/// Checks that opening the bytes fails with an error that names the file and has this message.
 #[track_caller]
 fn check_refused(bytes: impl Into<Vec<u8>>, message: &str) {
     let error = open(bytes).expect_err("this is no recording").to_string();

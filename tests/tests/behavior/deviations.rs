@@ -164,7 +164,8 @@ fn a_pool_may_be_given_up_inside_the_scope_of_another() {
 fn a_pool_of_expandable_segments_ends_when_it_is_empty_and_not_before() {
     let mut allocator = allocator(Bytes::gib(1), "expandable_segments:True");
     let pool = allocator.create_pool(PoolOptions::default());
-    // Mapped in one call, unmapped in two pieces, which is more than PyTorch's counter knows of.
+    // The segment is mapped in one call and unmapped in two pieces, which PyTorch's counter does not
+    // distinguish.
     let all = allocate_in(&mut allocator, pool, Bytes::mib(60));
     let base = all.addr();
     allocator.free(all).unwrap();
@@ -190,7 +191,7 @@ fn the_snapshot_of_a_pool_has_all_memory_of_its_expandable_segments() {
     let outside = allocate(&mut allocator, Bytes::mib(2));
     let [low, middle, high] = blocks;
     allocator.free(middle).unwrap();
-    // Giving the pool up releases its cache, here the hole, and leaves what is in use.
+    // Giving the pool up releases its cache, here the hole, and leaves the blocks in use.
     allocator.destroy_pool(pool).unwrap();
     let segments = allocator.pool_snapshot(pool).segments;
     let runs: Vec<_> = segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();

@@ -1,4 +1,4 @@
-//! Requests at the edge: nothing, far too much, pointers of somebody else.
+//! Requests at the edge: zero bytes, far too many bytes, pointers of another allocator.
 
 use blockyard_allocator::{AllocError, CachingAllocator};
 use blockyard_device::VirtualDevice;
@@ -74,7 +74,8 @@ fn a_limit_set_later_does_not_release_parts_of_a_segment() {
     let low = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
     let high = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
     allocator.free(low).unwrap();
-    // Both cached parts, 30 MiB in front and 40 MiB behind, are over the new limit and have a neighbor.
+    // Both cached parts, 30 MiB before and 40 MiB after the used block, are over the new limit and have a
+    // neighbor.
     allocator.apply_settings("max_split_size_mb:20").unwrap();
     for size in [65, 15, 25] {
         let failed = allocator.allocate(Bytes::mib(size), StreamId::DEFAULT);
@@ -87,7 +88,7 @@ fn a_limit_set_later_does_not_release_parts_of_a_segment() {
 
 #[test]
 fn a_part_of_a_divided_segment_is_never_released_by_itself() {
-    // PyTorch asks the device to release it here, which the device refuses.
+    // PyTorch asks the device to release the part here, which the device refuses.
     let device = VirtualDevice::new(Bytes::mib(64));
     let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     let whole = allocator.allocate(Bytes::mib(50), StreamId::DEFAULT).unwrap();

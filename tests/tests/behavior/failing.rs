@@ -1,4 +1,4 @@
-//! When nothing fits: the retry, out of memory, garbage collection (W6, W8), and what PyTorch says.
+//! When nothing fits: the retry, out of memory, garbage collection (W6, W8), and PyTorch's messages.
 
 use blockyard_record::{Bytes, Event};
 use expect_test::expect;

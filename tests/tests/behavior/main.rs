@@ -1,4 +1,5 @@
-//! What the allocator does, one behavior a test: a workload in, the picture of segments and statistics out.
+//! The behaviors of the allocator, one in each test: a workload goes in, and the picture of segments and
+//! statistics comes out.
 //!
 //! The examples W1 to W12 have the numbers of PyTorch's own library, as texts that a person can read.
 

@@ -1,4 +1,4 @@
-//! `backend:cudaMallocAsync`: three statistics, granules of 32 MiB, and what PyTorch refuses there.
+//! `backend:cudaMallocAsync`: three statistics, granules of 32 MiB, and the calls that PyTorch refuses.
 
 use blockyard_allocator::{AllocError, AsyncAllocator, BackendAllocator};
 use blockyard_device::VirtualDevice;
@@ -17,7 +17,8 @@ fn device(capacity: Bytes) -> Device {
     Device::of(capacity).with("backend:cudaMallocAsync")
 }
 
-/// Current and peak of what is in use and of what is reserved, after making sure that nothing else is reported.
+/// The current bytes in use, their peak, the current reserved bytes and their peak, after a check that no
+/// other statistic is reported.
 #[track_caller]
 fn reported(stats: &Stats) -> [i64; 4] {
     let (used, reserved) = (stats.allocated_bytes.all, stats.reserved_bytes.all);

@@ -362,7 +362,7 @@ fn w5_blocks_over_the_split_limit_stay_whole() {
     assert_eq!(values(played.stats.oversize_allocations), [2, 2, 3, 1]);
     assert_eq!(values(played.stats.oversize_segments), [2, 2, 2, 0]);
 
-    // Unlike in the worked example the setting is there from the start, so that the statistic shows it.
+    // Unlike in the worked example, the setting is set from the start, so that the statistic shows it.
     assert_eq!(played.stats.max_split_size, 40 * MIB);
     let emptied = device.play(&format!("{text}; free y; free z; free x; empty_cache"));
     let released: Vec<String> =

@@ -1,4 +1,4 @@
-//! A played text, and the picture of what it left: segments, blocks, statistics.
+//! A played text, and the picture of the memory after it: segments, blocks, statistics.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -94,7 +94,7 @@ impl WorkloadRun {
         lines.collect()
     }
 
-    /// The messages of steps that did not simply work.
+    /// The messages of the steps that failed or were skipped.
     pub(crate) fn messages(&self) -> Vec<&str> {
         let failed_steps = self.recording.failed_steps().iter();
         let messages = failed_steps.map(|(_, outcome)| match outcome {
@@ -104,8 +104,9 @@ impl WorkloadRun {
         messages.collect()
     }
 
-    /// A line a segment: `S1 small default: 0..512 a (1) | 512..1024 cached (0)`, offsets in bytes and in parentheses what
-    /// was asked for; then the statistics that are not zero, as current/peak/allocated/freed.
+    /// A line for each segment: `S1 small default: 0..512 a (1) | 512..1024 cached (0)`, with offsets in
+    /// bytes and the requested bytes in parentheses; then the statistics that are not zero, as
+    /// current/peak/allocated/freed.
     pub(crate) fn picture(&self) -> String {
         let mut text = String::new();
         for segment in &self.segments {

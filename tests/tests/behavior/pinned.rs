@@ -1,5 +1,5 @@
-//! Pinned host memory, against what programs printed that ran under PyTorch: `torch.cuda.host_memory_stats()` after a tensor was
-//! pinned and copied to the device.
+//! Pinned host memory, compared with the output of programs that ran under PyTorch:
+//! `torch.cuda.host_memory_stats()` after a tensor was pinned and copied to the device.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use blockyard_rules::{AllocatorConfig, Release};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// What the program of a fixture printed.
+/// The output of the program of a fixture.
 fn printed(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pinned").join(format!("{name}.json.gz"));
     let mut text = String::new();
@@ -22,7 +22,8 @@ fn printed(name: &str) -> String {
     recorded["stdout"].as_str().unwrap().to_owned()
 }
 
-/// Statistics once a tensor of so many bytes was pinned and copied to the device on the default stream.
+/// The statistics after a tensor of this many bytes was pinned and copied to the device on the default
+/// stream.
 fn pinned_and_copied(bytes: u64) -> BTreeMap<String, i64> {
     let host = VirtualHostMemory::new(Bytes::gib(4));
     let mut allocator = HostAllocator::new(host, AllocatorConfig::default().pinned());
@@ -49,7 +50,7 @@ fn a_pinned_tensor_counts_as_under_pytorch() {
 #[test]
 fn a_tensor_made_in_pinned_memory_takes_a_power_of_two() {
     let text = printed("memory_api");
-    // `torch.empty(1000, 1000, pin_memory=True)`; the program prints two statistics behind "pinned copy".
+    // `torch.empty(1000, 1000, pin_memory=True)`; the program prints two statistics after "pinned copy".
     let line = text.lines().skip_while(|line| !line.starts_with("pinned copy")).nth(1).unwrap();
     let found = pinned_and_copied(1000 * 1000 * 4);
     assert_eq!(format!("{} {}", found["allocated_bytes.current"], found["num_host_alloc"]), line);

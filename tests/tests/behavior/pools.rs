@@ -15,7 +15,7 @@ fn allocator(capacity: Bytes) -> Allocator {
     CachingAllocator::new(VirtualDevice::new(capacity), AllocatorConfig::default(), Vec::new())
 }
 
-/// Allocates as inside `use_mem_pool`, or outside for no pool.
+/// Allocates inside `use_mem_pool` of the memory pool, or outside of any for `None`.
 fn allocate(allocator: &mut Allocator, size: Bytes, pool: Option<PoolId>) -> Result<Allocation, AllocError> {
     if let Some(pool) = pool {
         allocator.begin_allocate_to_pool(pool, None).unwrap();
@@ -266,7 +266,7 @@ const SCOPE_OUT_OF_MEMORY: &str = "
 fn until_2_12_nothing_of_the_default_pool_is_released_inside_a_scope_even_when_memory_runs_out() {
     let played = Device::of(Bytes::mib(60)).under(Release::V2_12).play(SCOPE_OUT_OF_MEMORY);
     let stats = played.stats;
-    // What is cached stays, and serves `c` after the scope.
+    // Cached memory stays, and serves `c` after the scope.
     assert_eq!((stats.num_ooms, stats.num_alloc_retries, stats.num_sync_all_streams), (1, 0, 0));
     assert_eq!((stats.segment.all.freed, stats.allocation.all.current), (0, 1));
 }

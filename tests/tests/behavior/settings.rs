@@ -29,7 +29,8 @@ fn without_caching_the_device_is_asked_each_time_and_nothing_shows_it() {
     assert!(allocator.sink().is_empty(), "no event");
     assert_eq!((allocator.stats(), allocator.snapshot()), (Stats::default(), Snapshot::default()));
 
-    // What was made without caching goes back to the device whatever is on by then, and the other way round.
+    // A block that was made without caching goes back to the device also if caching is on by then, and a
+    // cached block goes to the cache also if caching is off.
     allocator.set_caching(true);
     let cached = allocator.allocate(Bytes::mib(1), StreamId::DEFAULT).unwrap();
     allocator.free(again).unwrap();

@@ -1,4 +1,4 @@
-//! Streams: what they do not share, and frees that wait (W7).
+//! Streams: memory that streams do not share, and frees that wait (W7).
 
 use expect_test::expect;
 

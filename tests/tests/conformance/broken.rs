@@ -1,4 +1,4 @@
-//! What the suite is for: broken devices and broken allocators do not pass it.
+//! The suite finds defects: broken devices and broken allocators do not pass it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,10 +13,10 @@ use crate::simulated::PLAN;
 type Memory = SimulatedMemory;
 type Event = <Memory as DeviceMemory>::Event;
 
-/// What is wrong with a device.
+/// The defect of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
-    /// None: the wrapper itself changes nothing.
+    /// No defect: the wrapper itself changes nothing.
     Nothing,
     /// Events are complete before the work is done.
     EarlyEvents,
@@ -130,10 +130,10 @@ impl DeviceMemory for DefectiveDevice {
     }
 }
 
-/// What is wrong with an allocator.
+/// The defect of an allocator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mistake {
-    /// Notes of other streams are dropped.
+    /// Uses by other streams are not recorded.
     ForgetsStreams,
     /// Every tenth block is 512 bytes smaller than it should be.
     CutsShort,

@@ -1,4 +1,4 @@
-//! Work that breaks the device for its whole process, hence in a process of its own.
+//! Work that breaks the device for its whole process, so the test runs in a separate process.
 
 use std::error::Error as _;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn work_that_breaks_the_device_is_reported_as_such_from_then_on() {
 fn break_the_device() {
     let mut memory = CudaMemory::new(CudaDevice::open(0).unwrap());
     let base = memory.virtual_memory().unwrap().reserve(Bytes::mib(64)).unwrap();
-    // Reserved and without memory: the device finds out when it gets there.
+    // The addresses are reserved and have no memory, which the device notices when the work runs.
     memory.fill(StreamId::DEFAULT, base, Bytes::mib(2), 1).unwrap();
     let error = memory.device_mut().synchronize().unwrap_err();
     let DeviceError::Sticky { source, .. } = &error else { panic!("{error:?}") };

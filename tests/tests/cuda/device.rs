@@ -1,4 +1,4 @@
-//! What the device does by itself.
+//! The device without an allocator.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,5 +1,5 @@
-//! The suite on a fake driver, and what a real driver seldom does. Each runs in a process of its own, which ends
-//! with an error if anything is left when the last context goes.
+//! The suite on a fake driver, and cases that are rare with a real driver. Each test runs in a separate
+//! process, which ends with an error if a resource is left when the last context is released.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,11 +10,12 @@ use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_device_cuda::{CudaDevice, CudaError, CudaOpenError, Patterns};
 use blockyard_record::{Bytes, NullSink, StreamId};
 
-/// What the device of the recordings has.
+/// The bytes of the device of the recordings.
 const RECORDED_MEMORY: &str = "150109880320";
 const IS_CHILD: &str = "BLOCKYARD_ON_STAND_IN";
 
-/// A folder in which the fake driver is called as the driver and NVML are; `None` where the tests were carried without it.
+/// A folder in which the fake driver is called as the driver and NVML are; `None` where the tests were
+/// carried to another machine without the library.
 fn library() -> Option<PathBuf> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(make_library).clone()
@@ -171,7 +172,7 @@ fn pages_are_mapped_all_or_none() {
     });
 }
 
-/// Ten processes are more than the first call has room for; what NVML does not know is left out.
+/// Ten processes are more than the first call has room for; processes without a known size are left out.
 #[test]
 fn memory_that_runs_out_is_reported_with_who_has_it() {
     let name = "memory_that_runs_out_is_reported_with_who_has_it";

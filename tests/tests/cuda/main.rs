@@ -1,4 +1,5 @@
-//! The suite on a CUDA device. Without one each test says that it is skipped; `REQUIRE_CUDA=1` makes that a failure.
+//! The suite on a CUDA device. Without one each test says that it is skipped; `REQUIRE_CUDA=1` makes that a
+//! failure.
 
 #![allow(
     clippy::unwrap_used,

@@ -39,13 +39,14 @@ fn read(name: &str) -> RecordedRun {
     RecordedRun::read(&bytes).expect("the fixture is a recording")
 }
 
-/// Under the recorded addresses everything is as recorded: addresses, statistics after each operation, trace, blocks.
+/// Checks that under the recorded addresses everything is as recorded: addresses, statistics after each
+/// operation, trace, blocks.
 fn check_mirrored(names: &[String]) {
     on_cuda(|mut device| {
         let total = device.total_memory();
         for name in names {
             let run = read(name);
-            // What is recorded of running out of memory follows from how much there was.
+            // Recorded failures depend on the total memory, so the device needs enough.
             assert!(total >= Bytes::gib(8), "{total} of device memory are too few for the recordings");
             let verified = verify_on(&run, |shown| MirroredDevice::new(shown, device), &mut |_| {
                 ControlFlow::Continue(())
@@ -84,10 +85,11 @@ fn run_where_the_driver_likes(run: &RecordedRun, device: CudaDevice) -> Recordin
 }
 
 fn settings(run: &RecordedRun, capacity: Bytes) -> RunSettings {
-    RunSettings { title: run.meta.name.clone(), config: run.meta.config.parse().unwrap(), capacity }
+    RunSettings { title: run.meta.name.clone(), config: run.meta.conf.parse().unwrap(), capacity }
 }
 
-/// The trace, but for what the driver reported free when memory ran out: a context and other programs have some of it.
+/// The trace without the free bytes that the driver reported when memory ran out, since a context and other
+/// programs take some memory.
 fn without_device_free(recording: &Recording) -> Vec<TraceEntry> {
     let mut trace = recording.trace().unwrap();
     for entry in trace.iter_mut().filter(|entry| entry.action == TraceAction::OutOfMemory) {
@@ -96,8 +98,9 @@ fn without_device_free(recording: &Recording) -> Vec<TraceEntry> {
     trace
 }
 
-/// Ties fall by address, so that a driver that places segments in another order leads to other splits. All else is
-/// the allocator's: the same addresses on a device without hardware lead to the same run.
+/// Best fit decides ties by address, so a driver that places segments in another order leads to other splits.
+/// Everything else depends on the allocator alone: the same addresses on a device without hardware lead to
+/// the same run.
 #[test]
 fn only_the_addresses_are_the_drivers() {
     on_cuda(|device| {
@@ -128,7 +131,8 @@ fn only_the_addresses_are_the_drivers() {
     });
 }
 
-/// Expandable segments are one range for each stream and pool: no ties between segments, so the driver's own addresses do.
+/// Expandable segments are one range for each stream and pool: no ties between segments exist, so any
+/// addresses of the driver give the recorded statistics.
 #[test]
 fn expandable_segments_give_the_recorded_statistics_where_the_driver_likes() {
     on_cuda(|device| {

@@ -13,7 +13,8 @@ fn read(name: &str) -> RecordedRun {
     RecordedRun::read(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// The recording without its operations and without the first `cut` entries, as a full ring buffer leaves a program's.
+/// The recording without its operations and without the first `cut` entries, as a full ring buffer leaves a
+/// program's.
 fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
     let mut late = run.clone();
     late.operations.clear();
@@ -30,7 +31,7 @@ fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
 fn open_late(late: &RecordedRun) -> ReplayableRun<'_> {
     let settings = RunSettings {
         title: String::new(),
-        config: late.meta.config.parse().unwrap(),
+        config: late.meta.conf.parse().unwrap(),
         capacity: late.meta.total_memory,
     };
     open(late, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
@@ -41,13 +42,14 @@ fn open_late(late: &RecordedRun) -> ReplayableRun<'_> {
 struct CutTotals {
     cuts: usize,
     blocks: usize,
-    /// Blocks whose size is said to be unknown, and those of them that are larger or smaller than was taken.
+    /// The number of blocks whose size is marked as unknown, and of those among them that are larger or
+    /// smaller than the assumed size.
     unknown: usize,
     other: usize,
 }
 
-/// Cuts the recording after every so many entries; each time what was there must be what the whole recording shows, but
-/// for sizes that are said to be unknown, and all that follows must be identical.
+/// Cuts the recording after every `every` entries. For each cut, the inferred memory must be that of the
+/// whole recording, except for sizes that are marked as unknown, and all later placements must be identical.
 #[track_caller]
 fn check(name: &str, every: usize) -> CutTotals {
     let run = read(name);
@@ -60,7 +62,8 @@ fn check(name: &str, every: usize) -> CutTotals {
     for (cut, truth) in cuts.into_iter().zip(truths) {
         let late = cut_at(&run, cut);
         let opened = open_late(&late);
-        // Entries that are left out are a request's end; what was there is found for the moment behind it.
+        // Entries that are left out are the end of a request; the inferred memory is that of the moment after
+        // the request.
         if opened.run.trace == late.trace {
             check_beginning(&format!("{name} cut at {cut}"), &opened, &truth, &mut seen);
         }
@@ -70,7 +73,8 @@ fn check(name: &str, every: usize) -> CutTotals {
         seen.cuts += 1;
     }
     println!("{name}: {seen:?}");
-    // What is said to be unknown is not compared: it must stay the smaller part, and mostly be right all the same.
+    // Sizes that are marked as unknown are not compared: they must be the smaller part, and most of them must
+    // still be right.
     assert!(seen.cuts >= 5 && seen.blocks >= 100, "{name}: too little was compared: {seen:?}");
     assert!(2 * seen.unknown <= seen.blocks && 100 * seen.other <= seen.blocks, "{name}: {seen:?}");
     seen
@@ -148,7 +152,8 @@ fn a_memory_fraction_is_inferred_from_garbage_collection() {
         for cut in (0..length).step_by(83) {
             let comparison =
                 verify(&cut_at(&run, cut), &mut |_| ControlFlow::Continue(())).unwrap().comparison;
-            // The ages of blocks that were cached before decide too, and no trace has them: a note says so.
+            // The ages of blocks that were cached before decide too, and no trace has these ages: a note says
+            // so.
             let is_said =
                 comparison.notes.iter().any(|note| note.contains("garbage collection depends on how long"));
             let is_identical = comparison.is_identical();

@@ -1,5 +1,5 @@
-//! Recordings that begin late: the head of a complete one is cut off, as a full ring buffer leaves it, and what was there
-//! before is compared with what the complete recording shows at that moment.
+//! Recordings that begin late: the head of a complete one is cut off, as a full ring buffer leaves it, and
+//! the inferred memory at the cut is compared with the memory that the complete recording has at that moment.
 
 #![allow(
     clippy::unwrap_used,

@@ -17,8 +17,8 @@ use proptest::test_runner::Config;
 use crate::cases::{Case, cases};
 use crate::truth::{MemoryAtCut, moments};
 
-/// How many cases a property compared, and how many it left out for a reason: a property that leaves out what it should compare
-/// must not pass.
+/// How many cases a property compared, and how many it left out for a reason: a property that leaves out what
+/// it should compare must not pass.
 struct Tally {
     compared: AtomicUsize,
     left_out: AtomicUsize,
@@ -34,7 +34,7 @@ impl Tally {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Fails where fewer than so many of a hundred were compared.
+    /// Fails where fewer than this percentage of the cases was compared.
     #[track_caller]
     fn check(&self, least_percent: usize) {
         let (compared, left_out) =
@@ -59,7 +59,7 @@ fn record(case: &Case, requests: Vec<Request>) -> (RecordedRun, Recording) {
     while runner.step().unwrap().is_some() {}
     let segments = recorded_segments(&runner.snapshot());
     let (recording, trace) = runner.finish().unwrap();
-    let meta = Meta { config: case.config.clone(), total_memory: case.capacity, ..Meta::default() };
+    let meta = Meta { conf: case.config.clone(), total_memory: case.capacity, ..Meta::default() };
     let run = RecordedRun { meta, trace: Some(trace), segments: Some(segments), ..RecordedRun::default() };
     (run, recording)
 }
@@ -90,16 +90,16 @@ fn without_head(run: &RecordedRun, cut: usize) -> RecordedRun {
     RecordedRun { trace, ..run.clone() }
 }
 
-/// Settings under which a trace shows all that decides what happens: no ages of cached blocks, and no space that is released
-/// because a limit on splitting hides it from best fit.
+/// Settings under which a trace shows all that decides what happens: no ages of cached blocks, and no space
+/// that is released because a limit on splitting hides it from best fit.
 fn is_in_a_trace(config: &str) -> bool {
     let has = |option: &str| config.contains(option);
     let hides_space = has("expandable_segments") && has("max_split_size");
     !has("garbage_collection") && !hides_space
 }
 
-/// Requests that a trace shows. Whether a wait ended by itself or because somebody released the cache does not show, so there
-/// is either one or the other.
+/// Whether a trace shows the request. A trace does not show whether a wait ended by itself or because the
+/// cache was released, so a case has only one of the two.
 fn is_request_in_a_trace(request: &Request, waits: bool) -> bool {
     match request {
         Request::EnterPool { .. }
@@ -113,8 +113,8 @@ fn is_request_in_a_trace(request: &Request, waits: bool) -> bool {
     }
 }
 
-/// Whether addresses were reserved and got no memory at once, or a wait ended because a request was refused: a trace does not
-/// show that.
+/// Whether addresses were reserved and got no memory at once, or a wait ended because a request was refused:
+/// a trace does not show that.
 fn hides_something(recording: &Recording) -> bool {
     (0..recording.event_count()).any(|index| {
         let next = recording.event(index + 1);
@@ -216,7 +216,7 @@ proptest! {
         let cut = cut.index(run.trace.as_ref().unwrap().len() + 1);
         let late = without_head(&run, cut);
         let settings = case.settings();
-        // What a trace does not tell may lead elsewhere; whatever happens then must be whole all the same.
+        // Facts that a trace does not have may lead to other events, which must still be valid and complete.
         let opened = open(&late, &settings, &mut |_| ControlFlow::Continue(()));
         TAKEN_OVER.note(opened.is_ok());
         let Ok(opened) = opened else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! What was there at a moment of a run: segments with their memory, and blocks in use.
+//! The memory at a moment of a run: segments with their memory, and blocks in use.
 
 use std::collections::BTreeMap;
 
 use blockyard_record::{BlockState, Bytes, Recording, SegmentSnapshot, Snapshot, StreamId};
 
-/// Segments and active blocks by address, in what a rewound state can know.
+/// Segments and active blocks by address, with the facts that a rewound state can have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemoryAtCut {
     pub(crate) segments: BTreeMap<u64, (Bytes, StreamId, String)>,
@@ -28,7 +28,7 @@ impl MemoryAtCut {
 }
 
 impl MemoryAtCut {
-    /// Segments without their kind, which a trace does not always tell.
+    /// Segments without their kind, which a trace does not always show.
     pub(crate) fn where_segments_are(&self) -> Vec<(u64, Bytes, StreamId)> {
         self.segments.iter().map(|(addr, (size, stream, _))| (*addr, *size, *stream)).collect()
     }
@@ -42,7 +42,7 @@ impl MemoryAtCut {
     }
 }
 
-/// The moments of a recording after so many trace entries each; `cuts` ascend.
+/// The memory of a recording after each of these numbers of trace entries; `cuts` ascend.
 pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<MemoryAtCut> {
     let mut state = recording.initial_state();
     let mut moments = Vec::new();

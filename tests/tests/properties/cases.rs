@@ -15,13 +15,13 @@ const MIB: u64 = 1 << 20;
 /// A pool of the program's own.
 const PROGRAM_POOL: PoolId = PoolId { capture: 0, user: 1 };
 
-/// A run to make: what happens is up to the allocator.
+/// The input of a run; the allocator decides the events.
 #[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) config: String,
     pub(crate) capacity: Bytes,
     pub(crate) requests: Vec<Request>,
-    /// The index behind the last drawn request; those that give everything back follow.
+    /// The index after the last drawn request; the requests that give everything back follow.
     pub(crate) drained_from: usize,
 }
 
@@ -47,7 +47,7 @@ impl Case {
     }
 }
 
-/// Runs of so many drawn requests, each ended by requests that give everything back.
+/// Runs of `length` drawn requests, each ended by requests that give everything back.
 pub(crate) fn cases(length: impl Into<SizeRange>) -> impl Strategy<Value = Case> {
     (configs(), capacities(), vec(acts(), length), any::<bool>()).prop_map(
         |(config, capacity, acts, advances_at_end)| {
@@ -57,7 +57,7 @@ pub(crate) fn cases(length: impl Into<SizeRange>) -> impl Strategy<Value = Case>
     )
 }
 
-/// A request before it is known which tensors are there.
+/// A request before the existing tensors are known.
 #[derive(Clone, Debug)]
 enum Act {
     Allocate(u64, StreamId),
@@ -77,7 +77,7 @@ fn acts() -> impl Strategy<Value = Act> {
     ]
 }
 
-// A graph capture's pool is gone once it is left and empty, a program's own pool stays.
+// A graph capture's memory pool is released once it is left and empty; a program's memory pool stays.
 fn pool_scopes() -> impl Strategy<Value = Request> {
     let pools = select(vec![PoolId { capture: 1, user: 0 }, PROGRAM_POOL, PoolId::DEFAULT]);
     (pools, 0..3).prop_map(|(pool, leaves)| match leaves {

@@ -1,4 +1,4 @@
-//! After every request: the allocator, its events and a naive model say the same.
+//! After every request the allocator, its events and a naive model agree.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn with_own_pool(mut case: Case, [never_splits, serves_on_oom]: [bool; 2], ends:
     case
 }
 
-/// What callers hold, as they know it: address, bytes asked for, stream.
+/// The allocations that callers hold: address, requested bytes, stream.
 type LiveAllocations = BTreeMap<TensorId, (DeviceAddr, Bytes, StreamId)>;
 
 /// Where each block was when it was first seen, whatever its state.

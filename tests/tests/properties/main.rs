@@ -1,4 +1,4 @@
-//! What holds for every run, tested on random ones.
+//! Properties of every run, tested on random runs.
 
 #![allow(
     clippy::unwrap_used,

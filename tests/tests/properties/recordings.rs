@@ -41,7 +41,7 @@ proptest! {
 
     #[test]
     fn foreign_bytes_are_an_error(bytes in vec(any::<u8>(), 0..512)) {
-        // A recording has a dozen columns that must agree in length: chance does not make one.
+        // A recording has a dozen columns that must agree in length, which random bytes never do.
         prop_assert!(Recording::from_bytes(&bytes).is_err());
     }
 
@@ -75,7 +75,7 @@ fn any_moment_of_a_long_run_equals_a_fold_from_the_start() {
     check_moments(&recording, &moments);
 
     // However long the run, saved states are few, and any moment is near to one.
-    let saved: Vec<usize> = recording.saved_moments().collect();
+    let saved: Vec<usize> = recording.saved_event_counts().collect();
     assert!((64..=256).contains(&saved.len()), "{} states are saved", saved.len());
     let ends = saved.iter().copied().chain([recording.event_count()]);
     let gaps = ends.scan(0, |before, end| Some(end - std::mem::replace(before, end)));
@@ -143,7 +143,7 @@ fn check_breakdown(recording: &Recording, moment: usize, state: &MemoryState) {
     }
 }
 
-// What a page does with a recording; it must come to an end, whatever it finds.
+// The calls that a page makes on a recording; they must end for any content.
 fn look_around(recording: &Recording, moments: &[Index]) {
     for moment in moments {
         let moment = moment.index(recording.event_count() + 2);

@@ -1,4 +1,4 @@
-//! The random runs are worth something: everything that can happen in an allocator happens in them.
+//! A check of the random runs: every kind of event of an allocator happens in them.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl Tally {
             Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload).with_trace();
         while runner.step().unwrap().is_some() {}
         let (recording, _) = runner.finish().unwrap();
-        // Without the requests at the end, which give everything back in any case.
+        // The requests at the end are left out, since they give everything back in any case.
         for (index, request) in case.requests[..case.drained_from].iter().enumerate() {
             self.add_step(&recording, index, request, &case.config);
         }
@@ -91,7 +91,7 @@ impl Tally {
         let events: Vec<Event> =
             (step.start..step.end).map(|event| recording.event(event).unwrap()).collect();
         if matches!(request, Request::Allocate { size, .. } if size.is_zero()) {
-            // The setting of a fraction stands before the first request and counts to its step.
+            // The memory fraction is set before the first request and belongs to its step.
             let is_untouched = events.iter().all(|event| matches!(event, Event::FractionSet { .. }));
             assert!(is_untouched, "{events:?}");
             self.count("zero bytes");
@@ -146,7 +146,7 @@ impl Tally {
         }
     }
 
-    // What single events do not show.
+    // Counts the cases that only a sequence of events shows.
     fn add_sequence(&mut self, request: &Request, events: &[Event], config: &str) {
         let position = |wanted: fn(&Event) -> bool| events.iter().position(wanted);
         let waited = position(|event| matches!(event, Event::StreamsSynchronized));

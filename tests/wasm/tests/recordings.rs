@@ -1,4 +1,5 @@
-//! Recordings of PyTorch's allocator replay identically as WebAssembly too, and a run is the same run on every target.
+//! Recordings of PyTorch's allocator replay identically as WebAssembly too, and a run is the same run on
+//! every target.
 #![cfg(target_arch = "wasm32")]
 #![expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 
@@ -54,7 +55,7 @@ fn sizes_beyond_32_bits_keep_their_value() {
     let job = Job::Run {
         title: "large".to_owned(),
         text: "a = alloc 70 GiB\nb = alloc 9 GiB\nfree a\nc = alloc 8 GiB".to_owned(),
-        config: String::new(),
+        conf: String::new(),
         capacity: Bytes::gib(80),
     };
     let product = perform(&job, &mut |_| ControlFlow::Continue(())).expect("it runs");

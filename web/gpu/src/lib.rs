@@ -1,9 +1,10 @@
-//! The page's use of WebGPU: a device, as a class of JavaScript, and figures of many rectangles, drawn in a separate worker
-//! (`painter`).
+//! The page's use of WebGPU: a device, as a class of JavaScript, and figures of many rectangles, drawn in a
+//! separate worker (`painter`).
 //!
-//! This is a separate WebAssembly module, because only readers with a GPU need it. It contains no allocator: the allocator is in the
-//! module `web/worker`, which calls this one in the same worker. Addresses, sizes and numbers of events are `BigInt`s. Errors are
-//! thrown as a JavaScript `Error` whose name is the variant of `DeviceError`.
+//! This is a separate WebAssembly module, because only readers with a GPU need it. It contains no allocator:
+//! the allocator is in the module `web/worker`, which calls this one in the same worker. Addresses, sizes and
+//! numbers of events are `BigInt`s. Errors are thrown as a JavaScript `Error` whose name is the variant of
+//! `DeviceError`.
 
 #[cfg(target_arch = "wasm32")]
 mod painter;
@@ -121,7 +122,8 @@ impl OpenGpu {
         self.device.check(StreamId::new(stream), range(addr, size, pattern), step);
     }
 
-    /// The mismatches that the checks since the last call found, as pairs: the step, and the number of wrong 32-bit words.
+    /// The mismatches that the checks since the last call found, as pairs: the step, and the number of wrong
+    /// 32-bit words.
     pub async fn mismatches(&mut self) -> Result<Vec<u32>, JsValue> {
         let found = self.device.mismatches().await.map_err(|error| js_error(&error))?;
         Ok(found.iter().flat_map(|mismatch| [mismatch.tag, mismatch.wrong]).collect())

@@ -1,8 +1,9 @@
 //! A worker that draws rectangles on a canvas of the page. The page's thread only sends which part is shown.
 //!
-//! A message is an object with some of these members, which are applied in this order: `canvas` (in the first message only),
-//! `geometry` with `colors` (other rectangles), `colors` alone, `palette`, `view`. Each change is drawn with the next frame. Replies
-//! are `false` when the canvas can be drawn on, `true` for each frame, and a text with the error after which nothing is drawn.
+//! A message is an object with some of these members, which are applied in this order: `canvas` (in the first
+//! message only), `geometry` with `colors` (other rectangles), `colors` alone, `palette`, `view`. Each change
+//! is drawn with the next frame. Replies are `false` when the canvas can be drawn on, `true` for each frame,
+//! and a text with the error after which nothing is drawn.
 
 use std::cell::RefCell;
 use std::ops::Range;

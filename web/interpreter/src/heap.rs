@@ -1,4 +1,5 @@
-//! What happens when the program's own data no longer fits: the browser gets a sentence, where it would get `unreachable`.
+//! The allocator of the interpreter's own data: if the data no longer fits, the worker ends with a sentence,
+//! where the browser's message would be `unreachable`.
 #![expect(unsafe_code, reason = "an allocator stands in for the system's")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,7 +19,7 @@ fn checked(block: *mut u8) -> *mut u8 {
     block
 }
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: every call is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.

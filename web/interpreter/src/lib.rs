@@ -1,4 +1,5 @@
-//! The page's Python interpreter. The page sends a [`ProgramJob`] as bytes, and the worker sends [`ProgramReply`]s back.
+//! The page's Python interpreter. The page sends a [`ProgramJob`] as bytes, and the worker sends
+//! [`ProgramReply`]s back.
 //!
 //! A worker runs one program. The page ends the worker to stop the program.
 
@@ -28,7 +29,7 @@ extern "C" {
 
 /// Receives messages of the page from now on.
 pub fn listen() {
-    // The browser would say `unreachable`.
+    // Without this hook, the browser's message of a panic would be `unreachable`.
     std::panic::set_hook(Box::new(|panic| wasm_bindgen::throw_str(&panic.to_string())));
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         if let Some(bytes) = event.data().dyn_ref::<Uint8Array>() {
@@ -48,12 +49,13 @@ fn run_job(bytes: &[u8]) {
             printer.borrow_mut().send();
             reply(&ProgramReply::Done(Box::new(result)));
         }
-        // The page has just encoded the job, so this cannot happen. Without the exception the page would wait forever.
+        // The page has just encoded the job, so this error cannot happen. Without the exception the page
+        // would wait without an end.
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     }
 }
 
-/// A figure of as many steps still follows the pointer.
+/// The most requests of a program: a figure of this many steps still follows the pointer.
 const MOST_REQUESTS: u64 = 2_000_000;
 
 fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun, ProgramError> {
@@ -66,7 +68,11 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     let settings = ProgramSettings {
         gpu,
         config,
-        non_pytorch: if job.is_shared { blockyard_gpus::context_and_libraries() } else { Bytes::ZERO },
+        non_pytorch: if job.counts_non_pytorch {
+            blockyard_gpus::context_and_libraries()
+        } else {
+            Bytes::ZERO
+        },
         is_recorded: true,
         most_requests: MOST_REQUESTS,
         ..ProgramSettings::default()

@@ -1,7 +1,7 @@
-//! Random numbers for the interpreter's hash tables: the same ones in every run.
+//! Random numbers for the interpreter's hash tables: the same numbers in every run.
 //!
-//! The hash seed of programs is fixed, so that a program does the same in every run. For the same reason, code that asks the system
-//! for random numbers gets constant bytes.
+//! The hash seed of programs is fixed, so that a program does the same in every run. For the same reason,
+//! code that asks the system for random numbers gets constant bytes.
 
 #[cfg(target_arch = "wasm32")]
 use getrandom::Error;

@@ -12,7 +12,7 @@ pub(crate) fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun
     let note = |note: blockyard_python::ProgramNote| ProgramNote { line: note.line, text: note.text };
     let cause = finished.cause.map(note);
     let notes = finished.notes.into_iter().map(note);
-    // Another part than that of a training is none.
+    // Parts that a training does not have are left out.
     let parts = blockyard_gpus::parts_of_training().map(|(name, bytes)| (name.to_owned(), bytes));
     let non_pytorch_parts = if non_pytorch.is_zero() { Vec::new() } else { parts.to_vec() };
     let estimates = finished.estimates.into_iter().map(|estimate| Estimate {
@@ -43,7 +43,7 @@ pub(crate) fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun
     }
 }
 
-/// Reasons by the recording's ids.
+/// The reasons why memory is alive, with allocations by the ids of the recording.
 pub(crate) fn referrers(found: blockyard_python::Referrers) -> Referrers {
     let origins = blockyard_torch::session().device(0).map(|device| device.origins()).unwrap_or_default();
     let allocation = |number: u32| origins.get(usize::try_from(number).ok()?)?.allocation;

@@ -1,7 +1,7 @@
 //! The messages between the page and its Python interpreter.
 //!
-//! The interpreter (`web/interpreter`) is a separate module, far larger than the page. The messages have a separate crate, so
-//! that the page is built without the interpreter.
+//! The interpreter (`web/interpreter`) is a separate module, far larger than the page. The messages have a
+//! separate crate, so that the page is built without the interpreter.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
 use blockyard_rules::Release;
@@ -21,10 +21,11 @@ pub struct ProgramJob {
     /// The memory of the device; `None` for all that the GPU has.
     pub capacity: Option<Bytes>,
     /// Whether the driver and CUDA's libraries take their part of the memory, as on a real GPU.
-    pub is_shared: bool,
+    pub counts_non_pytorch: bool,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub conf: String,
-    /// The step at which it is asked why memory is alive, in place of what the program prints and does.
+    /// The step at which the page asks why memory is alive; the program runs for this answer alone, and its
+    /// output is dropped. `None` for an ordinary run.
     pub referrers_at: Option<usize>,
 }
 
@@ -33,7 +34,7 @@ pub struct ProgramJob {
 pub enum ProgramReply {
     /// The program has printed these pieces, in this order.
     Printed(Vec<PrintedText>),
-    /// Why memory is alive at the step that the job names; nothing follows that matters.
+    /// Why memory is alive at the step that the job names; the page needs no later message.
     Referrers(Referrers),
     /// The program ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
@@ -51,11 +52,11 @@ pub struct PrintedText {
 /// Why memory of the first GPU is alive at one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Referrers {
-    /// How many steps the recording had.
+    /// The step, as a number of complete steps of the recording.
     pub step: usize,
     /// The line that ran, counted from 1; 0 where none did.
     pub line: u32,
-    /// The operator, or the node of autograd, that ran: it holds what has no other reason.
+    /// The operator, or the node of autograd, that ran: it holds the allocations that have no other reason.
     pub operator: String,
     /// The reasons of each allocation, in words.
     pub reasons: Vec<(AllocationId, Vec<String>)>,
@@ -64,7 +65,7 @@ pub struct Referrers {
 /// Why a program was not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ProgramError {
-    /// There is no such GPU here.
+    /// The page has no GPU of this name.
     #[error("there is no GPU {0:?} here")]
     Gpu(String),
     /// `PYTORCH_CUDA_ALLOC_CONF` is wrong.
@@ -132,7 +133,8 @@ pub struct AllocationOrigin {
     pub operator: String,
     /// The phase of the training step: `forward`, `backward` or `optimizer`.
     pub phase: String,
-    /// The category of the memory: `parameters`, `gradients`, `optimizer`, `activations`, `workspaces`, `input`, `temporaries`.
+    /// The category of the memory: `parameters`, `gradients`, `optimizer`, `activations`, `workspaces`,
+    /// `input`, `temporaries`.
     pub category: String,
 }
 

@@ -1,8 +1,8 @@
-//! A worker that answers questions about runs and makes reports about them. The page sends a [`LabTask`] as bytes, and the worker sends [`LabReply`]s back. The
-//! worker keeps its runs from one question to the next.
+//! A worker that answers questions about runs and makes reports about them. The page sends a [`LabTask`] as
+//! bytes, and the worker sends [`LabReply`]s back. The worker keeps its runs from one question to the next.
 //!
-//! The page uses only the messages of this crate. The code that answers is in a separate module, so that neither the page nor the
-//! worker that reads files contains the lab.
+//! The page uses only the messages of this crate. The code that answers is in a separate module, so that
+//! neither the page nor the worker that reads files contains the lab.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -34,7 +34,7 @@ extern "C" {
 pub enum LabTask {
     /// Reads runs. Later questions are about these runs.
     Take(RunSource),
-    /// Answers a question about one of them.
+    /// Answers a question about a run that was read.
     Ask {
         /// The index of the run; `None` for the run with the most requests.
         run: Option<usize>,
@@ -61,7 +61,7 @@ pub enum LabReply {
     Answered(Box<Answer>),
     /// The report, as HTML.
     Report(String),
-    /// There is no answer: the error message of the library.
+    /// The task failed: the error message of the library.
     Failed(String),
 }
 
@@ -72,9 +72,9 @@ pub struct RunSummary {
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub conf: String,
-    /// The capacity of its device.
+    /// The capacity of the run's device.
     pub capacity: Bytes,
-    /// How many requests it has.
+    /// How many requests the run has.
     pub requests: u64,
     /// The request that went out of memory in the recorded run, counted from 1.
     pub recorded_oom: Option<u64>,
@@ -113,8 +113,9 @@ pub fn listen() {
     listen_and_report(|_, _, _| Err("this worker makes no reports".to_owned()));
 }
 
-/// As [`listen`], and makes reports too. A program of its own calls this function, since what draws a report is a third of its code, and
-/// most readers never ask for one.
+/// Receives messages of the page as [`listen`] does, and makes reports too. A separate program calls this
+/// function, since the code that draws reports is a third of that program, and most readers never ask for a
+/// report.
 pub fn listen_for_reports() {
     listen_and_report(|source, options, on_progress| {
         blockyard_report::report(source, options, on_progress).map_err(|error| error.to_string())
@@ -133,7 +134,8 @@ fn listen_and_report(make_report: MakeReport) {
     listener.forget();
 }
 
-/// Does a task. `content` is the content of the file that the task names, which is not part of the task's bytes.
+/// Does a task. `content` is the content of the file that the task names, which is not part of the task's
+/// bytes.
 fn do_task(bytes: &[u8], content: Option<Vec<u8>>, make_report: MakeReport) {
     let mut on_progress = |progress: Progress| {
         reply(&LabReply::Progress(progress));

@@ -30,7 +30,7 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// Shows the bytes from `low` to `high`, as far as the axis has them and at least 4 KiB.
+    /// Shows the bytes from `low` to `high`, cut to the axis, and at least 4 KiB.
     pub(crate) fn set_range(self, low: f64, high: f64) {
         let Some(columns) = untrack(|| self.columns()) else { return };
         let steps = untrack(|| self.timeline_view_or_fit());
@@ -42,8 +42,8 @@ impl Feature<FigureSignals> {
     }
 }
 
-/// The bottom and the top of the whole axis. For stacked allocations the top is a little above the most active bytes of the shown
-/// steps.
+/// The bottom and the top of the whole axis. For stacked allocations the top is a little above the most
+/// active bytes of the shown steps.
 fn whole(columns: &Columns, kind: GridKind, steps: &TimelineView) -> (f64, f64) {
     let bytes = match kind {
         GridKind::Address => columns.map.total(),

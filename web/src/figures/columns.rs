@@ -26,13 +26,14 @@ pub(crate) struct Columns {
 
 /// How many events are read before the clock is read again.
 const SLICE: usize = 4000;
-/// After so long, the effects of a newly opened recording have begun to make its figures.
+/// The time after which the effects of a newly opened recording have begun to make its figures.
 const FIGURES_BEGIN_MILLIS: i32 = 100;
 /// How long the page's thread works on the columns at a time.
 const SLICE_MILLIS: f64 = 5.0;
 
 impl Feature<FigureSignals> {
-    /// Makes the columns of the shown run, in slices between other work of the page's thread, unless they have been made.
+    /// Makes the columns of the shown run, in slices between other work of the page's thread, unless they
+    /// have been made.
     pub(crate) fn collect_allocations(self) {
         let recording = self.session.run.get_untracked().recording.clone();
         let is_made = self.last_columns.with_untracked(|columns| {
@@ -77,7 +78,8 @@ impl Feature<FigureSignals> {
         jobs::compare();
     }
 
-    /// Asks the worker to compare the opened file: at once if no figure of allocations is being made, and otherwise after it.
+    /// Asks the worker to compare the opened file: at once if no figure of allocations is being made, and
+    /// otherwise once the figure is complete.
     pub(crate) fn compare_when_drawn(self) {
         let _ = browser::after_millis(FIGURES_BEGIN_MILLIS, move || {
             if self.collector.with_value(Option::is_none) {

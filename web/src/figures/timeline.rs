@@ -56,8 +56,8 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// With Ctrl the wheel zooms; a wheel that turns sideways moves the shown part. `fraction` makes a place in the width from
-    /// pixels.
+    /// With Ctrl the wheel zooms; a wheel that turns sideways moves the shown part. `fraction` turns pixels
+    /// into a place in the width, from 0 (left) to 1.
     pub(crate) fn turn_wheel(self, event: &ev::WheelEvent, fraction: impl Fn(f32) -> f64) {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
@@ -92,8 +92,8 @@ impl Feature<FigureSignals> {
     }
 }
 
-/// The factor by which an event of the wheel zooms: about the same for mice, which count lines, and for touchpads, which count
-/// pixels.
+/// The factor by which an event of the wheel zooms: about the same for mice, which count lines, and for
+/// touchpads, which count pixels.
 pub(crate) fn zoom_factor(event: &ev::WheelEvent) -> f64 {
     let pixels = if event.delta_mode() == 0 { event.delta_y() } else { event.delta_y() * 30.0 };
     (-pixels.clamp(-150.0, 150.0) / 250.0).exp()

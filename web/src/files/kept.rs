@@ -1,7 +1,8 @@
 //! A copy of the reader's files, kept by the browser on this machine, so that a reload opens them again.
 //!
-//! The bytes are in the browser's cache, outside of the page's memory, until the reader opens another file or presses "Forget". A note
-//! in the session storage, which lives as long as the tab, names the files. So only the tab that opened the files opens them again.
+//! The bytes are in the browser's cache, outside of the page's memory, until the reader opens another file or
+//! presses "Forget". A note in the session storage, which lives as long as the tab, names the files. So only
+//! the tab that opened the files opens them again.
 
 use js_sys::Array;
 use leptos::prelude::*;
@@ -20,7 +21,8 @@ const NAME: &str = "blockyard.opened";
 /// Files of more bytes in all are not kept, because the browser writes the copy to the disk.
 const MOST_BYTES: f64 = 5e8;
 
-/// The browser's caches. A page that comes over plain HTTP from another machine has none.
+/// The browser's caches. `None` for a page that comes over plain HTTP from another machine, which has no
+/// caches.
 fn caches() -> Option<CacheStorage> {
     let caches = browser::window()?.caches().ok()?;
     (!caches.is_undefined()).then_some(caches)
@@ -31,14 +33,15 @@ fn notes() -> Option<Storage> {
     browser::window()?.session_storage().ok()?
 }
 
-/// Reads a note: the first line is the mark of the kept files, empty where the browser did not keep them, and each other line is the name of a file.
+/// Reads a note: the first line is the mark of the kept files, empty where the browser did not keep them, and
+/// each other line is the name of a file.
 fn read(note: &str) -> Option<(&str, Vec<&str>)> {
     let (mark, names) = note.split_once('\n')?;
     Some((mark, names.lines().collect()))
 }
 
-fn address(mark: &str, place: usize) -> String {
-    browser::page_address(&format!("opened/{mark}/{place}"))
+fn address(mark: &str, index: usize) -> String {
+    browser::page_address(&format!("opened/{mark}/{index}"))
 }
 
 /// Whether the browser keeps files of this page. Another tab may have opened them.
@@ -79,14 +82,14 @@ fn keep(files: Vec<File>, then: impl FnOnce(bool) + 'static) {
 /// Writes the files into the cache; `None` if one of them could not be written.
 async fn write(mark: &str, files: &[File]) -> Option<()> {
     let cache: Cache = JsFuture::from(caches()?.open(NAME)).await.ok()?.dyn_into().ok()?;
-    for (place, file) in files.iter().enumerate() {
+    for (index, file) in files.iter().enumerate() {
         let response = Response::new_with_opt_blob(Some(file)).ok()?;
-        JsFuture::from(cache.put_with_str(&address(mark, place), &response)).await.ok()?;
+        JsFuture::from(cache.put_with_str(&address(mark, index), &response)).await.ok()?;
     }
     Some(())
 }
 
-/// Which file was open in this tab, and that the page does not have it any more.
+/// The sentence about the file that was open in this tab and that the page cannot open again.
 fn gone() -> String {
     let note = notes().and_then(|notes| notes.get_item(NAME).ok()?);
     let names = note.as_deref().and_then(read).map(|(_, names)| names.join(", "));
@@ -101,7 +104,7 @@ fn gone() -> String {
     }
 }
 
-/// The files that this tab has kept; `None` if there are none any more.
+/// The files that this tab has kept; `None` if the browser does not have them any more.
 async fn recall() -> Option<Vec<File>> {
     let note = notes()?.get_item(NAME).ok()??;
     let (mark, names) = read(&note)?;
@@ -111,8 +114,8 @@ async fn recall() -> Option<Vec<File>> {
     let caches = caches()?;
     let cache: Cache = JsFuture::from(caches.open(NAME)).await.ok()?.dyn_into().ok()?;
     let mut files = Vec::new();
-    for (place, name) in names.iter().enumerate() {
-        let found = JsFuture::from(cache.match_with_str(&address(mark, place))).await.ok()?;
+    for (index, name) in names.iter().enumerate() {
+        let found = JsFuture::from(cache.match_with_str(&address(mark, index))).await.ok()?;
         let response: Response = found.dyn_into().ok()?;
         let blob: JsValue = JsFuture::from(response.blob().ok()?).await.ok()?;
         files.push(File::new_with_blob_sequence(&Array::of1(&blob), name).ok()?);

@@ -22,7 +22,7 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// Whether it ran out of memory.
+    /// Whether a request of the rank ran out of memory.
     pub(crate) fn has_failed(&self) -> bool {
         self.opened.run.has_failed()
     }
@@ -91,7 +91,8 @@ impl Feature<FileSignals> {
         self.session.lab().ask_verdict();
     }
 
-    /// Goes to the rank that decides whether the program passes, unless the reader has chosen another one meanwhile.
+    /// Goes to the rank that decides whether the program passes, unless the reader has chosen another rank in
+    /// the meantime.
     fn ranks_are_open(self) {
         let ranks = self.ranks.get_untracked();
         let (Some(first), Some(decides)) = (ranks.first(), deciding_rank(&ranks)) else { return };
@@ -105,9 +106,10 @@ impl Feature<FileSignals> {
     }
 }
 
-/// The rank that decides whether the program passes: of those that ran out of memory, or else of all, the one that has most allocated.
+/// The rank that decides whether the program passes: of the ranks that ran out of memory, or else of all
+/// ranks, the rank with the highest peak of allocated bytes.
 pub(crate) fn deciding_rank(ranks: &[Rank]) -> Option<&Rank> {
-    // Of equal ones the first.
+    // The first of equal ranks is taken, since `max_by_key` returns the last maximum.
     ranks.iter().rev().max_by_key(|rank| (rank.has_failed(), rank.opened.run.series.peaks().0))
 }
 

@@ -53,7 +53,8 @@ impl Sample {
     }
 }
 
-/// The bytes of the fetched samples, so that samples open without the network; a handle that is copied freely.
+/// The bytes of the fetched samples, so that samples open without the network; a handle that is copied
+/// freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Samples(StoredValue<Vec<(&'static str, Vec<u8>)>, LocalStorage>);
 

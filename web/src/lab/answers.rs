@@ -22,11 +22,11 @@ pub(crate) enum QuestionKind {
 }
 
 impl QuestionKind {
-    /// Those that can be unfolded below the verdict, in the order in which a reader asks them.
+    /// The questions that can be unfolded below the verdict, in the order in which a reader asks them.
     pub(crate) const SECTIONS: [Self; 7] =
         [Self::Autopsy, Self::WhatIf, Self::Search, Self::Leaks, Self::Diff, Self::Compare, Self::Bound];
 
-    /// The kind of a name in a link.
+    /// The kind with this name in a link; `None` for other names.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         std::iter::once(Self::Verdict).chain(Self::SECTIONS).find(|kind| kind.id() == id)
     }
@@ -72,7 +72,8 @@ pub(crate) struct LabWork {
 /// A search for the best setting, complete or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SettingSearch {
-    /// A row for the run's own settings first, then a row for each setting that is tried; `None` until the row has arrived.
+    /// A row for the run's own settings first, then a row for each setting that is tried; `None` until the
+    /// row has arrived.
     pub(super) rows: Vec<Option<Row>>,
     /// The result, when all rows have arrived.
     pub(crate) found: Option<PtrEq<SearchResult>>,
@@ -101,7 +102,8 @@ pub(crate) struct Trial {
     pub(crate) requests: u64,
 }
 
-/// What a question is asked for: the index of the device, in a file with several, and the conditions.
+/// The index of the device that a question is about, in a file with several devices, and the conditions of
+/// the question.
 pub(crate) type QuestionConditions = (Option<usize>, Conditions);
 
 /// The answers about one run.
@@ -125,7 +127,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// The best of all settings under the terms of the verdict, where a search has found one.
+    /// The result of the search of settings, if it was made for the device and the conditions of the verdict.
     pub(crate) fn searched(&self) -> Option<&PtrEq<SearchResult>> {
         let found = self.search.as_ref()?.found.as_ref()?;
         (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)

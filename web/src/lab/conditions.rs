@@ -13,13 +13,13 @@ use crate::session::Feature;
 /// Why a field of the panel cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum ConditionsError {
-    /// The settings, in PyTorch's words.
+    /// The settings are wrong, in PyTorch's words.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The capacity or the limit.
+    /// The capacity or the limit is not a size.
     #[error(transparent)]
     Size(#[from] ParseErrorKind),
-    /// A number alone: nobody means so few bytes as it would say.
+    /// A number without a unit, since nobody means that number of bytes.
     #[error("{0} has no unit: write {0} MiB, {0} GiB or {0} B")]
     NoUnit(String),
     /// A device that is neither a size nor a GPU.
@@ -30,7 +30,8 @@ pub(crate) enum ConditionsError {
     NothingLeft(Bytes),
 }
 
-/// What a GPU has for PyTorch, which may be left out: the GPU is named, or all its memory is.
+/// The bytes of a GPU that PyTorch can reserve, from a text that names the GPU or its whole memory; `None`
+/// for an empty text.
 fn optional_gpu(text: &str) -> Result<Option<Bytes>, ConditionsError> {
     match optional_size(text) {
         Ok(None) => Ok(None),
@@ -70,10 +71,12 @@ impl Feature<LabSignals> {
         Ok(Conditions { conf, ..own })
     }
 
-    /// As [`Feature::conditions`], but with the settings of the run itself.
+    /// The conditions of the panel's fields, as [`Feature::conditions`] reads them, but with the settings of
+    /// the run itself.
     pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
-        let conf = self.session.run.with_untracked(|run| run.recording.info().config.clone());
-        // A program's GPU is given, not implied by what was served and refused; unless the program limits itself by a memory fraction, which then counts.
+        let conf = self.session.run.with_untracked(|run| run.recording.info().conf.clone());
+        // The GPU of a program is known, so no limit is inferred from served and refused requests; a memory
+        // fraction that the program sets counts as its limit.
         let is_limited = || {
             self.session.run.with_untracked(|run| run.series.process_limit(run.series.step_count()).is_some())
         };
@@ -82,7 +85,7 @@ impl Feature<LabSignals> {
             shown.map(|result| result.run.recording.capacity())
         };
         let typed = self.capacity.get_untracked();
-        // The device of a workload is not a GPU: nothing is taken off it.
+        // The device of a workload is not a GPU, so no non-PyTorch memory is subtracted.
         let typed =
             if untrack(|| self.is_about_gpu()) { optional_gpu(&typed)? } else { optional_size(&typed)? };
         let capacity = typed.or_else(own_capacity);
@@ -90,12 +93,12 @@ impl Feature<LabSignals> {
         Ok(Conditions { conf, capacity, limit, release: self.release.get_untracked() })
     }
 
-    /// Whether the run is one of a real program, on a GPU, and no workload. Reads signals.
+    /// Whether the run is a program's run on a GPU, and not a workload. Reads signals.
     pub(crate) fn is_about_gpu(self) -> bool {
         self.session.shows_recording() || self.session.shown_program().is_some()
     }
 
-    /// What the reader asked about the shown run, the first first, each once.
+    /// The conditions under which the reader asked about the shown run, in the order of asking, each once.
     pub(crate) fn tried(self) -> Vec<Conditions> {
         let answers = untrack(|| self.answers()).unwrap_or_default();
         let rows = answers.what_if.iter().rev().flat_map(|found| &found.rows);
@@ -108,13 +111,15 @@ impl Feature<LabSignals> {
         tried
     }
 
-    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
+    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it
+    /// was.
     pub(crate) fn forget_given(self) {
         self.empty_fields();
         self.make_verdict();
     }
 
-    /// Empties the fields of the device, the limit and the release: what was given for one file says nothing about another.
+    /// Empties the fields of the device, the limit and the release: values that were given for one file do
+    /// not apply to another.
     pub(crate) fn empty_fields(self) {
         self.capacity.set(String::new());
         self.limit.set(String::new());

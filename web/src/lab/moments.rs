@@ -1,4 +1,5 @@
-//! The moments that an answer names: the cursor goes there, and the blocks that the answer is about are marked.
+//! The moments that an answer names: the cursor goes to the moment, and the blocks that the answer is about
+//! are marked.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ impl Feature<LabSignals> {
     /// Goes to a moment of a verdict, and marks the blocks of a line of the program that are allocated then.
     pub(crate) fn show_moment(self, moment: VerdictMoment, line: Option<&str>) {
         let run = self.session.run.get_untracked();
-        // Only the requests of a workload are the steps of its figures.
+        // Only the requests of a workload have the numbers of the steps in the figures.
         let steps = match self.session.source.get_untracked() {
             Source::Text => usize::try_from(moment.request).ok(),
             _ => steps_at_allocation(&run.recording, moment.allocations_after),
@@ -36,7 +37,8 @@ impl Feature<LabSignals> {
         }
     }
 
-    /// Marks the blocks that a line of the program has at the moment under the cursor, in the segment map and in the figure of allocations.
+    /// Marks the blocks that a line of the program has at the moment under the cursor, in the segment map and
+    /// in the figure of allocations.
     fn mark_line(self, line: &str) {
         let ids =
             self.session.with_state_now(|run, state| allocations_of(run, state, line)).unwrap_or_default();
@@ -79,7 +81,8 @@ fn allocations_of(run: &Run, state: &MemoryState, line: &str) -> Vec<AllocationI
     ids
 }
 
-/// The line of the program that holds what has this stack, or the one row of all that no line holds.
+/// The line of the program that holds the allocations with this stack, or the name of the row for all
+/// allocations that no line holds.
 pub(crate) fn line_of_stack(run: &Run, stack: StackId) -> Option<String> {
     let stacks = run.recording.stacks();
     let frames = stacks.frames(stack).map(|frame| stacks.frame(frame));

@@ -1,5 +1,5 @@
-//! A pool of workers that answer questions, at most as many as there are cores. Each worker keeps the runs of its last question.
-//! A report is made by a worker beside the pool, which ends with it.
+//! A pool of workers that answer questions, at most as many as there are cores. Each worker keeps the runs
+//! that its last question was about. A separate worker, which ends with its task, makes a report.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use web_sys::{Blob, Worker};
 use crate::browser;
 use crate::worker_program::WorkerProgram;
 
-/// The pool has at most this many workers. More would wait for each other.
+/// The pool has at most this many workers. More workers would wait for each other.
 const MOST_WORKERS: usize = 8;
 /// Files of at least this many bytes are read by at most two workers, because each worker keeps a copy.
 const LARGE_BYTES: f64 = 8e6;
@@ -32,7 +32,7 @@ pub(super) enum TaskReply {
     Answered(Box<LabAnswer>),
     /// The report, as HTML.
     Report(String),
-    /// There is no answer.
+    /// The task failed.
     Failed(TaskError),
 }
 
@@ -60,7 +60,8 @@ pub(super) struct RunData {
 }
 
 impl RunData {
-    /// The message for a source; `content` is the content of the file that the source names. `None` if it cannot be encoded.
+    /// The message for a source; `content` is the content of the file that the source names. `None` if it
+    /// cannot be encoded.
     pub(super) fn new(source: &RunSource, content: Option<&Blob>) -> Option<Rc<Self>> {
         let message = message(&LabTask::Take(source.clone()), content)?;
         let is_large = content.is_some_and(|content| content.size() >= LARGE_BYTES);
@@ -157,7 +158,8 @@ thread_local! {
     static REPORTER: RefCell<Option<Reporter>> = const { RefCell::new(None) };
 }
 
-/// Has a report made, and ends one that is still being made; `content` is the content of the file that the source names.
+/// Has a report made, and ends one that is still being made; `content` is the content of the file that the
+/// source names.
 pub(super) fn report(
     source: RunSource,
     options: ReportOptions,

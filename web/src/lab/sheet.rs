@@ -54,7 +54,7 @@ impl Cell {
         match self {
             Self::Site(stack) => Some(stack.join("\n")),
             Self::Bytes(bytes) => Some(format!("{} bytes", grouped(bytes.get()))),
-            Self::Change(change) => Some(format!("{} bytes", crate::view::memory_stats::grouped(*change))),
+            Self::Change(change) => Some(format!("{} bytes", crate::numbers::grouped_signed(*change))),
             _ => None,
         }
     }
@@ -107,7 +107,8 @@ impl Sheet {
     }
 }
 
-/// A call site in a few words: the operator that is called, the program's own line, and the line that called it.
+/// A call site in a few words: the operator that is called, the program's own line, and the line that called
+/// it.
 fn site_words(stack: &[String]) -> String {
     let Some(line) = own_line(stack) else { return "no stack was recorded".to_owned() };
     let caller =

@@ -1,4 +1,5 @@
-//! Trials of a change: the run before and after the change. The reader may then make the change in the workload.
+//! Trials of a change: the run before and after the change. The reader may then make the change in the
+//! workload.
 
 use blockyard_figure::PlayerAction;
 use blockyard_lab::{ChangeKind, Conditions, LabAnswer, Question, Row};
@@ -29,7 +30,7 @@ impl Feature<LabSignals> {
         });
     }
 
-    /// The request that the autopsy is about, counted from 1, and under what the run was replayed for it.
+    /// The request that the autopsy is about, counted from 1, and the conditions of the autopsy's replay.
     fn failure(self) -> Option<(u64, Conditions)> {
         let answers = untrack(|| self.answers())?;
         let autopsy = answers.autopsy?;
@@ -44,18 +45,18 @@ impl Feature<LabSignals> {
     }
 
     /// Changes the settings of the workload, and shows the run before and after the change.
-    pub(crate) fn change_config(self, config: String) {
+    pub(crate) fn change_config(self, conf: String) {
         let before = self.session.run.get_untracked();
-        self.session.workload().set_config(config);
+        self.session.workload().set_config(conf);
         let run = self.session.run.get_untracked();
-        // There is nothing to compare if the run failed. While a long run is under way, `run` is still the former one; it is not
-        // compared, so that its worker has the processor for itself.
+        // If the run failed, there is nothing to compare. While a long run is under way, `run` is still the
+        // former one; it is not compared, so that its worker has the processor for itself.
         if run == before || run.workload.requests().is_empty() {
             return;
         }
         let info = before.recording.info();
         let own =
-            Conditions { conf: info.config.clone(), capacity: Some(info.capacity), ..Conditions::default() };
+            Conditions { conf: info.conf.clone(), capacity: Some(info.capacity), ..Conditions::default() };
         let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
         let title = "Before and after the change of settings".to_owned();
         self.send(QuestionKind::WhatIf, question, None, move |of, answer| {

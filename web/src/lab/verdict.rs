@@ -26,15 +26,16 @@ impl Feature<LabSignals> {
         });
     }
 
-    /// Makes the verdict again where the last question was asked under other conditions than those of the verdict, or ended it.
+    /// Makes the verdict again if the last question was asked under other conditions than those of the
+    /// verdict, or ended the verdict before it was made.
     pub(super) fn renew_verdict(self) {
-        // A search has only begun when its settings are known, and another question would end it.
+        // Right after a question, a search of settings may have begun, and a verdict would end the search.
         if self.work.with_untracked(Option::is_none) && (self.is_verdict_due() || self.is_verdict_old()) {
             self.make_verdict();
         }
     }
 
-    /// Lets the verdict follow the question that is asked now, where it is not made yet.
+    /// Makes the verdict after the question that is asked now, if the verdict is not made yet.
     pub(crate) fn want_verdict(self) {
         let run = self.session.run.get_untracked();
         self.write_answers(&run, |answers| answers.is_verdict_due |= answers.verdict.is_none());
@@ -44,7 +45,7 @@ impl Feature<LabSignals> {
         untrack(|| self.answers()).is_some_and(|answers| answers.is_verdict_due)
     }
 
-    /// Forgets that the settings were refused which the reader types now.
+    /// Forgets the refusal of the settings, since the reader types other settings now.
     pub(crate) fn forget_refusal(self) {
         let of = self.session.run.get_untracked();
         let is_refused =

@@ -1,4 +1,5 @@
-//! The categories of tensors in the workload of a lesson, by their names: a workload says nothing else of what a tensor is for.
+//! The categories of tensors in the workload of a lesson, by their names: a workload has no other information
+//! about the purpose of a tensor.
 
 use blockyard_figure::{Role, Scene};
 use blockyard_record::{BlockState, Bytes, MemoryState};
@@ -30,10 +31,11 @@ const NAMES: [(&str, usize); 18] = [
     ("counter", 5),
     ("partial", 5),
 ];
-/// What a training makes beside these.
+/// The category of the other tensors of a training.
 const TEMPORARY: usize = CATEGORIES.len() - 1;
 
-/// `weight.grad[2]` is a gradient, `average.bias[2]` a state of the optimizer, and `batch.copy` a part of the input.
+/// `weight.grad[2]` is a gradient, `average.bias[2]` a state of the optimizer, and `batch.copy` a part of the
+/// input.
 pub(crate) fn category_of(name: &str) -> usize {
     let name = name.split('[').next().unwrap_or_default();
     let known = |part: &str| NAMES.iter().find(|(known, _)| *known == part).map(|(_, place)| *place);
@@ -42,7 +44,7 @@ pub(crate) fn category_of(name: &str) -> usize {
     if is_gradient { 1 } else { of_name().unwrap_or(TEMPORARY) }
 }
 
-/// Whether the tensors are those of a training: one is a parameter.
+/// Whether the workload is a training, which is so if a tensor is a parameter.
 fn is_of_training(workload: &Workload) -> bool {
     let mut names = (0..).map_while(|number| workload.tensor_name(TensorId::new(number)));
     names.any(|name| category_of(&name) == 0)
@@ -61,7 +63,8 @@ impl Feature<LessonSignals> {
         });
     }
 
-    /// Whether the shown run is that of a text about a training, whose names say the categories. Reads signals.
+    /// Whether the shown run is that of a text about a training, whose names say the categories. Reads
+    /// signals.
     pub(crate) fn has_category_names(self) -> bool {
         self.session.shows_text() && !self.has_no_categories()
     }
@@ -71,7 +74,8 @@ impl Feature<LessonSignals> {
         !is_of_training(&self.session.run.get().workload)
     }
 
-    /// The bytes of a lesson's blocks by category; none if the lesson is not about a training. Reads signals.
+    /// The bytes of a lesson's blocks by category; all 0 if the lesson is not about a training. Reads
+    /// signals.
     pub(crate) fn categories(self) -> [Bytes; CATEGORIES.len()] {
         let sums = self.session.with_state(|run, state| {
             let mut sums = [Bytes::ZERO; CATEGORIES.len()];

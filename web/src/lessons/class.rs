@@ -1,4 +1,5 @@
-//! The files that a class has handed in, and their grades. They stay while the teacher looks at other parts of the page.
+//! The files that a class has handed in, and their grades. They stay while the teacher looks at other parts
+//! of the page.
 
 use blockyard_lessons::GradeRow;
 use leptos::prelude::*;
@@ -11,7 +12,7 @@ pub(crate) struct ClassFile {
     pub(crate) state: ClassFileState,
 }
 
-/// How far the grade of a file is.
+/// The state of the grading of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClassFileState {
     Waiting,
@@ -26,7 +27,7 @@ pub(crate) enum HandedIn {
     File(File),
     /// The content of a file of an archive.
     Bytes(Vec<u8>),
-    /// What cannot be graded, for this reason.
+    /// A file that cannot be graded, for this reason.
     Refused(String),
 }
 
@@ -43,13 +44,14 @@ pub(crate) struct ClassLesson {
 pub(crate) struct ClassSignals {
     /// All files, in the order in which they came.
     pub(crate) files: RwSignal<Vec<ClassFile>>,
-    /// The files that were given and are not looked into yet: archives and lessons have no row.
+    /// The given files that are not opened yet; archives and lessons among them get no row.
     pub(crate) given: RwSignal<Vec<File>, LocalStorage>,
     /// The files that are not graded yet, each with its place among all.
     pub(crate) queue: RwSignal<Vec<(usize, HandedIn)>, LocalStorage>,
     /// The teacher's own lessons, whose exercises the files may answer.
     pub(crate) lessons: RwSignal<Vec<ClassLesson>>,
-    /// The id of the lesson whose exercise the files answer; empty where each file says it by its lines.
+    /// The id of the lesson whose exercise the files answer; empty where the lines of each file show which
+    /// exercise it answers.
     pub(crate) lesson: RwSignal<String>,
     /// Whether a file is being graded.
     pub(crate) is_busy: RwSignal<bool>,
@@ -72,7 +74,7 @@ impl ClassSignals {
 
     /// Takes files of a class, archives of such files, and lessons; the page for teachers looks into them.
     pub(crate) fn hand_in(self, list: &FileList) {
-        let files = (0..list.length()).filter_map(|place| list.get(place));
+        let files = (0..list.length()).filter_map(|index| list.get(index));
         self.given.update(|given| given.extend(files));
     }
 
@@ -90,24 +92,24 @@ impl ClassSignals {
         self.queue.update(|queue| queue.extend((first..).zip(files)));
     }
 
-    pub(crate) fn set_state(self, place: usize, state: ClassFileState) {
+    pub(crate) fn set_state(self, index: usize, state: ClassFileState) {
         self.files.update(|rows| {
-            if let Some(row) = rows.get_mut(place) {
+            if let Some(row) = rows.get_mut(index) {
                 row.state = state;
             }
         });
     }
 
-    /// Gives up what waits for its grade. The rows say so.
+    /// Gives up the files that wait for their grades. Their rows say that they were not graded.
     pub(crate) fn stop(self) {
         let waiting: Vec<usize> =
-            self.queue.with_untracked(|queue| queue.iter().map(|(place, _)| *place).collect());
+            self.queue.with_untracked(|queue| queue.iter().map(|(index, _)| *index).collect());
         self.queue.update(Vec::clear);
-        for place in waiting {
-            let name = self.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));
+        for index in waiting {
+            let name = self.files.with_untracked(|rows| rows.get(index).map(|row| row.name.clone()));
             let why = "stopped before its turn; hand the file in again";
             let row = GradeRow::failed(&name.unwrap_or_default(), "", why);
-            self.set_state(place, ClassFileState::Graded(row));
+            self.set_state(index, ClassFileState::Graded(row));
         }
     }
 

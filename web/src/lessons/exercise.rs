@@ -1,4 +1,5 @@
-//! The reader's answer to an exercise: a workload is graded at once, a Python program once the interpreter has run it.
+//! The reader's answer to an exercise: a workload is graded at once, a Python program once the interpreter
+//! has run it.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ use crate::session::Feature;
 pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
-    /// What the reader's text does otherwise than the solution of the lesson, in a sentence.
+    /// The first difference between the reader's text and the lesson's solution, in a sentence.
     pub(crate) mistake: Option<String>,
     /// The goals, each with whether it is met, in the order of the exercise. The sentence has the numbers.
     pub(crate) goals: Vec<(String, bool)>,
@@ -34,7 +35,7 @@ pub(crate) struct GradedExercise {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExerciseRun {
     pub(crate) status: ProgramStatus,
-    /// What it printed.
+    /// The output of the program.
     pub(crate) printed: String,
     /// The traceback of an exception that nobody caught; empty without one.
     pub(crate) traceback: String,
@@ -70,7 +71,8 @@ pub(crate) fn region(exercise: &Exercise) -> String {
 }
 
 impl Feature<LessonSignals> {
-    /// Takes the reader's lines of the card's exercise. They are kept when another card is shown, and for the next visit.
+    /// Takes the reader's lines of the card's exercise. They are kept when another card is shown, and for the
+    /// next visit.
     pub(crate) fn write_exercise(self, text: String) {
         let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
         let (card, is_given) = self.state.with_untracked(|state| (state.card, state.given.is_some()));
@@ -157,7 +159,8 @@ impl Feature<LessonSignals> {
             ));
         };
         self.set_exercise_status(ProgramStatus::Idle);
-        // A program that fails by itself has its error; where memory ran out, what it did before says why.
+        // The error of a program that fails for another reason explains itself; a program that ran out of
+        // memory is compared, since the steps before the failure say why.
         let may_be_compared = run.traceback.as_deref().is_none_or(|text| text.contains("OutOfMemoryError"));
         let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
         self.take_grade(exercise.grade_program(text, end));
@@ -166,7 +169,8 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Runs the solution of the lesson where the reader's program has missed a goal, and says what the reader's does otherwise.
+    /// Runs the solution of the lesson if the reader's program has missed a goal, and adds the first
+    /// difference between both programs.
     fn compare_with_solution(self, exercise: PtrEq<Exercise>, text: String, lines: Vec<u32>) {
         let missed = |graded: &GradedExercise| !graded.is_passed && graded.mistake.is_none();
         let graded = self.state.with_untracked(|state| state.graded.clone()).filter(missed);
@@ -183,7 +187,7 @@ impl Feature<LessonSignals> {
             let solved_run = RunOfLines { recording: &recording, lines: &solved };
             let Some(found) = exercise.mistake(&text, &own_run, &solved_run) else { return };
             self.state.update(|state| {
-                // The reader may have run other lines meanwhile.
+                // The reader may have run other lines in the meantime.
                 if let Some(graded) = state.graded.as_mut().filter(|graded| graded.run.as_ref() == Some(&own))
                 {
                     graded.mistake = Some(sentence(&found));
@@ -231,7 +235,7 @@ pub(crate) fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
         gpu: exercise.profile.clone(),
         release: Release::OF_RECORDED_OPERATORS,
         capacity: Some(exercise.capacity),
-        is_shared: false,
+        counts_non_pytorch: false,
         conf: exercise.conf.clone(),
         referrers_at: None,
     }

@@ -32,8 +32,8 @@ impl OpenLesson {
         Ok(Self::read(file.text)?)
     }
 
-    /// The lessons that come with the page under these ids, separated by commas, as HTML for paper; or why not. Without an id, the lesson
-    /// with the text `own`. Only the module with the texts calls this.
+    /// The lessons that come with the page under these ids, separated by commas, as HTML for paper; or why
+    /// not. Without an id, the lesson with the text `own`. Only the module with the texts calls this.
     pub(crate) fn handout(ids: &str, own: Option<&str>) -> Result<Handout, String> {
         let text_of = |id: &str| {
             let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);

@@ -1,11 +1,12 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlElement;
 
 use super::LessonSignals;
 use crate::browser;
-use crate::session::Feature;
-use crate::view::scroll_card;
+use crate::session::{Feature, Session};
 
 /// Whether the open lesson is presented to a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum Presentation {
     Shown,
     /// With a dark screen, so that the class looks at the teacher.
     Blank,
-    /// After the last card of the last lesson: a slide says so.
+    /// After the last card of the last lesson: a slide says that the lecture ends.
     AtEnd,
 }
 
@@ -25,13 +26,13 @@ impl Feature<LessonSignals> {
     pub(crate) fn present(self) {
         self.presenting.set(Presentation::Shown);
         browser::ask_for_whole_screen();
-        // Space goes on with the lesson, and presses no button.
+        // Space must continue the lesson and not press the button that has the focus.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
         self.draw_for_other_letters();
     }
 
-    /// Draws the figures again once the page's letters have their new size. In one column figures keep their width, and with it the size
-    /// that they were drawn for.
+    /// Draws the figures again once the page's letters have their new size. In one column the width of
+    /// figures does not change, so no effect of their size draws them again.
     fn draw_for_other_letters(self) {
         if self.session.appearance().is_narrow.get_untracked() {
             return;
@@ -50,8 +51,8 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Shows what comes next in a lecture: the answer to the card's question, the rest of a long card, or else the next card. After the last
-    /// card comes the next lesson, and after the last lesson a slide.
+    /// Shows what comes next in a lecture: the answer to the card's question, the rest of a long card, or
+    /// else the next card. After the last card comes the next lesson, and after the last lesson a slide.
     pub(crate) fn go_on(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let (card, is_revealed) = self.state.with_untracked(|state| (state.card, state.is_revealed));
@@ -69,4 +70,20 @@ impl Feature<LessonSignals> {
             self.presenting.set(Presentation::AtEnd);
         }
     }
+}
+
+/// The open lesson's card in the page.
+pub(crate) fn card() -> Option<HtmlElement> {
+    browser::document()?.query_selector(".lesson-card").ok()??.dyn_into().ok()
+}
+
+/// Scrolls to what is below of a card that is longer than the screen; false at its end.
+fn scroll_card(session: Session) -> bool {
+    let Some(card) = card().filter(|_| !session.appearance().is_narrow.get_untracked()) else { return false };
+    let (top, room) = (card.scroll_top(), card.client_height());
+    let is_more = top + room + 2 < card.scroll_height();
+    if is_more {
+        card.set_scroll_top(top + room * 4 / 5);
+    }
+    is_more
 }

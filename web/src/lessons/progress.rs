@@ -9,7 +9,8 @@ use super::LessonSignals;
 use crate::browser;
 use crate::session::Feature;
 
-/// A card that the reader has seen, or an exercise that is passed. The browser remembers it on the reader's machine only.
+/// A card that the reader has seen, or an exercise that is passed. The browser keeps this on the reader's
+/// machine only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CardProgress {
     pub(crate) lesson: String,
@@ -19,7 +20,7 @@ pub(crate) struct CardProgress {
     pub(crate) is_passed: bool,
 }
 
-/// What the reader has done in all lessons.
+/// The cards seen and the exercises passed in all lessons.
 pub(crate) type Progress = BTreeSet<CardProgress>;
 
 /// The storage key of the progress.

@@ -13,9 +13,9 @@ use crate::session::Feature;
 /// An answer of the reader's that could be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GivenAnswer {
-    /// As it was given: the number of a choice from 1, or what was typed.
+    /// The answer as the reader gave it: the number of a choice from 1, or the typed text.
     pub(crate) raw: String,
-    /// For people.
+    /// The answer in words.
     pub(crate) words: String,
     pub(crate) is_right: bool,
 }
@@ -115,7 +115,7 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Asks the card's question once more.
+    /// Asks the card's question again.
     pub(crate) fn ask_again(self) {
         if let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) {
             let card = self.state.with_untracked(|state| state.card);

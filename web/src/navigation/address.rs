@@ -1,4 +1,4 @@
-//! Keeps the page's address equal to what is shown.
+//! Keeps the page's address equal to the shown place and moment.
 
 use blockyard_figure::Unit;
 use blockyard_workload::presets::presets;
@@ -6,15 +6,16 @@ use leptos::prelude::*;
 
 use super::{NavigationSignals, Place};
 use crate::browser;
+use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
 use crate::link::{Link, MOST_CHARS, Target};
 use crate::session::{Feature, Session};
-use crate::view::kit::effect;
 use crate::workbench::Tab;
 use crate::workload::SettingsTexts;
 
-/// A longer text is not written into the address: compressing it would delay the key, and programs would cut off the address.
+/// A longer text is not written into the address: compressing it would delay the key, and programs would cut
+/// off the address.
 const MOST_PACKED_BYTES: usize = 200_000;
 
 /// The step is written into the address when the cursor has rested for this long.
@@ -97,7 +98,7 @@ impl Feature<NavigationSignals> {
         if let Some(preset) = presets().iter().find(|preset| preset.text == text) {
             return Link {
                 target: Target::Preset(preset.id.to_owned()),
-                conf: (conf.trim() != preset.config).then_some(conf),
+                conf: (conf.trim() != preset.conf).then_some(conf),
                 capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
                 ..link
             };
@@ -111,7 +112,8 @@ impl Feature<NavigationSignals> {
     }
 }
 
-/// Shows what the page's address names, now and when it changes, and writes what is shown into the address.
+/// Shows the place and the moment that the page's address names, now and when it changes, and writes the
+/// shown ones into the address.
 pub(crate) fn keep_address(session: Session, samples: Samples) {
     let read = move || {
         let (link, problems) = Link::read(&browser::hash());
@@ -136,14 +138,16 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         if before == link {
             return;
         }
-        // Steps and typed letters follow each other quickly, and browsers limit how often a page may change its address.
+        // Steps and typed letters follow each other quickly, and browsers limit how often a page may change
+        // its address.
         let without_steps = |link: &Link| {
             let (step, event, block) = (None, None, None);
             let (with, on, limit) = (None, None, None);
             Link { step, event, block, with, on, limit, ..link.clone() }
         };
         let is_step = without_steps(&before) == without_steps(&link);
-        // While it plays, the step is not written. Another place or another card is, at once: its address may be copied.
+        // While it plays, the step is not written. Another place or another card is written at once, since
+        // the reader may copy its address.
         if is_step && is_playing {
             return;
         }
@@ -169,8 +173,8 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
     });
 }
 
-/// Whether the browser's button "Back" should lead from `after` to `before`. It should between places and between documents, and not
-/// between two versions of a text.
+/// Whether the browser's button "Back" should lead from `after` to `before`. The button leads between places
+/// and between documents, and not between two versions of a text.
 fn is_elsewhere(before: &Target, after: &Target) -> bool {
     match (before, after) {
         (Target::Text { .. }, Target::Text { .. }) => false,

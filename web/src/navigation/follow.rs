@@ -39,7 +39,7 @@ impl Feature<NavigationSignals> {
             }
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
-                // Addresses count cards from 1. The number 0 stands for the first card too.
+                // Addresses count cards from 1. The number 0 names the first card, too.
                 self.go_to_and(
                     Place::Lesson { id, card: CardPlace::At(card.saturating_sub(1)) },
                     move || {
@@ -61,7 +61,7 @@ impl Feature<NavigationSignals> {
             Target::Sample(name) => self.follow_sample(&name, link, samples),
             Target::Beside(name) => self.follow_beside(name, link),
             Target::OwnFile => self.follow_own_file(link),
-            // Counted from 1, as above.
+            // The card is counted from 1.
             Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
         }
     }
@@ -209,7 +209,8 @@ impl Feature<NavigationSignals> {
             self.session.lab().conf.set(or_empty(&link.with));
         }
         self.session.lab().open(kind);
-        // The code of the lab may not be loaded yet: a verdict that was asked for a moment ago would be this question then.
+        // The code of the lab may not be loaded yet: a verdict that was asked for a moment ago would be this
+        // question then.
         if kind != QuestionKind::Verdict && self.session.shows_recording() {
             self.session.lab().want_verdict();
         }

@@ -49,7 +49,7 @@ impl CardPlace {
     pub(crate) const FIRST: Self = Self::At(0);
 }
 
-/// What another page shows of this page in a frame.
+/// The part of this page that a frame in another page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Embed {
     /// The stage with its timeline and its controls.
@@ -79,7 +79,7 @@ impl Embed {
         }
     }
 
-    /// What the page's address names, such as `?embed=stage`.
+    /// The part that the page's address names, as in `?embed=stage`; `None` without one.
     pub(crate) fn of_address() -> Option<Self> {
         let name = browser::query("embed")?;
         Self::ALL.into_iter().find(|embed| embed.name() == name)

@@ -1,4 +1,5 @@
-//! The largest batch with which the program fits that ran out of memory: it is run with smaller ones until the answer is known.
+//! The search for the largest batch with which a program that ran out of memory fits: the program runs with
+//! smaller batches until the answer is known.
 
 use blockyard_fit::{BatchSize, BatchStep, Probe, may_take_amp, next_batch};
 use blockyard_record::Bytes;
@@ -26,13 +27,13 @@ pub(crate) struct BatchSearch {
 /// The search for one form of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BatchVariant {
-    /// `--amp`, or nothing.
+    /// The option that the variant adds: `--amp`, or none (empty).
     pub(crate) option: &'static str,
     input: ProgramInput,
-    /// The least size that is known not to fit.
+    /// The smallest size that is known not to fit.
     too_large: u64,
     probes: Vec<Probe>,
-    /// The answer, or why there is none.
+    /// The answer, or why the search failed; `None` until the search ends.
     pub(crate) found: Option<Result<Option<Probe>, String>>,
 }
 
@@ -53,14 +54,14 @@ impl BatchSearch {
         let mut variants = vec![variant("", shown.input.clone(), size.value)];
         if may_take_amp(text, arguments) {
             let arguments = format!("{arguments} --amp").trim_start().to_owned();
-            // The batch that failed without the option may fit with it.
+            // The batch that failed without the option may fit with the option.
             let input = ProgramInput { arguments, ..shown.input.clone() };
             variants.push(variant("--amp", input, size.value.saturating_add(1)));
         }
         Some(Self { of: shown.clone(), size, variants, running: None })
     }
 
-    /// The most that PyTorch has of the GPU.
+    /// The most bytes of the GPU that PyTorch may reserve.
     fn limit(&self) -> Bytes {
         self.of.run.recording.capacity()
     }
@@ -71,7 +72,8 @@ impl BatchSearch {
         ProgramInput { text, arguments, ..variant.input.clone() }
     }
 
-    /// The answer in words, without a full stop: `the largest --batch-size that fits the NVIDIA H200 is 24: peak
+    /// The answer in words, without a full stop: `the largest --batch-size that fits the NVIDIA H200 is 24:
+    /// peak
     /// 13.2 GiB reserved; 25 runs out of memory`.
     pub(crate) fn words(&self, variant: &BatchVariant) -> Option<String> {
         let with = match variant.option {
@@ -101,7 +103,7 @@ impl BatchSearch {
 }
 
 impl Feature<ProgramSignals> {
-    /// The search for the shown run, begun or not; `None` where none is possible. Reads signals.
+    /// The search for the shown run, begun or not; `None` where no search is possible. Reads signals.
     pub(crate) fn batch_of_shown(self) -> Option<BatchSearch> {
         let shown = self.session.shown_program()?;
         let begun = self.batch.get().filter(|search| search.of == shown);
@@ -116,14 +118,14 @@ impl Feature<ProgramSignals> {
         self.run_next_batch();
     }
 
-    /// Ends the run of the search. What was found stays.
+    /// Ends the present run of the search. The results so far stay.
     pub(crate) fn cancel_batch(self) {
         self.trials.update(|trials| trials.running = None);
         interpreter::cancel_trial();
         self.give_up_batch();
     }
 
-    /// Says that no run of the search goes on any more.
+    /// Marks the search as not running, since the run that it waited for was ended.
     pub(super) fn give_up_batch(self) {
         self.batch.update(|batch| {
             if let Some(search) = batch {

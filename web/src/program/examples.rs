@@ -18,8 +18,8 @@ pub(crate) static EXAMPLES: [Example; 5] = [
 /// The GPU whose numbers were compared with recordings.
 pub(crate) const DEFAULT_GPU: &str = "h200";
 
-/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/gpus` has them, by shorter names. The list is separate, because the page's module has
-/// nothing else of the profiles; a test compares both.
+/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/gpus` has them, by shorter names. The list is
+/// separate, because the page's module contains no profiles; a test compares both lists.
 pub(crate) static GPUS: [(&str, &str); 7] = [
     ("h200", "NVIDIA H200"),
     ("h100", "NVIDIA H100 80 GB"),
@@ -50,7 +50,7 @@ for step in range(3):
 print("peak:", torch.cuda.max_memory_allocated(), "reserved:", torch.cuda.memory_reserved())
 "#;
 
-/// What is said of every GPU but the H200.
+/// The note about every GPU but the H200.
 pub(crate) const DERIVED_NUMBERS: &str =
     "the numbers of this GPU are derived; those of the H200 were checked against recordings";
 

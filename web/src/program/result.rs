@@ -13,11 +13,12 @@ use super::examples::{DEFAULT_GPU, DERIVED_NUMBERS, GPUS};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
-/// The categories of memory, in the order in which they are shown, under the names that they have in a file whose stacks tell them.
+/// The categories of memory, in the order in which they are shown, under the names that they have in a file
+/// whose stacks show them.
 pub(crate) const CATEGORIES: [&str; 7] =
     ["parameters", "gradients", "optimizer", "activations", "input", "workspaces", "temporaries"];
 
-/// The category of what libraries keep to work in.
+/// The category of memory that libraries keep to work in.
 const WORKSPACES: &str = "workspaces";
 
 /// A finished run, ready to be drawn.
@@ -93,7 +94,7 @@ impl ProgramResult {
 }
 
 impl ProgramResult {
-    /// What is known of the run beside its requests.
+    /// The facts about the run beside its requests, for a report.
     pub(crate) fn simulation(&self) -> Simulation {
         let input = &self.input;
         let gpu = GPUS.iter().find(|(id, _)| *id == input.gpu).map_or(input.gpu.as_str(), |(_, name)| name);
@@ -125,7 +126,8 @@ fn failed_lines<'a>(run: &'a Run, details: &'a ProgramRun) -> impl DoubleEndedIt
     failed.map(|(step, _)| details.step_lines.get(*step as usize).copied().unwrap_or(0))
 }
 
-/// The numbers of the allocations, among those that did not fail, that are parameters or states of an optimizer.
+/// The numbers of the allocations, among those that did not fail, that are parameters or states of an
+/// optimizer.
 fn lasting(origins: &[AllocationOrigin]) -> Vec<u32> {
     let served = origins.iter().filter(|origin| origin.allocation.is_some()).zip(0..);
     let is_lasting =
@@ -136,13 +138,14 @@ fn lasting(origins: &[AllocationOrigin]) -> Vec<u32> {
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProgramEnd {
-    /// It ran to its end.
+    /// The program ran to its end.
     Finished,
-    /// A request ran out of memory at this line, 0 where none is known, and nothing caught that.
+    /// A request ran out of memory at this line, 0 where none is known, and the program did not catch the
+    /// exception.
     OutOfMemory(u32),
-    /// Another exception, at this line.
+    /// Another exception ended the program at this line, 0 where none is known.
     Exception(u32),
-    /// It ended itself with another status than 0.
+    /// The program ended itself with a status other than 0.
     Status(i32),
 }
 
@@ -175,7 +178,8 @@ fn last_line(traceback: &str) -> u32 {
 /// The bytes of allocated blocks at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AliveBytes {
-    /// Bytes of blocks, by line of the program, without what libraries keep to work in, as in a report.
+    /// Bytes of blocks, by line of the program, without memory that libraries keep to work in, as in a
+    /// report.
     pub(crate) lines: BTreeMap<u32, Bytes>,
     /// Requested bytes, by line of the program.
     pub(crate) requested: BTreeMap<u32, Bytes>,

@@ -1,6 +1,8 @@
-//! The program that is shown, run again with a change beside it: whether it runs to its end then.
+//! Trials: the shown program runs again with a change, beside its own run, to find out whether it then runs
+//! to its end.
 //!
-//! A replay says only whether the request passes that failed; what the program asks for after that is not in its recording.
+//! A replay says only whether the failed request passes; the requests that the program would make afterwards
+//! are not in its recording.
 
 use blockyard_record::Bytes;
 use leptos::prelude::*;
@@ -14,11 +16,11 @@ use crate::session::Feature;
 /// The runs with a change of one run of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Trials {
-    /// The run that they change.
+    /// The run that the trials change.
     of: Option<PtrEq<ProgramResult>>,
-    /// Those that ended, in their order.
+    /// The trials that ended, in the order of their ends.
     pub(crate) ended: Vec<ProgramTrial>,
-    /// The one that runs.
+    /// The trial that runs.
     pub(crate) running: Option<RunningTrial>,
 }
 
@@ -45,7 +47,8 @@ pub(crate) struct RunningTrial {
 }
 
 impl ProgramTrial {
-    /// What the program does with the change, as a sentence without a full stop. `failed_at` is the line at which it failed as it was.
+    /// The result of the trial as a sentence without a full stop. `failed_at` is the line at which the
+    /// program failed without the change.
     pub(crate) fn words(&self, failed_at: u32) -> String {
         let change = &self.change;
         match &self.end {
@@ -93,7 +96,7 @@ impl Feature<ProgramSignals> {
         Some(self.trials.get()).filter(|trials| trials.of.as_ref() == Some(&shown))
     }
 
-    /// Runs the shown program with a change, beside it. What still runs is given up.
+    /// Runs the shown program with a change, beside its own run. A trial that still runs is given up.
     pub(crate) fn try_program(self, change: String, input: ProgramInput) {
         let Some(shown) = untrack(|| self.session.shown_program()) else { return };
         let job = match job(&input) {
@@ -115,7 +118,7 @@ impl Feature<ProgramSignals> {
                 (result.end(), result.run.series.peak_bytes(&result.run.recording).1)
             });
             self.trials.update(|trials| {
-                // A trial of a run that is not shown any more.
+                // A trial of a run that is not shown any more is dropped.
                 if trials.of.as_ref() == Some(&shown)
                     && let Some(RunningTrial { change, input, .. }) = trials.running.take()
                 {
@@ -131,7 +134,7 @@ impl Feature<ProgramSignals> {
         self.trials.update(|trials| trials.running = None);
     }
 
-    /// Makes the program of a trial the one in the editor, and runs it.
+    /// Puts the program of a trial into the editor and runs it.
     pub(crate) fn show_trial(self, input: ProgramInput) {
         self.input.set(input);
         self.run();

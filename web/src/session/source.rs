@@ -10,7 +10,7 @@ use crate::lessons::OpenLesson;
 use crate::program::ProgramResult;
 use crate::ptr_eq::PtrEq;
 
-/// Where the memory that the figures show comes from.
+/// The source of the run that the figures show.
 ///
 /// Every kind of file with a run in it becomes a [`Source::Recording`]; `files` does that.
 #[derive(Clone, Debug, PartialEq)]

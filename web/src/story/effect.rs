@@ -1,4 +1,4 @@
-//! Sentences that answer what the reader has just seen. Every number in them is one of the run.
+//! Sentences about the effect of the last line of the story. Every number in them is computed from the run.
 
 use blockyard_record::{Breakdown, Bytes};
 use blockyard_workload::Request;
@@ -15,13 +15,14 @@ pub(super) struct LineEffect<'a> {
     pub(super) has_failed: bool,
 }
 
-/// What `nvidia-smi` shows of the process.
+/// The bytes that `nvidia-smi` shows for the process.
 pub(crate) fn nvidia_smi(memory: &Breakdown) -> Bytes {
     memory.reserved().saturating_add(CONTEXT)
 }
 
 impl LineEffect<'_> {
-    /// What the request did; without a request, what there is to begin with.
+    /// The sentences about the effect of the request; without a request, those about the memory at the
+    /// beginning.
     pub(super) fn text(&self, request: Option<&Request>) -> String {
         match request {
             None => self.opening(),

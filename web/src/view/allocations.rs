@@ -22,27 +22,29 @@ use self::picture::{GridColors, GridPart, Picture};
 use self::pointer::FigureDrag;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
+use crate::effect::effect;
 use crate::figures::Columns;
 use crate::frames::{self, Slot};
+use crate::numbers::grouped_count;
 use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::holders::picked_card;
-use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
-use crate::view::memory_stats::grouped_count;
+use crate::view::kit::{button, choice, choices, click, flag, on, select, text};
 use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
 const SLICE_MILLIS: f64 = 1.5;
-/// The same in a frame in which the shown part moves, and the figures over time are drawn again.
+/// How long the page's thread computes the picture in a frame in which the shown part moves, since such a
+/// frame also draws the figures over time.
 const MOVING_SLICE_MILLIS: f64 = 0.4;
-/// With more allocations than these the names of groups are written and not their own.
+/// With more allocations than these, the names of groups are written and not the names of single allocations.
 const MOST_NAMED: usize = 400;
 /// How many steps are shown around the peak.
 const AROUND_PEAK: usize = 200;
-/// While the GPU draws, the grid is computed again after the view has not changed for so long.
+/// While the GPU draws, the grid is computed again after the view has not changed for this time.
 const REST_MILLIS: i32 = 120;
 
 /// The parts of the figure that its handlers share.
@@ -229,7 +231,8 @@ fn legend(it: AllocationsFigure) -> AnyView {
     .into_any()
 }
 
-/// What the figure shows beside the groups: the class of its style, its name and what it means. Reads signals.
+/// The entries of the legend beside the groups: the class of the style, the name and the meaning. Reads
+/// signals.
 fn other_areas(it: AllocationsFigure) -> Vec<(&'static str, &'static str, &'static str)> {
     it.drawn.track();
     let mut areas = Vec::new();
@@ -242,7 +245,7 @@ fn other_areas(it: AllocationsFigure) -> Vec<(&'static str, &'static str, &'stat
     areas
 }
 
-/// What allocations that are lower than a pixel are called.
+/// The name of allocations that are lower than a pixel.
 const TOO_SMALL: &str = "too small to draw one by one";
 
 /// An entry of the legend that hides nothing.
@@ -264,7 +267,7 @@ impl AllocationsFigure {
             let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
             let names = picture.with_value(|picture| {
                 let grid = picture.grid().filter(|grid| grid.is_done())?;
-                // Few tensors are known by their names; many allocations by what they have in common.
+                // A few tensors are known by their names, and many allocations by their groups.
                 let columns = session.figures().columns()?;
                 let (allocations, recording) = (&columns.allocations, &columns.recording);
                 let rows = allocations.len();
@@ -272,7 +275,7 @@ impl AllocationsFigure {
                     let name = |row: usize| {
                         name_of(allocations, recording, row).filter(|_| is_shown(groups.place(row)))
                     };
-                    // What is too low for the names of its allocations has the name that they share.
+                    // An area that is too low for the names of its allocations has the name of their group.
                     let mut names = grid.row_names(rows, name, plot);
                     names.marks.extend(grid.names(&groups, is_shown, plot, &names).marks);
                     return Some(names);
@@ -282,7 +285,7 @@ impl AllocationsFigure {
             PtrEq::new(names.unwrap_or_default())
         });
         let rects = Memo::new(move |_| {
-            // Only the painter uses them.
+            // The rectangles are computed only while the painter draws.
             let columns = session.figures().columns().filter(|_| is_painted.get())?;
             Some(PtrEq::new(Rects::new(&columns.allocations, &columns.map)))
         });
@@ -321,7 +324,7 @@ impl AllocationsFigure {
             brush: self.brush.get(),
         };
         let mut scene = grid_cursor(&session.figures().timeline_view_or_fit(), &cursor, size);
-        // Over the line of the cursor, which leaves them in sight.
+        // Names are drawn over the line of the cursor, so that they stay in sight.
         scene.marks.extend(self.names.get().marks.iter().cloned());
         surface::fit(canvas, &scene);
         session.appearance().draw(canvas, &scene);
@@ -360,8 +363,8 @@ impl AllocationsFigure {
         if !self.paints() {
             return begin();
         }
-        // The GPU draws. The grid is needed only for what is under the pointer and for what is too small to be drawn, so it
-        // waits until the view has not changed for a while.
+        // The GPU draws. The grid is needed only for what is under the pointer and for what is too small to
+        // be drawn, so it waits until the view has not changed for a while.
         self.picture.update_value(Picture::clear);
         let _ = browser::after_millis(REST_MILLIS, move || {
             if self.changes.try_with_value(|changes| *changes == change) == Some(true) {
@@ -448,7 +451,8 @@ impl AllocationsFigure {
         });
     }
 
-    /// Which rows are chosen: the picked ones, and the allocation of the chosen block; `None` if no row is. Reads signals.
+    /// Which rows are chosen: the picked ones, and the allocation of the chosen block; `None` if no row is.
+    /// Reads signals.
     fn marked(self, columns: &Columns) -> Option<Vec<bool>> {
         let picked = self.session.figures().picked.get();
         let selected = self.session.figures().selected();

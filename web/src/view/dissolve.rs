@@ -1,5 +1,6 @@
-//! The way from one picture of a figure to the next. No mark moves: the first picture turns into the second one in its place, since most
-//! marks of the two have nothing to do with each other. In the middle is a picture that shows what happened (see [`Scene::halfway_to`]).
+//! The way from one picture of a figure to the next. No mark moves: the first picture turns into the second
+//! one in its place, since most marks of two pictures are unrelated. In the middle is a picture that shows
+//! the change (see [`Scene::halfway_to`]).
 
 use blockyard_figure::{MapView, Scene};
 use leptos::html;
@@ -23,7 +24,7 @@ const SAME_CHANGE_MILLIS: f64 = 40.0;
 /// A player that makes more moves a second than this shows the moments at once.
 const FASTEST: f32 = 2.0;
 
-/// What a figure showed last, and the way to what is to be seen; a handle that is copied freely.
+/// The picture that a figure showed last, and the way to the next picture; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Dissolve {
     session: Session,
@@ -34,7 +35,7 @@ pub(crate) struct Dissolve {
 
 struct ShownScene {
     scene: Scene,
-    /// The rows in sight, and how they are drawn, in a figure that has such.
+    /// The rows in sight, and how they are drawn; the default view in a figure without rows.
     view: MapView,
     run: PtrEq<Run>,
     steps: usize,
@@ -53,7 +54,7 @@ impl Dissolve {
         Self { session, slot, canvas, shown: StoredValue::new_local(None) }
     }
 
-    /// Shows a picture: at once, or as the outcome of the picture before where that is one step away.
+    /// Shows a picture: at once, or by dissolving from the picture before if both are one step apart.
     pub(crate) fn show(self, view: &MapView, scene: Scene) {
         let run = self.session.run.get_untracked();
         let (steps, speed) = self
@@ -64,7 +65,7 @@ impl Dissolve {
         let before = self.shown.try_update_value(Option::take).flatten();
         let way = before.and_then(|before| {
             if before.run == run && before.steps == steps {
-                // The same moment: only what is emphasized has changed.
+                // Both pictures show the same moment, and only the emphasis has changed.
                 let way = before.way.filter(|way| now - way.begun_millis < MILLIS)?;
                 self.paint(&way.pictures[2], &scene);
                 return Some(way);
@@ -74,7 +75,7 @@ impl Dissolve {
                 && is_same_view(&before.view, view)
                 && (before.scene.width_px - scene.width_px).abs() < 0.5
                 && (before.scene.height_px - scene.height_px).abs() < 0.5;
-            // A hand that drags an edge moves it itself.
+            // While the reader drags an edge, the edge follows the pointer without a dissolve.
             if !is_near
                 || browser::is_motion_reduced()
                 || self.session.workload().resizing.with_untracked(Option::is_some)
@@ -114,7 +115,7 @@ impl Dissolve {
         untrack(|| self.session.appearance().draw(canvas, scene));
     }
 
-    /// Draws the picture of now, and goes on in the next frame until the end is reached.
+    /// Draws the picture of the present time, and continues in the next frame until the end is reached.
     fn tick(self) {
         let Some(canvas) = self.canvas.get_untracked() else { return };
         let is_moving = self.shown.try_update_value(|shown| {
@@ -140,7 +141,7 @@ impl Dissolve {
     }
 }
 
-/// Whether both show the same rows in the same way.
+/// Whether both views show the same rows in the same way.
 fn is_same_view(one: &MapView, other: &MapView) -> bool {
     let of = |view: &MapView| (view.zoom, view.scale, view.order, view.rows);
     of(one) == of(other) && (one.scroll_px - other.scroll_px).abs() < 0.5

@@ -1,4 +1,5 @@
-//! The borders between panels. The reader moves a border by the pointer or by keys, and the browser remembers the sizes.
+//! The borders between panels. The reader moves a border by the pointer or by keys, and the browser remembers
+//! the sizes.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -60,7 +61,8 @@ impl SizedPanel {
         }
     }
 
-    /// Whether the border is vertical. The panel is to the right of a vertical border, and above a horizontal one.
+    /// Whether the border is vertical. The panel is to the right of a vertical border, and above a horizontal
+    /// one.
     fn is_upright(self) -> bool {
         matches!(self, Self::Side)
     }
@@ -122,7 +124,8 @@ pub(crate) fn recall() {
     }
 }
 
-/// The border of a panel. Its element is the next sibling of the panel's element, or the previous one if the border is vertical.
+/// The border of a panel. Its element is the next sibling of the panel's element, or the previous one if the
+/// border is vertical.
 pub(crate) fn divider(panel: SizedPanel) -> AnyView {
     let border = Border { panel, size_px: RwSignal::new(0.0), node: NodeRef::new() };
     // The panel has a size only when the browser has laid out the page.

@@ -1,4 +1,5 @@
-//! Frees a block that is dragged out of the figure and dropped on a marked area. Nobody does that by accident.
+//! Frees a block that is dragged out of the figure and dropped on a marked area, which nobody does by
+//! accident.
 
 use blockyard_figure::TargetId;
 use blockyard_record::{BlockId, BlockState};

@@ -11,12 +11,12 @@ use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::tip::Tip;
 
-/// So near to the end of a block the pointer takes hold of it.
+/// The pointer takes hold of the end of a block from this distance.
 const NEAR_PX: f32 = 5.0;
-/// A finger is less exact.
+/// The distance for a finger, which is less exact.
 const NEAR_FINGER_PX: f32 = 16.0;
 
-/// What takes hold of the ends of blocks in one figure; a handle that is copied freely.
+/// The handlers that drag the ends of blocks in one figure; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     session: Session,
@@ -57,7 +57,7 @@ impl Edge {
         let (block, bytes) = self.drawn.look(|scene| {
             let ends = scene.targets.iter().filter_map(|target| match target.what {
                 TargetId::Block(block) if (target.rect.y_px..target.rect.bottom_px()).contains(&y) => {
-                    // Inside of a narrow block there is room for a click, too.
+                    // At most half of a narrow block takes hold, so that the other half can be clicked.
                     let reach = near.min(target.rect.width_px / 2.0).max(2.0);
                     let away = x - target.rect.right_px();
                     (-reach..=near).contains(&away).then_some((block, target.rect, away.abs()))
@@ -68,7 +68,7 @@ impl Edge {
             let (block, rect, _) = ends.min_by(|(.., one), (.., other)| one.total_cmp(other))?;
             Some((block, (self.bytes_per_px)(self.session, scene, block, &rect)?))
         })?;
-        // The page may show the figure larger than it is.
+        // The page may show the figure enlarged.
         Some((block, bytes / surface::on_page(1.0)))
     }
 

@@ -9,6 +9,7 @@ use blockyard_workload::decimal_size;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
+use crate::element_ids::WORKLOAD_TEXT;
 use crate::messages::sentence;
 use crate::run::{Attempt, InputError};
 use crate::session::Session;
@@ -16,9 +17,6 @@ use crate::view::icon::Icon;
 use crate::view::kit::{click, flag, icon_button, limited_button, text};
 use crate::workload::History;
 use text_field::TextField;
-
-/// The id of the text field, by which the page's keys find the field.
-pub(crate) const TEXT_ID: &str = "workload-text";
 
 pub(crate) fn editor(session: Session) -> AnyView {
     let field = TextField::new(session);
@@ -43,7 +41,7 @@ fn bar(session: Session) -> AnyView {
     });
     view! {
         <div class="bar">
-            <h2><label for=TEXT_ID>"Text"</label></h2>
+            <h2><label for=WORKLOAD_TEXT>"Text"</label></h2>
             <span class="preset-summary quiet">{summary}</span>
             {limited_button("undo", Icon::Undo, "Undo (Ctrl+Z)", flag(move || !can_undo.get()), click(move || session.workload().undo()))}
             {limited_button("redo", Icon::Redo, "Redo (Ctrl+Shift+Z)", flag(move || !can_redo.get()), click(move || session.workload().redo()))}
@@ -59,7 +57,7 @@ fn index_of(number: u32) -> usize {
 }
 
 fn steps(count: usize, failed: usize) -> String {
-    let grouped = crate::view::memory_stats::grouped_count;
+    let grouped = crate::numbers::grouped_count;
     let steps = if count == 1 { "1 step".to_owned() } else { format!("{} steps", grouped(count)) };
     match failed {
         0 => steps,

@@ -1,18 +1,19 @@
-//! The page inside another page. It has no header, it is as high as its content, and in a lower frame the bar with the steps stays at
-//! the lower edge.
+//! The page inside another page. It has no header, it is as high as its content, and in a lower frame the bar
+//! with the steps stays at the lower edge.
 
 use blockyard_figure::PlayerAction;
 use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::messages::sentence;
 use crate::navigation::Embed;
-use crate::parts;
 use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
-use crate::view::kit::{click, effect, icon_button, text};
+use crate::view::kit::{click, icon_button, text};
+use crate::view::parts;
 use crate::view::step::step_words;
 use crate::view::{messages, scrubber, stage};
 
@@ -96,7 +97,7 @@ fn steps(session: Session) -> AnyView {
             {icon_button("icon", "forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
             <span data-testid="position">{position}</span>
             <a
-                href=text(move || crate::export::link(session))
+                href=text(move || crate::view::export::link(session))
                 target="_blank"
                 rel="noopener"
                 hidden=browser::is_one_file()

@@ -8,22 +8,23 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::effect::effect;
+use crate::numbers::grouped_count;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::allocations::swatch;
 use crate::view::holders::HolderList;
-use crate::view::kit::{effect, on, text};
-use crate::view::memory_stats::grouped_count;
+use crate::view::kit::{on, text};
 use crate::view::tip::Tip;
 
-/// What the handlers of a flame graph share.
+/// The parts of a flame graph that its handlers share.
 #[derive(Clone)]
 struct Flame {
     session: Session,
     list: PtrEq<HolderList>,
     graph: PtrEq<FlameGraph>,
-    /// The colors of stacks, which are those of the allocations over time, and what they mean.
+    /// The colors of stacks, which are those of the allocations over time, with the entries of their legend.
     colors: PtrEq<(BTreeMap<StackId, Role>, Vec<LegendEntry>)>,
     focus: RwSignal<usize>,
     drawn: DrawnScene,
@@ -75,7 +76,7 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
     view! {
         <div class="flame" node_ref=area tabindex="0" role="application" aria-label=label data-testid="flame"
             on:pointermove=moved on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:click=click on:keydown=key
-            // Else the tooltip would stay where its node was.
+            // Without this, the tooltip would stay at the old place of its node.
             on:wheel=on(move |_: ev::WheelEvent| tip.hide())
         >
             <canvas node_ref=canvas aria-hidden="true"></canvas>
@@ -86,7 +87,8 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
     .into_any()
 }
 
-/// The color of each stack as in the allocations over time, where they are colored by stacks, and the entries of the legend that are present.
+/// The color of each stack, equal to its color in the figure of allocations colored by stacks, and the
+/// entries of the legend that occur.
 fn colors(list: &HolderList) -> (BTreeMap<StackId, Role>, Vec<LegendEntry>) {
     let (allocations, recording) = (&list.columns.allocations, &list.columns.recording);
     let groups = Groups::new(allocations, recording, ColorBy::Stack);

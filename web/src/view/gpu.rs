@@ -1,4 +1,5 @@
-//! The switch between the virtual device and the reader's GPU, and the results of the checks of block data on the GPU.
+//! The switch between the virtual device and the reader's GPU, and the results of the checks of block data on
+//! the GPU.
 
 use blockyard_record::Bytes;
 use blockyard_replay::StepDataCheck;
@@ -6,10 +7,10 @@ use leptos::prelude::*;
 
 use crate::gpu::{Adapter, GpuState};
 use crate::messages::sentence;
+use crate::numbers::grouped_count;
 use crate::run::Attempt;
 use crate::session::Session;
 use crate::view::kit::{Handler, click, flag, text};
-use crate::view::memory_stats::grouped_count;
 
 pub(crate) fn switch(session: Session) -> AnyView {
     let is_absent =
@@ -55,7 +56,7 @@ fn side(
     .into_any()
 }
 
-/// The name of the GPU, or why there is none.
+/// The name of the GPU, or why no GPU can be used.
 fn status(session: Session) -> String {
     match session.workload().gpu.get() {
         GpuState::Absent(why) => sentence(&why),
@@ -99,7 +100,8 @@ fn checks_of_run(steps: &[StepDataCheck]) -> String {
     format!("{checked} of block data checked: {found}.")
 }
 
-/// What the step under the cursor wrote to the memory of the GPU, and what was checked there.
+/// The sentence about the data that the step under the cursor wrote to the memory of the GPU, and about the
+/// check of earlier data.
 pub(crate) fn data_check(session: Session) -> AnyView {
     let step = Memo::new(move |_| {
         let run = session.run.get();

@@ -17,11 +17,12 @@ use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::interpreter;
 use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, exercise_job};
 use crate::link::{Link, Target};
 use crate::session::Session;
-use crate::view::kit::{button, click, effect, flag, on, select, text};
+use crate::view::kit::{button, click, flag, on, select, text};
 use crate::view::make_lesson;
 use crate::view::teachers::{cluster, marked};
 
@@ -43,7 +44,7 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
             });
         }
     });
-    // A lesson that came with the files is one of those that they may answer.
+    // The files may also answer a lesson that came with them.
     effect(move || {
         class.lessons.track();
         exercises.set_value(None);
@@ -114,7 +115,7 @@ fn own_lessons(class: ClassSignals) -> AnyView {
         .into_any()
 }
 
-/// How far the grades are, and what can be done with them.
+/// The progress of grading, and the buttons for the grades.
 fn progress(class: ClassSignals) -> AnyView {
     let is_none = flag(move || class.files.with(Vec::is_empty));
     let words = text(move || {
@@ -131,7 +132,7 @@ fn progress(class: ClassSignals) -> AnyView {
         )
     });
     let save = click(move || {
-        // A program for tables reads letters beyond ASCII by this mark.
+        // With this mark a spreadsheet reads letters beyond ASCII correctly.
         let csv = format!("\u{feff}{}", untrack(|| grades_csv(&class.rows())));
         browser::download("grades.csv", &csv, "text/csv");
     });
@@ -160,7 +161,8 @@ fn progress(class: ClassSignals) -> AnyView {
     .into_any()
 }
 
-/// The column by which the table is sorted, and whether from its end; in the order of the files without one.
+/// The column by which the table is sorted, and whether the order is descending; `None` for the order of the
+/// files.
 type Order = Option<(usize, bool)>;
 
 fn table(class: ClassSignals) -> AnyView {
@@ -179,7 +181,7 @@ fn table(class: ClassSignals) -> AnyView {
                 _ => Some((column, false)),
             };
         });
-        // The heads are new, and the one that was pressed keeps the focus.
+        // The heads are drawn again, so the pressed head gets the focus back.
         let _ = browser::after_millis(0, move || browser::focus_first(&format!("[data-column='{column}']")));
     });
     let heads = text(move || heads(order.get()));
@@ -280,7 +282,8 @@ fn grade_next(class: ClassSignals, exercises: Exercises) {
     });
 }
 
-/// The exercises of all lessons with their ids, first those of the lessons that came with the files, at last that of the lesson in the editor.
+/// The exercises of all lessons with their ids, first the exercises of the lessons that came with the files,
+/// last the exercise of the lesson in the editor.
 fn all_exercises(class: ClassSignals) -> Vec<(String, Exercise)> {
     let own = browser::recall(make_lesson::KEY);
     let given = class.lessons.get_untracked();

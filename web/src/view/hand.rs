@@ -1,4 +1,5 @@
-//! Play by hand: buttons that add requests to the workload, and the device and settings that the workload runs with.
+//! Play by hand: buttons that add requests to the workload, and the device and settings that the workload
+//! runs with.
 
 use blockyard_record::StreamId;
 use blockyard_workload::edit::EditAction;
@@ -163,10 +164,11 @@ fn other_requests(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     .into_any()
 }
 
-/// What was typed into a field is run when the reader has paused for this long.
+/// The text of a field takes effect when the reader has paused for this time.
 const TYPING_PAUSE_MILLIS: i32 = 250;
 
-/// PyTorch's message, with a proposal where another word stands for a boolean: PyTorch accepts only `True` and `False`.
+/// PyTorch's message, with a proposal where another word stands for a boolean: PyTorch accepts only `True`
+/// and `False`.
 fn with_hint(message: &str) -> String {
     let found =
         message.rsplit("but got '").next().and_then(|rest| rest.split('\'').next()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The page's header: the title of what is shown, and the links to the other parts of the page.
+//! The page's header: the title of the shown part or run, and the links to the other parts of the page.
 
 use blockyard_workload::presets::presets;
 use leptos::ev;
@@ -7,11 +7,12 @@ use leptos::prelude::*;
 
 use crate::appearance::ThemeChoice;
 use crate::browser;
+use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::help::Help;
-use crate::view::kit::{button, click, effect, flag, on, select, text};
+use crate::view::kit::{button, click, flag, on, select, text};
 use crate::view::share::Share;
 use crate::view::{opened, panels};
 
@@ -52,7 +53,7 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
     .into_any()
 }
 
-/// Moves the focus. The address must stay, because its hash says what is shown.
+/// Moves the focus. The address must stay, because its hash names the shown part.
 fn skip(event: &ev::MouseEvent) {
     event.prevent_default();
     crate::browser::focus_first("main button, main a, main input, main textarea");
@@ -76,7 +77,7 @@ fn door(session: Session, place: Place, id: &'static str, label: &'static str) -
     .into_any()
 }
 
-/// What can be opened in the workbench: workloads, samples, files.
+/// The bar with everything that the workbench opens: workloads, samples, files.
 pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
     view! {
         <div class="open-bar">
@@ -100,7 +101,7 @@ const EMPTY: &str = "empty";
 
 fn preset_picker(session: Session) -> AnyView {
     let current = Memo::new(move |_| {
-        // The text of a workload stays while a recording is shown, and is not what the reader sees.
+        // The text of a workload stays while a recording is shown, so it must not be named then.
         if session.shows_recording() {
             return RECORDING;
         }

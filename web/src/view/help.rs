@@ -1,14 +1,14 @@
-//! All keys, in a dialog.
+//! The help: all keys, how to read the figures, and the workload language, in a dialog.
 
 use blockyard_rules::Release;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::parts;
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, icon_button};
 use crate::view::messages;
+use crate::view::parts;
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-/// How the figures are read.
+/// The explanations of how to read the figures: a term and its meaning.
 const FIGURES: [(&str, &str); 9] = [
     (
         "The bar",
@@ -148,7 +148,7 @@ impl Help {
     }
 }
 
-/// What the dialog says, which the first screen does without.
+/// The content of the dialog, whose texts the first screen does not load.
 pub(crate) fn content(session: Session, help: Help) -> AnyView {
     let groups = KEYS
         .map(|(title, keys)| {

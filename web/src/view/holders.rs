@@ -1,5 +1,5 @@
-//! Which groups of allocations hold the memory of a moment: a table that can be sorted, a flame graph, a search, and the chosen
-//! allocations.
+//! Which groups of allocations hold the memory of a moment: a table that can be sorted, a flame graph, a
+//! search, and the chosen allocations.
 
 use blockyard_figure::{
     AllocationFilter, ByteUnit, GroupBy, Holder, Search, bytes_of, group_key, holder_texts,
@@ -10,20 +10,19 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
+use crate::element_ids::HOLDERS_FILTER;
 use crate::figures::{Columns, HolderMoment};
+use crate::numbers::grouped_count;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::flame;
-use crate::view::kit::{Options, button, choice, choices, click, effect, flag, on, select, text};
-use crate::view::memory_stats::grouped_count;
+use crate::view::kit::{Options, button, choice, choices, click, flag, on, select, text};
 
 /// The most rows of the table; one more row says how many groups are left out.
 const MOST_ROWS: usize = 200;
-/// Holders are found again after nothing has changed for so long.
+/// Holders are found again after nothing has changed for this time.
 const REST_MILLIS: i32 = 120;
-/// The id of the search field, to which the key `/` moves the focus.
-pub(crate) const FILTER_ID: &str = "holders-search";
-
 /// The column by which the table is sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
@@ -91,7 +90,7 @@ fn current_list(session: Session) -> RwSignal<Option<PtrEq<HolderList>>> {
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(wait, move || {
             let list = columns.map(|columns| PtrEq::new(find(columns, scope, by, &search)));
-            // The panel may have been closed meanwhile.
+            // The panel may have been closed in the meantime.
             let _ = found.try_set(list);
         }));
     });
@@ -181,7 +180,7 @@ fn controls(session: Session) -> AnyView {
             >{mark_text}</button>
         </div>
         <input
-            type="search" class="field" id=FILTER_ID data-testid="holders-search"
+            type="search" class="field" id=HOLDERS_FILTER data-testid="holders-search"
             placeholder="Search: function or file:line, 0x address, >10MiB, stream:1"
             aria-label="Search allocations by stack, address, size or stream"
             prop:value=text(move || figures.filter.get()) on:input=search
@@ -278,7 +277,7 @@ fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder,
     .into_any()
 }
 
-/// Rows of bytes with what holds them, in their order, and the share of each in all of them.
+/// A table of bytes with their holders, in the order of `rows`, and the share of each row in the sum.
 pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> AnyView {
     let whole: Bytes = rows.iter().map(|(bytes, _)| *bytes).sum();
     let unit = ByteUnit::of(rows.iter().map(|(bytes, _)| *bytes).max().unwrap_or_default());

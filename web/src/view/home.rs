@@ -37,7 +37,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// One of the numbers of a moment.
+/// The function that takes one number out of the breakdown of a moment.
 type BreakdownNumber = fn(&Breakdown) -> Bytes;
 
 /// The numbers that a reader would ask PyTorch and the driver for, and what the last line changed in each.
@@ -87,7 +87,8 @@ fn change(session: Session, bytes: BreakdownNumber) -> String {
     })
 }
 
-/// What the reader can do. A button that has nothing to do stays in place, because it may have the focus.
+/// The buttons of the reader's actions. A button without an action stays in place, because it may have the
+/// focus.
 fn hand(session: Session) -> AnyView {
     let chosen = RwSignal::new(0_usize);
     let sizes = Memo::new(move |_| session.story().state.with(|story| story.situation().sizes));
@@ -225,8 +226,8 @@ fn learn(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Where a newcomer begins, and the lesson about what the story above shows, each with the button that leads there. The minutes of a lesson are in
-/// its file, which this screen does without.
+/// The lesson with which a newcomer begins, and the lesson about the events of the story above, each with the
+/// label of its button. The minutes of a lesson are in its file, which this screen does without.
 const FIRST_LESSON: &str = "tensor";
 const FIRST_LABEL: &str = "Lesson 1: what a tensor costs, 3 minutes";
 const ANSWER_LESSON: &str = "nvidia-smi";

@@ -1,12 +1,13 @@
 //! Controls that many parts of the page share.
 //!
-//! Handlers are boxed closures, and values are signals of few types, because each further type of a view makes the download some
-//! kilobytes larger.
+//! Handlers are boxed closures, and values are signals of few types, because each further type of a view
+//! makes the download some kilobytes larger.
 
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::view::icon::Icon;
 
 /// A handler of events.
@@ -30,16 +31,6 @@ pub(crate) fn text(make: impl Fn() -> String + Send + Sync + 'static) -> Signal<
 /// A condition that is decided again when a signal that `make` reads changes.
 pub(crate) fn flag(make: impl Fn() -> bool + Send + Sync + 'static) -> Signal<bool> {
     Signal::derive(make)
-}
-
-/// Runs `action` now, and again when a signal that it reads changes. `action` changes only the world outside of the signals (a canvas,
-/// the address, storage) and writes no signal.
-pub(crate) fn effect(action: impl FnMut() + 'static) {
-    boxed_effect(Box::new(action));
-}
-
-fn boxed_effect(mut action: Box<dyn FnMut()>) {
-    Effect::new(move |_: Option<()>| action());
 }
 
 /// A condition as the value of an ARIA attribute.
@@ -92,7 +83,7 @@ pub(crate) fn limited_button(
     .into_any()
 }
 
-/// One of several buttons of which one is pressed.
+/// A button of a group in which one button is pressed.
 pub(crate) fn choice(
     id: &'static str,
     label: &'static str,

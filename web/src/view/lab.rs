@@ -21,7 +21,8 @@ use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
 
-/// The verdict, and below it the other questions in the order in which a reader asks them; the chosen one is unfolded.
+/// The verdict, and below it the other questions in the order in which a reader asks them; the chosen one is
+/// unfolded.
 pub(crate) fn lab(session: Session) -> AnyView {
     let is_first = Memo::new(move |_| stands_first(session));
     let sections = QuestionKind::SECTIONS.map(|kind| section(session, kind));
@@ -38,7 +39,8 @@ pub(crate) fn lab(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Whether the verdict is above everything else: in one column, the panel of the answers lies below all figures. Reads signals.
+/// Whether the verdict is above everything else: in one column, the panel of the answers lies below all
+/// figures. Reads signals.
 fn stands_first(session: Session) -> bool {
     session.appearance().is_narrow.get()
         && session.navigation().place.get() == Place::Workbench
@@ -56,7 +58,7 @@ pub(crate) fn verdict_first(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// A question that can be unfolded, with what it asks for and its answer.
+/// A question that can be unfolded, with its fields and its answer.
 fn section(session: Session, kind: QuestionKind) -> AnyView {
     let lab = session.lab();
     let is_chosen = Memo::new(move |_| lab.kind.get() == kind);
@@ -125,12 +127,13 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {
-    // The memo changes only with the answers of this kind, so that answers to other questions build no view again.
+    // The memo changes only with the answers of this kind, so that answers to other questions build no view
+    // again.
     let of_kind = Memo::new(move |_| session.lab().answers().map(|answers| answers_of_kind(answers, kind)));
     let is_refused = Memo::new(move |_| failure_of(session, kind).is_some());
     let content = move || {
         let answers = of_kind.get()?;
-        // An earlier answer would be read as that to the question that failed.
+        // A reader would take an earlier answer for the answer to the question that failed.
         if is_refused.get() {
             return None;
         }
@@ -142,7 +145,7 @@ fn answer(session: Session, kind: QuestionKind) -> AnyView {
             QuestionKind::Compare => answers.compare.as_ref().map(|rows| search::compared(session, rows)),
             QuestionKind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
             QuestionKind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
-            // The verdict has its own place.
+            // The verdict is above the questions.
             QuestionKind::Verdict => None,
         }
     };
@@ -201,7 +204,7 @@ fn device(session: Session) -> AnyView {
     view! { <p hidden=flag(move || names.with(Vec::len) < 2)>{list}</p> }.into_any()
 }
 
-/// The progress of a question of one kind, while that is being answered.
+/// The progress of a question of one kind while a worker answers it.
 fn working(session: Session, kind: QuestionKind) -> AnyView {
     let all = session.lab().work;
     let work = Memo::new(move |_| all.get().filter(|work| work.kind == kind));
@@ -233,7 +236,7 @@ fn failure_of(session: Session, kind: QuestionKind) -> Option<String> {
 }
 
 fn failure_view(session: Session, kind: QuestionKind) -> AnyView {
-    // What the field of the settings says already is said once.
+    // An error that the field of the settings shows already is not repeated.
     let is_said =
         move |why: &String| kind == QuestionKind::WhatIf && what_if::refusal(session).as_ref() == Some(why);
     let why = Memo::new(move |_| failure_of(session, kind).filter(|why| !is_said(why)));

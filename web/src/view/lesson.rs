@@ -13,6 +13,7 @@ use web_sys::Element;
 
 pub(crate) use self::question::{answer_sentence, choice_mark};
 use crate::browser;
+use crate::effect::effect;
 use crate::lessons::{LessonState, OpenLesson, region};
 use crate::messages::sentence;
 use crate::navigation::Embed;
@@ -20,7 +21,7 @@ use crate::program::CATEGORIES;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
+use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
 use crate::view::present::{end_slide, fit_card, present_button};
 use crate::view::prose;
@@ -49,9 +50,9 @@ pub(crate) fn lesson(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the strip shows, with its colors. The strip is too low for names in its areas.
+/// The title of the strip with the meaning of its colors, since the strip is too low for names in its areas.
 fn strip_title(session: Session) -> AnyView {
-    // What a question hides is not named either.
+    // A failure that a question hides is not named either.
     let without_failure = flag(move || {
         let last = session.lessons().hidden_after();
         !session.run.with(|run| run.has_failed_before(last))
@@ -191,8 +192,8 @@ fn categories(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The step under the cursor in one line, and on request what the allocator tried before a request failed. The line names what happens; the
-/// card explains why.
+/// The step under the cursor in one line, and on request what the allocator tried before a request failed.
+/// The line names what happens; the card explains why.
 fn step_line(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
         let run = session.run.get();
@@ -225,7 +226,8 @@ fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -
     let question = played.question.clone().map(|question| question::question_view(session, question));
     let title = played.title.clone();
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
-    // The text of the card contains the answer, and often its title does, so both stay hidden until the question is answered.
+    // The text of the card contains the answer, and often its title does, so both stay hidden until the
+    // question is answered.
     let has_question = played.question.is_some();
     let is_unanswered =
         flag(move || has_question && !session.lessons().state.with(|state| state.is_revealed));
@@ -325,7 +327,8 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     .into_any()
 }
 
-/// The statements of workloads that exercises have: how a line with one begins or what is in it, an example, what it does.
+/// The statements of workloads that exercises have: the text by which a line with the statement is found, an
+/// example, and the effect.
 const STATEMENTS: [(&str, &str, &str); 10] = [
     ("alloc", "x = alloc 3 MiB", "makes a tensor"),
     ("free", "free x", "deletes it"),
@@ -339,7 +342,7 @@ const STATEMENTS: [(&str, &str, &str); 10] = [
     ("set ", "set KEY:VALUE", "changes a setting"),
 ];
 
-/// The statements that the exercise has, which are not Python.
+/// The statements of the workload language that occur in the exercise.
 fn language(exercise: &Exercise) -> AnyView {
     let lines = exercise.start().to_owned() + exercise.solution().unwrap_or_default();
     let rows = STATEMENTS.iter().filter(|(word, ..)| lines.contains(word)).map(|(_, example, meaning)| {
@@ -382,7 +385,7 @@ fn grade_view(session: Session) -> AnyView {
     let grade = Memo::new(move |_| {
         session.lessons().state.with(|state| state.graded.clone().filter(|_| is_shown(state)))
     });
-    // What is said of the answer may lie under the buttons or below the window.
+    // The grade may lie under the buttons or below the window, so it is scrolled into sight.
     let is_busy = Memo::new(move |_| session.lessons().state.with(|state| state.exercise_run.is_busy()));
     effect(move || {
         let said = match (grade.with(Option::is_some), is_busy.get()) {
@@ -433,7 +436,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
             session.lessons().play_card();
         }
     });
-    // Beyond an unanswered question nothing is shown.
+    // Cards after an unanswered question are not shown.
     let is_end = flag(move || {
         let steps = session.player.with(|player| player.steps);
         session.lessons().hidden_after().is_some_and(|last| steps >= last)
@@ -490,7 +493,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
     .into_any()
 }
 
-/// What the arrows beside it move: step `3/13`.
+/// The position that the arrows beside the text move: step `3/13`.
 fn steps_text(session: Session) -> Signal<String> {
     text(move || {
         let count = session.run.with(|run| run.recording.step_count());

@@ -7,11 +7,12 @@ use blockyard_lessons::{
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::lessons::{CardProgress, GivenAnswer};
 use crate::link::Target;
 use crate::navigation::{CardPlace, Place};
 use crate::session::Session;
-use crate::view::kit::{button, check, click, effect, flag, on, text};
+use crate::view::kit::{button, check, click, flag, on, text};
 use crate::view::lesson::{answer_sentence, choice_mark};
 use crate::view::prose;
 
@@ -25,7 +26,8 @@ pub(super) struct ListedLesson {
     pub(super) questions: usize,
 }
 
-/// All lessons of the page, in their order. A lesson that cannot be parsed is left out; a test proves that there is none.
+/// All lessons of the page, in their order. A lesson that cannot be parsed is left out; a test proves that
+/// there is none.
 pub(super) fn summaries() -> Vec<ListedLesson> {
     let read = |file: &'static blockyard_lessons::LessonFile| {
         let lesson = Lesson::parse(file.text).ok()?;
@@ -54,7 +56,7 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
     view! { <a href=href on:click=go>{words}</a> }.into_any()
 }
 
-/// All lessons, or those of a plan.
+/// The list of all lessons, or of the lessons of a plan.
 pub(crate) fn listed(session: Session, ids: &str) -> AnyView {
     if ids.is_empty() { list(session) } else { planned(session, ids) }
 }
@@ -81,7 +83,7 @@ fn planned(session: Session, ids: &str) -> AnyView {
     .into_any()
 }
 
-/// A row of each lesson, with what the reader has done in it.
+/// A row for each lesson, with the reader's progress in it.
 fn lesson_rows(session: Session) -> Vec<AnyView> {
     let rows =
         summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards, questions }| {
@@ -186,7 +188,7 @@ pub(crate) fn words(session: Session, at: String) -> AnyView {
     if !at.is_empty() {
         let _ = browser::after_millis(30, move || browser::scroll_to(&format!("[data-entry='{at}']")));
     }
-    // The device with everything that the first words name, in the colors of the page.
+    // The figure of the device shows everything that the first words name, in the colors of the page.
     let lesson = StoredValue::new_local(played("nvidia-smi"));
     let figure = text(move || {
         let theme = session.appearance().shown_theme();
@@ -204,7 +206,7 @@ pub(crate) fn words(session: Session, at: String) -> AnyView {
     .into_any()
 }
 
-/// The field that leaves those words on the page that have what is typed, and how many these are.
+/// The field that filters the words by the typed text, and how many words are left.
 fn word_filter(sought: RwSignal<String>, count: Signal<String>) -> AnyView {
     let typed = on(move |event: leptos::ev::Event| sought.set(event_target_value(&event)));
     view! {
@@ -228,14 +230,14 @@ fn matches(found: usize, count: usize) -> String {
     }
 }
 
-/// All that an entry of the glossary says, in small letters.
+/// The whole text of an entry of the glossary, in small letters.
 fn text_of(entry: &GlossaryEntry) -> String {
     let words = [&entry.term, &entry.api.join(" "), &plain(&entry.text), &plain(&entry.other_words)];
     words.map(|text| text.to_lowercase()).join(" ")
 }
 
-/// The card of the lesson about nvidia-smi, from 0, whose figure is above the words: the CUDA context, a segment, what is allocated and
-/// what is cached.
+/// The card of the lesson about nvidia-smi, from 0, whose figure is above the words: the CUDA context, a
+/// segment, allocated and cached bytes.
 const FIGURE_CARD: usize = 3;
 
 /// A lesson of the page with its runs.

@@ -7,30 +7,31 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::lessons::OpenLesson;
 use crate::link::{MOST_CHARS, Target};
 use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::header::file_input;
-use crate::view::kit::{button, click, effect, flag, on, text};
+use crate::view::kit::{button, click, flag, on, text};
 
 /// A whole small lesson, to be changed.
 const STARTER: &str = include_str!("make_lesson/starter.md");
 /// The storage key of the text of an earlier visit.
 pub(crate) const KEY: &str = "blockyard.own-lesson";
-/// The text is checked once no key was pressed for so long.
+/// The text is checked once no key was pressed for this time.
 const REST_MILLIS: i32 = 300;
 
-/// What is known of a text.
+/// The result of checking a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct LessonCheck {
-    /// What was found, in a sentence.
+    /// The result in a sentence.
     headline: String,
     is_lesson: bool,
-    /// The titles of the cards, each with what the card has beside its text.
+    /// The titles of the cards, each with the kinds of parts that the card has beside its text.
     cards: Vec<String>,
-    /// Lines of the text, from 1, with what is wrong there.
+    /// The errors and notes, each with its line of the text, counted from 1.
     findings: Vec<(u32, String)>,
 }
 
@@ -67,7 +68,7 @@ impl LessonCheck {
 }
 
 pub(crate) fn make_lesson(session: Session) -> AnyView {
-    // A lesson of someone else's link does not take the place of the reader's own.
+    // A lesson from someone else's link does not replace the reader's own lesson.
     let given = session
         .lessons()
         .own_text
@@ -120,7 +121,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The text of a lesson and what is known of it; a handle that is copied freely.
+/// The text of a lesson with the result of its check; a handle that is copied freely.
 #[derive(Clone, Copy)]
 struct LessonEditor {
     session: Session,
@@ -182,7 +183,8 @@ impl LessonEditor {
         browser::download(&format!("{id}.md"), &text, "text/markdown");
     }
 
-    /// Shows another text, the sample or that of a file; the writer's text can be brought back until the page is left.
+    /// Shows another text, the sample or that of a file; the writer's text can be brought back until the page
+    /// is left.
     fn replace(self, other: String) {
         let text = self.content.get_untracked();
         self.before.set(Some(text).filter(|text| text != STARTER && *text != other));
@@ -233,7 +235,7 @@ pub(super) fn open_file(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What was found in the text, and what can be done with it.
+/// The errors and notes of the text, and the buttons for the text.
 fn findings_view(editor: LessonEditor) -> AnyView {
     let LessonEditor { session, checked, before, .. } = editor;
     let findings = move || {
@@ -328,7 +330,7 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     .into_any()
 }
 
-/// The forms of a lesson's file, each with what it means.
+/// The forms of a lesson's file, each with its meaning.
 const FORMS: [(&str, &str); 13] = [
     ("## Title", "begins a card"),
     (
@@ -360,7 +362,7 @@ const FORMS: [(&str, &str); 13] = [
     ("same requests, without set", "goals of workloads"),
 ];
 
-/// All that a lesson may have, folded away.
+/// The table of everything that a lesson may have, folded away.
 fn forms() -> AnyView {
     let row = |(form, meaning): (&'static str, &'static str)| {
         view! { <dt><code>{form}</code></dt><dd>{meaning}</dd> }.into_any()

@@ -12,18 +12,19 @@ use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::edge::Edge;
-use crate::view::kit::{button, check, click, effect, flag, on, select, text};
+use crate::view::kit::{button, check, click, flag, on, select, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
 
-/// The height that few rows fill with high bars; more rows have lower ones.
+/// The height of the map that a few rows fill with high bars; with more rows the bars are lower.
 const COMFORTABLE_PX: f32 = 260.0;
 /// The part above the rows, and some room below them.
 const HEADER_PX: f32 = 48.0;
@@ -99,7 +100,8 @@ pub(crate) fn map(session: Session) -> AnyView {
     .into_any()
 }
 
-/// How many rows there are at this moment: a run may have reset its peaks since it had the most. Reads signals.
+/// How many rows the map has at this moment: more than the run's peak of segments if the run has reset its
+/// peaks. Reads signals.
 fn rows_now(session: Session) -> usize {
     let released = session.changes.get().released.len();
     session.with_state(|_, state| state.segments().count()).unwrap_or(0) + released
@@ -124,7 +126,7 @@ fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     });
     if let Some(scene) = scene {
         surface::fit(canvas, &scene);
-        // What the pointer is on is where it will be.
+        // The targets are those of the next picture, so that the pointer reaches a part at its final place.
         actions.drawn.keep(scene.clone());
         actions.dissolve.show(&view, scene);
     }
@@ -144,9 +146,10 @@ fn label(session: Session) -> String {
     )
 }
 
-/// What a click does. Reads signals.
+/// The words that say the effect of a click. Reads signals.
 fn hint(session: Session) -> String {
-    // Only the blocks of a workload can be freed by hand; a recording and a program say themselves when a block is freed.
+    // Only the blocks of a workload can be freed by hand; in a recording and in a program's run, each free is
+    // part of the run.
     let can_free = session.shows_text() && session.shown_program().is_none();
     let frees = if can_free {
         ", F frees it; drag its right end, or press comma and full stop, to change its size"

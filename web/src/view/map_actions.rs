@@ -8,13 +8,13 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::edge::Edge;
-use crate::view::kit::effect;
 use crate::view::map::{block_at, words};
 use crate::view::map_scroll::DrawnRows;
 use crate::view::stage::bytes_f64;
@@ -38,7 +38,8 @@ fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
 }
 
 impl MapActions {
-    /// The view that is drawn: the reader's view with the row height and pool names of the run. Reads signals.
+    /// The view that is drawn: the reader's view with the row height and pool names of the run. Reads
+    /// signals.
     pub(crate) fn view(self) -> MapView {
         let run = self.session.run.get();
         let rows = RowHeight::fitting(run.most_segments, self.size.get().height_px);
@@ -70,7 +71,8 @@ impl MapActions {
         }
         let (x, y) = place(event);
         let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors of the block.
+        // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors
+        // of the block.
         let is_chosen = matches!(target, Some(TargetId::Block(block)) if self.session.figures().selected_now() == Some(block));
         let text = target.filter(|_| !is_chosen).and_then(|target| words(self.session, target));
         self.tip.show(text, event);
@@ -154,7 +156,8 @@ impl MapActions {
         if let (Some(area), Some(scroll_px)) = (self.area.get_untracked(), scroll_px)
             && (scroll_px - view.scroll_px).abs() > 0.5
         {
-            // In the next frame, because the effects of this change first have to give the content its new height.
+            // In the next frame, because the effects of this change first have to give the content its new
+            // height.
             frames::plan(Slot::Follow, move || area.set_scroll_top(whole(surface::on_page(scroll_px))));
         }
     }
@@ -219,7 +222,8 @@ impl MapActions {
     }
 }
 
-/// How many bytes a pixel is in the row of a block: what the row shows of its segment, over the width of all that is drawn in it.
+/// How many bytes a pixel is in the row of a block: the bytes of the segment that the row shows, divided by
+/// the width of its bar. `None` where the block's end cannot be dragged.
 pub(crate) fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, rect: &Rect) -> Option<f64> {
     let zoom = session.figures().map_view.with_untracked(|view| view.zoom);
     let (shown, is_whole) = session

@@ -1,4 +1,5 @@
-//! The strip above the rows of the map: all segments side by side, with a lens around those whose rows are in sight.
+//! The strip above the rows of the map: all segments side by side, with a lens around those whose rows are in
+//! sight.
 
 use blockyard_figure::MapOverview;
 use blockyard_record::BlockId;
@@ -7,8 +8,9 @@ use leptos::html;
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
+use crate::effect::effect;
 use crate::surface;
-use crate::view::kit::{effect, flag, on, text};
+use crate::view::kit::{flag, on, text};
 use crate::view::map_actions::{MapActions, whole};
 
 /// The strip is hidden for fewer segments than this, whose rows are all in sight.
@@ -106,7 +108,7 @@ struct Strip {
 }
 
 impl Strip {
-    /// Reads signals.
+    /// Draws the strip with the changes of the step under the cursor. Reads signals.
     fn draw(self, canvas: &HtmlCanvasElement, selected: Option<BlockId>) {
         let MapActions { session, size, .. } = self.actions;
         let Some(overview) = self.overview.get().filter(|_| size.get().width_px >= 1.0) else { return };

@@ -18,8 +18,8 @@ pub(crate) struct DrawnRows {
 }
 
 impl MapActions {
-    /// How far the rows have to be scrolled, in pixels of the figure, so that the segments in sight stay where they were drawn last. If
-    /// the reader has scrolled since, that position is kept.
+    /// How far the rows have to be scrolled, in pixels of the figure, so that the segments in sight stay
+    /// where they were drawn last. If the reader has scrolled since, that position is kept.
     pub(crate) fn steady_scroll(self, changes: &Changes, view: &MapView, size: Size) -> f32 {
         let session = self.session;
         let run = session.run.get();
@@ -38,7 +38,8 @@ impl MapActions {
         let Some((scroll_px, anchor)) = found else { return view.scroll_px };
         self.drawn_rows.set_value(Some(DrawnRows { run, scroll_px: view.scroll_px, anchor }));
         if is_other_run || (scroll_px - view.scroll_px).abs() > 0.5 {
-            // In the next frame, because the effects of this change first have to give the content its new height.
+            // In the next frame, because the effects of this change first have to give the content its new
+            // height.
             let area = self.area;
             frames::plan(Slot::Follow, move || {
                 if let Some(area) = area.get_untracked() {

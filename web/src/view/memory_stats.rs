@@ -8,25 +8,10 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlDetailsElement;
 
 use crate::browser;
+use crate::numbers::grouped_signed;
 use crate::session::Session;
 use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
 use crate::view::statistic::{COUNTERS, CountedPools, STATISTICS, Statistic};
-
-/// How much of a job is done, in percent from 0 to 100; 0 while `total` is 0, which means unknown.
-pub(crate) fn percent(done: u64, total: u64) -> u64 {
-    // Jobs count requests and bytes, which stay far below 2^57, so the product does not overflow.
-    done.saturating_mul(100).checked_div(total).unwrap_or(0).min(100)
-}
-
-/// `1,234,567`.
-pub(crate) fn grouped(count: i64) -> String {
-    let sign = if count < 0 { "-" } else { "" };
-    format!("{sign}{}", blockyard_record::grouped(count.unsigned_abs()))
-}
-
-pub(crate) fn grouped_count(count: usize) -> String {
-    grouped(i64::try_from(count).unwrap_or(i64::MAX))
-}
 
 /// The statistics, and how the reader wants them shown.
 #[derive(Clone, Copy)]
@@ -53,7 +38,7 @@ pub(crate) fn memory_stats(session: Session) -> AnyView {
     let counters = COUNTERS.iter().map(|counter| {
         let value = text(move || match shown.stats.with(counter.get) {
             value if value < 0 && !shown.is_exact.get() => "no limit".to_owned(),
-            value => grouped(value),
+            value => grouped_signed(value),
         });
         explained(counter.title, counter.key, counter.meaning, vec![value])
     });
@@ -144,7 +129,7 @@ fn row(statistic: &'static Statistic, shown: ShownStats) -> AnyView {
             let value = shown.stats.with(|stats| part(&shown.pools.get().of((statistic.get)(stats))));
             match u64::try_from(value) {
                 Ok(bytes) if statistic.is_bytes && !shown.is_exact.get() => Bytes::new(bytes).to_string(),
-                _ => grouped(value),
+                _ => grouped_signed(value),
             }
         })
     });

@@ -8,15 +8,16 @@ use leptos::prelude::*;
 use web_sys::FileList;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::frames;
 use crate::messages::RunningJob;
 use crate::navigation::Place;
-use crate::parts;
+use crate::numbers::percent_done;
 use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
-use crate::view::kit::{button, click, effect, icon_button, text};
-use crate::view::memory_stats::percent;
+use crate::view::kit::{button, click, icon_button, text};
+use crate::view::parts;
 use crate::view::step::spoken;
 
 pub(crate) fn messages(session: Session) -> AnyView {
@@ -41,7 +42,8 @@ pub(crate) fn messages(session: Session) -> AnyView {
     .into_any()
 }
 
-/// A sentence that the browser keeps a copy of the reader's file, and a button that deletes the copy; empty if there is no copy.
+/// A sentence that the browser keeps a copy of the reader's file, and a button that deletes the copy; empty
+/// if there is no copy.
 pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
     let content = move || {
         session.files().has_kept_file.get().then(|| {
@@ -67,7 +69,7 @@ fn progress(session: Session) -> AnyView {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
                 (phase, total) => {
-                    format!("{}: {phase}, {}%", work.title, percent(work.done, total))
+                    format!("{}: {phase}, {}%", work.title, percent_done(work.done, total))
                 }
             });
             words.unwrap_or_default()
@@ -108,7 +110,7 @@ fn growing(session: Session) -> AnyView {
     view! { {figure} }.into_any()
 }
 
-/// The figure of what has been read so far, with its caption.
+/// The figure of the part of the file that has been read, with its caption.
 pub(crate) fn growing_timeline(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
@@ -138,7 +140,8 @@ pub(crate) fn growing_timeline(session: Session) -> AnyView {
     .into_any()
 }
 
-/// `Memory over time, as far as it is read: 2,801,112 entries, 312 of 777 MB; at most 18.2 GiB reserved, 15.1 GiB requested`.
+/// `Memory over time, as far as it is read: 2,801,112 entries, 312 of 777 MB; at most 18.2 GiB reserved, 15.1
+/// GiB requested`.
 fn caption(work: &RunningJob) -> String {
     let Some(read) = &work.read else { return String::new() };
     let most = |bytes: fn(&(Bytes, Bytes)) -> Bytes| read.columns.iter().map(bytes).max().unwrap_or_default();
@@ -152,8 +155,7 @@ fn caption(work: &RunningJob) -> String {
     )
 }
 
-/// Takes files that are dropped anywhere on the page.
-/// What `blockyard fit` found, over the rest of the page.
+/// The page with the result of `blockyard fit`, over the rest of the page.
 pub(crate) fn fit_page(session: Session) -> AnyView {
     let fit = session.lab().fit;
     let content = move || {
@@ -164,13 +166,14 @@ pub(crate) fn fit_page(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// Whether dropped files are those of a class: on the page for teachers all are, but for a lesson.
+/// Whether dropped files are those of a class: on the page for teachers all files are, except a lesson.
 fn is_for_class(session: Session, files: &FileList) -> bool {
     let is_lesson =
         files.length() == 1 && files.get(0).is_some_and(|file| file.name().to_lowercase().ends_with(".md"));
     session.navigation().place.get_untracked() == Place::Teachers && !is_lesson
 }
 
+/// Takes files that are dropped anywhere on the page.
 pub(crate) fn drop_zone(session: Session) -> AnyView {
     let is_over = RwSignal::new(false);
     if let Some(document) = browser::document() {

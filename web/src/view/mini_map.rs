@@ -1,7 +1,7 @@
-//! The whole run in a narrow figure below memory over time: which part of a long run the figures over time show. A drag shows a part, a
-//! click moves the shown part, a double click shows the whole run.
+//! The whole run in a narrow figure below memory over time: which part of a long run the figures over time
+//! show. A drag shows a part, a click moves the shown part, a double click shows the whole run.
 //!
-//! Only for pointers. The keys that zoom and move the shown part do the same.
+//! The figure is for pointers alone, since keys zoom and move the shown part too.
 
 use blockyard_figure::{PlayerAction, TimelineView, plot_sides, timeline_mini_map, timeline_mini_map_window};
 use leptos::ev;
@@ -10,12 +10,13 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
+use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{click, effect, flag, on, text};
+use crate::view::kit::{click, flag, on, text};
 
-/// A shorter run is seen whole.
+/// The fewest steps of a run with this figure; the figures over time show a shorter run whole.
 const LEAST_STEPS: usize = 200;
 /// A press during which the pointer moved less than this is a click.
 const CLICK_PX: f32 = 4.0;
@@ -81,7 +82,7 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
 #[derive(Clone, Copy)]
 struct Drag {
     session: Session,
-    /// Where it began, from the left edge.
+    /// Where the press began, from the left edge.
     from_px: StoredValue<Option<f32>>,
 }
 

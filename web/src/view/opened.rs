@@ -6,9 +6,9 @@ use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
 use crate::files::{ComparisonState, OpenedFile};
+use crate::numbers::{grouped_signed, grouped_count};
 use crate::session::Session;
 use crate::view::kit::{button, click, facts, select};
-use crate::view::memory_stats::{grouped, grouped_count};
 use crate::view::messages;
 
 pub(crate) fn card(session: Session) -> AnyView {
@@ -28,7 +28,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
         ("File", opened.name.clone()),
         ("PyTorch", from_file.map_or(String::new(), |file| file.torch.clone())),
         ("GPU", from_file.map_or(String::new(), |file| file.device.clone())),
-        ("Settings", text_or(&info.config, "defaults")),
+        ("Settings", text_or(&info.conf, "defaults")),
         ("Capacity", capacity(info)),
         ("Steps", grouped_count(recording.step_count())),
         ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
@@ -59,7 +59,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
 
 /// The capacity of the device, or the least capacity that the file proves.
 fn capacity(info: &RunInfo) -> String {
-    let bytes = format!("{} ({} bytes)", info.capacity, grouped(info.capacity.signed()));
+    let bytes = format!("{} ({} bytes)", info.capacity, grouped_signed(info.capacity.signed()));
     if info.is_capacity_unknown { format!("not in the file; at least {bytes}") } else { bytes }
 }
 
@@ -81,8 +81,8 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
 }
 
-/// The result of the comparison with our allocator in a sentence. It is in the bar with the open file, because it concerns
-/// every figure.
+/// The result of the comparison with our allocator in a sentence. The sentence is in the bar with the open
+/// file, because it concerns every figure.
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
         let opened = session.shown_recording()?;

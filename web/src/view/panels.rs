@@ -68,7 +68,8 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
     .into_any()
 }
 
-/// Hides or shows the panel of a digit, or with Shift shows it alone. Returns whether the key belongs to a panel.
+/// Hides or shows the panel of a digit, or with Shift shows it alone. Returns whether the key belongs to a
+/// panel.
 pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
     // The code of the key, because with Shift a digit key types a different letter on each keyboard layout.
     let digit = event.code().strip_prefix("Digit").and_then(|digit| digit.parse::<usize>().ok());

@@ -1,7 +1,8 @@
-//! What the workbench is on paper: figures as SVG, under the name of the file.
+//! The sheet of the workbench for paper: figures as SVG, under the name of the file.
 //!
-//! A canvas that the browser scales for paper is empty or blurred, and its figure would be as wide as the screen. So the sheet is made
-//! when the browser is about to print, and takes the place of the workbench until it has printed.
+//! A canvas that the browser scales for paper is empty or blurred, and its figure would be as wide as the
+//! screen. So the sheet is made when the browser is about to print, and takes the place of the workbench
+//! until it has printed.
 
 use std::fmt::Write as _;
 
@@ -13,8 +14,8 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::files::ComparisonState;
 use crate::navigation::Place;
+use crate::numbers::grouped_count;
 use crate::session::Session;
-use crate::view::memory_stats::grouped_count;
 use crate::view::stage_scene;
 
 /// Figures are laid out for a sheet of paper, and scaled to it.
@@ -32,7 +33,8 @@ pub(crate) fn sheet() -> AnyView {
     view! { <div class="paper" data-testid="paper"></div> }.into_any()
 }
 
-/// Fills the sheet, or empties it again. Nothing waits for a frame or a task here: the browser prints when the event has been handled.
+/// Fills the sheet, or empties it again. The sheet is complete when this function returns, since the browser
+/// prints as soon as the event has been handled.
 pub(crate) fn turn(session: Session, is_paper: bool) {
     let Some(document) = browser::document() else { return };
     let (Ok(Some(sheet)), Some(root)) = (document.query_selector(".paper"), document.document_element())
@@ -61,13 +63,14 @@ pub(crate) fn content(session: Session) -> String {
     {
         let _ = write!(out, "<p>{}</p>", escaped(&comparison.headline()));
     }
-    if !recording.info().config.is_empty() {
-        let _ = write!(out, "<p>PYTORCH_CUDA_ALLOC_CONF={}</p>", escaped(&recording.info().config));
+    if !recording.info().conf.is_empty() {
+        let _ = write!(out, "<p>PYTORCH_CUDA_ALLOC_CONF={}</p>", escaped(&recording.info().conf));
     }
     let size = Size::new(WIDTH_PX, TIMELINE_PX);
     let view = session.figures().timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
-    // The line alone: the caption names its step, whose label would lie over that of the axis.
+    // The cursor's line is drawn without the number of its step, which the caption has and which would cover
+    // a number of the axis.
     let plot = timeline_plot(&run.series, size);
     let cursor = timeline_cursor(Some(recording), &scene, &plot, &view, None, steps).marks;
     scene.marks.extend(cursor.into_iter().filter(|mark| matches!(mark, Mark::Line { .. })));

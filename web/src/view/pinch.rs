@@ -5,7 +5,8 @@ use leptos::prelude::*;
 
 use crate::surface;
 
-/// The fingers on an element: pointer id and distance from the left edge in pixels; a handle that is copied freely.
+/// The fingers on an element: pointer id and distance from the left edge in pixels; a handle that is copied
+/// freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Pinch(StoredValue<Vec<(i32, f32)>>);
 

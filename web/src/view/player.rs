@@ -7,13 +7,14 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::frames::{self, Slot};
+use crate::numbers::{grouped_signed, grouped_count};
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
-use crate::view::memory_stats::{grouped, grouped_count};
+use crate::view::kit::{choice, choices, click, flag, icon_button, on, select, text};
 
-/// The list has at most this many labels. Nobody reads a longer list.
+/// The list has at most this many labels, since nobody reads a longer list.
 const MOST_LABELS: usize = 2000;
 
 pub(crate) fn player(session: Session) -> AnyView {
@@ -56,15 +57,16 @@ pub(crate) fn player(session: Session) -> AnyView {
     .into_any()
 }
 
-/// How often the allocator has called the device so far. Caching saves the difference to the number of requests.
+/// How often the allocator has called the device so far. Caching saves the difference to the number of
+/// requests.
 fn device_calls(session: Session) -> AnyView {
     let words = text(move || {
         let calls = session.with_state(|_, state| {
             let stats = state.stats();
             format!(
                 "cudaMalloc {} · cudaFree {}",
-                grouped(stats.num_device_alloc),
-                grouped(stats.num_device_free)
+                grouped_signed(stats.num_device_alloc),
+                grouped_signed(stats.num_device_free)
             )
         });
         calls.unwrap_or_default()
@@ -155,7 +157,8 @@ fn position(session: Session) -> String {
 
 pub(crate) fn slider(session: Session) -> AnyView {
     let node = NodeRef::<html::Input>::new();
-    // One effect sets the maximum before the value, because the browser would cut off a value above the old maximum.
+    // One effect sets the maximum before the value, because the browser would cut off a value above the old
+    // maximum.
     effect(move || {
         let Some(input) = node.get() else { return };
         let run = session.run.get();

@@ -8,13 +8,17 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use crate::browser;
-use crate::export;
-use crate::lessons::Presentation;
+use crate::effect::effect;
+use crate::lessons::{Presentation, card};
 use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{button, click, effect, flag};
+use crate::view::export;
+use crate::view::kit::{button, click, flag};
+
+/// The longest address that a slide shows.
+const LONGEST_SHOWN: usize = 160;
 
 /// The button that begins and ends the presentation of the open lesson.
 pub(crate) fn present_button(session: Session) -> AnyView {
@@ -45,16 +49,18 @@ pub(crate) fn present_button(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The letters of a presented card, in the page's letters: those of a card that only tells, and those of a question or an exercise, before the
-/// answer as after it. The last ones are for cards that are longer than the screen, the last two of them for small screens.
+/// The sizes of a presented card's letters, as factors of the page's letters: the first for a card without a
+/// task, the second for a question or an exercise, before the answer and after it. The others are for cards
+/// that are longer than the screen, the last two for small screens.
 const SIZES: [f64; 6] = [1.5, 1.12, 1.02, 0.93, 0.85, 0.78];
-/// How many sizes the screens have on which the last ones would be too small to be read from the last row.
+/// How many of the sizes a large screen uses: smaller letters could not be read from the last row of a room.
 const SIZES_OF_LARGE: usize = 4;
 /// Lower screens are small: those of laptops and old projectors.
 const LARGE_PX: f64 = 900.0;
 
-/// Gives a presented card the largest letters at which all of it is on the screen, whenever the card, what is said on it, or the screen changes.
-/// The last is told by `head`, an element of the lesson that is as wide as the screen lets it be.
+/// Gives a presented card the largest letters at which all of it is on the screen, whenever the card, its
+/// answer or grade, or the screen changes. The width of `head`, an element of the lesson, changes with the
+/// screen.
 pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
     let size = surface::size_of(head);
     effect(move || {
@@ -64,14 +70,6 @@ pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
         // The page has the card by then.
         let _ = browser::after_millis(20, move || fit(session, is_on));
     });
-}
-
-/// A longer address is on no slide.
-const LONGEST_SHOWN: usize = 160;
-
-/// The open lesson's card in the page.
-fn card() -> Option<HtmlElement> {
-    browser::document()?.query_selector(".lesson-card").ok()??.dyn_into().ok()
 }
 
 fn fit(session: Session, is_on: bool) {
@@ -101,18 +99,8 @@ fn fit(session: Session, is_on: bool) {
     }
 }
 
-/// Scrolls to what is below of a card that is longer than the screen; false at its end.
-pub(crate) fn scroll_card(session: Session) -> bool {
-    let Some(card) = card().filter(|_| !session.appearance().is_narrow.get_untracked()) else { return false };
-    let (top, room) = (card.scroll_top(), card.client_height());
-    let is_more = top + room + 2 < card.scroll_height();
-    if is_more {
-        card.set_scroll_top(top + room * 4 / 5);
-    }
-    is_more
-}
-
-/// Keeps the page's letters and the browser's whole screen as the session has it, and ends the presentation when the lesson is left.
+/// Keeps the page's letters and the browser's whole screen as the session has it, and ends the presentation
+/// when the lesson is left.
 pub(crate) fn follow(session: Session) {
     effect(move || {
         let presenting = session.lessons().presenting.get();
@@ -129,7 +117,7 @@ pub(crate) fn follow(session: Session) {
     });
     if let Some(document) = browser::document() {
         let whole = document.clone();
-        // The browser leaves the whole screen by itself at Escape, and tells the page nothing of the key.
+        // The browser leaves the whole screen by itself at Escape, and the page gets no event of the key.
         browser::listen(&document, "fullscreenchange", move |_: ev::Event| {
             if !browser::is_whole_screen(&whole) {
                 session.lessons().end_presenting();
@@ -138,11 +126,12 @@ pub(crate) fn follow(session: Session) {
     }
 }
 
-/// What a key does in a presentation; whether it is one of its keys. A clicker sends `PageDown` and `PageUp`, and `b` or `.` for a dark screen.
+/// Does the action of a key in a presentation. Returns whether the key has one. A clicker sends `PageDown`
+/// and `PageUp`, and `b` or `.` for a dark screen.
 pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
     match session.lessons().presenting.get_untracked() {
         Presentation::No => return false,
-        // Any key brings a dark screen back, and does nothing else, as in programs for slides.
+        // Any key ends the dark screen and has no other effect, as in programs for slides.
         Presentation::Blank => {
             let is_key = !["Shift", "Control", "Alt", "Meta"].contains(&event.key().as_str());
             if is_key {
@@ -169,7 +158,8 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
     true
 }
 
-/// Whether a presentation takes the key from a text field or a button that has the focus: a clicker is pressed whatever was clicked before.
+/// Whether a presentation takes the key from a text field or a button that has the focus: a clicker is
+/// pressed whichever element was clicked before.
 pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     match session.lessons().presenting.get_untracked() {
         Presentation::No => false,
@@ -178,7 +168,7 @@ pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     }
 }
 
-/// What a class sees after the last card of the last lesson, until the teacher goes back.
+/// The slide after the last card of the last lesson, until the teacher goes back.
 pub(crate) fn end_slide(session: Session) -> AnyView {
     let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presentation::AtEnd);
     let shown = move || {

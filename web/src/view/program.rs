@@ -12,18 +12,19 @@ use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::navigation::{CardPlace, Place};
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
 use crate::session::Session;
 use crate::story::CONTEXT;
-use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
+use crate::view::kit::{Options, button, click, flag, on, select, text};
 use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline};
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
 
-/// What a failed program does with a change.
+/// The view of a failed program, run again with a change.
 pub(crate) use again::{again, memory_need};
 
 pub(crate) fn program(session: Session) -> AnyView {
@@ -34,7 +35,7 @@ pub(crate) fn program(session: Session) -> AnyView {
     let has_run = Memo::new(move |_| session.shown_program().is_some());
     let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
     let is_busy = is_busy(session);
-    // Until the new run exists, and where there is none, the figures are of the one before.
+    // Until the new run exists, and if it has no result, the figures show the run before.
     let has_failed = Memo::new(move |_| {
         session.program().status.with(|status| matches!(status, ProgramStatus::Failed(_)))
     });
@@ -100,7 +101,8 @@ fn bar(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The GPU and the release of PyTorch that the program runs on, and its settings; another one runs the program again.
+/// The GPU and the release of PyTorch that the program runs on, and its settings; another choice runs the
+/// program again.
 fn device(session: Session) -> AnyView {
     let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
     let input = session.program().input;
@@ -138,7 +140,7 @@ fn device(session: Session) -> AnyView {
     .into_any()
 }
 
-/// A text of the program's input; another one runs the program again.
+/// A text of the program's input; another text runs the program again.
 fn field(
     session: Session,
     id: &'static str,
@@ -147,7 +149,7 @@ fn field(
     of: fn(&mut ProgramInput) -> &mut String,
 ) -> AnyView {
     let input = session.program().input;
-    // What is typed is kept at once, so that another choice of the form finds it.
+    // A typed text is kept at once, so that a run after another choice of the form uses it.
     let keep = on(move |event: ev::Event| input.update(|input| *of(input) = event_target_value(&event)));
     let change = on(move |event: ev::Event| {
         input.update(|input| *of(input) = event_target_value(&event));
@@ -224,7 +226,8 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// Why `nvidia-smi` shows more from the start than in the lesson.
+/// The sentence about the non-PyTorch memory of the program's GPU: why `nvidia-smi` shows more from the start
+/// than in the lesson.
 fn set_aside(session: Session) -> AnyView {
     let content = move || {
         let program = stage::non_pytorch_of_program(session)?;

@@ -49,12 +49,13 @@ fn one(session: Session, inline: &Inline) -> AnyView {
     }
 }
 
-/// A link. One to the glossary opens what the glossary says in place, and pointing at the link lights up the term in the figures; any
-/// other link opens in another tab.
+/// A link. A link to the glossary opens the entry in place, and pointing at the link lights up the term in
+/// the figures; any other link opens in another tab.
 fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
     let words = inlines(session, text);
     let Some(entry) = target.strip_prefix("glossary.md#") else {
-        // Lessons are files that anyone may write, so links to other schemes than the web's (`javascript:`) lead nowhere.
+        // Lessons are files that anyone may write, so links to other schemes than the web's (`javascript:`)
+        // lead nowhere.
         let is_web = target.starts_with("https://") || target.starts_with("http://");
         let href = if is_web { target.to_owned() } else { "#".to_owned() };
         return view! { <a href=href rel="noopener noreferrer" target="_blank">{words}</a> }.into_any();
@@ -99,7 +100,7 @@ const GAP_PX: f64 = 8.0;
 fn beside(word: &Element) -> String {
     let (width, height) = browser::window_size();
     let word = word.get_bounding_client_rect();
-    // The window may have a scroll bar.
+    // The last gap is room for a scroll bar of the window.
     let left = word.left().min(width - POPUP_PX - 3.0 * GAP_PX).max(GAP_PX);
     if word.top() > height / 2.0 {
         format!("left:{left}px;bottom:{}px", height - word.top() + GAP_PX)
@@ -108,7 +109,7 @@ fn beside(word: &Element) -> String {
     }
 }
 
-/// What the glossary says about a word, and the way to the glossary.
+/// The entry of the glossary for a word, and the link to the glossary.
 fn meaning(session: Session, id: &str) -> AnyView {
     static GLOSSARY: OnceLock<Option<Glossary>> = OnceLock::new();
     let glossary = GLOSSARY.get_or_init(|| glossary().ok());

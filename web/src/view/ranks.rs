@@ -8,22 +8,24 @@ use blockyard_record::{BlockState, Bytes, StackId};
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::files::Rank;
 use crate::files::deciding_rank;
 use crate::lab::line_of_stack;
 use crate::run::Run;
 use crate::session::{Session, Source};
 use crate::surface;
-use crate::view::kit::{click, effect, text};
+use crate::view::kit::{click, text};
 
-/// The strip of ranks; empty for fewer than two.
+/// The strip of ranks; empty for fewer than two ranks.
 pub(crate) fn ranks(session: Session) -> AnyView {
     let content = move || {
         let ranks = session.files().ranks.get();
         if ranks.len() < 2 {
             return None;
         }
-        // All timelines share one scale: equal bytes have the same height, and equal counts of steps the same width.
+        // All timelines share one scale: equal bytes have the same height, and equal counts of steps the same
+        // width.
         let top = ranks.iter().map(|rank| rank.opened.run.series.peaks().1).max().unwrap_or_default();
         let steps = ranks.iter().map(|rank| rank.opened.run.series.step_count()).max().unwrap_or_default();
         let words = summary(&ranks);
@@ -72,12 +74,13 @@ fn summary(ranks: &[Rank]) -> String {
     )
 }
 
-/// The line of the program whose allocated bytes at the peaks of two runs differ most, with its bytes in both; `None` without stacks.
+/// The line of the program whose allocated bytes at the peaks of two runs differ most, with its bytes in
+/// both; `None` without stacks.
 fn line_that_differs(one: &Run, other: &Run) -> Option<(String, [Bytes; 2])> {
     let (one, other) = (lines_at_peak(one)?, lines_at_peak(other)?);
     let bytes = |lines: &BTreeMap<String, Bytes>, line: &str| lines.get(line).copied().unwrap_or_default();
     let both = one.keys().chain(other.keys()).map(|line| (line, [bytes(&one, line), bytes(&other, line)]));
-    // Of equal differences the first line.
+    // The first line is taken of those with equal differences.
     let differs = |[one, other]: [Bytes; 2]| one.get().abs_diff(other.get());
     let found = both.rev().max_by_key(|(_, bytes)| differs(*bytes))?;
     (differs(found.1) > 0).then(|| (found.0.clone(), found.1))
@@ -106,7 +109,7 @@ fn lines_at_peak(run: &Run) -> Option<BTreeMap<String, Bytes>> {
     Some(lines)
 }
 
-/// Which of several ranks the verdict is about; empty where one file is open. Reads signals.
+/// The words that name the rank that the verdict is about; empty if a single file is open. Reads signals.
 pub(crate) fn verdict_is_about(session: Session) -> String {
     let (ranks, shown) = (session.files().ranks.get(), session.shown_recording());
     let Some(rank) = ranks.iter().find(|rank| ranks.len() > 1 && Some(&rank.opened) == shown.as_ref()) else {

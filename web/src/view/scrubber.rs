@@ -11,11 +11,12 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlCanvasElement};
 
+use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::run::Run;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
-use crate::view::kit::{effect, on};
+use crate::view::kit::on;
 use crate::view::player;
 use crate::view::timeline::moment_words;
 use crate::view::tip::Tip;
@@ -68,7 +69,8 @@ struct Strip {
     size: RwSignal<Size>,
     drawn: DrawnScene,
     tip: Tip,
-    /// Where a drag with Shift began, from the left edge. Such a drag shows a part of the run in the figures over time.
+    /// Where a drag with Shift began, from the left edge. Such a drag chooses the part of the run that the
+    /// figures over time show.
     brush_px: StoredValue<Option<f32>>,
 }
 

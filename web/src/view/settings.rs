@@ -7,7 +7,8 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::view::kit::{button, click, on, text};
 
-/// A control for each key of the settings `conf`, folded at first. `change` gets the whole new text of the settings.
+/// A control for each key of the settings `conf`, folded at first. `change` gets the whole new text of the
+/// settings.
 pub(crate) fn form(
     id: &'static str,
     conf: Signal<String>,

@@ -1,4 +1,5 @@
-//! The dialog that shares what is shown: as a link, as a frame for another page, as a report, as files, and on paper.
+//! The dialog that shares the shown figure or run: as a link, as a frame for another page, as a report, as
+//! files, and on paper.
 
 use blockyard_questions::ReportOptions;
 use leptos::ev;
@@ -6,24 +7,24 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::export;
 use crate::lab::ReportStep;
 use crate::navigation::{Embed, Place};
-use crate::parts;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::Session;
+use crate::view::export;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, check, click, flag, icon_button, on, select, text};
+use crate::view::parts;
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
     node: NodeRef<html::Dialog>,
     session: Session,
-    /// The link to what was shown when the dialog was opened.
+    /// The link to the view at the time when the dialog was opened.
     link: RwSignal<String>,
-    /// Whether other readers see the same at the link: it cannot hold a file of the reader's.
+    /// Whether other readers see the same view at the link, which cannot hold a file of the reader's machine.
     has_link: RwSignal<bool>,
     embed: RwSignal<Embed>,
     theme: RwSignal<String>,
@@ -31,7 +32,7 @@ pub(crate) struct Share {
     /// The reader's own words for the report, and the run that they are about.
     note: RwSignal<String>,
     note_of: StoredValue<Option<PtrEq<Run>>>,
-    /// What is being done for the report, or why there is none; empty if nothing is to be said.
+    /// The progress of the report, or why it was not made; empty before a report is asked for.
     report_words: RwSignal<String>,
     is_report_made: RwSignal<bool>,
 }
@@ -127,7 +128,8 @@ impl Share {
         .into_any()
     }
 
-    /// What a link cannot hold, or why it may not work; empty if there is nothing to say. Reads signals.
+    /// The parts of the view that the link cannot hold, or why the link may not work; empty for a link
+    /// without limits. Reads signals.
     fn limits_of_link(self) -> String {
         if !self.has_link.get() {
             let name = self.session.navigation().heading();

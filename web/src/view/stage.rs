@@ -9,6 +9,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::lessons::Presentation;
 use crate::program::ProgramResult;
@@ -19,13 +20,13 @@ use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
 use crate::view::edge::Edge;
-use crate::view::kit::{effect, on, text};
+use crate::view::kit::{on, text};
 use crate::view::tip::Tip;
 
-/// The least that the ruler of a lesson about a process shows.
+/// The fewest bytes that the ruler of a lesson about a process shows.
 const LEAST_SHOWN: Bytes = Bytes::mib(64);
 
-/// The canvas and what is drawn on it; a handle that is copied freely.
+/// The canvas and the scene that is drawn on it; a handle that is copied freely.
 #[derive(Clone, Copy)]
 struct StageCanvas {
     session: Session,
@@ -66,12 +67,13 @@ fn stage_of(session: Session) -> Option<Stage> {
     })
 }
 
-/// The shown program, if its device leaves out what the driver and CUDA's libraries take beside its memory. Reads signals.
+/// The shown program, if its device leaves out what the driver and CUDA's libraries take beside its memory.
+/// Reads signals.
 pub(super) fn non_pytorch_of_program(session: Session) -> Option<PtrEq<ProgramResult>> {
     session.shown_program().filter(|program| !program.details.non_pytorch.is_zero())
 }
 
-/// Whether the stage has what a process takes beside PyTorch's memory. Reads signals.
+/// Whether the stage shows the non-PyTorch memory of a process. Reads signals.
 fn is_of_process(session: Session) -> bool {
     session.shows_story()
         || session.lessons().non_pytorch().is_some()
@@ -86,7 +88,7 @@ fn fills(session: Session) -> bool {
 /// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
 const SMALL_PX: f32 = 560.0;
 
-/// How much of the stage there is room for. Reads signals.
+/// Which parts of the stage have room at this width. Reads signals.
 fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
     if width_px < SMALL_PX && session.open_lesson().is_some() && !fills(session) {
         StageForm::Small
@@ -142,7 +144,8 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let style = text(move || {
         // The page's letters may have grown, and with them the figure, while its own height stays.
         size.track();
-        // A presented stage fills what the screen has (`--own` in the style sheet), and is at least so high.
+        // A presented stage fills what the screen has (`--own` in the style sheet), and is at least as high
+        // as the figure.
         let own = surface::on_page(height.get());
         format!("height:{own}px;--own:{own}px")
     });
@@ -180,7 +183,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     .into_any()
 }
 
-/// What the pointer does on the stage; a handle that is copied freely.
+/// The handlers of the pointer on the stage; a handle that is copied freely.
 #[derive(Clone, Copy)]
 struct StagePointer {
     shown: StageCanvas,
@@ -189,7 +192,8 @@ struct StagePointer {
     tip: Tip,
 }
 
-/// The stage has one scale: that of the segment of the block, which is wider.
+/// The number of bytes that one pixel of the stage is. The stage has one scale, and it is computed from the
+/// block's segment, which is wider than the block and so more precise.
 fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, _: &Rect) -> Option<f64> {
     let (segment, size) = session
         .with_state_now(|_, state| {
@@ -283,13 +287,14 @@ impl StageCanvas {
             let mut scene = stage.scene(&view, width_px);
             session.with_state(|_, state| session.lessons().color_blocks(&mut scene, state));
             surface::fit(&canvas, &scene);
-            // What the pointer is on is where it will be.
+            // The targets are those of the next picture, so that the pointer reaches a part at its final
+            // place.
             self.drawn.keep(scene.clone());
             self.dissolve.show(&MapView::default(), scene);
         }
     }
 
-    /// What the pointer is on.
+    /// The target under the pointer.
     fn target(self, event: &ev::MouseEvent) -> Option<TargetId> {
         let (x, y) = surface::offset_px(event);
         self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))

@@ -69,7 +69,8 @@ fn describe(session: Session) -> StepDescription {
     StepDescription { words, label, source, failure, current }
 }
 
-/// The step in words. The title of a failed allocation has the name of its tensor too, although no block has this name.
+/// The step in words. The title of a failed allocation has the name of its tensor too, although no block has
+/// this name.
 pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
     let mut words = describe_step(&run.recording, step);
     if let Some(Request::Allocate { tensor, .. }) = run.request(step)
@@ -81,7 +82,8 @@ pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
     words
 }
 
-/// A request without spaces and without the unit `B` of plain bytes, so that two spellings of the same request are equal.
+/// A request without spaces and without the unit `B` of plain bytes, so that two spellings of the same
+/// request are equal.
 fn normalized(request: &str) -> String {
     request.trim_end_matches(" B").split_whitespace().collect()
 }
@@ -111,7 +113,7 @@ fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
 
 pub(crate) fn step(session: Session) -> AnyView {
     let description = Memo::new(move |_| describe(session));
-    // In a low window, where this panel is folded beside the others.
+    // The state of the panel in a low window, where it is folded beside the other panels.
     let is_open = RwSignal::new(false);
     let failure = move || {
         description

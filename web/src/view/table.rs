@@ -5,9 +5,10 @@ use blockyard_record::PoolId;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
+use crate::numbers::grouped_signed;
 use crate::session::Session;
-use crate::view::kit::{effect, text};
-use crate::view::memory_stats::grouped;
+use crate::view::kit::text;
 
 /// The table is made again when the cursor has rested for this long.
 const REST_MILLIS: i32 = 180;
@@ -105,8 +106,8 @@ fn segment(row: &SegmentRow, room: usize) -> AnyView {
                 <tr>
                     <td>{block.name.clone()}</td>
                     <td>{block.state}</td>
-                    <td title=grouped(block.size.signed())>{block.size.to_string()}</td>
-                    <td title=grouped(block.requested.signed())>{block.requested.to_string()}</td>
+                    <td title=grouped_signed(block.size.signed())>{block.size.to_string()}</td>
+                    <td title=grouped_signed(block.requested.signed())>{block.requested.to_string()}</td>
                     <td>{block.offset.to_string()}</td>
                 </tr>
             }

@@ -1,5 +1,5 @@
-//! The panels of which one is shown at a time: the workload or the recording, the holders of the bytes, the lab's questions, the
-//! statistics, the table.
+//! The panels of which one is shown at a time: the workload or the recording, the holders of the bytes, the
+//! lab's questions, the statistics, the table.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -14,8 +14,8 @@ use crate::workbench::Tab;
 
 pub(crate) fn tabs(session: Session) -> AnyView {
     let buttons = Tab::ALL.map(|tab| tab_button(session, tab)).into_iter().collect::<Vec<_>>();
-    // Hidden panels are removed, so that no work is done to keep them up to date. The editor stays, with its caret and its scroll
-    // position.
+    // Hidden panels are removed, so that no work is done to keep them up to date. The editor stays, with its
+    // caret and its scroll position.
     let when_current = move |tab: Tab, content: fn(Session) -> AnyView| {
         let shown = move || (session.workbench().tab.get() == tab).then(|| content(session));
         tab_panel(session, tab, view! { {shown} }.into_any())
@@ -121,7 +121,7 @@ fn source(session: Session) -> AnyView {
             <div class="switch" hidden=flag(move || !has_opened.get())>
                 {choices("What the figure shows", Signal::stored(false), switches)}
             </div>
-            // The editor stays in place, so that its caret and its scroll position do.
+            // The editor stays in the page, so that its caret and its scroll position are kept.
             <div class="workload" hidden=flag(move || session.shows_recording())>
                 <details class="hand-fold" open>
                     <summary>"By hand"</summary>

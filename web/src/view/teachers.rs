@@ -20,7 +20,7 @@ use crate::view::kit::{button, check, click, flag, select, text};
 use crate::view::lessons::{ListedLesson, summaries};
 use crate::view::make_lesson::open_file;
 
-/// Ways through the lessons with a class, each with its minutes.
+/// The plans of lectures: ways through the lessons with a class, each with its minutes.
 fn plans(session: Session) -> Vec<AnyView> {
     let minutes = format!(
         "Minutes with a class: at least one for each card, one more for each question, {EXERCISE_MINUTES} for an exercise. A tenth is left for questions. A lesson follows those that it builds on."
@@ -137,7 +137,7 @@ fn offline_line() -> AnyView {
     .into_any()
 }
 
-/// How a class gets an exercise and hands it in.
+/// The part that says how a class gets an exercise and hands it in, as HTML.
 const HAND_IN: &str = "<ol class=\"hints\" data-testid=\"give-exercise\">
 <li>Send the link to the exercise: the last of the links to a lesson's cards, such as <code>#lesson=fragmentation&amp;card=6</code>.</li>
 <li>After Run, a student presses <b>Save it as a file</b> or <b>Copy my solution as a link</b> and hands that in, by the way that your course has for it. A \
@@ -173,7 +173,7 @@ pub(super) fn frame(address: &str, hash: &str, title: &str) -> String {
     )
 }
 
-/// What a teacher asks before the first lecture, each with the answer.
+/// Questions that a teacher asks before the first lecture, each with the answer.
 const IN_THE_ROOM: [(&str, &str); 4] = [
     (
         "Present",
@@ -193,7 +193,8 @@ const IN_THE_ROOM: [(&str, &str); 4] = [
     ),
 ];
 
-/// The parts of the page, in the order in which a teacher needs them: the name of the button that leads there, the name of the part, its heading.
+/// The parts of the page, in the order in which a teacher needs them: the name of the button that leads
+/// there, the name of the part, its heading.
 const PARTS_OF_PAGE: [(&str, &str, &str); 5] = [
     ("to-teach", "teach", "Teach in class"),
     ("to-hand-out", "hand-out", "Hand out"),
@@ -263,7 +264,7 @@ const EMBED: &str = "<p>A frame shows a whole lesson in a page of your own, such
 const HAND_OUT: &str = "<p>Each lesson has a sheet of questions and its exercise on one page or two, the cards as a script, an answer key, and the answers with \
                         their reasons. Choose several lessons for common sheets and a common link.</p>";
 
-/// Sheets and links of lessons: of one, or of several that are chosen.
+/// The part with sheets and links of lessons: of a single lesson, or of several that are chosen.
 fn hand_out(session: Session, listed: Vec<ListedLesson>) -> Vec<AnyView> {
     // The lessons of a common sheet, in the order of the course.
     let chosen = RwSignal::new(BTreeSet::<usize>::new());
@@ -327,7 +328,7 @@ fn embed(session: Session) -> Vec<AnyView> {
     ]
 }
 
-/// A lesson with what a teacher hands out of it.
+/// A lesson with the links to the papers that a teacher hands out.
 fn row(session: Session, number: usize, lesson: ListedLesson, chosen: RwSignal<BTreeSet<usize>>) -> AnyView {
     let ListedLesson { id, title, minutes, cards, .. } = lesson;
     let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));

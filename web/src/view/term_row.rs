@@ -1,4 +1,5 @@
-//! The terms with their names in PyTorch's API and their present values. Pointing at a term lights it up in the figures.
+//! The terms with their names in PyTorch's API and their present values. Pointing at a term lights it up in
+//! the figures.
 
 use blockyard_figure::Term;
 use blockyard_record::{Bytes, MemoryState};
@@ -63,10 +64,10 @@ fn entry(session: Session, term: Term) -> AnyView {
         let non_pytorch = session.lessons().non_pytorch().filter(|_| term == Term::Free);
         let non_pytorch = non_pytorch.map_or(Bytes::ZERO, |non_pytorch| non_pytorch.size);
         let bytes = bytes.map(|bytes| bytes.saturating_sub(non_pytorch).to_string()).unwrap_or_default();
-        // The allocator's report of the failure says what was free then.
+        // At a failure the number is exact, since the allocator's report of the failure has the free bytes.
         if is_least && !session.lab().fails_now() { format!("at least {bytes}") } else { bytes }
     });
-    // Without a capacity and without a failure, nothing says what the device had free.
+    // Without a known capacity and without a failure, the free bytes of the device are not known.
     let is_open = flag(move || {
         term == Term::Free && session.run.with(|run| is_capacity_open(run) && !run.has_failed())
     });

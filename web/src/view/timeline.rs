@@ -10,14 +10,15 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
-use crate::export;
+use crate::effect::effect;
 use crate::frames::{self, Slot};
+use crate::numbers::grouped_count;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, offset_px};
 use crate::view::divider::{SizedPanel, divider};
-use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
-use crate::view::memory_stats::grouped_count;
+use crate::view::export;
+use crate::view::kit::{button, choice, choices, click, flag, on, text};
 use crate::view::pinch::{Pinch, PinchMove};
 use crate::view::tip::Tip;
 
@@ -32,7 +33,7 @@ struct Timeline {
     pinch: Pinch,
     /// The moment under the pointer.
     pointer: RwSignal<Option<usize>>,
-    /// Where the pointer is; `None` while it is elsewhere or pressed.
+    /// The place of the pointer; `None` while the pointer is outside of the figure or pressed.
     place: StoredValue<Option<(f32, f32)>>,
 }
 
@@ -93,7 +94,7 @@ impl Timeline {
                 session.appearance().draw(&canvas, &scene);
             }
         });
-        // Keys and the wheel change what is under a pointer that rests.
+        // Keys and the wheel change the part of the figure under a pointer that rests.
         effect(move || {
             session.run.track();
             session.figures().timeline_view.track();
@@ -170,7 +171,7 @@ impl Timeline {
         scene.hit(x, y).map(|target| target.what)
     }
 
-    /// What is at a place of the figure, or else the values of its moment.
+    /// The words about the mark at a place of the figure, or else the values of the moment there.
     fn words_at(self, at: (f32, f32), step: Option<usize>) -> Option<String> {
         let session = self.session;
         let words = self.target_at(at).and_then(|target| {
@@ -179,7 +180,7 @@ impl Timeline {
         words.or_else(|| moment_words(session, step?))
     }
 
-    /// Says what is under the pointer now.
+    /// Shows the words about the place that the pointer is on now.
     fn say_again(self) {
         let Some(Some(place)) = self.place.try_get_value() else { return };
         let step = moment_at(self.session, place, self.size.get_untracked());

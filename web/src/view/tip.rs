@@ -6,7 +6,8 @@ use web_sys::MouseEvent;
 use crate::browser;
 use crate::view::kit::{flag, text};
 
-/// A tooltip that follows the pointer; a handle that is copied freely. It never changes the layout of the page.
+/// A tooltip that follows the pointer; a handle that is copied freely. It never changes the layout of the
+/// page.
 #[derive(Clone, Copy)]
 pub(crate) struct Tip {
     shown: RwSignal<Option<(String, f64, f64)>>,
@@ -24,7 +25,8 @@ impl Tip {
         self.say(text);
     }
 
-    /// Shows another text at the place where the pointer was last: what is under the pointer changed, and the pointer did not move.
+    /// Shows another text at the last place of the pointer, since the figure under the pointer changed
+    /// without a move.
     pub(crate) fn say(self, text: Option<String>) {
         let Some((x, y)) = self.place.try_get_value() else { return };
         let now = text.map(|text| (text, x, y));

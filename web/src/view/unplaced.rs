@@ -1,4 +1,5 @@
-//! In the place of the figures when the opened file has no memory that could be drawn: why, and what its trace still says.
+//! The view in place of the figures when the opened file has no memory that could be drawn: the reason, and
+//! the facts that its trace has.
 
 use blockyard_figure::stack_lines;
 use blockyard_record::{StackId, Stacks};
@@ -6,9 +7,9 @@ use blockyard_replay::job::{OpenedRecording, UnplacedStack, UnplacedTrace};
 use leptos::prelude::*;
 
 use crate::files::OpenedFile;
+use crate::numbers::grouped_count;
 use crate::session::Session;
 use crate::view::kit::{button, click};
-use crate::view::memory_stats::grouped_count;
 
 /// The innermost frames of a stack that are shown.
 const FRAMES: usize = 3;

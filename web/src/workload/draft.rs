@@ -3,13 +3,14 @@
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::run::Input;
 use crate::session::Session;
-use crate::view::kit::effect;
 use crate::workload::SettingsTexts;
 
 const KEY: &str = "blockyard.workload";
-/// A longer text is not remembered, because the browser's storage has room for some megabytes only and is written at each key.
+/// A longer text is not remembered, because the browser's storage has room for some megabytes only and is
+/// written at each key.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Remembers the workload whenever it changes.
@@ -17,7 +18,7 @@ pub(crate) fn follow(session: Session) {
     effect(move || {
         session.workload().input.with(|input| match written(input) {
             Some(draft) => browser::remember(KEY, &draft),
-            // Otherwise a reload would bring back an older text.
+            // Without this, a reload would restore an older text.
             None => browser::forget(KEY),
         });
     });
@@ -28,7 +29,8 @@ pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
     read(&browser::recall(KEY)?)
 }
 
-/// The stored form: title, settings and capacity on a line each, then the text. `None` if the workload cannot be stored.
+/// The stored form: title, settings and capacity on a line each, then the text. `None` if the workload cannot
+/// be stored.
 fn written(input: &Input) -> Option<String> {
     let Input { title, conf, capacity, text, .. } = input;
     let is_kept = text.len() <= MOST_BYTES && ![title, conf, capacity].iter().any(|line| line.contains('\n'));

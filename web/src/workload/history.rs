@@ -8,11 +8,11 @@ pub(crate) struct History {
     past: Vec<(String, SettingsTexts)>,
     present: String,
     future: Vec<(String, SettingsTexts)>,
-    /// When text was typed last, in milliseconds; `None` if something else has happened since.
+    /// The time at which text was typed last, in milliseconds; `None` after any other change.
     typed_millis: Option<f64>,
-    /// When settings were typed last; `None` if something else has happened since.
+    /// The time at which settings were typed last, in milliseconds; `None` after any other change.
     settings_millis: Option<f64>,
-    /// When a size was changed by a key last; `None` if something else has happened since.
+    /// The time at which a key changed a size last, in milliseconds; `None` after any other change.
     sized_millis: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ impl History {
         self.sized_millis = Some(now_millis);
     }
 
-    /// Takes the last step back, as if it had never been.
+    /// Takes the last step of undo back without a way to redo it.
     pub(crate) fn withdraw(&mut self) {
         if let Some((text, _)) = self.past.pop() {
             self.present = text;
@@ -73,7 +73,8 @@ impl History {
         }
     }
 
-    /// Changes the settings and the text that belongs to them, as one step of undo. Keys without a pause between them share one step.
+    /// Changes the settings and the text that belongs to them, as one step of undo. Keys without a pause
+    /// between them share one step.
     ///
     /// `before` are the former settings.
     pub(crate) fn change_settings(&mut self, text: String, now_millis: f64, before: &SettingsTexts) {
@@ -101,7 +102,8 @@ impl History {
         }
     }
 
-    /// Goes back one step. Takes the present settings and returns those of the restored text; `None` if there is no past.
+    /// Goes back one step. Takes the present settings and returns those of the restored text; `None` if there
+    /// is no past.
     pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
@@ -109,7 +111,8 @@ impl History {
         Some(then)
     }
 
-    /// Goes forward one step, after [`History::undo`]. Takes the present settings and returns those of the restored text.
+    /// Goes forward one step, after [`History::undo`]. Takes the present settings and returns those of the
+    /// restored text.
     pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));

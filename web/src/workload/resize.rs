@@ -1,7 +1,7 @@
 //! Other sizes for tensors of the workload, by dragging the edge of a block or by a key.
 //!
-//! A drag changes the text, and all else is computed from the text: the workload runs again for each size that the drag passes. One undo
-//! takes the whole drag back.
+//! A drag changes the text, and all else is computed from the text: the workload runs again for each size
+//! that the drag passes. One undo takes the whole drag back.
 
 use blockyard_record::{BlockId, BlockState, Bytes};
 use blockyard_rules::size;
@@ -16,7 +16,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Run};
 use crate::session::Feature;
 
-/// The least that a size changes by: PyTorch rounds sizes up to multiples of it.
+/// The smallest change of a size in bytes: PyTorch rounds sizes up to multiples of this number.
 const LEAST: u64 = size::MIN_BLOCK_SIZE.get();
 /// The fewest pixels by which a dragged edge moves at once.
 const STEP_PX: f64 = 4.0;
@@ -41,7 +41,8 @@ pub(crate) struct SizeDrag {
 }
 
 impl Feature<WorkloadSignals> {
-    /// Begins to drag the end of a block whose bytes are `bytes_per_px` to a pixel. Returns whether the block's size can be changed.
+    /// Begins to drag the end of a block whose bytes are `bytes_per_px` to a pixel. Returns whether the
+    /// block's size can be changed.
     pub(crate) fn begin_resize(self, block: BlockId, client_x: f64, bytes_per_px: f64) -> bool {
         let Attempt::Ran(before) = self.attempt.get_untracked() else { return false };
         let Some((tensor, requested)) = self.sized(block) else { return false };
@@ -63,7 +64,8 @@ impl Feature<WorkloadSignals> {
         true
     }
 
-    /// The pointer is at `client_x`. With `is_fine` every multiple of 512 bytes is possible. Returns what to say, if an edge is dragged.
+    /// Sets the size for a pointer at `client_x`. With `is_fine` every multiple of 512 bytes is possible.
+    /// Returns the words for a screen reader, if an edge is dragged.
     pub(crate) fn resize_to(self, client_x: f64, is_fine: bool) -> Option<String> {
         let mut drag = self.resizing.get_untracked()?;
         let unit = if is_fine { LEAST } else { unit_for(drag.requested, drag.bytes_per_px) };
@@ -101,7 +103,7 @@ impl Feature<WorkloadSignals> {
         drag.has_step
     }
 
-    /// Ends the drag, and the workload is as it was. Returns whether an edge was dragged.
+    /// Ends the drag and restores the workload from before. Returns whether an edge was dragged.
     pub(crate) fn cancel_resize(self) -> bool {
         let Some(drag) = self.resizing.get_untracked() else { return false };
         self.resizing.set(None);
@@ -113,7 +115,8 @@ impl Feature<WorkloadSignals> {
         true
     }
 
-    /// Makes the tensor in a block larger or smaller, by about a sixteenth. Returns whether the block can have another size.
+    /// Makes the tensor in a block larger or smaller, by about a sixteenth. Returns whether the block can
+    /// have another size.
     pub(crate) fn resize_by_key(self, block: BlockId, is_larger: bool) -> bool {
         let Attempt::Ran(run) = self.attempt.get_untracked() else { return false };
         let Some((tensor, requested)) = self.sized(block) else { return false };
@@ -203,13 +206,14 @@ fn requested_by(workload: &Workload, tensor: TensorId) -> Option<Bytes> {
     })
 }
 
-/// What the size of a tensor changes by: some pixels, and a quarter of a mebibyte where the size is read in mebibytes.
+/// The unit in bytes by which a drag changes the size of a tensor: that of some pixels, and at least a
+/// quarter of a mebibyte for a size that is shown in mebibytes.
 fn unit_for(requested: Bytes, bytes_per_px: f64) -> u64 {
     let unit = unit_above(bytes_per_px * STEP_PX);
     if requested >= Bytes::kib(1024) { unit.max(Bytes::kib(256).get()) } else { unit }
 }
 
-/// The smallest power of two that is not less, from 512 on.
+/// The smallest power of two from 512 on that is at least `bytes`.
 fn unit_above(bytes: f64) -> u64 {
     let mut unit = LEAST;
     while as_f64(unit) < bytes && unit < 1 << 50 {
@@ -218,7 +222,7 @@ fn unit_above(bytes: f64) -> u64 {
     unit
 }
 
-/// `from` and this many bytes more, at the nearest multiple of the unit; one unit at least.
+/// The multiple of the unit that is nearest to `from` plus `by` bytes; at least one unit.
 fn moved(from: Bytes, by: f64, unit: u64) -> Bytes {
     let units = ((as_f64(from.get()) + by) / as_f64(unit)).round().clamp(1.0, 1e15);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 1e15")]

@@ -88,7 +88,8 @@ impl Feature<WorkloadSignals> {
         }
     }
 
-    /// Runs a workload that was just loaded. The cursor goes after its first step, so that there is something to see.
+    /// Runs a workload that was just loaded. The cursor goes to the end of the first step, so that the
+    /// figures show some memory.
     pub(crate) fn run_first(self) {
         self.follow_change(CursorTarget::Seek(1));
     }

@@ -65,7 +65,8 @@ impl PageDevice {
         Self { gpu: gpu.clone(), total }
     }
 
-    /// The results of the checks since the last call: for each step with wrong data, the step and the number of wrong words.
+    /// The results of the checks since the last call: for each step with wrong data, the step and the number
+    /// of wrong words.
     pub(super) async fn mismatches(&self) -> Result<Vec<(u32, u32)>, DeviceError> {
         let words = self.gpu.mismatches().await.map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
         let words = js_sys::Uint32Array::new(&words).to_vec();

@@ -1,7 +1,7 @@
 //! Long work beside the page: the page sends a [`Job`] as bytes, and the worker answers with [`Reply`]s.
 //!
-//! The page knows this crate for its messages alone; the program that does the work is a separate module, so that a visitor who
-//! opens no file never waits for what reads files.
+//! The page knows this crate for its messages alone; the program that does the work is a separate module, so
+//! that a visitor who opens no file never waits for what reads files.
 
 mod content;
 mod device;
@@ -28,7 +28,8 @@ use content::BlobReader;
 /// The least time between two reports of progress, because the page draws each of them.
 const BETWEEN_REPORTS_MILLIS: f64 = 100.0;
 
-/// A file that takes longer than this to open gets a figure while it is read, and the figure is sent again after each such time.
+/// A file that takes longer than this to open gets a figure while it is read, and the figure is sent again
+/// after each such span of time.
 const BETWEEN_FIGURES_MILLIS: f64 = 400.0;
 
 #[wasm_bindgen]
@@ -36,7 +37,7 @@ extern "C" {
     // A worker's own `postMessage`, which a window has with other arguments.
     #[wasm_bindgen(js_name = postMessage)]
     pub(crate) fn post(message: &JsValue);
-    // As `post`; the buffers in `transferred` are moved to the page and not copied.
+    // The `postMessage` with a list: the buffers in `transferred` are moved to the page and not copied.
     #[wasm_bindgen(js_name = postMessage)]
     fn post_transferred(message: &JsValue, transferred: &Array);
 }
@@ -50,7 +51,8 @@ pub enum Reply {
     Progress(Progress),
     /// The part that has been read of the trace of a file that is being opened.
     Read(ReadPart),
-    /// The job is done, or failed. A file that was opened is compared with our allocator once the page asks for that.
+    /// The job is done, or failed. A file that was opened is compared with our allocator once the page asks
+    /// for that.
     Done(Box<Result<JobOutput, JobError>>),
     /// The comparison of the opened file with our allocator.
     Compared(Box<Result<Comparison, JobError>>),
@@ -70,7 +72,7 @@ pub struct ReadPart {
 pub struct Adapter {
     /// The name that the browser gives.
     pub name: String,
-    /// Whether it computes on the processor.
+    /// Whether the adapter is software, which computes on the processor.
     pub is_software: bool,
     /// The largest segment, in bytes.
     pub largest_buffer: u64,
@@ -86,7 +88,8 @@ thread_local! {
     static PENDING: RefCell<Option<PendingComparison>> = const { RefCell::new(None) };
 }
 
-/// Reports progress to the page: each new phase, and otherwise at most one report in [`BETWEEN_REPORTS_MILLIS`].
+/// Reports progress to the page: each new phase, and otherwise at most one report in
+/// [`BETWEEN_REPORTS_MILLIS`].
 #[derive(Default)]
 struct Reports {
     phase: String,
@@ -128,7 +131,8 @@ pub fn listen() {
 fn decode(bytes: &[u8]) -> Job {
     match postcard::from_bytes(bytes) {
         Ok(job) => job,
-        // The page has just encoded the job, so this does not happen; without an exception the page would wait forever.
+        // The page has just encoded the job, so this error cannot happen; without an exception the page would
+        // wait without an end.
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     }
 }
@@ -154,7 +158,7 @@ fn work(bytes: &[u8]) {
 fn open_file(message: &JsValue, file: Blob) {
     let job = bytes_in(message, "job").map(|bytes| decode(&bytes.to_vec()));
     let Some(Job::Open { name, device, .. }) = job else { return };
-    // The file before is not compared any more, and its memory is needed.
+    // The file before is not compared any more, and its memory is freed for the next file.
     PENDING.with_borrow_mut(Option::take);
     let content = BlobReader::new(file);
     let opening = OpenFile { name: &name, length: content.length(), device };

@@ -34,11 +34,13 @@ async fn open(script: &JsValue, wasm: &JsValue) -> Result<Gpu, DeviceError> {
     Ok(gpu)
 }
 
-/// Does the job on the adapter in turns. Between two turns it reports progress and reads the results of the checks.
+/// Does the job on the adapter in turns. Between two turns it reports progress and reads the results of the
+/// checks.
 ///
 /// # Errors
 ///
-/// [`JobError::Device`] if the adapter cannot be opened or fails; other errors as on the virtual device.
+/// [`JobError::Device`] if the adapter cannot be opened or fails; the other errors are those of a run on the
+/// virtual device.
 pub(crate) async fn run(
     job: &Job,
     script: &JsValue,
@@ -46,10 +48,10 @@ pub(crate) async fn run(
     on_adapter: impl FnOnce(Adapter),
     mut on_progress: impl FnMut(Progress),
 ) -> Result<JobOutput, JobError> {
-    let Job::Run { title, text, config, capacity } = job else {
+    let Job::Run { title, text, conf, capacity } = job else {
         return Err(JobError::OnlyWorkloadsOnGpu);
     };
-    let (workload, settings) = read(title, text, config, *capacity)?;
+    let (workload, settings) = read(title, text, conf, *capacity)?;
     let result: Result<_, RunError> = async {
         let gpu = open(script, wasm).await?;
         let adapter = adapter(&gpu);
@@ -70,7 +72,7 @@ pub(crate) async fn run(
             let done = run.steps_done() as u64;
             on_progress(Progress { phase: "running on the GPU".to_owned(), done, total });
         }
-        // The memory of this run is released now, so that the next run need not wait for that.
+        // The memory of this run is released now, so that the next run need not wait for the release.
         PageDevice::start(&gpu, Bytes::ZERO);
         run.finish()
     }

@@ -1,6 +1,8 @@
-//! Recorded programs, run by a dry run and compared with what a GPU printed and did: `cargo xtask dry-run-truth`.
+//! Recorded programs, run by a dry run and compared with what a GPU printed and did:
+//! `cargo xtask dry-run-truth`.
 //!
-//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a separate process.
+//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program
+//! runs in a separate process.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 mod oom;
@@ -37,21 +39,21 @@ The exit status is 1 if a program differs without a mark.
 /// The program that runs each recorded program.
 const DRIVER: &str = include_str!("driver.py");
 
-/// What was recorded on a GPU.
+/// A program with its output and its traces, as recorded on a GPU.
 #[derive(Debug, Deserialize)]
 struct RecordedProgram {
     source: String,
     stdout: ProgramOutput,
     #[serde(default)]
     trace: Vec<Vec<Json>>,
-    /// By device, where there are several.
+    /// The traces by device, where the program used several devices.
     #[serde(default)]
     traces: Vec<Vec<Vec<Json>>>,
     /// The rank, where the program has several processes; each takes the device of its number.
     rank: Option<usize>,
 }
 
-/// What a program printed: all of it, or the lines that count memory.
+/// The recorded output of a program: all of it, or the lines that count memory.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum ProgramOutput {
@@ -60,7 +62,7 @@ enum ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// The lines that were recorded, of what was printed here and there.
+    /// The recorded lines, and the corresponding lines of the dry run's output.
     fn lines<'a>(&'a self, found: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
         match self {
             Self::Text(text) => (text.lines().collect(), found.lines().collect()),
@@ -91,7 +93,7 @@ struct DryRun {
     error: Option<String>,
 }
 
-/// How many are equal, of how many.
+/// How many lines or events are equal, of how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
     equal: usize,
@@ -117,12 +119,12 @@ impl Share {
 struct Comparison {
     lines: Share,
     events: Share,
-    /// The events are the same, in another order: a hash table of PyTorch decides it.
+    /// Whether the events are equal in another order, which a hash table of PyTorch decides.
     is_reordered: bool,
     notes: Vec<String>,
     error: Option<String>,
     first: Option<String>,
-    /// What the program printed here.
+    /// The output of the dry run.
     text: String,
 }
 
@@ -137,7 +139,7 @@ impl Comparison {
         }
     }
 
-    /// All lines are equal, and the events but for their order.
+    /// Whether all lines are equal, and all events except for their order.
     fn is_right(&self) -> bool {
         self.is_equal() || (self.lines.is_whole() && self.is_reordered)
     }
@@ -267,7 +269,7 @@ fn compare_all() -> Result<bool> {
     Ok(unmarked == 0 && are_lists_equal)
 }
 
-/// Compares programs and prints the table; how many differ without a mark.
+/// Compares programs and prints the table; returns how many differ without a mark.
 fn compare_programs(
     options: &Options,
     files: &[PathBuf],
@@ -313,13 +315,14 @@ fn compare_programs(
     Ok(unmarked)
 }
 
-/// What was recorded in this file.
+/// Reads the recorded program of a file.
 fn read_recorded(file: &Path) -> Result<RecordedProgram> {
     let opened = File::open(file).with_context(|| file.display().to_string())?;
     serde_json::from_reader(GzDecoder::new(opened)).with_context(|| file.display().to_string())
 }
 
-/// The driver for a recorded program, and where it writes what the program did.
+/// Writes the driver for a recorded program; returns the program and the file to which the driver writes the
+/// result.
 fn prepare_driver(
     recorded: &RecordedProgram,
     name: &str,
@@ -379,10 +382,11 @@ fn compare(
     Ok(compared)
 }
 
-/// The Python of the recordings. Its `close` of a generator frees none of the generator's variables (CPython's issue 118272).
+/// The Python of the recordings. Its `close` of a generator frees none of the generator's variables
+/// (CPython's issue 118272).
 const RECORDING_PYTHON: &str = "3.12.3";
 
-/// The other order of addresses.
+/// The variable that gives segments falling addresses, the order that the driver's is compared with.
 fn falling() -> (String, String) {
     ("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())
 }
@@ -425,7 +429,7 @@ fn compared(recorded: &RecordedProgram, report: &Report, done: &DryRun) -> Compa
     }
 }
 
-/// What the program did, as the driver wrote it.
+/// Reads the output and the requests of a dry run, as the driver wrote them.
 fn read_done(out: &Path, status: i32) -> Result<DryRun> {
     Ok(match fs::read_to_string(out) {
         Ok(text) => serde_json::from_str(&text)?,

@@ -1,4 +1,5 @@
-//! Runs that go out of memory: one program, with a case, a setting and a limit each, which prints one line of JSON at its end.
+//! Runs that go out of memory: one program, with a case, a setting and a limit each, which prints one line of
+//! JSON at its end.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -9,11 +10,12 @@ use blockyard_dry_run::{LibraryFolder, Program, Torch, run};
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
-/// What was recorded of one run, and what a dry run of it printed. How much of the device was free is not compared: others used the GPU.
+/// The line that a run printed, recorded on a GPU or by a dry run. The free bytes of the device are not
+/// compared: others used the GPU.
 #[derive(Debug, PartialEq, Deserialize)]
 struct OomRun {
     case: String,
-    /// The share of the case's own limit.
+    /// The run's limit as a share of the limit that the case has.
     scale: f64,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     conf: String,
@@ -26,13 +28,14 @@ struct OomRun {
     retries: u64,
 }
 
-/// How many of a file's runs are equal to what was recorded, of how many.
+/// How many of a file's runs are equal to their recordings, of how many.
 pub(crate) struct OomShare {
     pub(crate) equal: usize,
     pub(crate) all: usize,
 }
 
-/// Repeats each run that a file `results.jsonl` lists, with the program `train.py` beside it, and prints those that differ.
+/// Repeats each run that a file `results.jsonl` lists, with the program `train.py` beside it, and prints
+/// those that differ.
 pub(crate) fn compare(
     file: &Path,
     python: &str,

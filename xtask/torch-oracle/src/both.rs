@@ -37,23 +37,23 @@ impl AddAssign for Times {
     }
 }
 
-/// How a call came out.
+/// The result of a call's comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
     /// The two sides were compared.
     Compared(CallComparison),
     /// PyTorch's own events depend on a value that is not known, or on a size that is assumed.
     Assumed,
-    /// PyTorch's own events were others when the call ran again, and then the two sides were equal.
+    /// PyTorch's own events changed when the call ran again, and then the two sides were equal.
     Unsteady,
 }
 
-/// What a call did on both sides.
+/// A call that ran on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedCall {
-    /// Here.
+    /// Our side of the call.
     pub ours: CallRun,
-    /// PyTorch.
+    /// PyTorch's side of the call.
     pub theirs: CallRun,
     /// How the two compare.
     pub outcome: CallOutcome,
@@ -63,9 +63,9 @@ pub struct ComparedCall {
 
 /// Runs a batch of calls on both sides and compares them, in the order of the calls.
 ///
-/// The batch runs without values of the device at first, since few calls read any. A call that read one runs again with the values followed. So
-/// does a call that differs, until PyTorch repeats its own events: the thread of the backward pass may let go of a gradient only after the call
-/// has ended.
+/// The batch runs without values of the device at first, since few calls read any. A call that read one runs
+/// again with the values followed. So does a call that differs, until PyTorch repeats its own events: the
+/// thread of the backward pass may free a gradient only after the call has ended.
 pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut Times) -> Vec<ComparedCall> {
     let first = both_sides(sides, name, calls, Values::Unknown, times);
     let mut all: Vec<ComparedCall> = first.into_iter().map(compared).collect();
@@ -86,7 +86,7 @@ pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut T
     all
 }
 
-/// Whether a call has to run again, after this many repeats.
+/// Whether a call has to run again, after it was repeated this many times.
 fn is_open(call: Option<&ComparedCall>, repeats: usize) -> bool {
     let is_different = |call: &ComparedCall| call.outcome == CallOutcome::Compared(CallComparison::Different);
     call.is_some_and(|call| {
@@ -100,7 +100,8 @@ fn compared((ours, theirs): (CallRun, CallRun)) -> ComparedCall {
     ComparedCall { ours, theirs, outcome, is_repeated: false }
 }
 
-/// What is known of a call after it ran once more.
+/// The comparison of a call after it ran once more: `before` is the comparison before, `now` that of the last
+/// run.
 fn repeated(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
     if before.outcome != CallOutcome::Compared(CallComparison::Different) {
         return now;
@@ -115,8 +116,8 @@ fn repeated(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
     now
 }
 
-/// What each call did here and in PyTorch. Where a side does not reach the end of a batch, the two halves run by themselves; a call by itself that
-/// ends the process has an error.
+/// The run of each call on our side and in PyTorch. Where a side does not reach the end of a batch, the two
+/// halves of the batch run separately; a single call that ends the process has an error.
 fn both_sides(
     sides: Sides<'_>,
     name: &str,

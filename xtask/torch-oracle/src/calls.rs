@@ -10,7 +10,7 @@ use crate::template::{FilledTemplate, Template, templates};
 /// The family of whole programs.
 pub(crate) const PROGRAMS: &str = "programs";
 
-/// What every program begins with.
+/// The first lines of every program.
 const PRELUDE: &str = "\
 import torch
 import torch.nn as nn
@@ -39,7 +39,8 @@ def run(n, f):
     print('#', n)
 ";
 
-/// A call of products before all others, which take the workspaces of libraries. They stay.
+/// A first call of matrix products, which takes the workspaces of libraries. The workspaces are kept for all
+/// later calls.
 const WARM: &str = "\
 def warm():
     x = torch.ones(4, 4, device='cuda', requires_grad=True)
@@ -59,7 +60,7 @@ pub struct Call {
     pub body: String,
 }
 
-/// What a call runs in.
+/// The mode or context in which a call runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Circumstance {
     #[default]
@@ -98,7 +99,7 @@ impl Circumstance {
 pub struct Calls {
     random: Random,
     templates: Vec<Template>,
-    /// The index of a template, as often as its weight.
+    /// The index of each template, as many times as the template's weight.
     weighted: Vec<usize>,
 }
 
@@ -196,7 +197,8 @@ fn statement(filled: &FilledTemplate, circumstance: Circumstance) -> String {
     }
 }
 
-/// The operator of an expression: the first name that is called, other than those that only make its arguments; else the expression itself.
+/// The operator of an expression: the first name that is called, other than those that only make its
+/// arguments; else the expression itself.
 fn operator(expression: &str) -> String {
     let mut names = expression.split('(').map(|part| {
         part.rsplit(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).next().unwrap_or_default()
@@ -214,7 +216,8 @@ fn operator(expression: &str) -> String {
     name
 }
 
-/// A program that makes these calls, one function each. Whole programs find the libraries' workspaces as a process has them at its start.
+/// A program that makes these calls, one function each. Whole programs find the libraries' workspaces as a
+/// process has them at its start.
 #[must_use]
 pub fn program(calls: &[Call]) -> String {
     let mut text = PRELUDE.to_owned();

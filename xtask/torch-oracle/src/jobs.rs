@@ -13,24 +13,24 @@ use crate::report::OracleReport;
 /// How many batches run at the same time, and for how long new ones begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs {
-    /// Batches at the same time.
+    /// How many batches run at the same time.
     pub jobs: usize,
     /// How many calls a process of PyTorch makes.
     pub batch: usize,
-    /// When no further batch begins.
+    /// The time after which no further batch begins; `None` for all calls.
     pub until: Option<Instant>,
 }
 
-/// What was compared so far.
+/// The comparisons so far.
 #[derive(Clone, Debug, Default)]
 pub struct JobsOutcome {
     /// The findings.
     pub report: OracleReport,
-    /// Calls that were made.
+    /// How many calls were made.
     pub calls: usize,
     /// How long each side took.
     pub times: Times,
-    /// How many processes of our side ended early so far; what they had to compare was compared again, in parts.
+    /// How many processes of our side ended early so far; their calls were compared again, in parts.
     pub died: usize,
 }
 
@@ -38,8 +38,8 @@ pub struct JobsOutcome {
 const TOLD: Duration = Duration::from_secs(10);
 
 impl Jobs {
-    /// Compares all calls, or as many as the time allows. The order of the calls does not depend on the jobs. `tell` gets what was compared so far, every
-    /// ten seconds and at the end.
+    /// Compares all calls, or as many as the time allows. The order of the calls does not depend on the jobs.
+    /// `tell` gets the comparisons so far, every ten seconds and at the end.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Differences without a mark whose cause is known (`known.txt`), each with how often it may come.
+//! Differences without a mark whose cause is known (`known.txt`), each with how often it may occur.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -13,7 +13,7 @@ pub struct KnownCause {
     pub operator: String,
     /// How the calls differ, as the report has it.
     pub cause: String,
-    /// The most calls of a million.
+    /// The most calls of a million that may differ for this cause.
     pub of_a_million: usize,
     /// The reason.
     pub reason: String,
@@ -47,7 +47,8 @@ fn parse(line: &str) -> Result<KnownCause> {
     })
 }
 
-/// What differs without being known, or more often than it may: a sentence each. One call of a known cause is always allowed.
+/// The differences that are not known, or that occur more often than allowed: a sentence each. One call of a
+/// known cause is always allowed.
 #[must_use]
 pub fn unexpected(differences: &[OperatorDifference], known: &[KnownCause], compared: usize) -> Vec<String> {
     let mut sentences = Vec::new();

@@ -1,13 +1,15 @@
 //! Random operator calls and programs: PyTorch's own code beside our operators, event by event.
 //!
-//! The same program text runs on both sides: by `crates/python` on our operators, and by `crates/dry-run` on PyTorch's own build, without a GPU.
-//! An event is an allocation or a free, with its bytes. Addresses are not compared.
+//! The same program text runs on both sides: by `crates/python` on our operators, and by `crates/dry-run` on
+//! PyTorch's own build, without a GPU. An event is an allocation or a free, with its bytes. Addresses are not
+//! compared.
 //!
 //! # Reading order
 //!
-//! `template` (the table of calls, `calls.txt`), `calls` (programs of many calls), `networks` (whole random programs), `ours` and `pytorch` (the two sides), `run` (a run
-//! cut into calls), `both` (a batch of calls on both sides), `jobs` (many batches at the same time), `report`, `known` (differences whose cause is
-//! known, with how often each may come).
+//! `template` (the table of calls, `calls.txt`), `calls` (programs of many calls), `networks` (whole random
+//! programs), `ours` and `pytorch` (the two sides), `run` (a run cut into calls), `both` (a batch of calls on
+//! both sides), `jobs` (many batches at the same time), `report`, `known` (differences whose cause is known,
+//! with how often each may occur), `random` (random numbers from a seed).
 
 mod both;
 mod calls;

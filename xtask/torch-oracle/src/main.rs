@@ -34,11 +34,11 @@ cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--seed S]
 The exit status is 1 if a call differs without a mark, unless the cause is known and comes no more often than known (xtask/torch-oracle/src/known.txt).
 ";
 
-/// Calls that one process makes.
+/// How many calls one process makes.
 const CALLS_OF_A_PROCESS: usize = 8000;
-/// Programs that one process runs: the first of them finds the libraries without workspaces.
+/// How many programs one process runs: the first of them finds the libraries without workspaces.
 const PROGRAMS_OF_A_PROCESS: usize = 200;
-/// The exit status where PyTorch is not there.
+/// The exit status where PyTorch is not installed.
 const NO_PYTORCH: u8 = 3;
 
 struct Options {
@@ -155,12 +155,12 @@ fn run() -> Result<u8> {
     Ok(u8::from(!unknown.is_empty()))
 }
 
-/// What the files have while the run goes on.
+/// The files of results, which are written again while the run continues.
 struct ResultFiles<'a> {
     options: &'a Options,
     /// The result of the parts that are complete.
     before: String,
-    /// Their findings.
+    /// The findings of the parts that are complete.
     findings: String,
 }
 
@@ -177,7 +177,7 @@ impl ResultFiles<'_> {
     }
 }
 
-/// Writes a file that is whole at any moment.
+/// Replaces a file at once, so that a reader never finds a part of it.
 fn write_whole(path: &Path, text: &str) -> Result<()> {
     let part = path.with_extension("part");
     fs::write(&part, text).with_context(|| part.display().to_string())?;

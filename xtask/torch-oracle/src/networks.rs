@@ -25,7 +25,7 @@ impl Iterator for Networks {
     }
 }
 
-/// What is drawn for a program.
+/// The random choices for one program.
 struct NetworkGenerator<'a> {
     random: &'a mut Random,
     /// Features of a sample.

@@ -19,7 +19,8 @@ struct PrintedLines {
 }
 
 impl PrintedLines {
-    /// Takes what is printed; the program's own thread prints, so the session is the program's.
+    /// Takes a piece of the output. The program's own thread prints, so the thread's session is that of the
+    /// program.
     fn take(&mut self, text: &str) {
         let session = blockyard_torch::session();
         for piece in text.split_inclusive('\n') {
@@ -41,7 +42,7 @@ impl PrintedLines {
 ///
 /// # Errors
 ///
-/// When the interpreter failed or there is no thread.
+/// When the interpreter failed, or no thread could be started.
 pub fn run_ours(source: &str) -> Result<ProgramRun> {
     let printed: Arc<Mutex<PrintedLines>> = Arc::default();
     let sink = Arc::clone(&printed);
@@ -84,7 +85,7 @@ pub fn run_ours(source: &str) -> Result<ProgramRun> {
 pub enum OurSide {
     /// In this process.
     Here,
-    /// Runs each program in a separate process: a process that ends early ends no other program.
+    /// In a separate process for each program: a process that ends early ends no other program.
     Apart(OurProcesses),
 }
 
@@ -113,7 +114,7 @@ impl OurProcesses {
         let status = command.status().context("cannot run our side")?;
         let written = fs::read_to_string(&out);
         for used in [path, out] {
-            // A file that stays is in the folder of temporary files.
+            // A file that cannot be removed stays in the folder of temporary files.
             let _ = fs::remove_file(used);
         }
         match written {
@@ -151,7 +152,7 @@ impl OurSide {
     }
 }
 
-/// What a process of our side does: runs the program of a file, and writes what the program did.
+/// The work of a process of our side: runs the program of a file, and writes the program's run to `out`.
 ///
 /// # Errors
 ///

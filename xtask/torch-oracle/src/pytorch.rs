@@ -13,7 +13,7 @@ use crate::run::{PrintedLine, ProgramRun};
 
 const DRIVER: &str = include_str!("driver.py");
 
-/// The release whose operators ours are.
+/// The release of PyTorch whose operators `crates/torch` follows.
 const RELEASE: &str = "2.11.0";
 
 /// Modules that are loaded once for all programs.
@@ -22,16 +22,16 @@ const MODULES: [&str; 4] = ["torch", "torch.distributions", "torch.func", "torch
 /// How long a program may take.
 const MOST_TIME: Duration = Duration::from_mins(2);
 
-/// What PyTorch's run knows of the values on the device.
+/// How much PyTorch's run knows about the values on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Nothing: several times as fast. A call that reads a value says that the value is not known.
+    /// No value is known, which is several times as fast. A call that reads a value is marked as unsure.
     Unknown,
     /// Small results are computed.
     Followed,
 }
 
-/// An installed PyTorch, with a folder for what its runs write. Threads may run programs at the same time.
+/// An installed PyTorch, with a folder for the files of its runs. Threads may run programs at the same time.
 #[derive(Debug)]
 pub struct PyTorch {
     python: String,
@@ -49,11 +49,11 @@ struct ProgramOutput {
 }
 
 impl PyTorch {
-    /// The PyTorch that this Python has.
+    /// The PyTorch that is installed for this Python.
     ///
     /// # Errors
     ///
-    /// When it has none, or the library that stands for CUDA's is not built.
+    /// When the Python has no PyTorch, or the stand-in for CUDA's libraries is not built.
     pub fn find(python: &str) -> Result<Self> {
         let torch = Torch::find(python)?;
         ensure!(
@@ -71,13 +71,13 @@ impl PyTorch {
         Ok(Self { python: python.to_owned(), torch, prepared, preloaded, folder })
     }
 
-    /// Its version.
+    /// The version of PyTorch.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.torch.version
     }
 
-    /// The folder for what runs write.
+    /// The folder for the files of runs.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -87,7 +87,7 @@ impl PyTorch {
     ///
     /// # Errors
     ///
-    /// When the process ended before what it did was written.
+    /// When the process ended before its events were written.
     pub fn run(&self, name: &str, source: &str, values: Values) -> Result<ProgramRun> {
         let in_folder = |ending: &str| self.folder.join(format!("{name}.{ending}"));
         let (path, out, printed) = (in_folder("py"), in_folder("json"), in_folder("txt"));
@@ -125,7 +125,8 @@ impl PyTorch {
     }
 }
 
-/// A program of the driver's. What PyTorch computes on the host is small, and many programs run at the same time.
+/// A run of the driver, in which PyTorch has one thread on the host: its work there is small, and many
+/// programs run at the same time.
 fn program(driver: PathBuf, python: String) -> Program {
     Program {
         environment: vec![("OMP_NUM_THREADS".to_owned(), "1".to_owned())],

@@ -30,7 +30,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// One of these; the default where there are none.
+    /// One of the items; the default value for no items.
     pub fn pick<T: Copy + Default>(&mut self, items: &[T]) -> T {
         let index = self.below(items.len());
         items.get(index).copied().unwrap_or_default()

@@ -1,4 +1,5 @@
-//! What a comparison found: counts by family, and the smallest call of each operator and cause that differs.
+//! The report of a comparison: counts by family, and the smallest call of each operator and cause that
+//! differs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,28 +11,29 @@ use crate::both::{CallOutcome, ComparedCall};
 use crate::calls::Call;
 use crate::run::{CallComparison, CallRun};
 
-/// How many calls came out how.
+/// The number of calls by the result of their comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Calls that both sides ran, or that PyTorch ran and that were refused or raised here.
     pub compared: usize,
-    /// Equal in every event.
+    /// Calls that are equal in every event.
     pub equal: usize,
-    /// Different and estimated.
+    /// Calls that differ and are marked as estimates.
     pub estimated: usize,
-    /// Different without a mark.
+    /// Calls that differ without a mark.
     pub different: usize,
-    /// Refused here.
+    /// Calls that our side refuses.
     pub refused: usize,
-    /// Another exception here.
+    /// Calls that raise another exception on our side alone.
     pub raises: usize,
-    /// Run here, an exception in PyTorch; not among `compared`.
+    /// Calls that our side runs and that raise an exception in PyTorch; not among `compared`.
     pub accepts: usize,
-    /// An exception on both sides; not among `compared`.
+    /// Calls that raise an exception on both sides; not among `compared`.
     pub invalid: usize,
-    /// PyTorch's own events depend on an assumption; not among `compared`.
+    /// Calls whose events in PyTorch depend on an assumption; not among `compared`.
     pub assumed: usize,
-    /// PyTorch's own events were others in a second run, and those are equal; not among `compared`.
+    /// Calls whose events in PyTorch changed in a second run, and were equal to ours then; not among
+    /// `compared`.
     pub unsteady: usize,
 }
 
@@ -105,7 +107,7 @@ pub struct OperatorDifference {
     pub operator: String,
     /// How the calls differ.
     pub cause: String,
-    /// How many calls.
+    /// How many calls differed.
     pub calls: usize,
 }
 
@@ -118,7 +120,7 @@ struct SmallestCall {
     count: usize,
 }
 
-/// What a comparison found.
+/// The findings of a comparison, added up call by call.
 #[derive(Clone, Debug, Default)]
 pub struct OracleReport {
     families: BTreeMap<String, Counts>,
@@ -137,7 +139,8 @@ fn words(error: &str) -> String {
     error.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
 }
 
-/// How a call differs, as its events say: calls of one operator that differ alike have one cause, most often.
+/// How a call differs, in words from its events: calls of one operator with the same words mostly have one
+/// cause.
 fn cause(ours: &CallRun, theirs: &CallRun) -> String {
     if let Some(error) = ours.error.as_ref().or(theirs.error.as_ref()) {
         return words(error);
@@ -185,7 +188,7 @@ impl OracleReport {
         }
     }
 
-    /// How all calls came out.
+    /// The counts over all families.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.all

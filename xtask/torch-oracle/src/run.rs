@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 pub struct PrintedLine {
     /// The text, without its end.
     pub text: String,
-    /// How many allocations and frees there were by then.
+    /// How many allocations and frees came before the line.
     pub requests: usize,
-    /// How many results were estimated by then.
+    /// How many results were estimated before the line.
     pub estimated: u64,
-    /// How often PyTorch's run had read a value that is not known, or taken a size that is assumed, by then.
+    /// How often PyTorch's run read a value that is not known, or took a size that is assumed, before the
+    /// line.
     pub unsure: u64,
 }
 
-/// What a program printed and asked of the allocator.
+/// The output of a program, and its requests to the allocator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// The lines in order.
@@ -31,7 +32,7 @@ pub struct ProgramRun {
     pub error: Option<String>,
 }
 
-/// What one call did.
+/// The part of a program's run that belongs to one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallRun {
     /// Bytes of each allocation, and of each free with a minus.

@@ -21,11 +21,11 @@ pub(crate) struct Template {
     pub(crate) family: &'static str,
     expression: &'static str,
     arguments: Vec<Argument>,
-    /// No gradient is asked for.
+    /// Whether no gradient is asked for.
     pub(crate) is_without_gradient: bool,
-    /// Channels last is a layout of the arguments.
+    /// Whether channels last is a possible layout of the arguments.
     has_channels_last: bool,
-    /// Runs under autocast too.
+    /// Whether the call also runs under autocast.
     pub(crate) is_for_autocast: bool,
 }
 
@@ -46,7 +46,7 @@ struct Argument {
     name: &'static str,
     kind: Kind,
     dimensions: &'static str,
-    /// The argument is never a view.
+    /// Whether the argument is never a view.
     is_plain: bool,
 }
 
@@ -134,7 +134,7 @@ struct CallGenerator<'a> {
     letters: BTreeMap<char, usize>,
     shapes: BTreeMap<&'static str, Vec<usize>>,
     wide: &'static str,
-    /// How many of the sizes a dimension may have.
+    /// How many of [`DIMENSIONS`], from the smallest on, a dimension may have.
     most: usize,
 }
 
@@ -192,7 +192,7 @@ impl CallGenerator<'_> {
         if is_broadcast && self.random.percent(40) { 1 } else { size }
     }
 
-    /// A shape that broadcasts with this one, most often the same.
+    /// A shape that broadcasts with the given one, most often the same shape.
     fn broadcast(&mut self, shape: &[usize]) -> Vec<usize> {
         let mut other = shape.to_vec();
         if self.random.percent(60) {
@@ -212,7 +212,8 @@ impl CallGenerator<'_> {
     fn argument(&mut self, argument: &Argument, has_channels_last: bool) -> CallArgument {
         let mut shape = self.shape(argument.dimensions);
         while shape.iter().product::<usize>() > MOST_ELEMENTS {
-            // The letters stay as drawn: such a call ends in an error of both sides, if sizes had to be equal.
+            // The letters stay as drawn: such a call ends in an error of both sides, if sizes had to be
+            // equal.
             if let Some(largest) = shape.iter_mut().max() {
                 *largest /= 16;
             }

@@ -1,7 +1,8 @@
-//! Calls in which our operators once differed from PyTorch, each with PyTorch's own events: none may differ again. PyTorch is not needed.
+//! Calls in which our operators once differed from PyTorch, each with PyTorch's own events: none may differ
+//! again. PyTorch is not needed.
 //!
-//! A second test makes random calls on both sides where there is a PyTorch: `TORCH=PYTHON cargo test -p blockyard-torch-oracle`. Without
-//! `TORCH` that test says that it is skipped.
+//! A second test makes random calls on both sides where there is a PyTorch:
+//! `TORCH=PYTHON cargo test -p blockyard-torch-oracle`. Without `TORCH` that test says that it is skipped.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a line for people")]
 
 use std::path::Path;

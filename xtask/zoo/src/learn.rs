@@ -25,7 +25,7 @@ struct State {
 }
 
 impl State {
-    /// The recorded bytes at this place, if a workspace comes here.
+    /// The recorded bytes of the workspace at this place of the recording; 0 if no workspace follows here.
     fn size_here(&self, at: usize, allocations: u32) -> u64 {
         let Some(size) = self.recorded.get(at).copied().and_then(|size| u64::try_from(size).ok()) else {
             return 0;
@@ -40,7 +40,7 @@ impl State {
 ///
 /// # Errors
 ///
-/// When there is no GPU in the session.
+/// When the session has no GPU.
 pub fn learn<'a>(lines: impl Iterator<Item = &'a ZooLine>) -> Result<LearnedSizes> {
     let state = Rc::new(RefCell::new(State::default()));
     let shared = Rc::clone(&state);

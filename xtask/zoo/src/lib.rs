@@ -1,7 +1,7 @@
 //! Recorded operator calls (`zoo`), run through the crate `torch` and compared request by request.
 //!
-//! A line of a zoo file names an operator and its arguments and lists what PyTorch allocated and freed on an H200, forward and
-//! backward. [`run_line`] does the same call and says whether the requests are the same.
+//! A line of a zoo file names an operator and its arguments and lists what PyTorch allocated and freed on an
+//! H200, forward and backward. [`run_line`] makes the same call and says whether the requests are equal.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -39,24 +39,25 @@ pub(crate) const DROPOUT_STATE: i64 = 6_488_064;
 pub struct ZooLine {
     /// The operator, with the kind of its shapes: `softmax:2d`.
     pub op: String,
-    /// Its arguments, by the names that the recording program gave them.
+    /// The operator's arguments, by the names that the recording program gave them.
     pub args: serde_json::Value,
-    /// Requests of the call: bytes of an allocation, or minus the number of the allocation that is freed, from 1.
+    /// Requests of the call: bytes of an allocation, or minus the number of the allocation that is freed,
+    /// from 1.
     pub forward: Option<Vec<i64>>,
-    /// Requests of the backward pass; the numbers go on.
+    /// Requests of the backward pass, with the numbers of allocations continued.
     pub backward: Option<Vec<i64>>,
     /// Why PyTorch refused the call.
     pub error: Option<String>,
 }
 
-/// How a line came out.
+/// The result of a line's comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallResult {
-    /// All requests are the recorded ones.
+    /// All requests are equal to the recorded ones.
     Identical,
     /// The call left a mark: its result is an unverified estimate. The requests may be equal or not.
     Estimated {
-        /// Whether the requests are still the recorded ones.
+        /// Whether the requests are equal to the recorded ones.
         is_equal: bool,
     },
     /// Requests differ, and the operator is not an estimate.
@@ -68,23 +69,23 @@ pub enum CallResult {
     Refused(String),
 }
 
-/// Counts by operator.
+/// The number of lines by the result of their comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Equal to the recording.
+    /// Lines that are equal to the recording.
     pub identical: usize,
-    /// Estimated, with the recorded requests.
+    /// Lines that are marked as estimates and equal to the recording.
     pub estimated_equal: usize,
-    /// Estimated, with other requests.
+    /// Lines that are marked as estimates and differ from the recording.
     pub estimated_other: usize,
-    /// Other requests, without a mark.
+    /// Lines that differ from the recording without a mark.
     pub wrong: usize,
-    /// Refused.
+    /// Lines whose call the crate refuses.
     pub refused: usize,
 }
 
 impl Counts {
-    /// All lines.
+    /// How many lines were counted.
     #[must_use]
     pub fn total(&self) -> usize {
         self.identical + self.estimated_equal + self.estimated_other + self.wrong + self.refused
@@ -105,7 +106,7 @@ impl Counts {
 /// All lines of a zoo file, by operator.
 #[derive(Clone, Debug, Default)]
 pub struct ZooReport {
-    /// Counts by operator.
+    /// The counts of each operator, by the operator's name.
     pub by_operator: BTreeMap<String, Counts>,
 }
 
@@ -192,7 +193,7 @@ pub fn start() -> blockyard_torch::Result<()> {
     Ok(())
 }
 
-/// Does a line's call and compares.
+/// Makes the call of a line and compares its requests with the recorded ones.
 ///
 /// # Errors
 ///

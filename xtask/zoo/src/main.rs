@@ -22,12 +22,12 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --besides             with tables: only what the file does not hold now (src/networks.bin is written so)
 ";
 
-/// What becomes of the sizes that `crates/gpus` holds now.
+/// What happens to the sizes that `crates/gpus` holds now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownSizes {
     None,
     All,
-    /// They stay in their own file, and the new one is without them.
+    /// The sizes stay in their own file, and the new file does not repeat them.
     Elsewhere,
 }
 

@@ -59,13 +59,13 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     vec(act, 1..if cfg!(miri) { 12 } else { 60 })
 }
 
-/// Both, and the blocks that they hold.
+/// The bins, the ordered set that they are compared with, and the blocks that both hold.
 struct Pair {
     blocks: BlockTable,
     bins: SizeBins,
     model: BTreeSet<(Bytes, DeviceAddr, BlockIndex)>,
     made: u64,
-    /// What bins turned into, as seen before and after every change of one block.
+    /// The form of a bin before and after each change by one block.
     turns: BTreeSet<(&'static str, &'static str)>,
 }
 

@@ -46,7 +46,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     vec(late, 1..if cfg!(miri) { 40 } else { 150 })
 }
 
-/// Both, and the blocks that they count.
+/// The counters, the statistics that they are compared with, and the blocks that both count.
 #[derive(Default)]
 struct Pair {
     counters: Counters,

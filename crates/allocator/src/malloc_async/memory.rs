@@ -68,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// The opposite of [`Memory::use_granules`].
+    /// Stops counting a live block in each granule that the block touches.
     pub(super) fn stop_using_granules(&mut self, addr: DeviceAddr, size: Bytes) {
         for granule in self.touched(addr, size) {
             if let Some(users) = self.granules.get_mut(&granule) {

@@ -2,14 +2,14 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_answers::{DryRunFields, DryRunOrders};
+use blockyard_answers::{DryRunOrders, DryRunResult};
 use blockyard_dry_run::{BytesRange, OtherOrders, Report, SegmentOrder};
 use blockyard_gpus::GpuProfile;
 
 use super::text::shown;
 
 /// Adds the runs under other orders: a line whose text depends on the order is not exact, nor is a run with such a number.
-pub(super) fn mark(run: &mut DryRunFields, others: DryRunOrders) {
+pub(super) fn add_orders(run: &mut DryRunResult, others: DryRunOrders) {
     run.exact &= others.equal;
     for at in &others.lines {
         let line = usize::try_from(*at).ok().and_then(|at| run.lines.get_mut(at));

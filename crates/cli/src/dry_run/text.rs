@@ -275,8 +275,8 @@ mod tests {
     use std::path::PathBuf;
 
     use blockyard_dry_run::{
-        AssumptionNote, BytesRange, Crossing, DeviceRange, DeviceReport, Iteration, IterationPeak,
-        ProgramLine, ReplayedOrders, Report, Torch,
+        BytesRange, Crossing, DeviceRange, DeviceReport, EstimateNote, Iteration, IterationPeak, ProgramLine,
+        ReplayedOrders, Report, Torch,
     };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
@@ -372,8 +372,7 @@ mod tests {
     fn an_estimate_says_why_and_a_crash_is_no_exact_answer() {
         let mut found = report(Bytes::gib(1));
         assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
-        let note =
-            AssumptionNote { text: "a size is assumed to be 0".to_owned(), ..AssumptionNote::default() };
+        let note = EstimateNote { text: "a size is assumed to be 0".to_owned(), ..EstimateNote::default() };
         found.notes = vec![note.clone(), note];
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
         assert!(text.ends_with("an estimate, because:\n    a size is assumed to be 0\n"), "{text}");

@@ -128,8 +128,8 @@ pub(super) fn run(probe: &Probe) -> FitRun {
         steps: probe.steps,
         steady: probe.is_steady,
         sites: held(&probe.sites),
-        outside: held(&probe.non_pytorch),
-        outside_unknown: probe.non_pytorch_unknown.clone(),
+        non_pytorch: held(&probe.non_pytorch),
+        unknown_non_pytorch: probe.non_pytorch_unknown.clone(),
         notes: probe.notes.clone(),
         remarks: probe.remarks.clone(),
     }

@@ -49,8 +49,8 @@ pub(super) fn check_all(
         std::fs::write(path, grades_csv(&rows)).with_context(|| path.display().to_string())?;
     }
     Ok(match (count(GradeResult::NotGraded), passed == paths.len()) {
-        (0, true) => ExitStatus::Fine,
-        (0, false) => ExitStatus::Found,
+        (0, true) => ExitStatus::Positive,
+        (0, false) => ExitStatus::Negative,
         _ => ExitStatus::Failed,
     }
     .into())

@@ -23,7 +23,7 @@ pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow::Result<QuestionReply> {
-    let conditions = options.limits.conditions_with(run, options.conf.as_deref());
+    let conditions = options.conditions.of_run_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let Some(found) = found else {
         let json = AutopsyAnswer {
@@ -34,12 +34,12 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow:
             failure: None,
         };
         let text = "does not go out of memory\n".to_owned();
-        return Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Fine });
+        return Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Positive });
     };
     Ok(QuestionReply {
         text: text(&found),
         json: to_json(found, conditions.conf)?.into(),
-        status: ExitStatus::Found,
+        status: ExitStatus::Negative,
     })
 }
 

@@ -39,7 +39,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
         notes: found.notes.clone(),
         layout: options.layout.then(|| layout().collect()),
     };
-    Ok(QuestionReply { json: json.into(), text: text(run, &found, &baseline), status: ExitStatus::Fine })
+    Ok(QuestionReply { json: json.into(), text: text(run, &found, &baseline), status: ExitStatus::Positive })
 }
 
 fn text(run: &Run, found: &Bound, baseline: &Row) -> String {

@@ -20,7 +20,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     let begin = Instant::now();
     // Enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let conditions = options.limits.conditions(run);
+    let conditions = options.conditions.of_run(run);
     let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
     let limit = run.limit_under(&conditions);
     let allocators = rows.iter().map(|row| AllocatorOutcome {
@@ -62,7 +62,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
-    Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Fine })
+    Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Positive })
 }
 
 /// The column of host times.

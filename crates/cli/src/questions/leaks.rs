@@ -19,7 +19,7 @@ pub(crate) fn leaks(options: &FileOptions<LeaksQuestion>) -> anyhow::Result<Exit
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::Result<QuestionReply> {
-    let under = options.limits.conditions_with(run, options.conf.as_deref());
+    let under = options.conditions.of_run_with(run, options.conf.as_deref());
     // The run itself goes as far as it was recorded.
     let asked = (under != run.conditions()).then(|| run.under(&under));
     let total = run.requests().len();
@@ -27,7 +27,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::R
     let cut = asked.as_ref().map(|run| run.until_oom(&mut tell)).transpose()?;
     let run = cut.as_deref().unwrap_or(run);
     let found = ask(run, &mut |progress| bar.report(&progress))?;
-    let status = if found.growing.is_empty() { ExitStatus::Fine } else { ExitStatus::Found };
+    let status = if found.growing.is_empty() { ExitStatus::Positive } else { ExitStatus::Negative };
     Ok(QuestionReply { text: text(&found), json: to_json(found).into(), status })
 }
 

@@ -70,9 +70,9 @@ pub struct WhatIfQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub conf: Vec<String>,
-    /// The limits.
+    /// The conditions.
     #[command(flatten)]
-    pub limits: LimitOptions,
+    pub conditions: ConditionOptions,
     /// Write memory over time too, with --json.
     #[arg(long)]
     pub timeline: bool,
@@ -84,9 +84,9 @@ pub struct SearchQuestion {
     /// Settings to try beside the usual ones; may be given several times.
     #[arg(long, value_name = "SETTINGS")]
     pub conf: Vec<String>,
-    /// The limits.
+    /// The conditions.
     #[command(flatten)]
-    pub limits: LimitOptions,
+    pub conditions: ConditionOptions,
     /// Print every setting that was tried, not only the best ones.
     #[arg(long)]
     pub all: bool,
@@ -98,9 +98,9 @@ pub struct VerdictQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub conf: Option<String>,
-    /// The limits.
+    /// The conditions.
     #[command(flatten)]
-    pub limits: LimitOptions,
+    pub conditions: ConditionOptions,
 }
 
 /// Why a run goes out of memory.
@@ -109,9 +109,9 @@ pub struct AutopsyQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub conf: Option<String>,
-    /// The limits.
+    /// The conditions.
     #[command(flatten)]
-    pub limits: LimitOptions,
+    pub conditions: ConditionOptions,
 }
 
 /// How good any allocator could be.
@@ -125,9 +125,9 @@ pub struct BoundQuestion {
 /// What other allocators would have reserved for the same requests.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct AllocatorsQuestion {
-    /// The limits.
+    /// The conditions.
     #[command(flatten)]
-    pub limits: LimitOptions,
+    pub conditions: ConditionOptions,
     /// Leave host times out, so that the answer is the same every time.
     #[arg(long)]
     pub no_times: bool,
@@ -139,14 +139,14 @@ pub struct LeaksQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub conf: Option<String>,
-    /// The limits.
+    /// The conditions.
     #[command(flatten)]
-    pub limits: LimitOptions,
+    pub conditions: ConditionOptions,
 }
 
 /// Which device and which limit a run is replayed with.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct LimitOptions {
+pub struct ConditionOptions {
     /// The most that may be reserved, as a memory fraction limits it: bytes, or with a unit ("70 GiB").
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub limit: Option<Bytes>,
@@ -161,9 +161,9 @@ pub struct LimitOptions {
     pub release: Option<Release>,
 }
 
-impl LimitOptions {
-    /// A run's own settings under these limits.
-    pub(crate) fn conditions(&self, run: &Run) -> Conditions {
+impl ConditionOptions {
+    /// The run's own settings under these conditions.
+    pub(crate) fn of_run(&self, run: &Run) -> Conditions {
         let own = Conditions {
             capacity: self.capacity,
             limit: self.limit,
@@ -179,9 +179,9 @@ impl LimitOptions {
         }
     }
 
-    /// These settings, or a run's own, under these limits.
-    pub(crate) fn conditions_with(&self, run: &Run, conf: Option<&str>) -> Conditions {
-        let own = self.conditions(run);
+    /// `conf`, or the run's own settings without it, under these conditions.
+    pub(crate) fn of_run_with(&self, run: &Run, conf: Option<&str>) -> Conditions {
+        let own = self.of_run(run);
         match conf {
             Some(conf) => own.and_conf(conf),
             None => own,
@@ -205,14 +205,14 @@ mod tests {
         let capacity = Bytes::new(150_109_880_320);
         let run = Run::from_workload("run", Workload::parse("a = alloc 1 MiB").unwrap(), "", capacity);
         let limit = |release| {
-            let options = LimitOptions {
+            let options = ConditionOptions {
                 limit: None,
                 // 249,561,088 bytes as a program computes the share.
                 fraction: Some(249_561_088.0 / 150_109_880_320.0),
                 capacity: None,
                 release: Some(release),
             };
-            options.conditions(&run).limit.map(Bytes::get)
+            options.of_run(&run).limit.map(Bytes::get)
         };
         assert_eq!(limit(Release::V2_12), Some(249_561_087));
         assert_eq!(limit(Release::V2_13), Some(249_561_088));

@@ -20,7 +20,7 @@ pub(crate) fn search(options: &FileOptions<SearchQuestion>) -> anyhow::Result<Ex
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<QuestionReply> {
-    let conditions = options.limits.conditions(run);
+    let conditions = options.conditions.of_run(run);
     let mut settings = candidates(run, &conditions);
     settings.extend(options.conf.iter().cloned());
     let found = ask(run, &conditions, &settings, &mut |step| {
@@ -31,9 +31,9 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
     let status = if found.rows.iter().any(|row| row.outcome.is_err()) {
         ExitStatus::Failed
     } else if found.best.is_some() || found.front.is_empty() {
-        ExitStatus::Found
+        ExitStatus::Negative
     } else {
-        ExitStatus::Fine
+        ExitStatus::Positive
     };
     let text = text(run, &found, options.all);
     let json = SearchAnswer {

@@ -34,11 +34,11 @@ pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<QuestionReply> {
-    let conditions = options.limits.conditions_with(run, options.conf.as_deref());
+    let conditions = options.conditions.of_run_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let status = match found.kind {
-        VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Fine,
-        VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Found,
+        VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Positive,
+        VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Negative,
     };
     Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
 }

@@ -27,8 +27,7 @@ pub(crate) fn what_if(options: &FileOptions<WhatIfQuestion>) -> anyhow::Result<E
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::Result<QuestionReply> {
-    let limits = &options.limits;
-    let own = limits.conditions(run);
+    let own = options.conditions.of_run(run);
     let conditions: Vec<Conditions> = if options.conf.is_empty() {
         vec![own.clone()]
     } else {
@@ -36,7 +35,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
     };
     let samples = if options.timeline { SAMPLES } else { 0 };
     let found = ask(run, &conditions, samples, &mut |progress| bar.report(&progress))?;
-    let status = found.rows.iter().map(status).max().unwrap_or(ExitStatus::Fine);
+    let status = found.rows.iter().map(status).max().unwrap_or(ExitStatus::Positive);
     let rows = found.rows.iter().zip(&found.differences);
     let limit = run.limit_under(&own);
     let settings = rows.clone().map(|(row, difference)| ComparedOutcome {
@@ -66,8 +65,8 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
 fn status(row: &Row) -> ExitStatus {
     match &row.outcome {
         Err(_) => ExitStatus::Failed,
-        Ok(_) if !row.fits() => ExitStatus::Found,
-        Ok(_) => ExitStatus::Fine,
+        Ok(_) if !row.fits() => ExitStatus::Negative,
+        Ok(_) => ExitStatus::Positive,
     }
 }
 

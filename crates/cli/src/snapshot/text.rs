@@ -17,7 +17,7 @@ pub(crate) fn write(
     reports: &[DeviceReport],
 ) -> anyhow::Result<()> {
     let file = &summary.file;
-    let settings = match file.settings.config.as_str() {
+    let settings = match file.settings.conf.as_str() {
         "" if file.settings.values.is_empty() => "the snapshot has no settings",
         "" => "default settings",
         config => config,

@@ -58,7 +58,7 @@ impl Module {
 }
 
 impl Function {
-    /// Gives the function to the stream, in this many blocks of this many threads.
+    /// Queues the function on the stream, in this many blocks of this many threads.
     ///
     /// # Safety
     ///
@@ -125,7 +125,7 @@ impl SharedWord {
         Ok(word)
     }
 
-    /// Where the device sees it: at the same address, as all memory of this driver.
+    /// The word's address on the device, which is the address on the host, as for all memory of this driver.
     pub(crate) fn addr(&self) -> DeviceAddr {
         DeviceAddr::new(self.0.expose_provenance() as u64)
     }

@@ -1,6 +1,7 @@
 //! The processes that use memory of a device, as NVML reports them.
 //!
-//! The CUDA driver does not say whose memory it is. PyTorch asks the same call when memory runs out.
+//! The CUDA driver does not say which process uses how much. PyTorch makes the same call when memory runs
+//! out.
 #![expect(unsafe_code, reason = "NVML is a C library, and this is where it is called")]
 
 use std::ffi::{CStr, c_char, c_uint, c_void};
@@ -30,14 +31,14 @@ type Init = unsafe extern "C" fn() -> c_uint;
 type Find = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_uint;
 type ListProcesses = unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut Process) -> c_uint;
 
-/// NVML, loaded and started; it stays so until the process ends.
+/// NVML, loaded and started until the process ends.
 struct Nvml {
     find: Find,
     running: ListProcesses,
 }
 
-/// What each process holds on the device with that address on the PCI bus, in NVML's order; nothing where NVML is not there
-/// or does not say.
+/// How many bytes each process uses on the device with this address on the PCI bus, in NVML's order; empty if
+/// NVML is missing or does not know.
 pub(crate) fn processes(bus_address: &CStr) -> Vec<ProcessMemory> {
     static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
     let found = NVML.get_or_init(Nvml::load).as_ref().and_then(|nvml| nvml.processes(bus_address));

@@ -1,4 +1,4 @@
-//! What a rank that does not run is assumed to have set in the store.
+//! The values that a rank which does not run is assumed to have set in the store.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(super) enum Ground {
     Absent,
     /// A rank that runs set the same for itself.
     OwnValue,
-    /// A key without a value that could be known.
+    /// Nothing says which value the key would have.
     Nothing,
     /// A rank that runs will set the key.
     Running,
@@ -65,18 +65,18 @@ pub(super) fn answer(key: &str, values: &BTreeMap<String, Vec<u8>>, running: &[u
 /// Where numbers are in a text.
 fn numbers(text: &str) -> Vec<(usize, usize)> {
     let bytes = text.as_bytes();
-    let is_digit = |place: usize| bytes.get(place).is_some_and(u8::is_ascii_digit);
+    let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
     let mut found = Vec::new();
-    let mut place = 0;
-    while place < bytes.len() {
-        let start = place;
-        while is_digit(place) {
-            place += 1;
+    let mut index = 0;
+    while index < bytes.len() {
+        let start = index;
+        while is_digit(index) {
+            index += 1;
         }
-        if place > start {
-            found.push((start, place));
+        if index > start {
+            found.push((start, index));
         }
-        place += 1;
+        index += 1;
     }
     found
 }

@@ -1,7 +1,7 @@
 //! The store in which the ranks of a program find each other: the server of PyTorch's `TCPStore`.
 //!
-//! Each process is a client, as under torchrun. What a rank sets that does not run is answered once every
-//! rank that runs waits: nobody else could set it.
+//! Each process is a client, as under torchrun. A key that only a rank which does not run could set gets an
+//! assumed value once every rank that runs waits: no other rank can set the key then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use super::answers;
 
-/// What a client sends first.
+/// The number that a client of `TCPStore` sends first.
 const MAGIC: u32 = 0x3C85_F7CE;
-/// How often a wait looks at its connection, which may take the wait back.
+/// The time between two looks of a waiting query at its connection, whose client may stop waiting.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// No key and no value is longer.
+/// The most bytes of a key or a value.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Queries, by PyTorch's numbers.
@@ -43,7 +43,7 @@ struct Contents {
     values: BTreeMap<String, Vec<u8>>,
     /// Keys whose values are answers for ranks that do not run.
     answered: BTreeSet<String>,
-    /// Such keys that were read, except the store's own.
+    /// The keys in `answered` that were read, except the store's own.
     read: BTreeSet<String>,
     /// The keys that each waiting connection waits for, by the connection's number.
     waiting: BTreeMap<u64, Vec<String>>,
@@ -60,7 +60,7 @@ impl Contents {
         keys.iter().all(|key| self.values.contains_key(key))
     }
 
-    /// Answers for the ranks that do not run, where all that run wait.
+    /// Answers for the ranks that do not run, if all ranks that run wait.
     fn answer(&mut self) {
         if !self.has_absent || self.running.is_empty() {
             return;
@@ -75,7 +75,7 @@ impl Contents {
             .map(|keys| keys.iter().filter(|key| !self.values.contains_key(*key)).collect())
             .filter(|keys: &Vec<&String>| !keys.is_empty())
             .collect();
-        // One connection at a time: what it does next may be what the others wait for.
+        // One connection at a time is answered: its next query may set the keys that the others wait for.
         let surest = |keys: &&Vec<&String>| {
             keys.iter().map(|key| answers::answer(key, &self.values, &self.running).1).max()
         };
@@ -133,7 +133,7 @@ impl SharedContents {
     }
 }
 
-/// The server. It ends with this value.
+/// The server, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct Store {
     port: u16,
@@ -141,7 +141,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Listens on this port of this machine alone, or on a free one; these ranks run, of `world`.
+    /// Listens on this port of 127.0.0.1, or on a free port for `None`. Of `world` ranks, those in `ranks`
+    /// run.
     ///
     /// # Errors
     ///
@@ -160,13 +161,13 @@ impl Store {
         Ok(Self { port, shared })
     }
 
-    /// The port on 127.0.0.1.
+    /// The port of 127.0.0.1 that the server listens on.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// This rank's process ended.
+    /// Notes that this rank's process ended: the server does not wait for the rank any more.
     pub fn leave(&self, rank: u32) {
         self.shared.lock().running.retain(|running| *running != rank);
         self.shared.changed.notify_all();
@@ -201,7 +202,8 @@ fn accept(listener: &TcpListener, shared: &Arc<SharedContents>) {
         let shared = Arc::clone(shared);
         // A connection that no thread can serve is closed, which its client reports.
         let _ = thread::Builder::new().name("store".to_owned()).spawn(move || {
-            // Its process ended, or is not a client of this store.
+            // An error means that the client's process ended, or that the client does not speak the store's
+            // protocol.
             let _ = Connection { stream, number, shared: &shared }.serve();
             shared.lock().waiting.remove(&number);
             shared.changed.notify_all();
@@ -209,7 +211,7 @@ fn accept(listener: &TcpListener, shared: &Arc<SharedContents>) {
     }
 }
 
-/// A client.
+/// A connection to one client.
 struct Connection<'a> {
     stream: TcpStream,
     number: u64,
@@ -301,7 +303,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Answers when all keys are set. A client that stops waiting says so.
+    /// Answers when all keys are set, or when the client takes the wait back.
     fn wait(&mut self, keys: &[String]) -> io::Result<()> {
         let mut contents = self.shared.lock();
         contents.waiting.insert(self.number, keys.to_vec());
@@ -329,7 +331,7 @@ impl Connection<'_> {
         contents.waiting.remove(&self.number);
         drop(contents);
         self.stream.set_nonblocking(false)?;
-        // What it says is the next query.
+        // The bytes that the client sent meanwhile are the next query.
         if is_there? { self.send(&[0]) } else { Ok(()) }
     }
 

@@ -99,7 +99,7 @@ impl Collector {
     pub fn finish(mut self) -> Allocations {
         let recording = self.recording.clone();
         let active = std::iter::once(recording.breakdown_before()).chain(recording.breakdowns_from(0));
-        // 2^32 units are 2 TiB; what is more than that is shown as that much.
+        // 2^32 units are 2 TiB; larger sums are cut off at 2 TiB.
         let units = |bytes: Bytes| u32::try_from(bytes.get() / RECT_UNIT).unwrap_or(u32::MAX);
         self.made.active = active.map(|breakdown| units(breakdown.active())).collect();
         self.made.prepare();
@@ -107,7 +107,7 @@ impl Collector {
         self.made
     }
 
-    /// All at once.
+    /// All allocations of the recording, collected in one call.
     #[must_use]
     pub fn collect(recording: Arc<Recording>) -> Allocations {
         let mut collector = Self::new(recording);
@@ -130,7 +130,8 @@ impl Collector {
                 }
             }
         }
-        // Rows are in the order of allocations; the memory before the first event is in the order of addresses.
+        // Rows are in the order of allocations; the memory before the first event is in the order of
+        // addresses.
         allocated.sort_by_key(|(block, _)| block.allocation);
         for (block, _) in allocated {
             let Some(allocation) = block.allocation else { continue };
@@ -202,7 +203,8 @@ impl Collector {
         self.made.reserved.push(ReservedRange { addr, size, start, end: NEVER });
     }
 
-    /// Ends the reserved memory from `addr` on: what begins there, or `size` bytes wherever they begin and end.
+    /// Ends reserved memory: with `size`, the `size` bytes from `addr` on, whichever ranges they are part of;
+    /// without it, the range that begins at `addr`.
     fn unreserve(&mut self, addr: u64, size: Option<u64>) {
         let moment = self.moment();
         let to = size.map(|size| addr.saturating_add(size));
@@ -230,7 +232,7 @@ impl Collector {
             reserved.end = moment;
             let whole = *reserved;
             let Some(to) = to else { continue };
-            // What stays mapped below and above goes on as separate memory.
+            // Memory that stays mapped below and above the ended part goes on as separate ranges.
             let end = whole.addr.saturating_add(whole.size);
             for (low, high) in [(whole.addr, addr), (to, end)] {
                 if let Some(size) = high.checked_sub(low).filter(|size| *size > 0) {
@@ -323,13 +325,14 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, value: T) -> u16 {
         list.push(value);
         list.len() - 1
     });
-    // A file with more streams is refused (`FieldError::StreamCount` of the crate `pytorch`), and there are fewer pools.
+    // A file with more streams is refused (`FieldError::StreamCount` of the crate `pytorch`), and there are
+    // fewer pools.
     debug_assert!(u16::try_from(place).is_ok(), "more than 65,536 streams or pools");
     u16::try_from(place).unwrap_or(u16::MAX)
 }
 
 impl Allocations {
-    /// Makes what is asked of the columns fast.
+    /// Builds the indices by which questions about a moment are answered without a pass over all rows.
     fn prepare(&mut self) {
         let classes = self.sizes.iter().map(|size| size_class(*size) + 1).max().unwrap_or(0);
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); classes];
@@ -357,11 +360,12 @@ impl Allocations {
     }
 }
 
-/// For each group the moment with the most active bytes, then the same of groups of groups.
+/// For each group of moments the moment with the most active bytes; each further level has the same for
+/// groups of the level before. Of equal moments the first is taken.
 fn busiest_levels(active: &[u32]) -> Vec<Vec<u32>> {
     let value = |moment: u32| active.get(moment as usize).copied().unwrap_or(0);
     let best = |moments: &[u32]| {
-        // Of equal moments the first.
+        // Strictly more, so that the first of equal moments is kept.
         moments.iter().copied().reduce(|best, moment| if value(moment) > value(best) { moment } else { best })
     };
     let mut level: Vec<u32> = (0..step_u32(active.len())).collect();

@@ -2,7 +2,7 @@
 //!
 //! PyTorch runs most of a backward pass on threads of autograd, which have no Python stack. An allocation
 //! counts as a gradient where the recording has enough evidence: it has no stack in a recording of stacks,
-//! its size is that of a live parameter, there are no more of them than parameters of this size, and it
+//! its size is that of a live parameter, no more such allocations exist than parameters of this size, and it
 //! outlives the backward pass, which ends when the program allocates with a stack again.
 
 use blockyard_record::{Recording, StackCategory, StackId};
@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::Allocations;
 
-/// The live parameters of a size, and the gradients that were found for them: the moments at which each is freed.
+/// The live parameters of a size, and the gradients that were found for them: the moments at which each is
+/// freed.
 #[derive(Default)]
 struct OfSize {
     parameters: Vec<u32>,
@@ -18,7 +19,7 @@ struct OfSize {
 }
 
 impl OfSize {
-    /// Whether a gradient is missing of a parameter that is live at the moment.
+    /// Whether a parameter that is live at the moment has no gradient yet.
     fn lacks_gradient(&mut self, moment: u32) -> bool {
         self.parameters.retain(|freed| *freed > moment);
         self.gradients.retain(|freed| *freed > moment);
@@ -39,7 +40,7 @@ pub(super) fn gradients(made: &Allocations, recording: &Recording) -> Vec<u32> {
         let at = |column: &[u32]| column.get(row).copied().unwrap_or(0);
         let (start, freed) = (at(&made.starts), at(&made.frees));
         if category == StackCategory::Unknown {
-            // What is older than the recording has no stack either.
+            // Allocations older than the recording have no stack either.
             if start > 0 && !sizes.is_empty() {
                 pending.push(row);
             }

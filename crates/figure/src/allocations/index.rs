@@ -2,8 +2,8 @@
 
 /// Intervals of moments, sorted by their starts, that can be asked which of them hold a moment.
 ///
-/// An implicit balanced tree: the node of a range of intervals is the middle one, and knows the last end in the range. A
-/// question costs the logarithm of the number of intervals, and the number of answers.
+/// An implicit balanced tree: the node of a range of intervals is the middle one, and knows the last end in
+/// the range. A question costs the logarithm of the number of intervals, and the number of answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntervalIndex {
     starts: Vec<u32>,
@@ -34,7 +34,8 @@ impl IntervalIndex {
         }
     }
 
-    /// Calls `found` with the place of each interval that holds the moment, ascending. An interval does not hold its end.
+    /// Calls `found` with the place of each interval that holds the moment, ascending. An interval does not
+    /// hold its end.
     pub(super) fn at(&self, moment: u32, mut found: impl FnMut(usize)) {
         self.look(moment, 0, self.starts.len(), &mut found);
     }

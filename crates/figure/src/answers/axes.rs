@@ -48,7 +48,7 @@ impl Axes {
         self.plot.bottom_px() - px(share) * self.plot.height_px
     }
 
-    /// Lines with sizes on the left, and the number of requests below.
+    /// Draws level lines with their sizes on the left, and the numbers of requests below the plot.
     pub(super) fn draw(&self, scene: &mut Scene) {
         let most = if self.plot.height_px < 90.0 { 2 } else { 4 };
         let whole = crate::conversions::round_bytes(self.high.max(-self.low));
@@ -79,12 +79,12 @@ impl Axes {
         scene.text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
     }
 
-    /// How far two values are from each other on the page.
+    /// The distance of two values in pixels.
     pub(super) fn height_px(&self, low: Bytes, high: Bytes) -> f32 {
         self.y_px(bytes_f64(low)) - self.y_px(bytes_f64(high))
     }
 
-    /// The area between two values.
+    /// Fills the area between two values over the whole width.
     pub(super) fn band(&self, scene: &mut Scene, (low, high): (Bytes, Bytes), fill: crate::fill::Fill) {
         let (top, foot) = (self.y_px(bytes_f64(high)), self.y_px(bytes_f64(low)));
         scene.rect(Rect::new(self.plot.x_px, top, self.plot.width_px, foot - top), fill, None);

@@ -16,17 +16,18 @@ const EMPTY_PX: f32 = 13.0;
 /// Two timelines of the same requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparedTimelines {
-    /// The first.
+    /// The timeline that the other is compared with.
     pub before: ComparedCurve,
-    /// The second.
+    /// The timeline under other conditions.
     pub after: ComparedCurve,
     /// How many requests there are.
     pub requests: u64,
-    /// What may be reserved at most, where that is known: the least that this may be, and the most.
+    /// The most bytes that may be reserved, between a lower and an upper bound; `None` where the limit is not
+    /// known.
     pub limit: Option<(Bytes, Bytes)>,
 }
 
-/// One of them.
+/// The curve of one run, as the parts that it is divided into.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparedCurve {
     /// The parts of the curve, in order of time.
@@ -35,7 +36,7 @@ pub struct ComparedCurve {
     pub oom: Option<u64>,
 }
 
-/// The most of either quantity during a part of a run.
+/// The most allocated and the most reserved bytes during a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurvePart {
     /// The number of requests up to the end of this part.
@@ -46,7 +47,8 @@ pub struct CurvePart {
     pub reserved: Bytes,
 }
 
-/// Both timelines on one scale; or, for `is_difference`, what the second reserves more or less than the first.
+/// Both timelines on one scale; or, for `is_difference`, what the second reserves more or less than the
+/// first.
 #[must_use]
 pub fn compared_timelines(compared: &ComparedTimelines, is_difference: bool, size: Size) -> Scene {
     let size = size.tame();
@@ -123,7 +125,7 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
     };
     let (above, below) = (most(true).unwrap_or_default(), most(false).unwrap_or_default());
     if above.is_zero() && below.is_zero() {
-        // An axis of nothing would look as a figure that failed.
+        // An axis without a curve would look like a figure that failed.
         let words = if differences.is_empty() {
             "There is nothing to compare: one of the runs has no memory over time."
         } else {

@@ -16,9 +16,9 @@ pub struct PlannedLayout {
     pub blocks: Vec<PlacedBlock>,
     /// How many requests the run has.
     pub requests: u64,
-    /// What no allocator can do without.
+    /// The fewest bytes that any allocator needs for the run.
     pub lower_bound: Bytes,
-    /// What the run's own settings reserve.
+    /// The bytes that an allocator under the run's own settings reserves.
     pub reserved: Option<Bytes>,
 }
 

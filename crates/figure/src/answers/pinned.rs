@@ -30,9 +30,9 @@ pub struct PinnedBlock {
     pub offset: Bytes,
     /// The size of the block in bytes.
     pub size: Bytes,
-    /// What to write on it where there is room.
+    /// The text to write on the block where there is room.
     pub name: String,
-    /// Whether the request passes once blocks like this one are freed before it.
+    /// Whether the request passes if the blocks marked so are freed before the request.
     pub is_freed: bool,
 }
 
@@ -46,7 +46,8 @@ pub fn pinned_segments_height(rows: usize) -> f32 {
     count_px(rows + 1) * ROW_PX + 6.0
 }
 
-/// The request at the top, and under it the segments on the same scale, with the live blocks that keep them apart.
+/// The request at the top, and under it the segments on the same scale, with the live blocks that keep them
+/// apart.
 #[must_use]
 pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scene {
     let size = Size::new(width_px, pinned_segments_height(rows.len())).tame();

@@ -73,7 +73,8 @@ impl AddressMap {
     }
 }
 
-/// Draws the reserved memory, then the allocations on it; what is lower than a cell covers nothing that is drawn already.
+/// Draws the reserved memory, then the allocations on it; an allocation lower than a cell covers no cell that
+/// is drawn already.
 pub(super) fn fill(
     cells: &mut [u32],
     allocations: &Allocations,

@@ -13,8 +13,8 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step};
 
-/// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both can be drawn below
-/// each other.
+/// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both
+/// can be drawn below each other.
 #[must_use]
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
@@ -74,7 +74,7 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
     let scale = XScale::new(*view, plot);
-    // Under the pixel that shows the moment.
+    // The lines are at the pixel that shows the moment.
     let place = |moment: usize| {
         let (left, right) = (scale.x_px(count_f64(moment)), scale.x_px(count_f64(moment) + 1.0));
         let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
@@ -87,7 +87,7 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
         scene.line(from, to, Role::Changed, Dash::Dashed, 2.0);
     }
     if let Some(x) = place(cursor.moment) {
-        // The second line is seen on dark areas.
+        // The line in the background color makes the cursor visible on dark areas.
         for (x, role) in [(x + 1.0, Role::Background), (x, Role::Cursor)] {
             let (from, to) = ends(x);
             scene.hairline(from, to, role);
@@ -133,7 +133,8 @@ impl Grid {
         let mut scene = Scene::new(0.0, 0.0);
         let (width, height) = self.size();
         let cell_px = (plot.width_px / count_px(width), plot.height_px / count_px(height));
-        // Runs that go on from the column before: the first cell, the last, what it shows, and where it began.
+        // Runs that continue from the column before, by their first cell and the cell after the last: the
+        // value that they show, and the column in which they began.
         let mut open: BTreeMap<(usize, usize), (u32, usize)> = BTreeMap::new();
         for column in 0..=width {
             let runs = if column < width { self.runs(column) } else { BTreeMap::new() };
@@ -167,7 +168,8 @@ impl Grid {
         }
     }
 
-    /// Which cells of a column show the same, by the first and the one after the last.
+    /// The runs of cells of a column that show the same: the shown value, by the first cell and the cell
+    /// after the last.
     fn runs(&self, column: usize) -> BTreeMap<(usize, usize), u32> {
         let from = column * self.height;
         let cells = self.cells.get(from..from + self.height).unwrap_or_default();

@@ -9,9 +9,10 @@ use crate::scene::{Mark, Scene, Weight};
 use crate::text_width::text_width_px;
 
 const TEXT_PX: f32 = 11.0;
-/// The sizes in which a name is tried, the larger one first.
+/// The sizes of letters in which a name is tried, the larger size first.
 const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
-/// This many columns are looked at: each of them up to a large screen, so that no name lies over a part of another area.
+/// This many columns are looked at: each of them up to a large screen, so that no name lies over a part of
+/// another area.
 const MOST_COLUMNS: usize = 4000;
 
 /// The name of a group and shorter ones that say most of it, the longest first; none is cut off. For a site
@@ -20,7 +21,7 @@ const MOST_COLUMNS: usize = 4000;
 fn shorter_names(text: &str) -> Vec<&str> {
     let mut names = vec![text];
     let (own, inner) = text.split_once(" \u{203a} ").unzip();
-    // It follows the name of the function that has the line.
+    // The line follows the name of the function that contains it.
     let line = own.unwrap_or(text).rsplit(' ').next().filter(|line| line.contains(':'));
     if let Some(line) = line
         && let Some(from) = text.find(line)
@@ -45,8 +46,8 @@ fn texts_of(scene: &Scene) -> impl Iterator<Item = &str> {
 
 impl Grid {
     /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is
-    /// the highest, as far as it has room there, and none over the names of `others` or again. `is_shown`
-    /// says which places of the legend are drawn.
+    /// the highest, as far as it has room there, and no name lies over the names of `others` or repeats one
+    /// of them. `is_shown` says which places of the legend are drawn.
     #[must_use]
     pub fn names(
         &self,
@@ -62,7 +63,7 @@ impl Grid {
             if !is_shown(place) {
                 continue;
             }
-            // An allocation in the area may be called as the group is.
+            // An allocation in the area may have the name of the group.
             let is_said = |name: &&str| texts_of(others).any(|other| other == *name);
             let names = shorter_names(&entry.text);
             if names.iter().any(is_said) {
@@ -81,7 +82,8 @@ impl Grid {
         scene
     }
 
-    /// As [`Grid::names`], the names of single allocations: `name_of` is the name of a row, for the first `rows` rows.
+    /// The names of single allocations, placed as [`Grid::names`] places those of groups: `name_of` returns
+    /// the name of a row, for the first `rows` rows.
     #[must_use]
     pub fn row_names<'a>(
         &self,
@@ -106,8 +108,8 @@ impl Grid {
         scene
     }
 
-    /// The longest run of the cells with each of `count` numbers, in each of the columns that are looked at;
-    /// `number_of` is that of a row.
+    /// For each number below `count`, the longest run of its cells in each column that is looked at;
+    /// `number_of` returns the number of a row.
     fn strips(
         &self,
         count: usize,
@@ -146,7 +148,7 @@ impl Grid {
         strips
     }
 
-    /// The number of what a cell shows.
+    /// The number of the allocation that a cell shows; `None` for every other cell.
     fn number(
         &self,
         number_of: &impl Fn(usize) -> Option<usize>,

@@ -8,17 +8,17 @@ use crate::fill::Pattern;
 
 /// The colors of a grid's cells, as red, green, blue and opacity.
 pub struct GridPaint<'a> {
-    /// Of reserved memory that nothing drawn holds, which is cached.
+    /// The color of reserved memory that no drawn allocation holds, which is cached.
     pub reserved: [u8; 4],
-    /// Of the dots on that memory, as every figure has them.
+    /// The color of the dots on cached memory, which every figure has.
     pub dots: [u8; 4],
     /// How many cells are as wide as a pixel of the page; 0 leaves the dots out.
     pub cells_per_px: f32,
-    /// Of allocations that are too small to be drawn one by one.
+    /// The color of allocations that are too small to be drawn one by one.
     pub small: [u8; 4],
-    /// Of the figure's ground, which shows between neighbors.
+    /// The color of the figure's ground, which shows between neighbors.
     pub ground: [u8; 4],
-    /// Of an allocation, by its row.
+    /// The color of the allocation of a row.
     pub of_row: &'a dyn Fn(usize) -> [u8; 4],
 }
 
@@ -28,11 +28,12 @@ impl std::fmt::Debug for GridPaint<'_> {
     }
 }
 
-/// How much of the color of cached bytes is in that of reserved memory, which is the ground of allocations, in percent.
+/// How much of the color of cached bytes is in that of reserved memory, which is the ground of allocations,
+/// in percent.
 pub const RESERVED_PERCENT: u32 = 22;
 
-/// How much of the color of quiet text is in that of allocations that are not chosen while others are, in percent: a grey without
-/// a meaning, which stands out from reserved memory.
+/// How much of the color of quiet text is in that of allocations that are not chosen while others are, in
+/// percent: a grey without a meaning, which stands out from reserved memory.
 pub const DIMMED_PERCENT: u32 = 60;
 
 /// `percent` of the color, and the rest of the ground.
@@ -64,7 +65,8 @@ impl Grid {
         let height = self.size().1;
         let (first, width) = (columns.start, columns.len());
         let mut image = vec![0; width * height * 4];
-        // Some columns at a time: whole columns of a wide image are far apart in memory.
+        // Some columns are painted at a time, since the pixels of one column of a wide image are far apart in
+        // memory.
         let mut colors: Vec<[u8; 4]> = Vec::with_capacity(BAND * height);
         let dots = DottedColors {
             ground: paint.reserved,
@@ -81,8 +83,8 @@ impl Grid {
             }
             for (line, row) in image.chunks_exact_mut(width * 4).zip((0..height).rev()) {
                 let Some(line) = line.get_mut(from * 4..(from + count) * 4) else { continue };
-                for (place, pixel) in line.chunks_exact_mut(4).enumerate() {
-                    if let Some(color) = colors.get(place * height + row) {
+                for (index, pixel) in line.chunks_exact_mut(4).enumerate() {
+                    if let Some(color) = colors.get(index * height + row) {
                         pixel.copy_from_slice(color);
                     }
                 }
@@ -119,20 +121,21 @@ impl Grid {
             } else {
                 colors.resize(colors.len() + run.len(), color);
             }
-            // A whole line between two colors, and a pale one between two allocations of one color.
+            // A line in the color of the ground divides two colors, and a pale line divides two allocations
+            // of one color.
             let is_border = below.replace(color).is_some_and(|below| below != color) && run.len() >= BORDERED;
             if !matches!(cell, Cell::Row(_)) {
                 continue;
             }
             let edge = halfway(color, paint.ground);
             let Some(added) = colors.get_mut(begun + from..) else { continue };
-            for (place, (color, value)) in added.iter_mut().zip(run).enumerate() {
-                let at = from + place;
-                if place == 0 && is_border {
+            for (index, (color, value)) in added.iter_mut().zip(run).enumerate() {
+                let at = from + index;
+                if index == 0 && is_border {
                     *color = paint.ground;
                     continue;
                 }
-                let is_lowest = place == 0 && run.len() >= DIVIDED;
+                let is_lowest = index == 0 && run.len() >= DIVIDED;
                 let is_first = before.get(at) != Some(value) && behind.get(at) == Some(value);
                 if is_lowest || is_first {
                     *color = edge;
@@ -147,7 +150,8 @@ impl Grid {
     }
 }
 
-/// The colors of cached memory with its dots, which stand where those of a picture of the same size that a GPU draws stand.
+/// The colors of cached memory with its dots, which are at the same pixels as in a picture of the same size
+/// that a GPU draws.
 struct DottedColors {
     ground: [u8; 4],
     dot: [u8; 4],

@@ -27,7 +27,7 @@ pub struct FlameNode {
     pub parent: usize,
     /// The bytes of the allocations below it.
     pub bytes: Bytes,
-    /// How many they are.
+    /// How many allocations these are.
     pub count: usize,
     /// How many frames are above it.
     pub depth: usize,
@@ -66,10 +66,10 @@ impl FlameGraph {
         for (stack, (bytes, count)) in held {
             graph.add(recording.stacks(), stack, bytes, count);
         }
-        for place in 0..graph.nodes.len() {
-            let mut children = std::mem::take(&mut graph.nodes[place].children);
+        for index in 0..graph.nodes.len() {
+            let mut children = std::mem::take(&mut graph.nodes[index].children);
             children.sort_by_key(|child| (std::cmp::Reverse(graph.nodes[*child].bytes), *child));
-            graph.nodes[place].children = children;
+            graph.nodes[index].children = children;
         }
         graph
     }
@@ -90,12 +90,13 @@ impl FlameGraph {
             at = child.unwrap_or_else(|| self.insert(at, frame));
             self.grow(at, bytes, count);
         }
-        // Stacks that differ only in frames that are left out end at one node, and nearly always belong to one site.
+        // Stacks that differ only in frames that are left out end at one node, and nearly always belong to
+        // one site.
         self.nodes[at].stack.get_or_insert(stack);
     }
 
     fn insert(&mut self, parent: usize, frame: Option<FrameId>) -> usize {
-        let place = self.nodes.len();
+        let index = self.nodes.len();
         let depth = self.nodes[parent].depth + 1;
         self.nodes.push(FlameNode {
             frame,
@@ -106,47 +107,48 @@ impl FlameGraph {
             stack: None,
             children: Vec::new(),
         });
-        self.nodes[parent].children.push(place);
-        place
+        self.nodes[parent].children.push(index);
+        index
     }
 
-    fn grow(&mut self, place: usize, bytes: Bytes, count: usize) {
-        let node = &mut self.nodes[place];
+    fn grow(&mut self, index: usize, bytes: Bytes, count: usize) {
+        let node = &mut self.nodes[index];
         node.bytes = node.bytes.saturating_add(bytes);
         node.count += count;
     }
 
     /// The node with this number; the whole is number 0.
     #[must_use]
-    pub fn node(&self, place: usize) -> Option<&FlameNode> {
-        self.nodes.get(place)
+    pub fn node(&self, index: usize) -> Option<&FlameNode> {
+        self.nodes.get(index)
     }
 
     /// The nodes below the node, the widest first.
     #[must_use]
-    pub fn children(&self, place: usize) -> &[usize] {
-        self.nodes.get(place).map_or(&[], |node| &node.children)
+    pub fn children(&self, index: usize) -> &[usize] {
+        self.nodes.get(index).map_or(&[], |node| &node.children)
     }
 
     /// Whether a frame only passes on to one other frame: no stack ends at it.
-    fn is_passed(&self, place: usize) -> bool {
-        let node = self.nodes.get(place);
+    fn is_passed(&self, index: usize) -> bool {
+        let node = self.nodes.get(index);
         node.is_some_and(|node| node.depth > 0 && node.stack.is_none() && node.children.len() == 1)
     }
 
-    /// The frames right above the node that only pass on to it, and so have no separate row; the outermost first.
+    /// The frames right above the node that only pass on to it, and so have no separate row; the outermost
+    /// first.
     #[must_use]
-    pub fn passed_above(&self, place: usize) -> Vec<usize> {
+    pub fn passed_above(&self, index: usize) -> Vec<usize> {
         let mut passed: Vec<usize> =
-            self.path(place).into_iter().rev().skip(1).take_while(|above| self.is_passed(*above)).collect();
+            self.path(index).into_iter().rev().skip(1).take_while(|above| self.is_passed(*above)).collect();
         passed.reverse();
         passed
     }
 
     /// The nodes from the whole to the node.
     #[must_use]
-    pub fn path(&self, place: usize) -> Vec<usize> {
-        let mut path = vec![place];
+    pub fn path(&self, index: usize) -> Vec<usize> {
+        let mut path = vec![index];
         while let Some(node) =
             path.last().and_then(|last| self.nodes.get(*last)).filter(|node| node.depth > 0)
         {
@@ -158,8 +160,8 @@ impl FlameGraph {
 
     /// The node in words: `all` for the whole.
     #[must_use]
-    pub fn text(&self, stacks: &Stacks, place: usize) -> String {
-        match self.nodes.get(place) {
+    pub fn text(&self, stacks: &Stacks, index: usize) -> String {
+        match self.nodes.get(index) {
             Some(FlameNode { frame: Some(frame), .. }) => frame_text(stacks.frame(*frame)),
             Some(FlameNode { depth: 0, .. }) => "all".to_owned(),
             _ => "no stack was recorded".to_owned(),
@@ -167,8 +169,8 @@ impl FlameGraph {
     }
 
     /// The frames from the outermost to the node's own, for comparison with stacks; `None` for the whole.
-    fn frames(&self, place: usize) -> Vec<Option<FrameId>> {
-        self.path(place)
+    fn frames(&self, index: usize) -> Vec<Option<FrameId>> {
+        self.path(index)
             .into_iter()
             .skip(1)
             .filter_map(|at| self.nodes.get(at))
@@ -176,16 +178,16 @@ impl FlameGraph {
             .collect()
     }
 
-    /// Those of the rows whose stacks begin with the node's frames.
+    /// The rows among `rows` whose stacks begin with the node's frames, in their order.
     #[must_use]
     pub fn rows_below(
         &self,
         allocations: &Allocations,
         recording: &Recording,
         rows: &[usize],
-        place: usize,
+        index: usize,
     ) -> Vec<usize> {
-        let wanted = self.frames(place);
+        let wanted = self.frames(index);
         let stacks = recording.stacks();
         let is_below = |stack: StackId| {
             let frames = stacks.frames(stack).rev();
@@ -206,7 +208,7 @@ impl FlameGraph {
 }
 
 const TEXT_PX: f32 = 11.0;
-/// The width of what has a node's whole color.
+/// The width of the strip at the left of a node that has the node's full color.
 const EDGE_PX: f32 = 4.0;
 /// The height of a row, which is one line of text.
 const ROW_PX: f32 = 22.0;
@@ -225,13 +227,13 @@ pub fn flame_scene(
     let width_px = Size::new(width_px, 1.0).tame().width_px;
     let path = graph.path(focus);
     let (above, own) = path.split_at(path.len().saturating_sub(1));
-    let mut boxes: Vec<(usize, f32, f32)> = above.iter().map(|place| (*place, 0.0, width_px)).collect();
-    let mut pending: Vec<(usize, f32, f32)> = own.iter().map(|place| (*place, 0.0, width_px)).collect();
-    while let Some((place, left, width)) = pending.pop() {
-        boxes.push((place, left, width));
-        let Some(node) = graph.node(place) else { continue };
+    let mut boxes: Vec<(usize, f32, f32)> = above.iter().map(|index| (*index, 0.0, width_px)).collect();
+    let mut pending: Vec<(usize, f32, f32)> = own.iter().map(|index| (*index, 0.0, width_px)).collect();
+    while let Some((index, left, width)) = pending.pop() {
+        boxes.push((index, left, width));
+        let Some(node) = graph.node(index) else { continue };
         let mut at = left;
-        for child in graph.children(place) {
+        for child in graph.children(index) {
             let Some(part) = graph.node(*child) else { continue };
             let part_px = px(share(part.bytes, node.bytes)) * width;
             if part_px >= 1.0 {
@@ -241,18 +243,18 @@ pub fn flame_scene(
         }
     }
     // The row of a node: how many nodes above it have a row.
-    let row_of = |place: usize| {
-        graph.path(place).into_iter().filter(|above| *above != place && !graph.is_passed(*above)).count()
+    let row_of = |index: usize| {
+        graph.path(index).into_iter().filter(|above| *above != index && !graph.is_passed(*above)).count()
     };
-    boxes.retain(|(place, ..)| !graph.is_passed(*place));
+    boxes.retain(|(index, ..)| !graph.is_passed(*index));
     let boxes: Vec<(usize, (f32, f32, usize))> =
-        boxes.into_iter().map(|(place, left, width)| (place, (left, width, row_of(place)))).collect();
+        boxes.into_iter().map(|(index, left, width)| (index, (left, width, row_of(index)))).collect();
     let rows = boxes.iter().map(|(_, (.., row))| row + 1).max().unwrap_or(1);
     let mut scene = Scene::new(width_px, count_px(rows) * ROW_PX);
-    for (place, at) in boxes {
+    for (index, at) in boxes {
         let role =
-            graph.node(place).and_then(|node| role_of(node.stack?)).filter(|_| !above.contains(&place));
-        draw(&mut scene, graph, stacks, place, at, role);
+            graph.node(index).and_then(|node| role_of(node.stack?)).filter(|_| !above.contains(&index));
+        draw(&mut scene, graph, stacks, index, at, role);
     }
     scene
 }
@@ -261,7 +263,7 @@ fn draw(
     scene: &mut Scene,
     graph: &FlameGraph,
     stacks: &Stacks,
-    place: usize,
+    index: usize,
     (left, width, row): (f32, f32, usize),
     role: Option<Role>,
 ) {
@@ -269,7 +271,7 @@ fn draw(
     let rect = Rect::new(left, top, width, ROW_PX);
     let inner = Rect::new(left, top, (width - 1.0).max(0.5), ROW_PX - 1.0);
     match role {
-        // The whole color at the left end, and a tint below the text.
+        // The left end has the full color, and a tint is under the text.
         Some(role) => {
             scene.rect(inner, Fill { role, pattern: Pattern::Tint }, None);
             let edge = Rect { width_px: EDGE_PX.min(inner.width_px), ..inner };
@@ -277,18 +279,18 @@ fn draw(
         }
         None => scene.rect(inner, Fill { role: Role::TextMuted, pattern: Pattern::Faint }, None),
     }
-    if let Some(text) = text(graph, stacks, place, width - 10.0) {
+    if let Some(text) = text(graph, stacks, index, width - 10.0) {
         let at = crate::geometry::Point::new(left + 7.0, baseline(inner.center().y_px, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }
-    scene.target(rect, TargetId::FlameNode(index_u32(place)));
+    scene.target(rect, TargetId::FlameNode(index_u32(index)));
 }
 
-/// The text of a node. Whole names and whole numbers: what has no room is left out, the least important
-/// first, and nothing is cut off.
-fn text(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32) -> Option<String> {
-    let node = graph.node(place)?;
-    let whole = graph.text(stacks, place);
+/// The text of a node. Names and numbers that have no room are left out, the least important first; none is
+/// cut off.
+fn text(graph: &FlameGraph, stacks: &Stacks, index: usize, room_px: f32) -> Option<String> {
+    let node = graph.node(index)?;
+    let whole = graph.text(stacks, index);
     let bytes = node.bytes.to_string();
     let name = node.frame.map(|frame| stacks.frame(frame).name.to_owned()).filter(|name| !name.is_empty());
     let texts = [format!("{whole}  {bytes}"), whole];

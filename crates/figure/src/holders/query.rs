@@ -7,8 +7,8 @@ use crate::allocations::Allocations;
 
 /// A search for allocations, as a person types it: words that all have to match.
 ///
-/// `attn` matches stacks (function, file, `file:line`, in any case), `0x7f…` an address inside the block, `>10MiB` and `<1 KiB`
-/// sizes, `20MiB` an exact size, `stream:1` a stream by its name, number or handle.
+/// `attn` matches stacks (function, file, `file:line`, in any case), `0x7f…` an address inside the block,
+/// `>10MiB` and `<1 KiB` sizes, `20MiB` an exact size, `stream:1` a stream by its name, number or handle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Search {
     words: Vec<Word>,
@@ -23,7 +23,8 @@ enum Word {
 }
 
 impl Search {
-    /// Reads the search. Everything means something: a word that is not an address, size or stream is looked for in stacks.
+    /// Reads the search. Everything means something: a word that is not an address, size or stream is looked
+    /// for in stacks.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut words = Vec::new();
@@ -47,13 +48,13 @@ impl Search {
         Self { words }
     }
 
-    /// Whether nothing is searched for.
+    /// Whether the search has no word, so that every allocation matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Those of the rows that match.
+    /// The rows among `rows` whose allocations match all words, in their order.
     #[must_use]
     pub fn filter(&self, allocations: &Allocations, recording: &Recording, rows: &[usize]) -> Vec<usize> {
         let mut stacks = FxHashMap::default();

@@ -97,7 +97,7 @@ fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect) -> Bytes {
     let heights = apportion(&parts, floor_count(f64::from(rect.height_px)));
     let mut bottom = rect.bottom_px();
     let fills = [
-        // A tint and no lines, which would be taken for blocks.
+        // A tint without lines, since a reader would take lines for blocks.
         Fill { role: Role::Requested, pattern: Pattern::Strong },
         Fill::of(BreakdownClass::Pending),
         Fill::of(BreakdownClass::Cached),

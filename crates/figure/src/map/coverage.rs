@@ -1,7 +1,7 @@
-//! What each column of pixels of a strip holds, by class: the bytes that lie in it, and not the blocks.
+//! The bytes of each class in each column of pixels of a strip: shares of bytes are drawn, and not blocks.
 //!
-//! Where blocks are narrower than a pixel, a mark for each would make stripes that are in the pixels and not
-//! in the memory. There, several columns have their mean.
+//! Where blocks are narrower than a pixel, a mark for each would make stripes that come from the pixels and
+//! not from the memory. Several columns together then show their mean.
 
 use blockyard_record::{BlockSnapshot, BlockState, Bytes};
 
@@ -11,7 +11,7 @@ use crate::geometry::{Point, Rect};
 use crate::role::BreakdownClass;
 use crate::scene::Scene;
 
-/// This many columns have their mean, where more blocks begin in them than they are columns.
+/// This many neighboring columns show their mean if more blocks begin in them than there are columns.
 const MEAN_OF: usize = 8;
 
 /// The columns of a strip.

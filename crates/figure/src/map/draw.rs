@@ -20,9 +20,9 @@ use crate::text_width::{first_fitting, text_width_px};
 
 /// Draws a row for every segment, with its blocks to scale in address order.
 ///
-/// `changed` is emphasized, `names` gives blocks and streams their names. The scene is a window of `size` on all rows
-/// ([`segment_map_height`](crate::segment_map_height)); the header stays at its top. It says which rows are in sight and
-/// how many blocks are too narrow to be drawn one by one.
+/// `changed` is emphasized, `names` gives blocks and streams their names. The scene is a window of `size` on
+/// all rows ([`segment_map_height`](crate::segment_map_height)); the header stays at its top. It says which
+/// rows are in sight and how many blocks are too narrow to be drawn one by one.
 #[must_use]
 pub fn segment_map(
     state: &MemoryState,
@@ -65,7 +65,8 @@ pub fn segment_map(
     scene
 }
 
-/// Rows scroll below the header. Targets that the header covers must not be reached.
+/// Cuts the targets at the header: rows scroll under the header, and a target that the header covers must not
+/// be reached.
 fn clip_targets(scene: &mut Scene, header_px: f32) {
     let bottom = scene.height_px;
     scene.targets.retain_mut(|Target { rect, .. }| {

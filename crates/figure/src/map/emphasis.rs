@@ -10,8 +10,8 @@ use crate::map::pieces::BarScale;
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
 
-/// Marks the changes of the current step in one bar: a frame around a block (solid for allocated, dashed for freed, dotted for
-/// pending), and a wedge at a split.
+/// Marks the changes of the current step in one bar: a frame around a block (solid for allocated, dashed for
+/// freed, dotted for pending), and a wedge at a split.
 pub(super) fn draw_changes(
     scene: &mut Scene,
     changed: &Changes,

@@ -25,7 +25,7 @@ fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
     // Handles of unnamed streams are addresses: their low bits are equal.
     let place =
         named.unwrap_or_else(|| usize::try_from((stream.get() ^ (stream.get() >> 5)) % 5).unwrap_or(0));
-    // Far more streams than there are marks.
+    // Places repeat after 250 streams, far more than there are different marks.
     u8::try_from(place % 250 + 1).unwrap_or(1)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn draw_row_head(
     let text_y = baseline(middle, TEXT_PX);
     draw_pool(scene, pool, letter, middle);
     if private.is_some() {
-        // A second line around the letter: the segment serves its own pool alone.
+        // A second line around the letter marks a segment that serves its memory pool alone.
         let around = Rect::new(4.0, middle - 10.0, 20.0, 20.0);
         scene.frame(around, Role::Limit, Dash::Solid, 1.0);
     }
@@ -75,7 +75,8 @@ pub(super) fn draw_row_head(
     }
 }
 
-/// The line over the segments of a memory pool: its mark, its name and number, how many segments it has and their bytes.
+/// The line over the segments of a memory pool: its mark, its name and number, how many segments it has and
+/// their bytes.
 pub(super) fn draw_pool_heading(
     scene: &mut Scene,
     heading: &PoolHeading,
@@ -133,7 +134,7 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
         None => (0, 0),
         Some(place) => (place / 5, place % 5 + 1),
     };
-    // One of six.
+    // The color is one of six.
     let color = if place == 0 { 0 } else { (shape - 1 + turn) % 5 + 1 };
     let shape = match shape {
         0 => SQUARE,

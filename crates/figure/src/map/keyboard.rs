@@ -9,8 +9,9 @@ use crate::map::view::{Direction, MapScale, MapView};
 
 /// Where the keyboard goes from a block, in the order of the rows.
 ///
-/// From nowhere (`None`, or a block that does not exist any more) it goes to the first block, or to the last one for
-/// [`Direction::Left`], [`Direction::Up`] and the ends. At the map's ends it stays. `None` where there are no blocks.
+/// From no block (`None`, or a block that does not exist any more) the keyboard goes to the first block, or
+/// to the last block for [`Direction::Left`], [`Direction::Up`] and the ends. At the ends of the map the
+/// block stays. `None` where there are no blocks.
 #[must_use]
 pub fn next_block(
     state: &MemoryState,

@@ -17,7 +17,7 @@ use crate::text_width::first_fitting;
 
 /// The height of the strip with the space above and below it.
 const HEIGHT_PX: f32 = 26.0;
-/// Where the strip itself is.
+/// The upper edge of the strip.
 const STRIP_Y_PX: f32 = 4.0;
 const STRIP_PX: f32 = 15.0;
 /// The height of the mark under what the step changed.
@@ -25,8 +25,8 @@ const CHANGED_PX: f32 = 3.0;
 /// A narrower segment has no line to its neighbor.
 const LEAST_BORDERED_PX: f32 = 5.0;
 
-/// All segments in the order of the map's rows, side by side to one scale, so that a place of the strip is a place of the
-/// rows.
+/// All segments in the order of the map's rows, side by side to one scale, so that a place of the strip is a
+/// place of the rows.
 ///
 /// The whole strip is the most that the run ever reserves: a step changes no segment's width.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct MapOverview {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {
     segment: SegmentId,
-    /// The bytes of the segments before.
+    /// The bytes of all segments before this segment.
     from: Bytes,
     size: Bytes,
     top_px: f32,
@@ -90,7 +90,8 @@ impl MapOverview {
         HEIGHT_PX
     }
 
-    /// The strip: what is allocated, pending and cached in each column of pixels, with amber under what the step changed.
+    /// The strip: what is allocated, pending and cached in each column of pixels, with amber under what the
+    /// step changed.
     #[must_use]
     pub fn scene(&self, state: &MemoryState, changed: &Changes, selected: Option<BlockId>) -> Scene {
         let mut scene = Scene::new(self.map.width_px, HEIGHT_PX);
@@ -117,7 +118,7 @@ impl MapOverview {
         scene
     }
 
-    /// Where the rows in sight begin and end on the strip: the lens.
+    /// The lens: where the rows in sight begin and end on the strip, in pixels from the left.
     #[must_use]
     pub fn lens_px(&self, scroll_px: f32) -> (f32, f32) {
         let left = self.x_px(self.byte_at(scroll_px + self.header_px));

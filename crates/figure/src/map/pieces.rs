@@ -14,9 +14,9 @@ const RUN_PX: f32 = 16.0;
 pub(super) struct BarScale {
     /// Where the segment starts.
     pub(super) base: DeviceAddr,
-    /// The bytes shown, from the segment's start.
+    /// The bytes that are shown, from the first to before the second, counted from the segment's start.
     pub(super) window: (Bytes, Bytes),
-    /// Where they are drawn, on whole pixels.
+    /// The left edge of the shown bytes, on a whole pixel.
     pub(super) left_px: f32,
     pub(super) right_px: f32,
     /// The height of the bar.
@@ -67,8 +67,8 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of a bar in address order. They lie side by side; only one that would be thinner than 2 pixels reaches
-/// over its neighbor.
+/// The pieces of a bar in address order. Pieces lie side by side; only a piece that would be thinner than 2
+/// pixels reaches over its neighbor.
 pub(super) fn pieces<'a>(blocks: &'a [BlockSnapshot], scale: &BarScale) -> Vec<Piece<'a>> {
     let visible = scale.visible(blocks);
     let is_narrow = |block: &BlockSnapshot| {

@@ -17,7 +17,7 @@ pub(super) enum Row {
     Segment(SegmentInfo),
     /// A segment that the current step released.
     Ghost(Ghost),
-    /// What stands over the segments of a memory pool, where there are several pools.
+    /// The heading over the segments of a memory pool, where there are several memory pools.
     Heading(PoolHeading),
 }
 
@@ -171,14 +171,15 @@ pub(super) fn bars_px(size: Size) -> (f32, f32) {
     (left, (width - 6.0).max(left + 1.0))
 }
 
-/// The height of all rows and the header, for a scroll bar. Rows of segments just released count, hence `changed`.
+/// The height of all rows and the header, for a scroll bar. Rows of segments just released count, hence
+/// `changed`.
 #[must_use]
 pub fn segment_map_height(state: &MemoryState, changed: &Changes, view: &MapView) -> f32 {
     Rows::new(state, changed, view).height_px()
 }
 
-/// The scroll position nearest to the present one at which the block's row is in sight; the present one where the block
-/// does not exist any more.
+/// The scroll position nearest to the present scroll position at which the block's row is in sight; the
+/// present one where the block does not exist any more.
 #[must_use]
 pub fn scroll_to(state: &MemoryState, changed: &Changes, view: &MapView, block: BlockId, size: Size) -> f32 {
     let rows = Rows::new(state, changed, view);
@@ -192,7 +193,8 @@ pub fn scroll_to(state: &MemoryState, changed: &Changes, view: &MapView, block: 
     rows.scroll_px(view.scroll_px.max(lowest).min(highest), height)
 }
 
-/// The segments in sight and where their rows are, so that they stay there when a step adds or takes away rows above them.
+/// The segments in sight and where their rows are, so that they stay there when a step adds or takes away
+/// rows above them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MapAnchor(Vec<(SegmentId, f32)>);
 
@@ -212,7 +214,8 @@ impl MapAnchor {
         Self(seen.filter_map(|(index, row)| Some((row.id()?, rows.top_px(index) - scroll))).collect())
     }
 
-    /// The scroll position at which the first of these rows that is still there is where it was; the present one where none is.
+    /// The scroll position at which the first of these rows that still exists has its old place; the present
+    /// scroll position if none exists.
     #[must_use]
     pub fn scroll_px(&self, state: &MemoryState, changed: &Changes, view: &MapView, size: Size) -> f32 {
         let rows = Rows::new(state, changed, view);

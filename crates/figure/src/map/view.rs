@@ -77,7 +77,7 @@ pub enum RowHeight {
     /// As low as text allows, for many segments.
     #[default]
     Low,
-    /// In between.
+    /// Between low and high.
     Middle,
     /// For a few segments.
     High,
@@ -88,8 +88,8 @@ pub enum RowHeight {
 impl RowHeight {
     /// The highest at which this many rows are in sight in a map of `height_px`.
     ///
-    /// Meant for the most segments that a recording ever has: rows that change their height while it plays are hard to
-    /// follow.
+    /// Meant for the most segments that a recording ever has: rows that change their height while it plays
+    /// are hard to follow.
     #[must_use]
     pub fn fitting(rows: usize, height_px: f32) -> Self {
         let fits = |height: &Self| 48.0 + count_px(rows) * height.row_px() <= height_px;
@@ -148,8 +148,8 @@ pub enum Direction {
 const LEAST: Bytes = Bytes::new(2048);
 
 impl SegmentZoom {
-    /// The part from `from` on that is `span` bytes long, moved into a segment of `size` bytes; `None` where that is all
-    /// of it.
+    /// The part from `from` on that is `span` bytes long, moved into a segment of `size` bytes; `None` where
+    /// the part is the whole segment.
     fn within(segment: SegmentId, size: Bytes, from: f64, span: f64) -> Option<Self> {
         let span = round_bytes(span).max(LEAST);
         if span >= size {
@@ -160,8 +160,8 @@ impl SegmentZoom {
     }
 }
 
-/// The zoom after turning the wheel by `factor` (2 shows half as much) over `x_px` of the segment's row; `None` once the
-/// whole segment is shown, and where the segment was released.
+/// The zoom after turning the wheel by `factor` (2 shows half as much) over `x_px` of the segment's row;
+/// `None` once the whole segment is shown, and where the segment was released.
 #[must_use]
 pub fn zoom_segment(
     state: &MemoryState,
@@ -199,8 +199,8 @@ fn shown(view: &MapView, segment: SegmentId, size: Bytes) -> (f64, f64) {
 impl MapView {
     /// What the program calls the memory pool.
     pub(super) fn pool_name(&self, pool_id: PoolId) -> Option<&str> {
-        let place = self.pool_names.binary_search_by_key(&pool_id, |(id, _)| *id).ok()?;
-        self.pool_names.get(place).map(|(_, name)| name.as_str())
+        let index = self.pool_names.binary_search_by_key(&pool_id, |(id, _)| *id).ok()?;
+        self.pool_names.get(index).map(|(_, name)| name.as_str())
     }
 
     /// The bytes that are shown of a segment: the zoomed part where that is sound, else all.

@@ -51,7 +51,8 @@ pub(super) enum SearchDirection {
     Back,
 }
 
-/// Moves to the moment after the nearest event that matches, or after the step of the event if the unit is a step.
+/// Moves to the moment after the nearest event that matches, or after the step of the event if the unit is a
+/// step.
 pub(super) fn search(
     player: &Player,
     recording: &Recording,

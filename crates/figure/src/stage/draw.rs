@@ -30,7 +30,7 @@ pub(super) struct Metrics {
     pub(super) peaks_px: f32,
     pub(super) segment_px: f32,
     pub(super) label_px: f32,
-    /// The row of a request that failed; nothing where none does.
+    /// The height of the row for a request that failed; 0 in a run without failures.
     pub(super) failure_px: f32,
 }
 
@@ -90,7 +90,7 @@ impl Metrics {
         self.labels_y_px() + self.label_px
     }
 
-    /// The width of this number of blocks before the ruler.
+    /// The width of the non-PyTorch memory before the ruler, which is drawn as this number of blocks.
     fn non_pytorch_px(&self, blocks: usize) -> f32 {
         match blocks {
             0 => 0.0,
@@ -102,7 +102,8 @@ impl Metrics {
         self.failure_y_px() + self.failure_px + 2.0
     }
 
-    /// With a bar and segments that are higher, up to twice, so that the stage is as high as this.
+    /// The lengths with a higher bar and higher segments, at most twice as high, so that the stage fills
+    /// `height_px`.
     fn grown_to(self, height_px: f32) -> Self {
         let room_px = self.bar_px + self.segment_px;
         let more_px = (height_px.min(16384.0) - self.height_px()).clamp(0.0, room_px);
@@ -116,13 +117,15 @@ impl Metrics {
     }
 }
 
-/// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in playing.
+/// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in
+/// playing.
 #[must_use]
 pub fn stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
     Metrics::new(width_px, has_failures, true, form).height_px()
 }
 
-/// As [`stage_height`], of a stage that shows a process.
+/// The height of a stage that shows a process ([`Stage::of_process`]), which has no row for peaks; see
+/// [`stage_height`].
 #[must_use]
 pub fn process_stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
     Metrics::new(width_px, has_failures, false, form).height_px()
@@ -185,12 +188,14 @@ pub(super) struct Painter<'a> {
     pub(super) metrics: Metrics,
     pub(super) ruler: Ruler,
     pub(super) scene: &'a mut Scene,
-    /// Where each segment is, found once: a run may have thousands of blocks in hundreds of segments.
+    /// The place of each segment, computed once, since a run may have thousands of blocks in hundreds of
+    /// segments.
     pub(super) rects: BTreeMap<SegmentId, Rect>,
 }
 
 impl Painter<'_> {
-    /// Allocated in reserved in the device, or in what `nvidia-smi` shows of the process, each on a separate line.
+    /// Three nested brackets, each on a separate line: allocated in reserved, and reserved in the device or
+    /// in the memory that `nvidia-smi` shows for the process.
     fn draw_brackets(&mut self) {
         let Stage { numbers, non_pytorch_bytes, .. } = self.stage;
         let (allocated, reserved) = (self.stage.allocated(), self.stage.reserved());
@@ -222,7 +227,8 @@ impl Painter<'_> {
         text_width_px(name, text_px, Weight::Bold) + text_px * 0.4
     }
 
-    /// The capacity; where there is room, with what is special about it.
+    /// The capacity; where `room` pixels are enough, also whether the capacity is known, and which part of
+    /// the device the ruler shows.
     fn device_text(&self, room: f32) -> String {
         let stage = self.stage;
         let mut value = stage.capacity.to_string();
@@ -248,7 +254,8 @@ impl Painter<'_> {
             let line = (Point::new(left_px, line_y), Point::new(right + 1.0, line_y));
             self.scene.line(line.0, line.1, role, Dash::Solid, width);
             self.scene.line(Point::new(left, line_y), Point::new(left, line_y + 6.0), role, Dash::Solid, 2.0);
-            // The device goes on beyond a ruler that shows only its first part.
+            // Beyond a ruler that shows only the first part of the device, the device goes on: no foot ends
+            // the bracket.
             if to <= bytes_f64(self.stage.shown) {
                 let foot = (Point::new(right, line_y), Point::new(right, line_y + 6.0));
                 self.scene.line(foot.0, foot.1, role, Dash::Solid, 2.0);
@@ -336,13 +343,13 @@ impl Painter<'_> {
                 self.draw_cuts(&inner);
                 inner.width_px -= CUTS_PX;
             }
-            // A class on its way to nothing has no number any more.
+            // A class that shrinks to nothing between two moments has no number any more.
             if number.is_zero() {
                 continue;
             }
             let used_px = self.draw_class_text(class, number, &self.class_words(class, number), &inner);
             if class == BreakdownClass::Rounding {
-                // On its way the area may be narrower than it will be.
+                // Between two moments the area may be narrower than at the next moment.
                 let is_narrow = self.ruler.span_px(bytes_f64(number)) < self.metrics.text_px * 5.0;
                 unnamed = Some(number).filter(|_| used_px <= 0.0 && is_narrow);
             } else if let Some(rounding) = unnamed.take() {
@@ -351,8 +358,8 @@ impl Painter<'_> {
         }
     }
 
-    /// Rounding that is too narrow for words has them in the corner of the area after it, which is that of a
-    /// class, if they fit beside the words of the area.
+    /// Rounding that is too narrow for its words has them in the corner of the next `area`, which belongs to
+    /// `class`, if they fit beside the words of that area, which take `used_px`.
     fn draw_rounding_text(&mut self, bytes: Bytes, class: BreakdownClass, area: &Rect, used_px: f32) {
         let text_px = self.metrics.text_px;
         let room = (area.width_px - used_px) / 2.0 - 12.0;
@@ -362,9 +369,9 @@ impl Painter<'_> {
         self.put(Point::new(area.x_px + 4.0, area.y_px + text_px * 1.25), words, style, class);
     }
 
-    /// What a class is called in the bar, and shorter.
+    /// The words for a class in the bar, and a shorter form.
     fn class_words(&self, class: BreakdownClass, bytes: Bytes) -> [String; 2] {
-        // The bracket above has the same digits: then both have one name.
+        // If the bracket above has the same digits, the class has the bracket's name.
         let is_pure = self.stage.numbers.allocated.to_string() == bytes.to_string();
         let word = match class {
             BreakdownClass::Requested if is_pure => "allocated",
@@ -376,7 +383,7 @@ impl Painter<'_> {
         [word, if is_pure { word } else { class.name() }].map(str::to_owned)
     }
 
-    /// The class and its bytes, as large as they fit. Returns how wide they are.
+    /// Writes the class and its bytes in the largest size that fits. Returns the width of the text in pixels.
     fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, words: &[String], rect: &Rect) -> f32 {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
         let mut value = bytes.to_string();

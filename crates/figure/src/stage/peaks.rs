@@ -55,13 +55,13 @@ impl Painter<'_> {
             ),
         ] {
             if at >= 1.0 {
-                // A peak on its way to nothing has no number any more.
+                // A peak that shrinks to nothing between two moments has no number any more.
                 let text = if bytes.is_zero() { String::new() } else { format!("{name} {bytes}") };
                 marks.push(mark(at, text, role, target));
             }
         }
         if let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) {
-            // Once, above the bar where there is room.
+            // The limit is named once: above the bar where there is room.
             let is_named = self.limit_name_at().is_some();
             let text = if is_named { String::new() } else { format!("limit {}", limit.range_text()) };
             marks.push(mark(bytes_f64(limit.highest), text, Role::Limit, TargetId::Limit));
@@ -100,7 +100,8 @@ impl Painter<'_> {
     }
 }
 
-/// Where the text of a mark begins, in which line; with the mark once more before it where it is not at its mark.
+/// Where the text of a mark begins, in which line; with the mark once more before it where it is not at its
+/// mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     row: usize,
@@ -108,7 +109,7 @@ struct Place {
     has_sign: bool,
 }
 
-/// A place for each text: at its mark wherever that is possible. On one line the last mark has none where
+/// A place for each text: at its mark wherever that is possible. On one line the last mark has no place if
 /// there is no room for its text.
 fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<Place>> {
     if rows > 1 {
@@ -120,7 +121,7 @@ fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<Place>> 
     }
     for count in (1..=marks.len()).rev() {
         let Some(lefts) = lefts_at_marks(marks.get(..count).unwrap_or_default(), width_px) else {
-            // Without the limit, whose line and area name it, the peaks may have room.
+            // The peaks may have room if the limit, whose line and area show it, has no text here.
             if count <= 2 {
                 break;
             }
@@ -133,7 +134,8 @@ fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<Place>> 
     side_by_side(marks, width_px)
 }
 
-/// Where each text begins so that it is at its mark and apart from the others; `None` where that is impossible.
+/// Where each text begins so that it is at its mark and apart from the others; `None` where that is
+/// impossible.
 fn lefts_at_marks(marks: &[PeakMark], width_px: f32) -> Option<Vec<f32>> {
     let mut order: Vec<usize> = (0..marks.len()).collect();
     order.sort_by(|one, other| {
@@ -146,7 +148,8 @@ fn lefts_at_marks(marks: &[PeakMark], width_px: f32) -> Option<Vec<f32>> {
         let from = (mark.x_px - mark.width_px - NEAR_PX).clamp(0.0, most);
         (from, (mark.x_px + NEAR_PX).clamp(0.0, most))
     };
-    // From the right, the last place at which those after a text still are at their marks.
+    // Computed from the right: the last place of each text at which the texts after it can still be at their
+    // marks.
     let mut last = vec![0.0; ordered.len()];
     let mut next = f32::MAX;
     for (mark, last) in ordered.iter().zip(&mut last).rev() {

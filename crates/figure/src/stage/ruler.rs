@@ -8,14 +8,14 @@ use crate::conversions::{ByteUnit, bytes_f64, px};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ruler {
     pub(super) shown: Bytes,
-    /// Where the first byte is. What stands to the left of it is not to scale.
+    /// The left edge of byte 0. Marks to the left of this edge are not to scale.
     pub(super) left_px: f32,
     /// Where the ruler ends.
     pub(super) width_px: f32,
 }
 
 impl Ruler {
-    /// Where a byte is; what lies beyond the ruler is at its end.
+    /// The place of a byte; bytes beyond the ruler are at its end.
     pub(super) fn x_px(&self, bytes: f64) -> f32 {
         let whole = bytes_f64(self.shown).max(1.0);
         self.left_px + px((bytes / whole).clamp(0.0, 1.0) * f64::from(self.width_px - self.left_px))
@@ -26,7 +26,8 @@ impl Ruler {
         self.x_px(bytes) - self.left_px
     }
 
-    /// Round values for ticks that are at least `gap_px` apart, from zero up, each with its text in the unit that all share.
+    /// Round values for ticks that are at least `gap_px` apart, from zero up, each with its text in the unit
+    /// that all share.
     pub(super) fn ticks(&self, gap_px: f32) -> Vec<(Bytes, String)> {
         let room = ((self.width_px - self.left_px) / gap_px.max(1.0)).max(1.0);
         let least = bytes_f64(self.shown) / f64::from(room);

@@ -13,10 +13,11 @@ use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;
 use crate::text_width::{first_fitting, fitted, text_width_px};
 
-/// Blocks narrower than this are drawn together.
+/// Neighboring blocks narrower than this are drawn as one rectangle.
 const NARROW_PX: f32 = 2.0;
 const CHANGED_PX: f32 = 4.0;
-/// A segment is framed, since its borders are other borders than those of its blocks. A narrower one has no room for a frame.
+/// A segment is framed, since its borders are other borders than those of its blocks. A narrower one has no
+/// room for a frame.
 const FRAMED_PX: f32 = 12.0;
 const FRAME_PX: f32 = 1.0;
 
@@ -167,7 +168,7 @@ impl Painter<'_> {
 
     /// Amber around what the step changed; a split also has a cut, a merge a mark where the border was.
     fn draw_change(&mut self, block: &StageBlock, rect: &Rect) {
-        // Around a narrow block, so that its color can be seen.
+        // The frame lies outside of a narrow block, so that the block's color can be seen.
         let line = CHANGED_PX.min((rect.width_px / 6.0).max(1.5));
         self.scene.frame(
             rect.grown((line - 1.0).min(1.0).max(3.0 - rect.width_px)),
@@ -192,7 +193,8 @@ impl Painter<'_> {
         }
     }
 
-    /// The segment's number below its middle. What it has in common with the segment `before` it is said there.
+    /// The segment's number below its middle. Pool and stream are written only where they differ from those
+    /// of the segment `before`.
     fn draw_segment_label(&mut self, segment: &StageSegment, before: Option<&StageSegment>) {
         let text_px = self.metrics.text_px;
         let (left, right) = self.span_px(segment.start, segment.size);
@@ -217,7 +219,7 @@ impl Painter<'_> {
         }
     }
 
-    /// The memory that the device has left is drawn beside the segments, so that the row is the bar once more.
+    /// Draws the free memory of the device beside the segments, so that the row is as long as the bar.
     fn draw_free_part(&mut self) {
         let stage = self.stage;
         let (left, right) = self.span_px(stage.reserved(), bytes_f64(stage.shown) - stage.reserved());
@@ -229,7 +231,7 @@ impl Painter<'_> {
         self.scene.frame(rect, Role::Grid, Dash::Dashed, 1.0);
     }
 
-    /// The request to scale, beside what there was for it.
+    /// The failed request to scale, beside the memory that was free for it.
     pub(super) fn draw_failure(&mut self) {
         let Some(failed) = self.stage.failed else { return };
         let text_px = self.metrics.text_px;
@@ -242,7 +244,8 @@ impl Painter<'_> {
         let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(self.ruler.left_px);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
         self.scene.rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
-        // The request ends where the free range ends: the part that sticks out at the front is the missing memory.
+        // The request ends where the free range ends: the part that sticks out at the front is the missing
+        // memory.
         let missing = self.ruler.x_px(start).round() - rect.x_px;
         if missing >= 1.0 && missing < rect.width_px {
             let part = Rect::new(rect.x_px, rect.y_px, missing, rect.height_px);

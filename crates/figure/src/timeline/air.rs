@@ -1,4 +1,5 @@
-//! Where nothing is drawn in the plot: above the areas, and between the lines of peaks, limits and capacity. Texts go there.
+//! Where nothing is drawn in the plot: above the areas, and between the lines of peaks, limits and capacity.
+//! Texts go there.
 
 use blockyard_record::Bytes;
 
@@ -56,7 +57,8 @@ impl<'a> Air<'a> {
         if near.iter().any(|(top, _)| *top < plate.bottom_px()) {
             return false;
         }
-        // A line is upright between two levels, so that it crosses all that lies between the highest and the lowest.
+        // A line is upright between two levels, so that it crosses all that lies between the highest and the
+        // lowest.
         (0..3).all(|line| {
             let levels = near.iter().filter_map(|(_, lines)| lines.get(line).copied());
             let (top, foot) = levels.fold((f32::MAX, f32::MIN), |(top, foot), y| (top.min(y), foot.max(y)));

@@ -48,7 +48,8 @@ pub(crate) fn tick_step(top: Bytes, most: u64) -> Bytes {
 /// The least distance of two ticks of the vertical axis.
 const LEAST_TICK_PX: f32 = 15.0;
 
-/// The ticks of an axis of bytes from zero to its top: round in binary units, four to six of them where there is room.
+/// The ticks of an axis of bytes from zero to its top: round in binary units, four to six of them where there
+/// is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ByteTicks {
     top: u64,
@@ -83,8 +84,8 @@ impl ByteTicks {
     /// Where each tick is, and its number in the unit of all.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Bytes, String)> + '_ {
         let (unit, step) = (self.unit(), Bytes::new(self.step()));
-        (0..=self.count()).map(move |place| {
-            let tick = Bytes::new(self.step().saturating_mul(place));
+        (0..=self.count()).map(move |index| {
+            let tick = Bytes::new(self.step().saturating_mul(index));
             (tick, unit.tick(tick, step))
         })
     }
@@ -132,7 +133,8 @@ fn step_distance(least: f64) -> usize {
     }
 }
 
-/// The distance of ticks of a time axis, in microseconds: as [`step_distance`], and round in minutes and hours from 20 s on.
+/// The distance of ticks of a time axis, in microseconds: a distance as [`step_distance`] has it, and from 20
+/// s on one that is round in minutes and hours.
 fn time_distance(least: f64) -> usize {
     const SECOND: usize = 1_000_000;
     let minutes = [20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000];
@@ -143,7 +145,8 @@ fn time_distance(least: f64) -> usize {
     round.unwrap_or_else(|| step_distance(least))
 }
 
-/// How long after the first step the `steps`th step happened, for people: `12.3 ms`; nothing where times are not known.
+/// How long after the first step the `steps`th step happened, for people: `12.3 ms`; `None` where times are
+/// not known.
 pub(crate) fn elapsed(recording: &Recording, steps: usize) -> Option<String> {
     let first = recording.time_us(0)?;
     let now = recording.time_us(steps.saturating_sub(1))?;
@@ -155,8 +158,8 @@ pub(crate) fn duration(micros: u64) -> String {
     time_text(micros, u64::MAX)
 }
 
-/// A time with as many digits as tell it from another one that is `distance` microseconds away, and at least
-/// those of [`duration`].
+/// A time with as many digits as distinguish it from a time `distance` microseconds away, and at least the
+/// digits of [`duration`].
 fn time_text(micros: u64, distance: u64) -> String {
     let (unit, name, least_digits) = match micros {
         0..1_000 => return format!("{micros} µs"),
@@ -178,7 +181,8 @@ fn count_of(micros: u64) -> f64 {
 }
 
 /// The axes below a plot of moments: the steps, and below these the time since the first step at each, where
-/// times are known and there is room; by the clock it is the other way round. Each axis has its name.
+/// times are known and there is room; on an axis of time, the steps are the second axis. Each axis has its
+/// name.
 pub(super) fn draw_axes_of_moments(
     scene: &mut Scene,
     recording: &Recording,
@@ -223,7 +227,7 @@ fn draw_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect) {
     draw_row(scene, name, ticks, bottom + 15.0, plot);
 }
 
-/// The texts of another axis below, at the same ticks.
+/// The texts of a second axis below the first, at the same ticks.
 fn draw_second_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect, has_room: bool) {
     if has_room && !ticks.is_empty() {
         draw_row(scene, name, ticks, plot.bottom_px().round() + 15.5 + AXIS_ROW_PX, plot);
@@ -259,7 +263,8 @@ impl Tick {
     }
 }
 
-/// The ticks of the axis of steps; where `times` are below them, as far apart as those need.
+/// The ticks of the axis of steps; if `times` are written below them, the ticks are as far apart as the texts
+/// of the times need.
 pub(super) fn step_ticks(
     scale: &XScale,
     view: &TimelineView,
@@ -272,7 +277,7 @@ pub(super) fn step_ticks(
     let widest = width(&grouped_count(last)).max(width(&time));
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
     let mut ticks = Vec::new();
-    // The tick of `k` steps stands where their last one ends, which is where the cursor's line stands.
+    // The tick of `k` steps is where the `k`th step ends, as the cursor's line is.
     let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(tick) + 1.0 <= view.last_step {
         let x_px = scale.x_px(count_f64(tick) + 1.0);

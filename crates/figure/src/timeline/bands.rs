@@ -18,7 +18,7 @@ const BAND_PX: f32 = 14.0;
 const BAR_INSET_PX: f32 = 4.0;
 /// A narrower band is left out: its beginning is among the marks above the figure.
 const NARROW_PX: f32 = 3.0;
-/// Of more time spans than these, the others are left out.
+/// Time spans after this number of spans are left out.
 const MOST_MARKERS: usize = 50_000;
 
 /// How many rows the bands have at most.
@@ -52,7 +52,7 @@ pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScal
         let row = open.len();
         open.push(end);
         let Some(end_px) = rows_px.get_mut(row) else { continue };
-        // Ticks stand where the last step before them ends.
+        // The band begins where the step before the span ends, as ticks do.
         let left = scale.x_px(f64::from(start_step) + 1.0).max(plot.x_px).max(*end_px);
         let right = scale.x_px(f64::from(end) + 1.0).min(plot.right_px());
         if right - left < NARROW_PX {
@@ -67,7 +67,8 @@ pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScal
             let at = Point::new(left + 3.0, baseline(band.center().y_px, TEXT_PX));
             scene.text(at, words, TextStyle::new(Role::Text, TEXT_PX));
         } else {
-            // Without room for its name a frame would be an empty box: a bar says how long the span is, the pointer says which.
+            // Without room for its name a frame would be an empty box: a bar says how long the span is, the
+            // pointer says which.
             let bar = Rect::new(left, top + BAR_INSET_PX, right - left - 1.0, BAND_PX - 2.0 * BAR_INSET_PX);
             scene.rect(bar, Fill::solid(Role::TextMuted), Some(Role::Background));
             has_bars = true;

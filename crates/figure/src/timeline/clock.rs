@@ -75,7 +75,7 @@ impl Clock {
         self.position(from + (to - from) * x_fraction).clamp(view.first_step, view.last_step)
     }
 
-    /// As [`TimelineView::zoom_at`], with the place and the factor in time.
+    /// Zooms as [`TimelineView::zoom_at`] does, where the place and the factor are of time and not of steps.
     #[must_use]
     pub fn zoom_at(
         &self,
@@ -93,7 +93,7 @@ impl Clock {
         self.view(at - (at - from) / factor, at + (to - at) / factor, step_count)
     }
 
-    /// As [`TimelineView::pan`], by a part of the time that is shown.
+    /// Moves the view as [`TimelineView::pan`] does, by a part of the time that is shown.
     #[must_use]
     pub fn pan(&self, view: TimelineView, fraction: f64, step_count: usize) -> TimelineView {
         let view = view.clamp(step_count);

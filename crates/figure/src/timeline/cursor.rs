@@ -38,7 +38,7 @@ pub fn timeline_cursor(
         let band = Rect::new(left, plot.y_px, right - left, plot.height_px);
         scene.rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
     }
-    // Under the pixel that shows the moment.
+    // The line is at the pixel that shows the moment.
     let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
     draw_line(&mut scene, base, x, plot);
     draw_flag(&mut scene, base, x, plot, &grouped_count(step));
@@ -60,7 +60,7 @@ fn draw_line(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect) {
     let ends = gaps.iter().map(|gap| (gap.y_px - 1.0, gap.bottom_px() + 1.0));
     for (end, next) in ends.chain(std::iter::once((foot, foot))) {
         if end > from {
-            // The second line is seen on dark areas.
+            // The line in the background color makes the cursor visible on dark areas.
             scene.hairline(Point::new(x + 1.0, from), Point::new(x + 1.0, end), Role::Background);
             scene.hairline(Point::new(x, from), Point::new(x, end), Role::Cursor);
         }
@@ -72,11 +72,12 @@ fn size_of(scene: &Scene) -> Size {
     Size::new(scene.width_px, scene.height_px)
 }
 
-/// The step's number on the axis. A text of the axis that it would cover in part is covered whole.
+/// The step's number on the axis. A text of the axis that the number would cover in part is covered
+/// completely.
 fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
     let bottom = plot.bottom_px();
     let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 8.0;
-    // Left of the plot stands the word for the axis.
+    // The name of the axis is left of the plot.
     let least = plot.x_px - 8.0;
     let flag_left = (x - width / 2.0).clamp(least, (scene.width_px - width).max(least)).round();
     let flag = Rect::new(flag_left, bottom.round() + 3.0, width, 16.0);
@@ -93,7 +94,8 @@ fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
     scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
 }
 
-/// The values of the moment above the plot: to the right of the line, or to the left where the right has no room.
+/// The values of the moment above the plot: to the right of the line, or to the left where the right has no
+/// room.
 fn draw_values(scene: &mut Scene, recording: &Recording, plot: &Rect, step: usize, x: f32) {
     let breakdown = match step.checked_sub(1) {
         Some(last) => recording.breakdown_after(last).unwrap_or_default(),

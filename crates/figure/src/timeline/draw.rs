@@ -19,7 +19,8 @@ use crate::timeline::names::{draw_area_names, draw_failure_names, draw_peak};
 use crate::timeline::series::{Extent, FAN, Series};
 use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, timeline_plot};
 
-/// The classes of the breakdown over time, stacked; with labels, failures, the peak, both running peaks and the limit.
+/// The classes of the breakdown over time, stacked; with labels, failures, the peak, both running peaks and
+/// the limit.
 ///
 /// If a pixel covers several moments, areas and lines show the highest values, so that a spike of one step is
 /// visible. Bytes that are requested only during a part of these moments are drawn lighter, and the legend
@@ -74,9 +75,9 @@ pub(super) struct Column {
     pub(super) extent: Extent,
 }
 
-/// Where a pixel has as many moments, its edges move to whole entries of the series, by at most a sixteenth
-/// of a pixel. The moments of an entry need not be decoded then, which took most of the time of a frame while
-/// the figure moves.
+/// Where a pixel has at least this many moments, its edges move to whole entries of the series, by at most a
+/// sixteenth of a pixel. The moments within an entry then need no decoding, which took most of the time of a
+/// frame while the figure moves.
 const MANY_MOMENTS: f64 = 128.0;
 
 /// The nearest beginning of an entry of the series.
@@ -118,7 +119,7 @@ pub(super) fn columns(
     (0..pixels).map(of_pixel).collect()
 }
 
-/// As [`columns`], each pixel of equally much time.
+/// The values of each pixel as [`columns`] has them, where every pixel covers the same span of time.
 fn columns_by_clock(
     series: &Series,
     recording: &Recording,
@@ -146,9 +147,9 @@ fn columns_by_clock(
 /// A limit of more than this many times the highest curve would press the curves together.
 const FARTHEST_LIMIT: f64 = 2.5;
 
-/// The value at the top edge. There is room for the highest curve, for the peak, the capacity and the limit
-/// of the process if they are not much higher, and for the names of both peaks above, one below the other
-/// where the figure is high.
+/// The value at the top edge. The plot has room for the highest curve, for the peak, the capacity and the
+/// limit of the process if these are not much higher than the curve, and for the names of both peaks above,
+/// one below the other where the figure is high.
 fn y_top(
     series: &Series,
     columns: &[Column],
@@ -267,7 +268,8 @@ fn spans_of_limits<'a>(
     spans.zip(limits)
 }
 
-/// What the process may not reserve, under the areas. Returns whether the plot reaches so far.
+/// The area that the process may not reserve, under the areas of the classes. Returns whether the plot
+/// reaches above the limit.
 fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) -> bool {
     let mut is_drawn = false;
     for (span, limit) in spans_of_limits(series, columns) {
@@ -347,7 +349,8 @@ struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Draws the line, and its text above or below it where nothing else is drawn. Returns whether there is such a place.
+    /// Draws the line, and its text above or below it where nothing else is drawn. Returns whether there is
+    /// such a place.
     fn draw(&mut self, scene: &mut Scene, edges: (f32, f32), y_px: f32, dash: Dash, text: &str) -> bool {
         let (left, right) = edges;
         scene.line(Point::new(left, y_px), Point::new(right, y_px), Role::Limit, dash, 1.0);

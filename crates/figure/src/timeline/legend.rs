@@ -25,7 +25,7 @@ enum Sign {
     Line(Role, Dash, f32),
     /// A request that failed.
     Failure,
-    /// What lies beyond the limit, with the limit's line.
+    /// The area beyond the limit, with the limit's line.
     BeyondLimit,
 }
 
@@ -38,10 +38,11 @@ const SPAN_NAME: &str = "named by the program";
 /// The mark of a request that failed.
 const FAILURE_NAME: &str = "request that failed";
 
-/// What the process may not reserve.
+/// The bytes that the process may not reserve.
 const BEYOND_NAME: &str = "beyond the limit of the process";
 
-/// All entries of the legend. Only some figures have rounding, pending bytes, and what the last four explain.
+/// All entries of the legend. Only some figures have rounding, pending bytes, and the things that the last
+/// four entries explain.
 fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
     let class = |class: BreakdownClass| (class.name(), Sign::Area(Fill::of(class)));
     let line = |name, role, dash, width_px| (name, Sign::Line(role, dash, width_px));
@@ -104,7 +105,7 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
     scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }
 
-/// What a figure has, which its legend explains.
+/// Which things occur in a figure, so that its legend explains them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LegendContent {
     pub(super) areas: DrawnAreas,
@@ -115,7 +116,8 @@ pub(super) struct LegendContent {
     pub(super) is_beyond_limit: bool,
 }
 
-/// A value at which the plot has a line, or would have one if the scale reached so far, and that the plot does not name.
+/// A value at which the plot has a line, or would have one if the scale reached so far, and that the plot
+/// does not name.
 #[derive(Clone, Debug)]
 pub(super) struct UnnamedBound {
     pub(super) text: String,
@@ -141,7 +143,7 @@ pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendConte
     let y_of = |row: usize| last - count_px(rows.saturating_sub(row + 1)) * LEGEND_ROW_PX;
     let mut end = (0, LEFT_PX);
     for ((name, sign), (row, x)) in shown().zip(places(scene.width_px, shown())) {
-        // What does not fit into a low figure.
+        // Rows that do not fit into a low figure are left out.
         if row >= rows {
             break;
         }

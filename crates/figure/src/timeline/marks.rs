@@ -39,7 +39,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The first name from `from` on whose step is not `is_before`.
+    /// The index of the first name from `from` on for whose step `is_before` is false.
     fn first(&self, from: usize, is_before: impl Fn(u32) -> bool) -> usize {
         match self {
             Self::Labels(labels) => {
@@ -63,7 +63,7 @@ pub(super) fn draw_labels(
     plot: &Rect,
 ) {
     let labels = Names::of(recording);
-    // The effect of the first step of a label is visible one column later.
+    // The memory after the first step of a label fills the next column.
     let begin = |step: u32| f64::from(step) + 1.0;
     let from = labels.first(0, |step| begin(step) < view.first_step);
     let to = labels.first(0, |step| begin(step) <= view.last_step);
@@ -83,13 +83,13 @@ pub(super) fn draw_labels(
     while let Some((step, name)) = labels.get(index).filter(|_| index < to) {
         let x = scale.x_px(begin(step));
         let x_line = x.floor() + 0.5;
-        // No line through the name of another label.
+        // The line is shorter where it would cross the name of the label before.
         let top = if x_line < text_end { 18.0 } else { 4.0 };
         let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
         scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
         let left = x_line + 4.0;
         let room = (right - left).min(220.0);
-        // A name that the label before has already is not said again.
+        // A name equal to that of the label before is not written again.
         let is_new = std::mem::replace(&mut before, name) != name;
         if is_new
             && left >= text_end

@@ -22,7 +22,7 @@ const LONGEST_LEADER_PX: f32 = 90.0;
 /// The distance between a point and its label.
 const BESIDE_PX: f32 = 7.0;
 
-/// What nothing may be written over: texts, and the marks of failures and time spans.
+/// The places that no text may cover: other texts, and the marks of failures and time spans.
 fn taken(scene: &Scene) -> Vec<Rect> {
     let texts = scene.marks.iter().filter(|mark| matches!(mark, Mark::Text { .. })).map(Mark::bounds);
     texts.chain(scene.targets.iter().map(|target| target.rect)).collect()
@@ -40,7 +40,7 @@ fn level(range: &YScale, plot: &Rect) -> Vec<Rect> {
     grid_lines_px(range).map(|y| Rect::new(plot.x_px, y, plot.width_px, 1.0)).collect()
 }
 
-/// What was asked for in vain, beside the mark of each failure, while these are few.
+/// Writes the bytes of each request that failed beside the mark of its failure, while failures are few.
 pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: &Air<'_>) {
     let is_failure = |target: &&Target| matches!(target.what, TargetId::FailedStep(_));
     let marks: Vec<Target> = scene.targets.iter().filter(is_failure).copied().collect();
@@ -72,7 +72,7 @@ pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: 
     }
 }
 
-/// More failures than these are told by their marks alone.
+/// Where a figure has more failures than these, their marks alone show them.
 const MOST_FAILURE_NAMES: usize = 3;
 
 /// A dot at the most allocated and at the most reserved bytes, each with its value and its step.
@@ -93,7 +93,7 @@ pub(super) fn draw_peak(
     ] {
         let (bytes, moment) = series.highest(recording, border);
         let (left, right) = column(scale, moment);
-        // Where the step ends, as the ticks and the cursor.
+        // The point is where the step ends, as ticks and the cursor are.
         let x = if right - left >= 2.0 { right } else { left.floor() + 0.5 };
         let is_seen = x >= range.plot.x_px && x <= range.plot.right_px() && range.holds(bytes);
         if bytes.is_zero() || !is_seen {
@@ -131,7 +131,8 @@ fn draw_point(
             .into_iter()
             .find(|plate| air.is_clear(plate) && !taken.iter().any(|other| other.overlaps(plate)))
     };
-    // No line is written over where there is a choice: first those of the grid, then those of labels.
+    // Places that cover no line come first, then places that cover lines of the grid, of labels or of
+    // failures.
     let near = |lines: &[Rect]| texts.iter().find_map(|text| Some((text, beside(text, lines)?, false)));
     let far = || {
         let places = texts.iter().filter_map(|text| {
@@ -140,7 +141,7 @@ fn draw_point(
             Some((text, place, (end.x_px - at.x_px).hypot(end.y_px - at.y_px)))
         });
         let places: Vec<(&String, Rect, f32)> = places.collect();
-        // A short text near by rather than a long one with a long line over the data.
+        // A short text near the point is better than a long text with a long line over the data.
         let first = places.iter().find(|(.., distance)| *distance <= LONGEST_LEADER_PX);
         let found = first.or_else(|| places.iter().min_by(|one, other| one.2.total_cmp(&other.2)))?;
         Some((found.0, found.1, true))
@@ -166,7 +167,7 @@ fn draw_point(
 }
 
 /// The name of each class within its area, where the area has room for it. A name over a hatch would need a
-/// separate ground, which would cover the area: the legend has the names of these.
+/// separate ground, which would cover the area: the legend alone names hatched areas.
 pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
     let plot = &range.plot;

@@ -7,12 +7,13 @@ use crate::conversions::step_u32;
 /// How many entries of one resolution make one of the next.
 pub(super) const FAN: usize = 16;
 
-/// The breakdowns of a recording in several resolutions, built once, so that drawing a timeline costs pixels and not steps.
+/// The breakdowns of a recording in several resolutions, built once, so that drawing a timeline costs pixels
+/// and not steps.
 #[derive(Clone, Debug)]
 pub struct Series {
     steps: usize,
-    /// `levels[0]` holds one entry for `FAN` moments, each further level one for `FAN` of the level below. Single moments
-    /// are read from the recording.
+    /// `levels[0]` holds one entry for `FAN` moments, each further level one for `FAN` of the level below.
+    /// Single moments are read from the recording.
     levels: Vec<Vec<Extent>>,
     peaks: Vec<PeakChange>,
     limits: Vec<(u32, Option<Bytes>)>,
@@ -21,7 +22,8 @@ pub struct Series {
     facts: SeriesFacts,
 }
 
-/// What a run has somewhere, so that a figure of any part of the run keeps room for the same words.
+/// Which things occur anywhere in a run, so that a figure of any part of the run keeps room for the same
+/// words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct SeriesFacts {
@@ -37,8 +39,8 @@ pub(super) struct SeriesFacts {
 
 /// The lowest and highest values of the class borders over a range of moments.
 ///
-/// The borders are requested, allocated, active and reserved. They never cross, so that their highest values do not cross
-/// either.
+/// The borders are requested, allocated, active and reserved. They never cross, so that their highest values
+/// do not cross either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) low: [Bytes; 4],
@@ -124,9 +126,9 @@ impl Series {
         facts
     }
 
-    /// The limit that the first failed request shows: what was given before is at most the limit, and what
-    /// was refused is beyond the limit. `None` where the file names the limit, where the whole device is the
-    /// limit, and where more was reserved at another moment.
+    /// The limit that the first failed request shows: the bytes reserved before the request are at most the
+    /// limit, and the bytes with the refused segment are beyond the limit. `None` where the file names the
+    /// limit, where the whole device is the limit, and where more was reserved at another moment.
     fn limit_of_the_first_failure(&self, recording: &Recording) -> Option<OomLimit> {
         let step = first_failure(recording)?;
         if self.limit_at(step + 1).is_some() {
@@ -153,7 +155,7 @@ impl Series {
     }
 
     /// The most that the process may reserve at a moment: the limit that its memory fraction sets, or else
-    /// the one that its first failed request shows. `None` where nothing but the device limits the process.
+    /// the limit that its first failed request shows. `None` where nothing but the device limits the process.
     #[must_use]
     pub fn process_limit(&self, moment: usize) -> Option<OomLimit> {
         self.limit_at(moment).map(|limit| OomLimit::known(limit, Bytes::ZERO)).or(self.implied_limit)
@@ -169,12 +171,13 @@ impl Series {
         self.steps
     }
 
-    /// The lowest and highest values over the moments from `from` on and before `to`, at most one after the last step.
+    /// The lowest and highest values over the moments from `from` on and before `to`, at most one after the
+    /// last step.
     pub(crate) fn extent(&self, recording: &Recording, from: usize, to: usize) -> Extent {
         let to = to.min(self.steps + 1);
         let from = from.min(to.saturating_sub(1));
-        // The moments up to the first whole entry and after the last one are read in order: each alone would
-        // decode those before it.
+        // The moments up to the first whole entry and after the last one are read in order: reading a single
+        // moment would decode the moments before it again.
         let head = from.next_multiple_of(FAN).min(to);
         let first = self.levels.first().and_then(|level| level.get(from / FAN));
         let mut extent = match first.filter(|_| from.is_multiple_of(FAN) && from.saturating_add(FAN) <= to) {
@@ -215,13 +218,15 @@ impl Series {
         (highest, from)
     }
 
-    /// The first moments at which the most bytes are allocated and the most reserved, as numbers of complete steps.
+    /// The first moments at which the most bytes are allocated and the most reserved, as numbers of complete
+    /// steps.
     #[must_use]
     pub fn peak_steps(&self, recording: &Recording) -> (usize, usize) {
         (self.highest(recording, 1).1, self.highest(recording, 3).1)
     }
 
-    /// The most bytes allocated and the most reserved, over the whole recording.
+    /// The most bytes allocated and the most reserved, as the running peaks have them at the end of the
+    /// recording.
     #[must_use]
     pub fn peaks(&self) -> (Bytes, Bytes) {
         self.peaks_at(self.step_count())

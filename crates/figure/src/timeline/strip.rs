@@ -19,7 +19,7 @@ fn names_px(width_px: f32) -> f32 {
     text_px(width_px) + 8.0
 }
 
-/// Larger on a large screen.
+/// The size of the letters, which are larger on a large screen.
 fn text_px(width_px: f32) -> f32 {
     (width_px / 130.0).round().clamp(12.0, 22.0)
 }
@@ -31,7 +31,8 @@ fn plot(size: Size) -> Rect {
     Rect::new(0.0, 2.0, size.width_px, (size.height_px - names_px(size.width_px) - 2.0).max(4.0))
 }
 
-/// The run over all of the width, without axes: what is in use and what is cached, ticks and names of chapters, and failures.
+/// The run over all of the width, without axes: what is in use and what is cached, ticks and names of
+/// chapters, and failures.
 #[must_use]
 pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Scene {
     let size = size.tame();
@@ -56,8 +57,8 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
 /// A strip that is lower than this has room for its areas alone.
 const NAMED_PX: f32 = 34.0;
 
-/// The place of the highest bytes at the upper edge, and whether it is clear of areas: at the left, or else
-/// at the right. `None` for a strip without room.
+/// The place at the upper edge for the text of the highest bytes, and whether this place is clear of areas:
+/// at the left, or else at the right. `None` for a strip without room.
 fn value_place(columns: &[Column], highest: Bytes, plot: &Rect) -> Option<(Rect, bool)> {
     if highest.is_zero() || plot.height_px < NAMED_PX {
         return None;
@@ -109,7 +110,8 @@ fn draw_values(scene: &mut Scene, columns: &[Column], (highest, place): (Bytes, 
     }
 }
 
-/// What is in use and what is cached, on a scale that several runs share: `top` bytes are the height, `steps` steps the width.
+/// What is in use and what is cached, on a scale that several runs share: `top` bytes are the height, `steps`
+/// steps the width.
 #[must_use]
 pub fn timeline_small(series: &Series, recording: &Recording, top: Bytes, steps: usize, size: Size) -> Scene {
     let size = size.tame();
@@ -229,13 +231,15 @@ pub fn timeline_strip_window(scene: &mut Scene, view: &TimelineView, step_count:
     draw_window(scene, view, step_count, plot(size.tame()));
 }
 
-/// The whole run without axes and names, for the way through a long run; the highest bytes reserved are its height.
+/// The whole run without axes and names, for the way through a long run; the highest bytes reserved are its
+/// height.
 #[must_use]
 pub fn timeline_mini_map(series: &Series, recording: &Recording, size: Size) -> Scene {
     timeline_small(series, recording, series.peak_bytes(recording).1, series.step_count(), size)
 }
 
-/// The part that other figures show and the moment under the cursor, to lie over a [`timeline_mini_map`] of the same size.
+/// The part that other figures show and the moment under the cursor, to lie over a [`timeline_mini_map`] of
+/// the same size.
 #[must_use]
 pub fn timeline_mini_map_window(
     view: Option<&TimelineView>,

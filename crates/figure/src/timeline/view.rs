@@ -7,8 +7,8 @@ use crate::timeline::series::{Series, SeriesFacts};
 
 /// The range of a recording that a timeline shows.
 ///
-/// Positions count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`, so a recording of
-/// `n` steps reaches from 0 to `n + 1`.
+/// Positions count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`, so a
+/// recording of `n` steps reaches from 0 to `n + 1`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimelineView {
     /// The left edge.
@@ -53,7 +53,8 @@ impl TimelineView {
         Self { first_step: view.first_step + by, last_step: view.last_step + by }.clamp(step_count)
     }
 
-    /// The nearest view that is within the recording and not too narrow; the whole recording if an edge is not a number.
+    /// The nearest view that is within the recording and not too narrow; the whole recording if an edge is
+    /// not a number.
     #[must_use]
     pub fn clamp(self, step_count: usize) -> Self {
         let whole = Self::fit(step_count);
@@ -75,7 +76,7 @@ impl TimelineView {
         Self { first_step: view.first_step + by, last_step: view.last_step + by }.clamp(step_count)
     }
 
-    /// How many columns it shows.
+    /// How many columns the view shows; a fraction where an edge lies within a column.
     #[must_use]
     pub fn span(&self) -> f64 {
         (self.last_step - self.first_step).max(0.0)
@@ -92,13 +93,13 @@ pub fn timeline_plot(series: &Series, size: Size) -> Rect {
     plot_above(size, axis_px + legend_px(size, legend_rows(size, facts)))
 }
 
-/// The plot over a legend of one line, for a figure that is not of a whole run.
+/// The plot above a legend of one line, for a figure of a trace that is still being read.
 pub(super) fn plot_over_one_line(size: Size) -> Rect {
     let size = size.tame();
     plot_above(size, legend_px(size, usize::from(has_legend(size))))
 }
 
-/// The plot over this many pixels below the axis of steps.
+/// The plot above the axis of steps and `below_px` further pixels.
 fn plot_above(size: Size, below_px: f32) -> Rect {
     let (left, width_px) = plot_sides(size);
     let top = if has_values(size) { 20.0 + VALUES_PX } else { 20.0 };
@@ -127,7 +128,7 @@ pub(super) fn has_values(size: Size) -> bool {
     size.height_px >= 160.0
 }
 
-/// Whether there is room for the axis of time below that of steps, or the other way round.
+/// Whether there is room for a second axis below the first: time below steps, or steps below time.
 pub(super) fn has_second_axis(size: Size) -> bool {
     size.height_px >= 180.0
 }
@@ -152,8 +153,8 @@ pub(super) fn legend_rows(size: Size, facts: SeriesFacts) -> usize {
     }
 }
 
-/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is
-/// that of the figure, `size` the figure's.
+/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` and
+/// `size` are the clock and the size of the figure.
 #[must_use]
 pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, x_px: f32) -> usize {
     let (left, width_px) = plot_sides(size.tame());

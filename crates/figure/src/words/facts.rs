@@ -5,7 +5,8 @@ use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
 use crate::conversions::grouped_count;
 use crate::words::names::{block_name, exact, numbered, state_word};
 
-/// All facts about a block, as labels and values in the order to show them; `None` if the block does not exist.
+/// All facts about a block, as labels and values in the order to show them; `None` if the block does not
+/// exist.
 ///
 /// The age of the block depends on the moment, which a state does not contain: see [`block_age_steps`].
 #[must_use]
@@ -54,8 +55,8 @@ pub fn block_facts(
     Some(facts)
 }
 
-/// How many steps ago the block was allocated, at the moment at which `steps` steps are complete; `None` for cached blocks
-/// and for blocks that do not exist.
+/// How many steps ago the block was allocated, at the moment at which `steps` steps are complete; `None` for
+/// cached blocks and for blocks that do not exist.
 #[must_use]
 pub fn block_age_steps(
     recording: &Recording,

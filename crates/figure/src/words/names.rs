@@ -11,7 +11,8 @@ pub(super) fn block_name(recording: &Recording, block: &BlockSnapshot) -> String
     named.map_or_else(|| numbered(block.id), str::to_owned)
 }
 
-/// As [`name_of`], to begin a sentence with: a name keeps its own first letter after another word.
+/// The block as the subject that begins a sentence: a word before its name, so that the name keeps its own
+/// first letter. See [`name_of`].
 pub(super) fn subject(recording: &Recording, state: &MemoryState, id: BlockId) -> String {
     let name = name_of(recording, state, id);
     if name == numbered(id) { name } else { format!("tensor {name}") }
@@ -21,7 +22,7 @@ pub(super) fn numbered(block: BlockId) -> String {
     format!("block #{block}")
 }
 
-/// As [`block_name`], for a block that may not exist any more.
+/// The name of a block as [`block_name`] has it, also if the block does not exist any more.
 pub(super) fn name_of(recording: &Recording, state: &MemoryState, id: BlockId) -> String {
     state.block(id).map_or_else(|| numbered(id), |block| block_name(recording, &block))
 }
@@ -43,7 +44,7 @@ pub(super) fn streams_phrase(recording: &Recording, streams: &[StreamId]) -> Str
     joined(&streams.iter().map(|stream| stream_phrase(recording, *stream)).collect::<Vec<_>>())
 }
 
-/// What stands over the segments of a memory pool.
+/// The heading over the segments of a memory pool.
 pub(crate) fn pool_heading(pool_id: PoolId, name: Option<&str>) -> String {
     match (name, pool_id) {
         (Some(name), _) => format!("memory pool {name} {pool_id}"),

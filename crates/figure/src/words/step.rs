@@ -129,7 +129,7 @@ fn default_title(story: &Story, outcome: &StepOutcome) -> String {
     .to_owned()
 }
 
-/// `for stream side`, nothing for the default stream.
+/// ` for stream side`; empty for the default stream.
 pub(super) fn for_stream(recording: &Recording, stream: StreamId) -> String {
     if stream == StreamId::DEFAULT {
         String::new()

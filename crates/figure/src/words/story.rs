@@ -296,7 +296,8 @@ impl Story {
             self.clauses.push(format!("{}{waited} can be used again and {}", one.size, one.merges_text()));
             return self.flush_releases();
         }
-        // Grouped by the streams that the frees waited for, in a fixed order so that the text is always the same.
+        // Grouped by the streams that the frees waited for, in a fixed order so that the text is always the
+        // same.
         let mut waited: BTreeMap<Vec<StreamId>, Bytes> = BTreeMap::new();
         for completed in &completed {
             let sum = waited.entry(completed.waited_for.clone()).or_default();

@@ -9,8 +9,8 @@ use crate::timeline::duration;
 use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};
 
-/// The text of a target, for a tooltip or a screen reader; [`block_facts`] says more of a block. `None` if the target does
-/// not exist.
+/// The text of a target, for a tooltip or a screen reader; [`block_facts`] has more about a block. `None` if
+/// the target does not exist.
 #[must_use]
 pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Recording) -> Option<String> {
     let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
@@ -36,7 +36,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         TargetId::Class(class) => {
             let breakdown = state.breakdown();
             let bytes = class.bytes(&breakdown);
-            // Of a device of unknown size, nobody knows what is free.
+            // How much is free on a device of unknown size is not known.
             if class == BreakdownClass::Free && recording.known_capacity().is_none() {
                 format!("{}: at least {bytes}. {}", class.name(), class.meaning())
             } else {
@@ -80,11 +80,11 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let bytes = peak(state.stats().reserved_bytes.all.peak);
             format!("peak reserved: at most {bytes} were held at once since the peaks were last reset")
         }
-        // A flame graph is not of one state.
+        // A node of a flame graph has no text here, since a flame graph does not belong to one state.
         TargetId::FlameNode(_) => return None,
         TargetId::Limit => match state.limit() {
             Some(limit) => format!("limit of the process: at most {limit} may be reserved"),
-            // The figure says between which bytes.
+            // The figure names the bounds in bytes.
             None if crate::has_failures(recording) => {
                 "limit of the process, as the first request that failed shows it".to_owned()
             }

@@ -95,8 +95,8 @@ pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> 
     mapped_segments(state).iter().map(|segment| segment_row(segment, recording)).collect()
 }
 
-/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is one. Those of a memory pool
-/// stand together.
+/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is one. Those of a
+/// memory pool stand together.
 fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
     let segments = state.snapshot().segments;
     let mut segments: Vec<_> = segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
@@ -130,11 +130,12 @@ fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
 /// The width of a segment's bar in [`map_text`], in characters.
 const BAR: usize = 60;
 
-/// The map as text with a line for each segment: pool, stream, size and a bar of its blocks, `#` for allocated, `~` for
-/// pending and `.` for cached bytes. Where there are several memory pools, each has a line over its segments.
+/// The map as text with a line for each segment: pool, stream, size and a bar of its blocks, `#` for
+/// allocated, `~` for pending and `.` for cached bytes. Where there are several memory pools, each has a line
+/// over its segments.
 ///
-/// Names are written in their blocks if there is room. If a bar has more blocks than characters, each character shows what
-/// most of its bytes are, and the number of blocks follows the bar.
+/// Names are written in their blocks if there is room. If a bar has more blocks than characters, each
+/// character shows what most of its bytes are, and the number of blocks follows the bar.
 #[must_use]
 pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
     let segments = mapped_segments(state);
@@ -200,7 +201,7 @@ fn bar(segment: &SegmentSnapshot, recording: &Recording) -> String {
     format!("[{}]", cells.join("|"))
 }
 
-/// The class of most bytes of each character.
+/// A bar in which each character shows the class of most of its bytes.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "a number of 64 bits times the count of cells fits 128 bits"
@@ -210,7 +211,7 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
     let size = u128::from(segment.size.get()).max(1);
     let cells = BAR as u128;
     for block in &segment.blocks {
-        // In units of which each cell has `size`, so that edges are exact.
+        // Lengths are in units of which each character has `size`, so that edges are exact.
         let mut at = u128::from(block.addr.offset_from(segment.addr).get()) * cells;
         let end = at + u128::from(block.size.get()) * cells;
         let state = match block.state {

@@ -53,7 +53,8 @@ fn edges(scene: &Scene) -> impl Iterator<Item = [blockyard_figure::Point; 2]> + 
     })
 }
 
-/// Whether some data is drawn in the rectangle: an area reaches into it, or the line of a limit or of the capacity does.
+/// Whether some data is drawn in the rectangle: an area reaches into it, or the line of a limit or of the
+/// capacity does.
 fn covers_data(scene: &Scene, rect: &Rect) -> bool {
     let is_over = |one: f32, other: f32| one.min(other) < rect.right_px() && one.max(other) > rect.x_px;
     let has_area = edges(scene).any(|[one, other]| {

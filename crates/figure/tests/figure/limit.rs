@@ -38,7 +38,8 @@ fn under_a_fraction() -> Recording {
     program.recording()
 }
 
-/// As a snapshot tells it: neither the device's memory nor a fraction is known, but that the device had 900 MiB free.
+/// As a snapshot tells it: neither the device's memory nor a fraction is known, but that the device had 900
+/// MiB free.
 fn refused_with_free_memory() -> Program {
     let mut program = Program::on_unknown_device(Bytes::gib(1));
     program.alloc("a", Bytes::mib(20)).alloc("b", Bytes::mib(20)).event(Event::OutOfMemory {

@@ -284,7 +284,8 @@ proptest! {
         for target in &scene.targets {
             let rect = target.rect;
             prop_assert!(rect.y_px >= 24.0 && rect.bottom_px() <= size.height_px, "{:?} is covered", target);
-            // Only marks thinner than 2 pixels reach over a neighbor, so the middle of a wider target is its own.
+            // Only marks thinner than 2 pixels reach over a neighbor, so the middle of a wider target is its
+            // own.
             if rect.width_px > 4.0 {
                 let middle = rect.center();
                 prop_assert_eq!(scene.hit(middle.x_px, middle.y_px).map(|found| found.what), Some(target.what));
@@ -338,7 +339,8 @@ proptest! {
     }
 }
 
-/// Two segments outside of memory pools, one of a graph capture, two of a pool that the program made; by address they mix.
+/// Two segments outside of memory pools, one of a graph capture, two of a pool that the program made; by
+/// address they mix.
 fn pooled() -> Program {
     let mut program = Program::new(Bytes::mib(256));
     let (capture, user) = (PoolId { capture: 1, user: 0 }, PoolId { capture: 0, user: 1 });

@@ -307,7 +307,8 @@ fn neighbors_of_one_hue_differ_in_lightness_too() {
     }
 }
 
-/// Activations have the most sites of a training, and any two of them may lie on each other where one in between is freed.
+/// Activations have the most sites of a training, and any two of them may lie on each other where one in
+/// between is freed.
 #[test]
 fn any_two_sites_of_activations_are_apart_in_every_vision() {
     const ACTIVATIONS: u8 = 3;

@@ -1,5 +1,5 @@
-//! Recordings made by hand: the events of a small allocator that is plain enough to be read, so that figures are tested
-//! without the real one.
+//! Recordings made by hand: the events of a small allocator that is plain enough to be read, so that figures
+//! are tested without the real one.
 
 use std::sync::Arc;
 
@@ -81,7 +81,8 @@ impl Program {
         self
     }
 
-    /// What follows is allocated under a stack of one frame, `name (file:1)`; without a stack for an empty name.
+    /// What follows is allocated under a stack of one frame, `name (file:1)`; without a stack for an empty
+    /// name.
     pub(crate) fn under(&mut self, name: &str, file: &str) -> &mut Self {
         let stacks = &mut self.stacks;
         let stack = (!name.is_empty()).then(|| {

@@ -97,7 +97,8 @@ fn no_text_is_cut_or_covered_at_any_width() {
                 assert!(found.is_empty(), "step {steps}: {found:#?}");
                 let height = stage.scene(&view, width).height_px;
                 assert_eq!(height, stage_height(width, stage.has_failures(), form));
-                // A stage that fills a height is no higher, and at most twice as high as its own bar and segments let it be.
+                // A stage that fills a height is no higher, and at most twice as high as its own bar and
+                // segments let it be.
                 for least_height_px in [height - 9.0, height + 41.5, height + 4000.0, f32::NAN] {
                     let view = StageView { least_height_px, ..view };
                     assert!(clashes(&stage, &view, width).is_empty(), "{least_height_px}");
@@ -125,7 +126,8 @@ fn the_bar_and_the_segments_stand_on_one_ruler() {
             _ => None,
         })
         .collect();
-    // 20 of 64 MiB are reserved: 400 of 1280 pixels, in the bar as in the row of segments, whose frames stand a pixel apart.
+    // 20 of 64 MiB are reserved: 400 of 1280 pixels, in the bar as in the row of segments, whose frames stand
+    // a pixel apart.
     let ends: Vec<_> = rounded.iter().filter(|rect| (rect.right_px() - 400.0).abs() <= 1.0).collect();
     assert!(!ends.is_empty(), "{rounded:?}");
     let is_segment = |target: &&Target| matches!(target.what, TargetId::Segment(_));

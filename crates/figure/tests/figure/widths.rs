@@ -52,7 +52,8 @@ fn recordings() -> Vec<(&'static str, Recording)> {
     vec![("story", story().recording()), ("training", training()), ("long", long()), ("empty", empty)]
 }
 
-/// Whatever a figure may name: a text that ends with `…` is the beginning of one of them, up to the end of a word.
+/// Whatever a figure may name: a text that ends with `…` is the beginning of one of them, up to the end of a
+/// word.
 fn assert_no_word_is_cut(scene: &Scene, recording: &Recording) {
     let labels = recording.labels().iter().map(|label| label.text.clone());
     let names = (0..10_000).filter_map(|id| recording.name(blockyard_record::AllocationId::new(id)));

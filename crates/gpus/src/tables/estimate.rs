@@ -1,18 +1,19 @@
-//! What cuDNN takes for a convolution that was not recorded.
+//! An estimate of the workspace of cuDNN for a convolution that was not recorded.
 //!
-//! cuDNN's own rules choose one of its engines, and each engine has a formula for its workspace. The formulas
-//! are here; they give the bytes of all shapes that cuDNN was asked about (`scripts/convolutions.py`). What
-//! is estimated is the choice: `trees.bin` holds a decision tree for each operation, learned from cuDNN's
-//! answers. An estimate is always marked as one.
+//! cuDNN's own rules choose one of its engines, and each engine has a formula for its workspace. This module
+//! has the formulas; they give the bytes of all shapes that cuDNN was asked about
+//! (`scripts/convolutions.py`). Only the choice is estimated: `trees.bin` holds a decision tree for each
+//! operation, learned from cuDNN's answers. Callers mark each result as an estimate.
 
 use super::trees::{Trees, with_trees};
 
 /// A convolution as cuDNN is asked for it. A transposed one is the gradient of an input.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkspaceRequest<'a> {
-    /// Forward, gradient of the input, gradient of the filter.
+    /// 0 for the forward pass, 1 for the gradient of the input, 2 for the gradient of the filter.
     pub operation: usize,
-    /// As `blockyard_torch::Dtype` numbers its types: see [`dtype`](super::dtype).
+    /// The number of the elements' type, in the order of `blockyard_torch::Dtype`: see
+    /// [`dtype`](super::dtype).
     pub dtype: i64,
     /// Bytes of an element.
     pub element: u64,
@@ -24,11 +25,11 @@ pub struct WorkspaceRequest<'a> {
     pub filter: &'a [i64],
     /// Sizes of the output.
     pub output: &'a [i64],
-    /// Steps between results.
+    /// The distance between two results, in each dimension.
     pub stride: &'a [i64],
     /// Zeros at each border.
     pub padding: &'a [i64],
-    /// Steps between what a filter reads.
+    /// The distance between two elements that a filter reads, in each dimension.
     pub dilation: &'a [i64],
 }
 
@@ -97,7 +98,7 @@ impl Shape {
         ]
     }
 
-    /// The same with channels that fill what is read at once.
+    /// Bytes of input, filter and output with channels rounded up to as many as are read at once.
     fn padded(&self) -> [i64; 3] {
         let [input, filter, output] = self.places;
         [
@@ -131,8 +132,8 @@ impl Shape {
     }
 }
 
-/// How an engine's workspace is made up. Its bits in a code: six for this, twelve for a count of partial
-/// filters, then what remains.
+/// How an engine's workspace is computed. The bits of a code: six for the formula, twelve for a count of
+/// partial filters, the others for a remainder in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code(pub(super) u64);
 
@@ -209,7 +210,8 @@ fn tiled(shape: &Shape, index: u64, count: i64) -> i64 {
     bytes_of_copies.saturating_add(partial).saturating_add(counters)
 }
 
-/// What the trees ask about a convolution, in an order that `trees.bin` relies on (`features` in `scripts/convolutions.py`).
+/// The numbers of a convolution that the trees ask about, in the order that `trees.bin` needs (`features` in
+/// `scripts/convolutions.py`).
 fn features(request: &WorkspaceRequest<'_>, shape: &Shape) -> Vec<i64> {
     let in_space = |list: &[i64]| [2, 1, 0].map(|place| from_end(list, place, 2, 1));
     let setting = |list: &[i64], missing: i64| [1, 0].map(|place| from_end(list, place, 0, missing));
@@ -257,7 +259,8 @@ fn features(request: &WorkspaceRequest<'_>, shape: &Shape) -> Vec<i64> {
     all
 }
 
-/// Bytes that cuDNN probably takes.
+/// An estimate of the bytes of the workspace; `None` for a convolution without a shape that the trees can be
+/// asked about.
 #[must_use]
 pub fn estimate(request: &WorkspaceRequest<'_>) -> Option<u64> {
     let shape = Shape::of(request);

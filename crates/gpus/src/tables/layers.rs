@@ -1,5 +1,5 @@
-//! What cuDNN takes for the convolutions of known networks, by batch: `layers.bin`, which `scripts/layers.py`
-//! writes of cuDNN's answers.
+//! The workspaces of cuDNN for the convolutions of known networks, by batch: `layers.bin`, which
+//! `scripts/layers.py` writes from cuDNN's answers.
 //!
 //! A layer is a convolution without its batch, its type and its order of channels. For each pass, type and
 //! order the file has the runs of batches over which the size follows one formula of
@@ -31,9 +31,9 @@ static LAYERS: &[u8] = include_bytes!("../layers.bin");
 /// A size that the table gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerSize {
-    /// cuDNN answered this for the very convolution.
+    /// The bytes that cuDNN answered for this convolution.
     Recorded(u64),
-    /// cuDNN answered for other batches of this layer; this follows from the nearest one.
+    /// The bytes that follow from the nearest batch of this layer for which cuDNN answered.
     Near(u64),
 }
 
@@ -97,7 +97,7 @@ impl Run {
     }
 }
 
-/// Bits of a key: a hash of all that tells a layer.
+/// Bits of a key: a hash of all numbers that distinguish a layer.
 const KEY_BITS: u32 = 48;
 
 /// The key of a layer (FNV-1a, mixed at the end; `key` in `scripts/layers.py`).
@@ -125,7 +125,7 @@ fn signed(bytes: &mut &[u8]) -> Option<i64> {
 }
 
 impl LayerTable {
-    /// Reads where each layer is in a file; a file that is none has no layers.
+    /// Reads where each layer is in a file; a file in another form has no layers.
     #[must_use]
     pub fn read(file: &[u8]) -> Self {
         let mut bytes = Vec::new();
@@ -158,19 +158,20 @@ impl LayerTable {
         Some((lists, layers))
     }
 
-    /// How many layers there are.
+    /// How many layers the table has.
     #[must_use]
     pub fn len(&self) -> usize {
         self.layers.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table has no layers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// The bytes that a convolution takes.
+    /// The bytes of a convolution's workspace; `None` where the table does not have the layer, its type or
+    /// its order.
     #[must_use]
     pub fn find(&self, request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
         let key = key(request);
@@ -211,7 +212,7 @@ impl LayerTable {
     }
 }
 
-/// The runs of a row of a layer, of which the numbers of its rows are next.
+/// The runs of one row of a layer; the numbers of the layer's rows are next in `bytes`.
 fn row(bytes: &mut &[u8], wanted: usize) -> Option<Vec<Run>> {
     let rows = number(bytes)?;
     if wanted >= 3 * KINDS.len() || rows >> wanted & 1 == 0 {
@@ -252,7 +253,8 @@ mod tests {
     use super::{LAYERS, LayerSize, LayerTable, size_in_layers};
     use crate::tables::WorkspaceRequest;
 
-    /// Questions to cuDNN on an H200, each with its answer: every 6,000th of a tenth of the networks that the table is made of.
+    /// Questions to cuDNN on an H200, each with its answer: every 6,000th of a tenth of the networks that the
+    /// table is made of.
     const RECORDED: &str = include_str!("../../../../tests/fixtures/workspaces/layers.txt");
 
     /// The numbers of a question in lists, and the answer.

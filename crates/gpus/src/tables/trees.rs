@@ -13,7 +13,7 @@ use super::number;
 
 static TREES: &[u8] = include_bytes!("../trees.bin");
 
-/// Forward, gradient of the input, gradient of the filter.
+/// The number of operations: forward pass, gradient of the input, gradient of the filter.
 const OPERATIONS: usize = 3;
 
 /// A node of a tree. The node after a question is its answer "at most".
@@ -23,7 +23,7 @@ enum Node {
     Leaf(u64),
 }
 
-/// The code that says: ask the other tree.
+/// The code in a leaf that refers to the tree of rare codes.
 const RARE: Code = Code(63);
 
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ impl Trees {
 fn find(tree: &[Node], features: &[i64]) -> Option<u64> {
     let mut at = 0;
     loop {
-        // Answers follow their question, so that the loop ends.
+        // Answers come after their question in the list, so the loop ends.
         match *tree.get(at)? {
             Node::Leaf(value) => return Some(value),
             Node::Question { feature, most, if_more } => {

@@ -13,9 +13,9 @@ use crate::{LabError, Limit};
 const LIMITS: u64 = 64;
 
 /// The part of `span` for one of the limits: nothing for the first, all for the last.
-fn part(span: Bytes, place: u64) -> Bytes {
+fn part(span: Bytes, index: u64) -> Bytes {
     let share = u128::from(span.get())
-        .saturating_mul(u128::from(place))
+        .saturating_mul(u128::from(index))
         .checked_div(u128::from(LIMITS - 1))
         .unwrap_or(0);
     // No larger than the span, which fits.
@@ -30,7 +30,7 @@ pub(super) struct CauseAtLimits {
 }
 
 impl CauseAtLimits {
-    /// For which limits it is the cause, in a sentence; `limit` has all that are possible.
+    /// The limits for which this is the cause, in a sentence; `limit` has the bounds of all possible limits.
     pub(super) fn sentence(&self, limit: &Limit) -> String {
         let (name, lowest, highest) = (self.cause.name(), self.lowest, self.highest);
         let range = match (lowest <= limit.lowest, highest >= limit.highest) {
@@ -42,7 +42,8 @@ impl CauseAtLimits {
     }
 }
 
-/// The cause and, where the limit is not known exactly and decides, the other causes with the limits for which they hold.
+/// The cause. If the limit is not known exactly and the cause depends on it, also the other causes with the
+/// limits for which they hold.
 pub(super) fn cause(
     examined: &Examination<'_>,
     on_done: OnDone,
@@ -64,20 +65,20 @@ pub(super) fn cause(
     {
         memory.largest_cached_here = Bytes::ZERO;
     }
-    // Every limit within the bounds is as likely as any other: the cause that most of them have.
+    // Every limit within the bounds is as likely as any other, so the cause of most of them is taken.
     let span = limit.highest.saturating_sub(limit.lowest);
     let cause_at = |highest: Bytes| OomCause::of(&request, &memory, limit.at(highest));
     let mut counts: BTreeMap<OomCause, u64> = BTreeMap::new();
     let mut ranges: Vec<CauseAtLimits> = Vec::new();
-    for place in 0..LIMITS {
-        let highest = limit.lowest.saturating_add(part(span, place));
+    for index in 0..LIMITS {
+        let highest = limit.lowest.saturating_add(part(span, index));
         let cause = cause_at(highest);
         let count = counts.entry(cause).or_default();
         *count = count.saturating_add(1);
         match ranges.last_mut() {
             Some(last) if last.cause == cause => last.highest = highest,
             Some(last) => {
-                // Exactly where one cause ends and the next begins.
+                // A binary search finds, to the byte, where one cause ends and the next begins.
                 let end = last_with(last.highest, highest, |limit| cause_at(limit) == last.cause);
                 last.highest = end;
                 ranges.push(CauseAtLimits { cause, lowest: end.saturating_add(Bytes::new(1)), highest });
@@ -92,7 +93,8 @@ pub(super) fn cause(
     Ok((first, ranges))
 }
 
-/// The last value from `low`, which holds, up to `high`, which does not, where all that hold come first.
+/// The last value for which `holds` is true, by binary search. `holds` is true for `low` and false for
+/// `high`, and changes once between the two.
 fn last_with(mut low: Bytes, mut high: Bytes, holds: impl Fn(Bytes) -> bool) -> Bytes {
     while high.saturating_sub(low) > Bytes::new(1) {
         let middle = Bytes::new(low.get().midpoint(high.get()));

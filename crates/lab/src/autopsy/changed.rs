@@ -66,7 +66,7 @@ pub(super) fn is_about_pools(request: &Request) -> bool {
     )
 }
 
-/// The run with all memory on the stream of the request at an index.
+/// The run with all memory on the stream of the request with this index.
 fn on_one_stream(run: &Run, request: usize) -> Run {
     let Some(Request::Allocate { stream: own, .. }) = run.requests().get(request).copied() else {
         return run.clone();
@@ -78,7 +78,8 @@ fn on_one_stream(run: &Run, request: usize) -> Run {
     run.with_requests(edited.collect())
 }
 
-/// The run with what these requests got, counted from 1, freed before the request at an index, and how many frees that takes.
+/// The run in which the tensors of `requests` (counted from 1) are freed before the request with the index
+/// `before`, and the number of these frees.
 fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
     let tensors: BTreeSet<TensorId> = requests
         .iter()
@@ -101,8 +102,9 @@ fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
 
 /// Replays a run with a change that [`autopsy`](super::autopsy) names, beside the run without it.
 ///
-/// Both are replayed under the limit that `conditions` gives, else under the one that the run's file implies; `conditions` are those
-/// of the autopsy. `request` is the one that fails without the change, counted from 1; `samples` is about how many parts each timeline has.
+/// `conditions` are those of the autopsy. Both runs are replayed under the limit in `conditions`, or else
+/// under the limit that the run's file implies. `request` is the request that fails without the change,
+/// counted from 1; `samples` is about how many parts each timeline has.
 ///
 /// # Errors
 ///

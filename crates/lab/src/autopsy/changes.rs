@@ -13,37 +13,37 @@ use super::{Examination, Passes, passes, pins};
 use crate::setting_search::plain_candidates;
 use crate::{Conditions, LabError, Limit, Run, request_number};
 
-/// Something that might let a request pass.
+/// A change that might let the failed request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// What it is.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// Whether a replay with it passes the request, whatever the limit is.
+    /// Whether the request passes in a replay with the change, at both bounds of the limit.
     pub is_proved: bool,
-    /// Whether it passes at one bound of the limit and fails at the other.
+    /// Whether the request passes at one bound of the limit and fails at the other.
     pub depends_on_limit: bool,
     /// What to do, in a sentence.
     pub sentence: String,
 }
 
-/// What is changed before a run is replayed.
+/// How a run is changed before it is replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     Setting(String),
-    /// Frees what these requests got, counted from 1, right before the request that fails.
+    /// Frees these tensors right before the request that fails.
     FreeTensors {
         /// The numbers of the requests that allocate the tensors, counted from 1.
         requests: Vec<u64>,
-        /// The bytes of their blocks.
+        /// The bytes of the blocks of these tensors.
         bytes: Bytes,
     },
-    /// At least this much memory that may be reserved.
+    /// A limit of at least this many reserved bytes.
     Limit(Bytes),
-    /// Everything from the default pool, nothing from pools of programs or graphs.
+    /// All memory comes from the default pool, none from pools of programs or graphs.
     DefaultPool,
-    /// Everything on the stream of the request that fails.
+    /// All memory is on the stream of the request that fails.
     OneStream,
     /// `torch.cuda.synchronize()` right before the request that fails, so that frees which wait for other streams are complete.
     Synchronize,
@@ -62,11 +62,12 @@ impl Examination<'_> {
     }
 }
 
-/// How a sentence about a change goes on whose effect depends on the limit.
+/// The end of a sentence about a change whose effect depends on the limit.
 pub(crate) const DEPENDS: &str = " it depends on the limit";
 
 impl Passes {
-    /// `the request passes`: of the program's later requests a recording that ends at the failure says nothing.
+    /// `the request passes`, and no more: a recording that ends at the failure does not have the program's
+    /// later requests.
     pub(crate) fn sentence_end(self, limit: Limit) -> String {
         match self {
             Self { at_low: true, at_high: true } => "the request passes".to_owned(),
@@ -83,7 +84,7 @@ impl Passes {
     }
 }
 
-/// What helps, and what does not; the smallest change of each kind first.
+/// The changes that help, and those that do not; the smallest change of each kind first.
 pub(super) fn changes(
     examined: &Examination<'_>,
     on_progress: OnProgress,
@@ -141,7 +142,8 @@ fn free_tensors(examined: &Examination<'_>, set: &[usize], on_done: OnDone) -> R
     Ok(Change::of(kind, found, sentence))
 }
 
-/// Tensors by their names or, where they have none, by the lines of the program that asked for them: those first that ask first.
+/// Tensors in words: by name or, without names, by the lines of the program that asked for them, in the order
+/// of the requests.
 fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
     const MOST_GROUPS: usize = 4;
     let mut groups: Vec<(String, usize)> = Vec::new();
@@ -172,12 +174,12 @@ fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
     }
 }
 
-/// Whether the request passes with a change, at either end of what the limit may be.
+/// Whether the request passes with a change, at each bound of the limit.
 fn passes_with(examined: &Examination<'_>, kind: &ChangeKind, on_done: OnDone) -> Result<Passes, LabError> {
     passes_changed(examined.run, examined.conditions, kind, examined.failure.index, on_done)
 }
 
-/// The same for a run as its limit wants it read, and the index of the request.
+/// Whether the request with this index passes in a run with a change, at each bound of the limit.
 pub(crate) fn passes_changed(
     run: &Run,
     conditions: &Conditions,
@@ -194,7 +196,7 @@ pub(crate) fn passes_changed(
     )
 }
 
-/// The run without its memory pools, if it enters any.
+/// The change that takes all memory from the default pool; `None` if the run enters no memory pool.
 fn default_pool(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Change>, LabError> {
     if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
@@ -206,7 +208,8 @@ fn default_pool(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Ch
     Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
 }
 
-/// The run that waits for all streams right before the request that fails, if frees may wait for streams.
+/// The change that waits for all streams right before the request that fails; `None` if no free waits for a
+/// stream.
 pub(super) fn synchronized(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Change>, LabError> {
     let is_use = |request: &Request| matches!(request, Request::RecordStream { .. });
     if !examined.run.requests().iter().take(examined.failure.index).any(is_use) {
@@ -218,7 +221,8 @@ pub(super) fn synchronized(examined: &Examination<'_>, on_done: OnDone) -> Resul
     Ok(Some(Change::of(ChangeKind::Synchronize, found, sentence)))
 }
 
-/// The run with all memory on the stream of the request that fails, if there is any on others.
+/// The change that puts all memory on the stream of the request that fails; `None` if all memory is on this
+/// stream already.
 fn one_stream(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Change>, LabError> {
     let own = examined.failure.request.stream;
     let is_elsewhere =
@@ -240,7 +244,7 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
     let mut try_limit = |wanted: Bytes| {
         let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
         let fixed = run.fixed_conditions(&conditions);
-        // A limit that is given is one, not two bounds.
+        // A given limit is a single limit without bounds.
         let Some(fixed) = fixed.first() else { return Ok(false) };
         passes(run, fixed, failure.index, on_done)
     };

@@ -13,7 +13,7 @@ use crate::{LabError, Run};
 /// A failed request and the memory after it.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// Which request, as an index.
+    /// The index of the request.
     pub(super) index: usize,
     pub(super) request: FailedAllocation,
     pub(super) memory: MemoryAtFailure,
@@ -35,12 +35,12 @@ impl Failure {
         Ok(Self { index, request, memory, live })
     }
 
-    /// The request that an allocation came from, as an index.
+    /// The index of the request that an allocation served.
     pub(super) fn served(&self, allocation: Option<AllocationId>) -> Option<usize> {
         self.live.served(allocation)
     }
 
-    /// Whether a segment's free blocks are those that the request looks at.
+    /// Whether the request may use the free blocks of a segment: same stream, same memory pool.
     pub(super) fn is_own(&self, stream: StreamId, pool_id: PoolId) -> bool {
         stream == self.request.stream && pool_id == self.request.pool_id
     }

@@ -10,10 +10,11 @@ use crate::request_number;
 const MOST_SEGMENTS: usize = 32;
 const MOST_BLOCKS: usize = 64;
 
-/// A segment with free bytes that could not serve, and the blocks that keep it.
+/// A segment with free bytes that could not serve the request, and the live blocks that keep the segment from
+/// being released.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedSegment {
-    /// Where it starts, in the replay.
+    /// The address of the first byte, in the replay.
     pub addr: DeviceAddr,
     /// The size of the segment in bytes.
     pub size: Bytes,
@@ -21,7 +22,7 @@ pub struct PinnedSegment {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// Small or large.
+    /// The block pool of the segment: small or large.
     pub pool: PoolKind,
     /// The free bytes of the segment.
     pub free: Bytes,
@@ -29,28 +30,29 @@ pub struct PinnedSegment {
     pub largest_free: Bytes,
     /// The live bytes of the segment.
     pub live: Bytes,
-    /// How many live blocks it has.
+    /// How many live blocks the segment has.
     pub block_count: u64,
     /// The live blocks, by ascending address; the first 64.
     pub blocks: Vec<PinningBlock>,
 }
 
-/// A live block of such a segment.
+/// A live block of a [`PinnedSegment`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinningBlock {
-    /// Where it starts, in the replay.
+    /// The address of the first byte, in the replay.
     pub addr: DeviceAddr,
     /// The size of the block in bytes.
     pub size: Bytes,
-    /// The request that it serves, counted from 1.
+    /// The request that the block serves, counted from 1; `None` if it is not known.
     pub request: Option<u64>,
-    /// The name of its tensor, where it has one.
+    /// The name of the tensor, if it has one.
     pub name: Option<String>,
-    /// The stack of that request, innermost frame first; empty where none was recorded.
+    /// The stack of the request, innermost frame first; empty if none was recorded.
     pub stack: Vec<String>,
 }
 
-/// Segments whose free bytes could not serve the request, those with the fewest live bytes a byte first.
+/// Segments whose free bytes could not serve the request; those with the fewest live bytes for each free byte
+/// first.
 pub(super) fn pinned(examined: &Examination<'_>) -> Vec<PinnedSegment> {
     let segments = examined.failure.live.snapshot.segments.iter();
     let mut pinned: Vec<PinnedSegment> = segments

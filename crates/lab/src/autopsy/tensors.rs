@@ -5,8 +5,9 @@ use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot, Stack
 use super::Examination;
 use super::failure::Failure;
 
-/// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first. The program can free all of them: where stacks
-/// were recorded, none is PyTorch's own, a parameter or a state of an optimizer.
+/// Sets of requests whose live blocks, once free, might serve the failed request; the sets with the fewest
+/// bytes first. The program can free each of these blocks: where stacks were recorded, no block is PyTorch's
+/// own, a parameter or a state of an optimizer.
 pub(super) fn tensor_sets(examined: &Examination<'_>) -> Vec<Vec<usize>> {
     const MOST_SETS: usize = 12;
     let mut sets = windows(examined);
@@ -75,8 +76,9 @@ struct ReleasableSegment {
     requests: Vec<usize>,
 }
 
-/// Whole segments that are released once their blocks are free, until the request fits below the limit: those first that have
-/// the fewest live bytes for their size, the fewest blocks, or the fewest live bytes; or one segment alone.
+/// Sets of segments that can be released once their blocks are free, with enough bytes for the request. Each
+/// set takes the segments in another order: by live bytes for their size, by the number of blocks, by live
+/// bytes; or one segment alone.
 fn releases(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
     let Examination { failure, limit, .. } = examined;
     let wanted = failure.memory.reserved.saturating_add(failure.request.segment_size);
@@ -116,7 +118,7 @@ fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<ReleasableSegment> 
         .collect()
 }
 
-/// The first segments that together have enough bytes, without those that can be spared.
+/// The first segments that together have the missing bytes, without segments that are not needed.
 fn first_enough(segments: &[ReleasableSegment], missing: Bytes) -> Option<(Bytes, Vec<usize>)> {
     let mut released = Bytes::ZERO;
     let mut chosen: Vec<&ReleasableSegment> = Vec::new();

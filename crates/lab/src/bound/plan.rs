@@ -6,18 +6,19 @@ use blockyard_record::OnDone;
 
 use crate::lifetimes::Lifetime;
 
-/// After each group of this many allocations there is a list of those that are live then.
+/// After each group of this many allocations, a list has the allocations that are live at this point.
 const STRIDE: usize = 256;
 /// How often cancelling is possible: once in this many allocations, each of which searches the gaps between the placed ones.
 const ALLOCATIONS_BETWEEN_REPORTS: usize = 1024;
 
-/// The placed allocations, found by when they live.
+/// The placed allocations, found by their lifetimes.
 struct PlacedAllocations<'a> {
     lifetimes: &'a [Lifetime],
     offsets: Vec<u64>,
     /// A bit for each allocation that is placed, in the order of their requests.
     bits: Vec<u64>,
-    /// For every `STRIDE`th allocation the placed ones that begin before it and live then.
+    /// For every `STRIDE`th allocation, the placed allocations that begin earlier and are live at its
+    /// beginning.
     lists: Vec<Vec<u32>>,
 }
 
@@ -37,7 +38,7 @@ impl<'a> PlacedAllocations<'a> {
         self.lifetimes.partition_point(|lifetime| lifetime.request < request)
     }
 
-    /// The places of all placed allocations that live at some time while the one at `index` does.
+    /// The places of all placed allocations whose lifetimes overlap that of the allocation with this index.
     fn in_the_way(&self, index: usize, found: &mut Vec<(u64, u64)>) {
         found.clear();
         let Some(own) = self.lifetimes.get(index) else { return };
@@ -74,10 +75,10 @@ impl<'a> PlacedAllocations<'a> {
             *place = offset;
             *bits |= 1 << (index % 64);
         }
-        // All lists between its beginning and its end.
+        // The allocation is in all lists between its beginning and its end.
         let last = self.first_from(own.done);
         let first = index / STRIDE + 1;
-        // No more allocations than `TensorId` can count; one beyond would be in no list's way.
+        // A run has no more allocations than `TensorId` can count; another one would be in no list.
         let Ok(number) = u32::try_from(index) else { return };
         for list in self.lists.iter_mut().take(last.saturating_sub(1) / STRIDE + 1).skip(first) {
             list.push(number);
@@ -85,7 +86,8 @@ impl<'a> PlacedAllocations<'a> {
     }
 }
 
-/// Puts allocations in this order; returns how high the layout is and where each is. `None` when broken off.
+/// Places the allocations in this order. Returns the height of the layout in bytes and the offset of each
+/// allocation; `None` when `on_done` cancels.
 pub(super) fn place(lifetimes: &[Lifetime], order: &[u32], on_done: OnDone) -> Option<(u64, Vec<u64>)> {
     let mut placed = PlacedAllocations::new(lifetimes);
     let mut in_the_way = Vec::new();
@@ -111,7 +113,8 @@ pub(super) fn place(lifetimes: &[Lifetime], order: &[u32], on_done: OnDone) -> O
     Some((height, placed.offsets))
 }
 
-/// The orders to try: a few that are known to be good, and then the best of them with what reaches the top put first.
+/// The orders to try: a few that are known to be good, and then the best order so far with the highest
+/// allocations moved to the front.
 pub(super) struct Orders<'a> {
     lifetimes: &'a [Lifetime],
     tried: usize,
@@ -119,7 +122,7 @@ pub(super) struct Orders<'a> {
     best: Option<(u64, Vec<u32>)>,
 }
 
-/// How many pairs of allocations that live together are looked at in all, about.
+/// About how many pairs of allocations that live together are compared in all orders.
 const MOST_PAIRS: u64 = 150_000_000;
 const MOST_ORDERS: u64 = 24;
 
@@ -166,7 +169,8 @@ impl<'a> Orders<'a> {
                 let (height, last) = self.best.as_ref()?;
                 let reaches = |index: &u32| {
                     let offset = best.and_then(|best| best.get(*index as usize)).copied().unwrap_or_default();
-                    // Not only what touches the top: what reaches into the highest part, more of it each time.
+                    // The allocations that reach into the highest part of the layout are moved; the part
+                    // grows with each attempt.
                     let part = (height / 256).saturating_mul(self.tried.saturating_sub(3) as u64);
                     offset.saturating_add(size(index)) > height.saturating_sub(part)
                 };
@@ -178,7 +182,7 @@ impl<'a> Orders<'a> {
         Some(order)
     }
 
-    /// An order was tried.
+    /// Notes the height of the layout that an order gave.
     pub(super) fn placed(&mut self, order: Vec<u32>, height: u64) {
         if self.best.as_ref().is_none_or(|(least, _)| height < *least) {
             self.best = Some((height, order));

@@ -23,7 +23,7 @@ pub struct Alignment {
     pub first_only_after: Option<u64>,
 }
 
-/// The most differences that are looked for at once; memory grows with the square of it.
+/// The most differences that are searched for at once; memory grows with the square of this number.
 const MOST_DIFFERENCES: usize = 1000;
 
 pub(super) fn aligned(before: &Part<'_>, after: &Part<'_>) -> Alignment {
@@ -32,7 +32,8 @@ pub(super) fn aligned(before: &Part<'_>, after: &Part<'_>) -> Alignment {
     let (right, right_requests) = keys(after, &mut names);
     let mut alignment = Alignment::default();
     let (mut from_left, mut from_right) = (0, 0);
-    // A stretch of both at a time, so that two long runs that differ much stay cheap to compare.
+    // The lists are compared stretch by stretch, so that two long runs with many differences stay cheap to
+    // compare.
     while from_left < left.len() || from_right < right.len() {
         let stretch = Stretch::of(
             left.get(from_left..).unwrap_or_default(),
@@ -66,7 +67,7 @@ fn keys<'a>(part: &Part<'a>, names: &mut HashMap<(&'a [String], u64, u64), u32>)
     for (index, request) in all.take(part.requests.end).skip(part.requests.start) {
         let Request::Allocate { size, stream, .. } = request else { continue };
         let site = sites.names.get(sites.at(index) as usize).map(Vec::as_slice).unwrap_or_default();
-        // No more names than allocations, which `TensorId` can count.
+        // There are no more names than allocations, which `TensorId` can count.
         let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
         // Handles of streams other than the default one differ from process to process.
         let is_default = u64::from(stream.get() == 0);
@@ -80,7 +81,7 @@ fn keys<'a>(part: &Part<'a>, names: &mut HashMap<(&'a [String], u64, u64), u32>)
 struct Stretch {
     left: usize,
     right: usize,
-    /// What only the left one has, as ascending places.
+    /// The places that only the left list has, ascending.
     only_left: Vec<usize>,
     only_right: Vec<usize>,
 }
@@ -138,7 +139,7 @@ impl Stretch {
         }
     }
 
-    /// The path to a place, backwards through what was reached with fewer differences.
+    /// The path to a place, followed backwards through the places that fewer differences reach.
     fn along(history: &[Vec<usize>], middle: usize, place: usize, left: usize, right: usize) -> Self {
         let mut stretch = Self { left, right, only_left: Vec::new(), only_right: Vec::new() };
         let mut place = place;

@@ -12,7 +12,7 @@ use crate::sites::Sites;
 /// Loops with more requests than this are found by the allocations that come once in each iteration.
 const LONGEST: usize = 128;
 
-/// Fewer repetitions than this say nothing: a short pattern repeats by chance.
+/// The fewest repetitions that count: a short pattern repeats a few times by chance.
 const FEWEST_REPETITIONS: usize = 8;
 
 /// A request as far as a repetition must repeat it.
@@ -20,13 +20,14 @@ const FEWEST_REPETITIONS: usize = 8;
 enum Token {
     /// The call site and the size.
     Allocate(u32, u64),
-    /// How many requests ago the memory was asked for.
+    /// How many requests earlier the freed memory was allocated.
     Free(usize),
     Other,
 }
 
-/// The requests after which the iterations end, if most of the run is one loop that does exactly the same again and again: it asks at the
-/// same lines for the same sizes, and frees what it asked for as many requests ago.
+/// The requests after which the iterations end, if most of the run is one loop that does exactly the same
+/// again and again: each iteration allocates the same sizes at the same lines, and frees allocations of the
+/// same age in requests.
 pub(super) fn period(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     let tokens = tokens(run, sites);
     let total = tokens.len();

@@ -10,24 +10,25 @@ use crate::{Autopsy, GrowingCallSite, HoldingLine, Leaks};
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
     pub(super) line: String,
-    /// Where the line is called from, those first that grow most.
+    /// The callers of the line, by descending growth.
     callers: Vec<String>,
     bytes: Bytes,
     allocations: u64,
     /// Live bytes at each boundary.
     live: Vec<Bytes>,
-    /// The first request that is part of the growth; 0 where none is.
+    /// The first request that is part of the growth, counted from 1; 0 if no request is.
     first_request: u64,
     last_request: u64,
 }
 
 impl LineGrowth {
-    /// The line between backticks, with where it is called from.
+    /// The line between backticks, with its callers.
     fn words(&self) -> String {
         format!("`{}`{}", self.line, called_at(&self.callers, "`"))
     }
 
-    /// What the line holds at the failure, in two parts that add up: what is kept from iterations, and the rest.
+    /// The bytes that the line holds at the failure, in two parts that add up: the bytes that iterations
+    /// kept, and the rest.
     fn parts(&self, held: Option<Bytes>, what: &str) -> String {
         let tensors = if self.allocations == 0 {
             String::new()
@@ -75,7 +76,7 @@ impl LineGrowth {
 /// How many lines that grow a verdict names.
 const SHOWN_LINES: usize = 4;
 
-/// The lines of the program that grow, those first that grow most.
+/// The lines of the program that grow, by descending growth.
 pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
     let mut lines: Vec<LineGrowth> = Vec::new();
     for growth in growing {
@@ -110,13 +111,15 @@ pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
     lines
 }
 
-/// Over how many iterations growth was looked at: from the end of the second one on, since programs set themselves up before.
+/// In how many iterations growth was searched for: from the end of the second one on, since programs set
+/// themselves up before.
 fn searched_iterations(grows: &Leaks) -> u64 {
     (grows.boundaries.len() as u64).saturating_sub(2)
 }
 
-/// What grows, a sentence for each line. `held` are the lines that hold memory at the failure, whose table a reader compares with it; none of a run
-/// that fits, whose peak need not be its end.
+/// The sentences about growth, one for each line. `held` are the lines that hold memory at the failure,
+/// because a reader compares the sentences with the table of these lines; empty for a run that fits, whose
+/// peak need not be its end.
 pub(super) fn growth_findings(
     moments: &Moments,
     lines: &[LineGrowth],
@@ -130,7 +133,8 @@ pub(super) fn growth_findings(
         IterationSource::Repetition => {
             ("repetition", " of the same requests, which may be iterations or equal layers of a network")
         }
-        // Parts of as many requests: what is set up over several of them would be said to grow.
+        // The parts have equally many requests and are no iterations: a setup over several parts would look
+        // like growth.
         IterationSource::Parts => return Vec::new(),
     };
     let added = |line: &LineGrowth| {
@@ -150,7 +154,8 @@ pub(super) fn growth_findings(
     shown.collect()
 }
 
-/// What grows where repetitions may be iterations or equal layers: the end of a headline, which names no leak.
+/// The end of a headline about growth over repetitions that may be iterations or equal layers, so that it
+/// names no leak; `None` for a small growth.
 pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<String> {
     // A small part of the memory did not lead to the failure.
     let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
@@ -162,10 +167,10 @@ pub(super) fn leak_headline(line: &LineGrowth) -> String {
     format!("out of memory by a leak at {}: {}", line.words(), line.kept())
 }
 
-/// A run that grows by less than one in this many of the bytes at its peak is not said to grow.
+/// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
 const LEAST_GROWTH: u64 = 100;
 
-/// The line that grows most, where a run that fits grows so much that its later iterations will not fit.
+/// The line that grows most in a run that fits, if the run grows enough ([`LEAST_GROWTH`]); `None` otherwise.
 pub(super) fn line_of_a_growing_run<'a>(
     lines: &'a [LineGrowth],
     grows: &Leaks,
@@ -184,7 +189,8 @@ pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {
     )
 }
 
-/// After how many more iterations the growing lines will have taken what is left under a limit.
+/// The sentence that says after how many more iterations the growing lines will have taken all bytes below a
+/// limit.
 pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Bytes) -> Option<Finding> {
     let iterations = lines.iter().map(LineGrowth::rising_iterations).max()?;
     let all: Bytes = lines.iter().map(|line| line.bytes).sum();
@@ -199,6 +205,6 @@ pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Byte
     Some(Finding::about(About::Grows, text, None))
 }
 
-/// What a person changes in a program whose iterations keep tensors.
+/// The advice for a program whose iterations keep tensors.
 pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \
      tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";

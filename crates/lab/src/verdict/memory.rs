@@ -1,4 +1,4 @@
-//! Which GPUs hold a run, and what another release of PyTorch makes of it.
+//! Which GPUs hold a run, and what another release of PyTorch changes.
 
 use blockyard_gpus::{GpuProfile, NON_PYTORCH_RECORDED_ON, context_and_libraries, left_for_pytorch};
 use blockyard_record::{Bytes, OnDone};
@@ -20,9 +20,10 @@ fn named_device(capacity: Bytes) -> String {
     }
 }
 
-/// How much is reserved at most: by the run itself, where its file tells, and in a replay.
+/// The most reserved bytes in words: those of the recorded run, if its file shows them, and those of a
+/// replay.
 pub(super) fn reserving(run: &Run, own: Option<Bytes>, replayed: Bytes) -> String {
-    // What was cached when a recording began late is not requested again.
+    // A replay of a recording that begins late does not have the memory that was cached at its beginning.
     match (run.requests_from_before(), own) {
         (_, Some(own)) if own == replayed => format!("reserved are at most {replayed}"),
         (0, Some(own)) => format!("the run reserved at most {own}; a replay reserves at most {replayed}"),
@@ -44,10 +45,10 @@ pub(super) fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limi
     limit.map_or_else(device, |limit| limit.sentence())
 }
 
-/// How finely the least device is looked for: tenths of a GiB, as people name devices.
+/// How many parts of a GiB the search for the least device tells apart: tenths, as people name devices.
 const TENTHS: u64 = 10;
 
-/// All memory of a device of so many tenths of a GiB, to the nearest byte, as a typed size is read.
+/// All memory of a device with this many tenths of a GiB, to the nearest byte, as a typed size is read.
 fn device_of(tenths: u64) -> Bytes {
     let twice = Bytes::gib(tenths).get().saturating_mul(2).saturating_add(TENTHS);
     Bytes::new(twice / (2 * TENTHS))
@@ -58,8 +59,9 @@ fn tenths(bytes: Bytes) -> u64 {
     bytes.get().saturating_mul(TENTHS).div_ceil(Bytes::gib(1).get())
 }
 
-/// The least device on which a replay passes, in tenths of a GiB, the context and the libraries of a process included. `outcome` is
-/// that of the run under these conditions, which fits; what it reserves at most is enough, and what is allocated at its peak is needed.
+/// The least device on which a replay passes, in tenths of a GiB, the context and the libraries of a process
+/// included. `outcome` is that of the run under these conditions, which fits: its most reserved bytes are
+/// enough, and its most allocated bytes are needed.
 fn least_device(
     run: &Run,
     conditions: &Conditions,
@@ -84,8 +86,9 @@ fn least_device(
     Ok(high)
 }
 
-/// Which GPUs hold a run that fits, by replays: the smallest known one and the least device that would do, under the run's own settings
-/// and under the one that is recommended. A run that `goes_on` would take more than was recorded.
+/// Which GPUs hold a run that fits, by replays: the smallest known GPU and the least device that is enough,
+/// under the run's own settings and under the recommended setting. A run that `goes_on` would take more than
+/// was recorded.
 pub(super) fn gpus_that_hold(
     run: &Run,
     conditions: &Conditions,
@@ -143,7 +146,7 @@ fn smallest_known(
         if left >= outcome.peak_reserved {
             return Ok(Some((gpu, false)));
         }
-        // Between what is allocated and what is reserved at most, a replay tells.
+        // If the GPU has between the most allocated and the most reserved bytes, a replay decides.
         let on_it = Conditions { capacity: Some(left), limit: None, ..conditions.clone() };
         if left >= outcome.peak_allocated && replay_under(run, &on_it, 0, on_done)?.fits() {
             return Ok(Some((gpu, true)));
@@ -152,7 +155,7 @@ fn smallest_known(
     Ok(None)
 }
 
-/// On which known GPUs the run fits and on which not, and how large a device has to be.
+/// The sentence about the known GPUs on which the run fits or does not fit, and about the least device.
 fn smallest_words(
     smallest: Option<(&GpuProfile, bool)>,
     reserved: Bytes,
@@ -204,7 +207,7 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
     Some(Finding::about(About::Gpus, text, None))
 }
 
-/// What is taken off each GPU.
+/// The words about the non-PyTorch memory that is subtracted from each GPU.
 fn non_pytorch_words() -> String {
     format!(
         "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, which were measured on an \
@@ -213,7 +216,8 @@ fn non_pytorch_words() -> String {
     )
 }
 
-/// The run under the rules of the latest release, where its own are older. `own` is the run under its own rules, where it fits.
+/// The sentence about the run under the rules of the latest release; `None` if its own release is the latest.
+/// `own` is the outcome under its own rules, if the run fits.
 pub(super) fn under_the_latest_release(
     run: &Run,
     conditions: &Conditions,

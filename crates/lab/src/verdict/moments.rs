@@ -12,10 +12,11 @@ pub struct VerdictMoment {
     pub name: MomentName,
     /// The request, counted from 1.
     pub request: u64,
-    /// How many requests for memory follow in the run. A figure of the recorded run, whose steps need not have the numbers of the
-    /// requests, finds the moment by it.
+    /// How many requests for memory follow in the run. A figure of the recorded run finds the moment by this
+    /// number, because its steps need not have the numbers of the requests.
     pub allocations_after: u64,
-    /// The iteration of the program in which it lies, counted from 1, where iterations are known.
+    /// The iteration of the program that contains the moment, counted from 1; `None` if iterations are not
+    /// known.
     #[serde(rename = "step")]
     pub iteration: Option<u64>,
 }
@@ -26,7 +27,7 @@ pub struct VerdictMoment {
 pub enum MomentName {
     /// The request that fails.
     Failure,
-    /// Most bytes are allocated.
+    /// The most bytes are allocated.
     Peak,
     /// The first allocation that is part of a growth.
     FirstKept,
@@ -53,7 +54,7 @@ impl MomentName {
     }
 }
 
-/// Where the requests of a run stand among its requests for memory.
+/// The number of requests for memory up to each request of a run, to find moments.
 pub(super) struct Moments {
     /// How many requests for memory there are up to each request, itself included.
     allocations: Vec<u64>,
@@ -68,7 +69,7 @@ impl Moments {
         Self { allocations: allocations.collect() }
     }
 
-    /// The moment after a request, which is counted from 1; `None` for the number 0, which stands for no request.
+    /// The moment after a request, which is counted from 1; `None` for 0, which means no request.
     pub(super) fn at(&self, name: MomentName, request: u64) -> Option<VerdictMoment> {
         let index = usize::try_from(request.checked_sub(1)?).ok()?;
         let all = self.allocations.last().copied()?;
@@ -82,7 +83,7 @@ impl Moments {
         all.filter_map(|(name, request)| self.at(name, request)).collect()
     }
 
-    /// The first and the last allocation of a growth; one of them where both are the same.
+    /// The moments of the first and the last allocation of a growth; one moment if both are the same.
     pub(super) fn of_growth(&self, grows: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
         let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
         for moment in both.iter_mut().filter(|_| grows.are_iterations_known) {
@@ -92,7 +93,8 @@ impl Moments {
         both
     }
 
-    /// When the first and the last live block of a line were allocated; one of them where there is one block.
+    /// The moments at which the first and the last live block of a line were allocated; one moment for a
+    /// single block.
     pub(super) fn of_line(&self, line: &HoldingLine) -> Vec<VerdictMoment> {
         self.both((MomentName::FirstHeld, line.first_request), (MomentName::LastHeld, line.last_request))
     }

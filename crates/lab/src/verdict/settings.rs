@@ -23,8 +23,9 @@ pub(super) fn under_plain_settings(
     replay_all(&limited, &confs, &mut |step| tell(step.done, step.total))
 }
 
-/// The first setting under which the failing request passes and so does all that follows: [`recommended_row`](crate::recommended) for a run
-/// that goes out of memory, with no more replays than that takes.
+/// The first setting under which the failing request and all later ones pass:
+/// [`recommended_row`](crate::recommended) for a run that goes out of memory, with as few replays as
+/// possible.
 pub(super) fn fitting_setting(
     limited: &LimitedRun<'_>,
     found: &Autopsy,
@@ -42,7 +43,8 @@ pub(super) fn fitting_setting(
     Ok(None)
 }
 
-/// The settings and other changes that were replayed: those that help, the one to take first, and those that do not.
+/// The sentences about the settings and other changes that were replayed: those that help, the recommended
+/// one first, and those that do not help.
 pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_taken = |change: &Change| matches!(&change.kind, ChangeKind::Setting(conf) if taken == Some(conf));
@@ -53,7 +55,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         (About::Passes, helpful, "the request also passes"),
         (About::Fails, in_vain, "the request fails too"),
     ] {
-        // Those with a sentence together, by their names in it and as they are set.
+        // The settings that share a sentence: their names in the sentence, and their texts.
         let (mut settings, mut confs, mut depending) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match &change.kind {
@@ -89,7 +91,8 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     findings
 }
 
-/// The settings with which the end of the limit decides, those together that say the same.
+/// The sentences about settings whose effect depends on the limit; settings with the same sentence are
+/// together.
 fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for (conf, change) in depending {
@@ -112,7 +115,7 @@ fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
 fn alternatives(settings: &[&str]) -> String {
     let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
     for conf in settings {
-        // A text of several settings stands for itself.
+        // A text of several settings is not combined with others.
         let (key, value) = match conf.split_once(':') {
             Some(parts) if !conf.contains(',') => parts,
             _ => (*conf, ""),
@@ -136,7 +139,7 @@ fn alternatives(settings: &[&str]) -> String {
     texts.join(", or ")
 }
 
-/// What a setting changes in a run that fits: it helps where that is less memory.
+/// The sentence about the effect of a setting on a run that fits; the setting helps if the run reserves less.
 pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
     let other = row.answered()?;
     let name = if conf.is_empty() { "the default settings" } else { conf };

@@ -65,7 +65,7 @@ fn recorded(text: &str, config: &str, limit: Bytes) -> Run {
         }
     }
     let meta =
-        Meta { name: text.to_owned(), config: config.to_owned(), total_memory: capacity, ..Meta::default() };
+        Meta { name: text.to_owned(), conf: config.to_owned(), total_memory: capacity, ..Meta::default() };
     let snapshot = runner.snapshot();
     let mapped = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
     let segments = mapped.map(|segment| recorded_segment(&segment)).collect();

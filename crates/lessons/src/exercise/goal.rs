@@ -91,7 +91,8 @@ impl Goal {
             .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
     }
 
-    /// Whether a program, whose tensors have no names and whose statements are not counted, can have this goal.
+    /// Whether a program, whose tensors have no names and whose statements are not counted, can have this
+    /// goal.
     fn is_of_workload(&self) -> bool {
         match &self.0 {
             Aim::Condition(condition) => condition.is_of_workload(),
@@ -107,7 +108,8 @@ impl Goal {
                 None => (true, "the program runs to its end".to_owned()),
                 Some(failure) => (false, failure.to_owned()),
             },
-            // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is not an error.
+            // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is
+            // not an error.
             Aim::Condition(condition) => {
                 condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
             }
@@ -135,21 +137,22 @@ impl Goal {
 pub struct GoalResult {
     /// The goal: `peak reserved is at most 40 MiB`.
     pub goal: String,
-    /// Whether it is met.
+    /// Whether the goal is met.
     pub is_met: bool,
     /// The values: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
     pub because: String,
 }
 
 impl GoalResult {
-    /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs no reason.
+    /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs
+    /// no reason.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         (self.because != self.goal).then_some(&*self.because)
     }
 }
 
-/// The goals of the block, for a program after the one that it ends.
+/// The goals of the block; for a program, the goal that it ends comes first.
 pub(super) fn goals(fields: &Fields, language: ExerciseLanguage, errors: &mut Errors) -> Vec<Goal> {
     let mut goals = Vec::new();
     if language == ExerciseLanguage::Python {

@@ -11,19 +11,20 @@ use crate::lesson::MOST_REQUESTS;
 use crate::measure::Stretch;
 use crate::program_end::{ProgramEnd, refused_setting};
 
-/// The result of a solution.
+/// The result of grading an answer.
 #[derive(Clone, Debug)]
 pub struct Grade {
     /// Whether every goal is met.
     pub is_passed: bool,
-    /// The verdict in a sentence, with the reason where it is not passed.
+    /// The verdict in a sentence, with the reason if a goal is missed.
     pub sentence: String,
-    /// What the answer does otherwise than the solution, where it is not passed and the lesson has a solution: the first difference, as a sentence
-    /// without a full stop. Of a program, [`Exercise::mistake`] finds it.
+    /// The first difference between the answer and the lesson's solution, as a sentence without a full stop;
+    /// `None` if all goals are met, if the lesson has no solution, and for a program, whose difference
+    /// [`Exercise::mistake`] finds.
     pub mistake: Option<String>,
     /// All goals, in the order of the file.
     pub goals: Vec<GoalResult>,
-    /// The answer's requests; none of a program.
+    /// The answer's requests; empty for a program.
     pub workload: Workload,
     /// The run of the requests, or of the program.
     pub recording: Recording,
@@ -65,8 +66,9 @@ impl Exercise {
     ///
     /// # Errors
     ///
-    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
-    /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is
+    /// not a workload, [`GradeError::TooLong`] where the answer makes too many requests,
+    /// [`GradeError::IsProgram`] where the exercise is in Python.
     pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
         if self.language == ExerciseLanguage::Python {
             return Err(GradeError::IsProgram);
@@ -99,18 +101,20 @@ impl Exercise {
         )
     }
 
-    /// The first difference between an answer's run and the run of the lesson's solution, as a sentence without a full stop: what a line of the
-    /// answer does, and what is otherwise where all goals are met. `text` is the whole answer. `None` where both do the same to memory.
+    /// The first difference between an answer's run and the run of the lesson's solution, as a sentence
+    /// without a full stop: what a line of the answer does, and what the solution does in its place. `text`
+    /// is the whole answer. `None` where both do the same to memory.
     #[must_use]
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
         mistake(text, own, solved)
     }
 
-    /// Says which goals a program has met that is run already.
+    /// Says which goals a program that the caller ran has met.
     ///
     /// # Errors
     ///
-    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has too many steps.
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has
+    /// too many steps.
     pub fn grade_program(&self, text: &str, end: ProgramEnd) -> Result<Grade, GradeError> {
         self.check_locked(text)?;
         if end.recording.step_count() as u64 > MOST_REQUESTS {
@@ -126,7 +130,8 @@ impl Exercise {
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
         if failure.is_some() {
-            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is not listed beside the error.
+            // Goals that an unfinished program happens to meet do not count, and goals that it did not reach
+            // are not listed beside the error.
             goals.retain(|goal| !goal.is_met);
         }
         let missed: Vec<&str> =
@@ -147,7 +152,8 @@ impl Exercise {
         Grade { is_passed, sentence, mistake: None, goals, workload, recording }
     }
 
-    /// Checks that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
+    /// Checks that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not
+    /// count.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! What the reader's run does otherwise than the run that solves the exercise: the first difference, in a sentence.
+//! The first difference between the reader's run and the run that solves the exercise, in a sentence.
 //!
 //! Both runs are compared as what they do to memory: tensors that are made, by their size; tensors that are
-//! freed; segments that go back to the device. What comes before the first difference is equal, so the
+//! freed; segments that go back to the device. Everything before the first difference is equal, so the
 //! sentence is about one line of the reader.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub struct RunOfLines<'a> {
 enum Act {
     Make(Bytes),
     Free(usize),
-    /// Segments of this size go back to the device, beside no request.
+    /// Segments of this size go back to the device, and not for a request.
     Release(Bytes),
 }
 
@@ -64,7 +64,8 @@ impl Acts {
                     released = released.saturating_add(segments.remove(&segment).unwrap_or_default());
                 }
                 Event::Allocated { block, allocation, requested, .. } => {
-                    // The allocator released these for the request, and not the program.
+                    // The allocator released these segments for the request; the program did not release
+                    // them.
                     released = Bytes::ZERO;
                     in_blocks.insert(block, acts.made.len());
                     acts.make(run.recording, allocation, requested, line);
@@ -94,13 +95,14 @@ impl Acts {
         }
     }
 
-    /// Whether the run does this after the act with this number, and in which line.
+    /// The line in which the run does `wanted` after the act number `after`; `None` if it does not.
     fn later(&self, after: usize, wanted: Act) -> Option<u32> {
         let mut later = self.all.iter().skip(after);
         later.find(|(act, _)| *act == wanted).map(|(_, line)| *line)
     }
 
-    /// A tensor in words, as the subject of a sentence: `b`, or `the 16 MiB of line 8`; and whether it is one word.
+    /// A tensor in words, as the subject of a sentence: `b`, or `the 16 MiB of line 8`; and whether the words
+    /// are a name, which is one word.
     fn tensor(&self, number: usize) -> (String, bool) {
         match self.made.get(number) {
             Some(MadeTensor { name: Some(name), .. }) => (format!("`{name}`"), true),
@@ -126,8 +128,8 @@ fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
 }
 
 /// The first difference between the reader's run and the run that solves the exercise, as a sentence without
-/// a full stop: what the reader's line does, and what is otherwise where all goals are met. `text` is the
-/// reader's whole text. `None` where both do the same.
+/// a full stop: what the reader's line does, and what the solution does in its place. `text` is the reader's
+/// whole text. `None` where both do the same.
 pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
     let (own, solved) = (Acts::of(own), Acts::of(solved));
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
@@ -181,7 +183,7 @@ impl Acts {
     }
 }
 
-/// The line with its text, as the begin of a sentence.
+/// The line with its text, as the beginning of a sentence.
 fn at(text: &str, line: u32) -> String {
     let index = usize::try_from(line).ok().and_then(|line| line.checked_sub(1));
     match index.and_then(|index| text.lines().nth(index)).map(str::trim).filter(|text| !text.is_empty()) {
@@ -191,7 +193,7 @@ fn at(text: &str, line: u32) -> String {
     }
 }
 
-/// Something is done too early: a tensor is still held.
+/// The sentence about an act that is too early, since a tensor is still held.
 fn still_held(own: &Acts, held: usize, what: &str, freed_in: Option<u32>) -> String {
     let (tensor, is_one) = own.tensor(held);
     let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
@@ -217,7 +219,7 @@ fn freed_early(own: &Acts, place: &str, freed: usize, wanted: Option<Act>) -> St
     }
 }
 
-/// What the reader's run does not do although all else is equal.
+/// The sentence about an act that the reader's run lacks although everything before is equal.
 fn missing(own: &Acts, wanted: Act) -> Option<String> {
     match wanted {
         Act::Free(held) => {

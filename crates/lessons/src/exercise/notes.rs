@@ -1,4 +1,5 @@
-//! Notes for the author of an exercise that is solved before the reader begins, or without any line of the reader.
+//! Notes for the author of an exercise that is solved before the reader begins, or without any line of the
+//! reader.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,8 @@ impl Exercise {
         stated_words(goals.iter().map(String::as_str))
     }
 
-    /// Adds a note where the goals ask for nothing. An exercise without a solution is not finished, and has none.
+    /// Adds a note if the start meets all goals already. An exercise without a solution is unfinished and
+    /// gets no note.
     pub(super) fn add_notes(&self, notes: &mut Vec<UnprovedWord>) {
         let Some((at, _)) = &self.solution else { return };
         let is_passed = |text: &str| self.grade(text).is_ok_and(|grade| grade.is_passed);
@@ -29,8 +31,8 @@ impl Exercise {
         }
     }
 
-    /// Whether a program without the reader's lines would meet the goals: a run without any request meets them, and no line of the task
-    /// has a name that the reader's lines define. Programs are not run here.
+    /// Whether a program without the reader's lines would meet the goals: a run without any request meets
+    /// them, and no line of the task has a name that the reader's lines define. Programs are not run here.
     fn is_program_without_need(&self) -> bool {
         if self.language != ExerciseLanguage::Python {
             return false;

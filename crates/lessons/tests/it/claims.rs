@@ -7,7 +7,8 @@ use expect_test::expect;
 
 use crate::language::{play, text};
 
-/// A lesson with one sentence about 12 MiB in one cached block, and a request for 16 MiB that it cannot serve.
+/// A lesson with one sentence about 12 MiB in one cached block, and a request for 16 MiB that it cannot
+/// serve.
 fn about_a_request_that_does_not_fit(sentence: &str) -> String {
     text(&format!(
         "## Before\nText.\n```workload\na = alloc 3 MiB\nb = alloc 5 MiB\n```\n\

@@ -1,4 +1,5 @@
-//! The lessons that Blockyard brings along: each teaches what the allocator does, and each exercise can be solved.
+//! The lessons that Blockyard brings along: each teaches what the allocator does, and each exercise can be
+//! solved.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -113,8 +114,8 @@ fn every_lesson_has_one_exercise_and_its_solution() {
     }
 }
 
-/// A value comes from the run, and a claim is asked: what is left over are words that nobody has proved. The notes are in the
-/// order of the file, and cover titles, texts, questions, choices, reasons, tasks and hints.
+/// A value comes from the run, and a claim is asked: what is left over are words that nobody has proved. The
+/// notes are in the order of the file, and cover titles, texts, questions, choices, reasons, tasks and hints.
 #[test]
 fn every_number_and_every_comparison_of_a_lesson_is_proved_by_its_run() {
     let mut found = String::new();

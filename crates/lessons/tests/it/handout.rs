@@ -113,7 +113,8 @@ fn asked_questions(asked: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Questions and exercises alone are a test: two pages, numbered questions, and no figure that shows the answer to an earlier one.
+/// Questions and exercises alone are a test: two pages, numbered questions, and no figure that shows the
+/// answer to an earlier one.
 #[test]
 fn questions_alone_are_numbered_on_two_pages_and_have_no_figure_after_a_question_about_the_run() {
     for lesson in played() {
@@ -145,7 +146,8 @@ fn questions_alone_are_numbered_on_two_pages_and_have_no_figure_after_a_question
     }
 }
 
-/// All questions as the sheets have them, to be read: no number in one may answer an earlier one, or be enough to compute its answer.
+/// All questions as the sheets have them, to be read: no number in one may answer an earlier one, or be
+/// enough to compute its answer.
 #[test]
 fn questions_alone_leave_numbers_out_that_would_answer_earlier_questions() {
     let mut text = String::new();
@@ -200,7 +202,8 @@ fn a_key_has_each_answer_by_its_number_and_the_solution() {
     }
 }
 
-/// The whole device is in the figure of an empty one: a tensor that is asked for next may be larger than a part of it.
+/// The whole device is in the figure of an empty one: a tensor that is asked for next may be larger than a
+/// part of it.
 #[test]
 fn an_empty_device_is_drawn_whole() {
     let lesson = played().into_iter().find(|lesson| lesson.id == "tensor").unwrap();

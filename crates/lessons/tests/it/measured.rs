@@ -7,7 +7,8 @@ use blockyard_record::Bytes;
 
 use crate::course::{folder, played};
 
-/// Lesson, card (from 1), file of `tests/fixtures/measured`, place in the file, perhaps with the only number to compare.
+/// Lesson, card (from 1), file of `tests/fixtures/measured`, place in the file, perhaps with the only number
+/// to compare.
 const PLACES: [(&str, usize, &str, &str); 38] = [
     ("nvidia-smi", 1, "nvidia_smi", "context"),
     ("nvidia-smi", 2, "nvidia_smi", "tensor"),
@@ -106,8 +107,9 @@ fn measured_sizes_are_those_of_nvidia_smi() {
         Bytes::mib(printed["nvidia-smi"]).get() - printed["reserved"]
     };
     let of = |name| measured("nvidia-smi", name).get();
-    // The context of the process: what the message calls its memory, less what PyTorch has reserved of it. What was told of the whole GPU
-    // has some MiB of the driver's own, so `nvidia_smi.txt` says only what each step adds.
+    // The context of the process: what the message calls its memory, less what PyTorch has reserved of it.
+    // What was told of the whole GPU has some MiB of the driver's own, so `nvidia_smi.txt` says only what
+    // each step adds.
     let message = std::fs::read_to_string(folder("tests/fixtures/measured/oom.txt")).unwrap();
     let mib_after = |words: &str| -> u64 {
         let rest = message.split_once(words).unwrap_or_else(|| panic!("no {words}")).1;

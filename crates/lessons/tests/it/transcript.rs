@@ -2,7 +2,8 @@ use std::fmt::Write as _;
 
 use blockyard_lessons::{Exercise, ExerciseLanguage, Lesson, LessonError, PlayedLesson, lessons, plain};
 
-/// What the allocator answers to every question of our lessons, and what it says of the workloads that exercises begin with.
+/// What the allocator answers to every question of our lessons, and what it says of the workloads that
+/// exercises begin with.
 pub(crate) fn transcript() -> Result<String, LessonError> {
     let mut text = String::new();
     for file in lessons() {

@@ -46,7 +46,7 @@ fn a_thread_that_takes_the_lock_again_and_again_owns_it_until_another_comes() {
     assert_eq!(mutex.with(|pair| pair.second), u64::from(TURNS_TO_OWN) + 5);
 }
 
-/// As [`step`], and long inside: another thread that came in would be seen.
+/// A [`step`] that stays inside for long, so that a second thread inside would be seen.
 fn long_step(mutex: &BiasedMutex<Pair>, turns: u64) {
     mutex.with(|pair| {
         assert_eq!(pair.first, pair.second, "somebody else is inside");

@@ -9,16 +9,16 @@ use crate::turns::Measure;
 
 const WIDTH: f32 = 800.0;
 const MARGIN: f32 = 16.0;
-/// Where the names of bars end and the bars may begin.
+/// The x at which the names of bars end and the bars may begin.
 const LEFT: f32 = 250.0;
-/// Where bars end; there is room for their values to the right.
+/// The x at which the longest bar ends. The values are to the right.
 const RIGHT: f32 = 680.0;
 const ROW: f32 = 20.0;
 const BAR: f32 = 12.0;
-/// Above the rows of a panel: its title, what its axis counts, the numbers of the axis.
+/// The height above the rows of a panel, for its title, the unit of its axis and the numbers of the axis.
 const HEAD: f32 = 66.0;
 const GAP: f32 = 22.0;
-/// Below the last panel: the machine.
+/// The height below the last panel, for the machine.
 const FOOT: f32 = 34.0;
 const TEXT_PX: f32 = 12.0;
 
@@ -46,12 +46,12 @@ pub fn chart(report: &BenchReport) -> String {
     svg.replacen("</desc>\n", &format!("</desc>\n<style>\n{}</style>\n", theme_css()), 1)
 }
 
-/// One section: lines with a bar each, and an axis for all of them.
+/// One section: rows with a bar each, and an axis for all rows.
 struct Panel {
     title: String,
     axis: String,
     lines: Vec<ChartRow>,
-    /// Where bars begin.
+    /// The value at which bars begin.
     origin: f64,
     goal: Option<f64>,
     ticks: Vec<(f64, String)>,
@@ -222,7 +222,7 @@ impl RatioGoal {
     }
 }
 
-/// The least and the largest of the values and of `also` that have a logarithm; `None` without a line.
+/// The least and the largest of those values, and of `also`, that have a logarithm; `None` without a row.
 fn ends(lines: &[ChartRow], also: &[f64]) -> Option<(f64, f64)> {
     let values = lines.iter().flat_map(|line| [line.value.least, line.value.most, line.value.median]);
     let values = values.chain(also.iter().copied()).filter(|value| value.is_finite() && *value > 0.0);

@@ -102,7 +102,7 @@ pub fn summary_sentence(section: &Section) -> Option<String> {
     Some(format!("geometric mean {:.2} times{worst}{goal}{result}{}", summary.mean, others(section)))
 }
 
-/// What the further contenders reach of a goal that grows with the ratio.
+/// The ratios of the further contenders, for a goal that a large ratio meets.
 fn others(section: &Section) -> String {
     let reached = |(place, name): (usize, &String)| {
         let value = |row: &ReportRow, place: usize| row.values.get(place).copied().flatten();

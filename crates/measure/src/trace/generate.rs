@@ -5,13 +5,13 @@ use blockyard_workload::{TensorId, TensorSlots};
 
 use super::{OpKind, Operation, OperationList};
 
-/// What random traces may hold at a moment, in bytes: 16 GB, as in RMM's benchmark.
+/// The most bytes that a random trace may have allocated at a moment: 16 GiB, as in RMM's benchmark.
 const MOST_LIVE_BYTES: u64 = 16 << 30;
 /// In how many of 100 turns such a list allocates.
 const ALLOCATES: u64 = 73;
 
 impl OperationList {
-    /// One block taken and given back `pairs` times.
+    /// One block that is allocated and freed `pairs` times.
     #[must_use]
     pub fn ping_pong(name: &str, size: u64, pairs: usize) -> Self {
         let pair = [Operation::new(OpKind::Allocate, 0, 0, size), Operation::new(OpKind::Free, 0, 0, 0)];

@@ -16,21 +16,21 @@ pub enum OperationListError {
     /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It asks for something that a flat list has no word for.
+    /// The recording has a request that a flat list cannot represent.
     #[error("request {index}: {what} cannot be replayed as a flat list")]
     Unsupported {
-        /// The request's place.
+        /// The index of the request.
         index: usize,
-        /// What it is.
+        /// The kind of the request.
         what: &'static str,
     },
-    /// It has memory pools.
+    /// The recording uses memory pools.
     #[error("request {index}: a memory pool cannot be replayed as a flat list")]
     MemoryPool {
-        /// The request's place.
+        /// The index of the request.
         index: usize,
     },
-    /// It uses more streams at a time than a flat list can number.
+    /// The recording uses more streams at a time than a flat list can number.
     #[error("more than 65535 streams at a time")]
     Streams,
 }
@@ -38,8 +38,8 @@ pub enum OperationListError {
 impl OperationList {
     /// The requests of a recorded program, as they follow from its trace.
     ///
-    /// Which stream a late free waited for is not in the recording, only when it was done: such waits take turns on as few
-    /// streams as possible.
+    /// The recording shows when the wait of a late free ended, and not for which stream it waited: such waits
+    /// share as few streams as possible.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl OperationList {
     }
 }
 
-/// A list in the making.
+/// Builds an [`OperationList`] from requests.
 struct TraceBuilder {
     trace: OperationList,
     slots: TensorSlots,
@@ -109,7 +109,7 @@ impl TraceBuilder {
     fn add(&mut self, index: usize, request: &Request) -> Result<(), OperationListError> {
         let unsupported = |what| Err(OperationListError::Unsupported { index, what });
         match *request {
-            // Nothing is asked of the allocator, or nothing that costs more or less than the rest of the statistics.
+            // These requests ask nothing of the allocator, or only cost as much as other statistics.
             Request::Snapshot | Request::ResetPeak | Request::ResetAccumulated => {}
             Request::Allocate { size, .. } if size.is_zero() => {}
             Request::Allocate { tensor, size, stream } => {
@@ -153,7 +153,7 @@ impl TraceBuilder {
         self.trace.ops.push(Operation::new(kind, slot, stream, size));
     }
 
-    /// Gives back what the program had at its end, so that the trace can be replayed again.
+    /// Frees what the program had allocated at its end, so that the trace can be replayed again.
     fn finish(mut self) -> OperationList {
         for slot in self.slots.allocated() {
             self.push(OpKind::Free, slot, 0, 0);

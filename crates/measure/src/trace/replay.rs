@@ -15,12 +15,12 @@ use crate::Contender;
 pub struct Replay<S: EventSink = NullSink> {
     allocator: CachingAllocator<VirtualDevice, S>,
     live: Vec<Option<Allocation>>,
-    /// What the addresses fold into.
+    /// The hash of the addresses so far ([`fold`](super::fold)).
     hash: u64,
 }
 
 impl Replay {
-    /// An allocator that holds nothing, and room for the trace's slots.
+    /// An allocator without segments, with a slot for each slot of the trace.
     #[must_use]
     pub fn new(trace: &OperationList, config: AllocatorConfig, capacity: Bytes) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Replay {
 }
 
 impl<S: EventSink> Replay<S> {
-    /// Does all operations of the trace once; returns what the addresses fold into.
+    /// Runs all operations of the trace once; returns the hash of the addresses.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl<S: EventSink> Replay<S> {
         self.run_ops(&trace.ops)
     }
 
-    /// How long `times` replays of the trace take.
+    /// The time of `times` replays of the trace.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl<S: EventSink> Replay<S> {
         Ok(begun.elapsed())
     }
 
-    /// Does some operations of the trace.
+    /// Runs some operations of the trace; returns the hash of the addresses.
     ///
     /// # Errors
     ///
@@ -65,13 +65,13 @@ impl<S: EventSink> Replay<S> {
         Ok(self.hash)
     }
 
-    /// How many bytes the slots take that the caller of an allocator has.
+    /// How many bytes of memory the slots take.
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.live.capacity() * size_of::<Option<Allocation>>()
     }
 
-    /// How many blocks there are: in the caller's hands, and all.
+    /// The number of allocated blocks, and of all blocks.
     #[must_use]
     pub fn blocks(&self) -> (usize, usize) {
         let snapshot = self.allocator.snapshot();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use blockyard_record::OnDone;
 
-/// How much is read at once; no single piece that is asked for may be longer.
+/// How many bytes are read at once; no single piece that a caller takes may be longer.
 const BUFFER: usize = 1 << 16;
 
 /// Why there are no more bytes.
@@ -17,7 +17,7 @@ pub(crate) enum InputError {
     Failed(String),
     /// The caller cancelled the work.
     Cancelled,
-    /// More bytes than this program takes on.
+    /// More bytes than this program reads.
     TooLarge,
 }
 
@@ -72,7 +72,7 @@ impl<'a, R: Read> Input<'a, R> {
         self.buffer.get(start..start + length).ok_or(InputError::Ended)
     }
 
-    /// The next bytes, however many, as a text; `None` for bytes that are not text.
+    /// Puts the next `length` bytes, however many, into `text`.
     pub(crate) fn text(&mut self, length: usize, text: &mut Vec<u8>) -> Result<(), InputError> {
         text.clear();
         while text.len() < length {
@@ -82,7 +82,7 @@ impl<'a, R: Read> Input<'a, R> {
         Ok(())
     }
 
-    /// Passes bytes over.
+    /// Skips `length` bytes.
     pub(crate) fn skip(&mut self, length: u64) -> Result<(), InputError> {
         let mut left = length;
         while left > 0 {

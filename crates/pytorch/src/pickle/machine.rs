@@ -42,7 +42,7 @@ pub(crate) struct Machine<'a, 'h, R> {
     on_trace: OnTrace<'h>,
 }
 
-/// Gets what has been read of the longest trace, every 64 KiB.
+/// Gets the part of the longest trace that has been read, every 64 KiB of the file.
 pub(crate) type OnTrace<'a> = &'a mut dyn FnMut(&TraceSoFar);
 
 /// Why the machine stopped.
@@ -52,7 +52,7 @@ enum Stop {
     Damaged(PickleError),
     /// An opcode that names or calls code.
     Code(&'static str, String),
-    /// A value that a snapshot cannot have there, of a container or an item of it.
+    /// A value that a snapshot cannot have at this place of the stack: of a container, or of an item of it.
     Misfit(Misfit, usize),
     TooMuch,
 }
@@ -126,7 +126,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         }
     }
 
-    /// One opcode; the value that the pickle makes, at its end.
+    /// Runs one opcode; returns the value of the pickle after the last opcode.
     #[expect(clippy::too_many_lines, reason = "one line an opcode")]
     fn step(&mut self) -> Result<Option<Value>, Stop> {
         let opcode = self.input.byte()?;
@@ -263,7 +263,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
                 self.stack.push(Value::Other);
             }
             op::POP => {
-                // After a mark, it is the mark that goes.
+                // Right after a mark, the opcode removes the mark.
                 if self.marks.last() == Some(&self.stack.len()) {
                     self.marks.pop();
                 } else {
@@ -284,7 +284,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
                     return damaged(PickleError::Protocol(version));
                 }
             }
-            // Frames say how much to read at once, which a buffer does as well.
+            // A frame says how much to read at once. The buffer of the input decides that here.
             op::FRAME => self.input.skip(8)?,
             op::STOP => {
                 let value = self.pop()?;
@@ -366,7 +366,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         Ok(())
     }
 
-    /// Skips a value of `length` bytes, which a snapshot has no use for.
+    /// Skips a value of `length` bytes, which no snapshot needs.
     fn bytes(&mut self, length: u64) -> Result<(), Stop> {
         self.input.skip(length)?;
         self.stack.push(Value::Other);
@@ -392,7 +392,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
 }
 
 /// A number of any length: little-endian, two's complement. A number of more than 64 bits becomes
-/// [`Value::Other`], because a snapshot has no use for it.
+/// [`Value::Other`], because no snapshot needs it.
 fn long(bytes: &[u8]) -> Value {
     let is_negative = bytes.last().is_some_and(|last| *last >= 0x80);
     let fill = if is_negative { 0xff } else { 0 };

@@ -9,7 +9,7 @@ use crate::gzip::GzipReader;
 
 /// The beginning of a file, which shows its kind.
 const HEAD: usize = 1 << 10;
-/// Containers in each other: a gzip file in a zip archive is two.
+/// How many containers may be inside each other: a gzip file in a zip archive is two.
 const MOST_CONTAINERS: usize = 4;
 
 /// The format of a snapshot.
@@ -27,7 +27,7 @@ pub enum FileKind {
     Recording,
     /// gzip, zstd or zip around something else, which the beginning does not show.
     Packed,
-    /// Neither.
+    /// None of the other kinds.
     Other,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn container(error: &io::Error) -> SnapshotError {
     SnapshotError::Container(ContainerError::Read { reason: error.to_string() })
 }
 
-/// Fills the buffer as far as the reader goes.
+/// Fills the buffer, or the part of it for which the reader has bytes. Returns how many bytes were read.
 pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while let Some(rest) = buffer.get_mut(length..).filter(|rest| !rest.is_empty()) {
@@ -152,7 +152,7 @@ pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Resul
             Ok(0) => break,
             Ok(count) => length += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The bytes so far may be enough; if not, the same error comes again.
+            // The bytes so far may be enough; if not, the next call reports the error again.
             Err(_) if length > 0 => break,
             Err(error) => return Err(error),
         }

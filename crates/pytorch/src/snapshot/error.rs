@@ -34,7 +34,7 @@ pub enum SnapshotError {
         byte: u64,
         /// Where in the snapshot.
         path: String,
-        /// In what way.
+        /// What does not make sense.
         error: PickleError,
     },
     /// The pickle names code, which a snapshot has no need of.
@@ -64,7 +64,7 @@ pub enum SnapshotError {
         /// What is wrong.
         error: FieldError,
     },
-    /// More than this program takes on.
+    /// More than this program reads.
     #[error("the file is too large: {0}")]
     TooLarge(Excess),
     /// The caller cancelled the work.

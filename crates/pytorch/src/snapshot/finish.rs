@@ -1,4 +1,4 @@
-//! The snapshot that the values of a file are.
+//! Makes a snapshot of the values of a file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,12 +114,12 @@ fn parts(heap: &mut Heap, root: Value) -> Result<Parts, SnapshotError> {
     Ok(parts)
 }
 
-/// The way from values to a snapshot, with what is passed over.
+/// Makes a snapshot of values, and counts the parts that are skipped.
 struct Finish {
     heap: Heap,
     /// Sentences about items that lack a field.
     passed: Vec<String>,
-    /// The first of all values that do not fit where they stand.
+    /// The first of all values that do not fit their place.
     first: Option<Misfit>,
 }
 
@@ -262,7 +262,7 @@ fn settings(heap: &Heap, value: Option<Value>) -> SnapshotSettings {
         settings.values.push((texts.get(key).to_owned(), plain(heap, value)));
         match (key, value) {
             (key::ALLOC_CONF, Value::Text(text)) => {
-                texts.get(TextId::new(text)).clone_into(&mut settings.config);
+                texts.get(TextId::new(text)).clone_into(&mut settings.conf);
             }
             (key::MAX_SPLIT_SIZE, Value::Int(bytes)) if bytes > 0 && bytes < i64::MAX => {
                 made.push(format!("max_split_size_mb:{}", bytes >> 20));
@@ -276,8 +276,8 @@ fn settings(heap: &Heap, value: Option<Value>) -> SnapshotSettings {
         }
     }
     // Releases before 2.7 have only the values.
-    if settings.config.is_empty() {
-        settings.config = made.join(",");
+    if settings.conf.is_empty() {
+        settings.conf = made.join(",");
     }
     settings
 }

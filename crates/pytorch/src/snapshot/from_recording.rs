@@ -186,9 +186,9 @@ fn markers(device: u32, recording: &Recording, stacks: &mut Stacks) -> Vec<Annot
 fn settings(recording: &Recording) -> SnapshotSettings {
     let info = recording.info();
     let is_on =
-        setting_values(&info.config).any(|(key, value)| key == "expandable_segments" && value == "True");
+        setting_values(&info.conf).any(|(key, value)| key == "expandable_segments" && value == "True");
     let mut values = vec![
-        ("PYTORCH_CUDA_ALLOC_CONF", info.config.clone()),
+        ("PYTORCH_CUDA_ALLOC_CONF", info.conf.clone()),
         ("max_split_size", info.max_split_size.to_string()),
         ("expandable_segments", if is_on { "True" } else { "False" }.to_owned()),
     ];
@@ -197,14 +197,14 @@ fn settings(recording: &Recording) -> SnapshotSettings {
         values.extend(["max_round_threshold", "max_cached_size"].map(|name| (name, "-1".to_owned())));
     }
     let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    SnapshotSettings { config: info.config.clone(), values }
+    SnapshotSettings { conf: info.conf.clone(), values }
 }
 
 impl SnapshotFile {
     /// Lists all settings that a snapshot of the release has, in PyTorch's order, as far as the release can
     /// read the text of the settings.
     pub fn list_settings(&mut self, release: Release) {
-        let Ok(config) = AllocatorConfig::parse(&self.settings.config, release) else { return };
+        let Ok(config) = AllocatorConfig::parse(&self.settings.conf, release) else { return };
         let limit = self.settings.max_split_size();
         self.settings.values = SnapshotSettings::listed(&config);
         // What a recording knows of the limit is more than its text says.

@@ -1,8 +1,8 @@
 //! Values of a file in the making, and the rows that they become.
 //!
 //! A list that begins with an entry of a trace is a trace: its entries go to columns as they are appended,
-//! and so do segments, blocks and annotations. What is left as lists and dictionaries of values is little.
-//! Position decides in the end: rows that turn up where they do not belong are passed over there.
+//! and so do segments, blocks and annotations. Few lists and dictionaries of values are left. The place of a
+//! list decides in the end: rows at a place where they do not belong are skipped.
 //!
 //! Later releases add fields, actions and kinds of values. Nothing of that is an error: it is passed over and counted.
 
@@ -20,7 +20,7 @@ use super::{Annotation, FieldError, SnapshotBlock};
 
 pub(super) use self::rows::SegmentRow;
 
-/// Calls of one stack; deeper ones are cut by PyTorch itself.
+/// The most frames of one stack; PyTorch itself cuts deeper stacks.
 const DEEPEST_STACK: usize = 1 << 16;
 
 /// A value that is not finished, or that nothing has taken yet.
@@ -59,12 +59,12 @@ pub(crate) enum Object {
     Taken,
 }
 
-/// A value that does not fit where it stands.
+/// A value that does not fit its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
     /// Where, from the container on: `[17].size`.
     pub(crate) path: String,
-    /// In what way.
+    /// What does not fit.
     pub(crate) error: FieldError,
 }
 
@@ -86,15 +86,15 @@ pub(super) struct SkippedItems {
     pub(super) items: usize,
     /// Those that lack a field which a row cannot do without.
     pub(super) misfits: usize,
-    /// The first of these.
+    /// The first of the misfits.
     pub(super) first: Option<Misfit>,
 }
 
-/// What was passed over because this program does not know it: how often, by its name.
+/// The parts that were skipped because this program does not know them: how often, by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnknownParts {
     pub(super) fields: FxHashMap<TextId, u64>,
-    /// Fields that are known, with values of a kind that is not.
+    /// Known fields whose values have an unknown kind.
     pub(super) values: FxHashMap<TextId, u64>,
     pub(super) actions: FxHashMap<TextId, u64>,
     /// States of blocks, and stages of annotations.
@@ -111,11 +111,11 @@ pub(crate) struct Heap {
     slots: Vec<Vec<Value>>,
     vacant: Vec<u32>,
     pub(super) traces: Vec<DeviceTrace>,
-    /// One for each trace.
+    /// The memory over time of each trace so far.
     so_far: Vec<TraceSoFar>,
     pub(super) contexts: Vec<EntryContext>,
     context_numbers: FxHashMap<EntryContext, u32>,
-    /// The last one, which the next entry most likely has too.
+    /// The last context and its number, which the next entry most likely has too.
     context: (EntryContext, u32),
     pub(super) segment_lists: Vec<Vec<SegmentRow>>,
     block_lists: Vec<Vec<SnapshotBlock>>,
@@ -152,7 +152,7 @@ impl Heap {
         }
     }
 
-    /// About how many bytes all this takes.
+    /// How many bytes of memory the heap takes, about.
     pub(crate) fn size(&self) -> usize {
         // A vector of values keeps a few more than it needs; what is in slots is counted when it is put there.
         self.stacks.size()
@@ -167,7 +167,7 @@ impl Heap {
             + self.contexts.capacity() * 4 * size_of::<EntryContext>()
     }
 
-    /// The size of the largest list that grows with what is not finished.
+    /// The size in bytes of the largest list that grows with unfinished values.
     pub(crate) fn largest_list(&self) -> usize {
         let objects = self.objects.capacity() * size_of::<Object>();
         objects.max(self.slots.capacity() * size_of::<Vec<Value>>())

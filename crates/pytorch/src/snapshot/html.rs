@@ -7,7 +7,7 @@ use super::{OtherFile, SnapshotError};
 
 /// The text in front of the pickle.
 const MARK: &[u8] = b"\"base64\": \"";
-/// How far into the page it may stand.
+/// How many bytes of the page are searched for the mark.
 const MOST_SEARCHED: usize = 1 << 20;
 
 pub(super) fn open<'r>(mut reader: impl BufRead + 'r) -> Result<Box<dyn Read + 'r>, SnapshotError> {

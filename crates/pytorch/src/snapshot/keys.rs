@@ -4,7 +4,7 @@ use blockyard_record::{Stacks, TextId, TraceAction};
 
 macro_rules! keys {
     ($($name:ident $text:literal,)*) => {
-        /// In the order of their numbers.
+        /// The texts in the order of their numbers.
         const TEXTS: &[&str] = &[$($text),*];
         keys!(@number 0, $($name,)*);
     };
@@ -13,7 +13,7 @@ macro_rules! keys {
         keys!(@number $number + 1, $($rest,)*);
     };
     (@number $number:expr,) => {
-        /// Where the names of actions begin.
+        /// The number of the first name of an action.
         const FIRST_ACTION: u32 = $number;
     };
 }

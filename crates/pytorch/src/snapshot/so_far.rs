@@ -7,8 +7,8 @@ const MOST_COLUMNS: usize = 1024;
 
 /// Memory over time of the entries that have been read, in at most 1,024 columns of equally many entries.
 ///
-/// The memory before the trace is not known before the whole trace is read. The bytes count from the first entry on, and from as
-/// much more as the frees of blocks show that were allocated before it.
+/// The memory before the trace is known only when the whole trace has been read. Until then the bytes count
+/// from the first entry on, plus the bytes that frees of older blocks prove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceSoFar {
     columns: Vec<Moment>,
@@ -18,7 +18,8 @@ pub struct TraceSoFar {
     lowest: Moment,
 }
 
-/// Bytes since the first entry: negative where more was freed than allocated. In a column, the most of each.
+/// Requested and reserved bytes since the first entry: negative where more was freed than allocated. In a
+/// column, the largest values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moment {
     requested: i64,

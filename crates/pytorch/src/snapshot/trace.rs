@@ -128,7 +128,7 @@ impl DeviceTrace {
         &self.stream_handles
     }
 
-    /// The entries from `start` on, as a ring buffer keeps them that was too small for the others.
+    /// The entries from `start` on, as a ring buffer keeps them that was too small for the earlier entries.
     #[must_use]
     pub fn from(&self, start: usize) -> Self {
         let mut index = 0;
@@ -141,7 +141,7 @@ impl DeviceTrace {
         trace
     }
 
-    /// The entries that are not left out, as `skip_actions` leaves some out.
+    /// The entries for which `is_left_out` returns `false`, as a trace recorded with `skip_actions` has them.
     #[must_use]
     pub fn without(&self, mut is_left_out: impl FnMut(&TraceEntry) -> bool) -> Self {
         let mut trace = Self::default();
@@ -170,7 +170,7 @@ impl DeviceTrace {
             + self.tensor_annotations.capacity() * size_of::<TensorAnnotation>()
     }
 
-    /// Adds an entry; says whether there was a number left for its stream.
+    /// Adds an entry; returns whether a number was left for its stream.
     pub(crate) fn push(&mut self, entry: &SnapshotEntry) -> bool {
         let TraceEntry { action, addr, size, stream } = entry.entry;
         let last = self.streams.last().copied();

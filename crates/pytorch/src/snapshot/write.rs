@@ -20,19 +20,19 @@ impl SnapshotFile {
     ///
     /// # Errors
     ///
-    /// Those of `out`, and [`io::ErrorKind::InvalidInput`] for a text of more than 4 GiB.
+    /// The errors of `out`, and [`io::ErrorKind::InvalidInput`] for a text of more than 4 GiB.
     pub fn write_pickle(&self, out: impl Write) -> io::Result<()> {
         self.write(out, false, &items)
     }
 
-    /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are
-    /// written as they come, and as PyTorch writes them: each allocation has its own list of frames and
-    /// `compile_context`, so the file is as large as PyTorch's. Texts that the program gave to tensors are
-    /// left out.
+    /// Writes the snapshot as [`SnapshotFile::write_pickle`] does, with other entries than those of the
+    /// devices' traces. The entries are written as they come, and as PyTorch writes them: each allocation has
+    /// its own list of frames and `compile_context`, so the file is as large as PyTorch's. Texts that the
+    /// program gave to tensors are left out.
     ///
     /// # Errors
     ///
-    /// As [`SnapshotFile::write_pickle`].
+    /// The errors of [`SnapshotFile::write_pickle`].
     pub fn write_pickle_with<'a>(
         &'a self,
         out: impl Write,

@@ -37,7 +37,7 @@ pub struct Marker {
     pub end_step: Option<u32>,
     /// When the span began, in microseconds.
     pub start_us: u64,
-    /// When the span ended, in microseconds.
+    /// When the span ended, in microseconds; `None` if the span does not end within the recording.
     pub end_us: Option<u64>,
 }
 

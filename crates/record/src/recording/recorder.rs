@@ -100,7 +100,7 @@ impl Recorder {
         if added.is_empty() {
             return;
         }
-        // The newest name of an allocation comes first, and only that one stays.
+        // The newest name of an allocation comes first, and only this name stays.
         added.reverse();
         added.append(&mut self.recording.allocation_names);
         added.sort_by_key(|(allocation, _)| *allocation);

@@ -58,7 +58,7 @@ const IN_UNITS: u8 = 0x10;
 const HAS_REQUESTED: u8 = 0x20;
 const UNIT: u64 = MIN_BLOCK_SIZE.get();
 
-/// The ids of the block before. Those of the next block are encoded as differences from them.
+/// The ids of the block before. The ids of the next block are encoded as differences from these.
 #[derive(Clone, Copy, Default)]
 struct PreviousBlock {
     id: u32,
@@ -117,13 +117,13 @@ impl TryFrom<PackedState> for MemoryState {
         for segment in &packed.segments {
             let first = u32::try_from(slots.len()).map_err(|_| PackedStateError)?;
             let mut addr = segment.addr;
-            for place in 0..segment.blocks {
-                let slot = first.checked_add(place).ok_or(PackedStateError)?;
+            for index in 0..segment.blocks {
+                let slot = first.checked_add(index).ok_or(PackedStateError)?;
                 let mut block = previous_block.read(&mut reader).ok_or(PackedStateError)?;
                 block.segment = segment.addr;
                 block.addr = addr;
-                block.previous = slot.checked_sub(1).filter(|_| place > 0);
-                block.next = slot.checked_add(1).filter(|_| segment.blocks.saturating_sub(place) > 1);
+                block.previous = slot.checked_sub(1).filter(|_| index > 0);
+                block.next = slot.checked_add(1).filter(|_| segment.blocks.saturating_sub(index) > 1);
                 addr = addr.offset(block.size);
                 slots.push(block);
             }

@@ -20,7 +20,7 @@ fn main() -> Result<(), String> {
     let mut words = std::env::args().skip(1).map(|word| word.parse::<u32>().unwrap_or(0));
     let count = words.next().unwrap_or(1_000_000);
     let frames = words.next().unwrap_or(600).max(1);
-    let colors: Vec<[u8; 4]> = (0..64_u8).map(|place| [place * 4, 255 - place * 3, place, 255]).collect();
+    let colors: Vec<[u8; 4]> = (0..64_u8).map(|index| [index * 4, 255 - index * 3, index, 255]).collect();
     let mut offscreen = OffscreenPicture::open(SIZE.0, SIZE.1, &colors).ok_or("there is no adapter")?;
     // A grid of rectangles that fills the figure: every one of them is to be seen.
     let side = count.isqrt().max(1);
@@ -37,7 +37,7 @@ fn main() -> Result<(), String> {
     let (steps, bytes) = (f64::from(side) * 10.0, f64::from(side) * 8.0 * RECT_UNIT as f64);
     let mut times: Vec<f64> = (0..frames)
         .map(|frame| {
-            // From all of it to a tenth, and to the right.
+            // The view zooms from the whole figure to a tenth, and moves to the right.
             let at = f64::from(frame) / f64::from(frames);
             let span = 1.0 - 0.9 * at;
             let from = (1.0 - span) * at;

@@ -79,7 +79,7 @@ impl OffscreenPicture {
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
     }
 
-    /// Draws a frame; its pixels line by line from the top.
+    /// Draws a frame and returns its pixels, line by line from the top.
     #[allow(dead_code, reason = "the example looks at no pixels")]
     pub(crate) fn draw(&self, view: &RectView, count: u32) -> Vec<[u8; 4]> {
         self.show(view, count);

@@ -57,7 +57,8 @@ struct Probe {
     fits: bool,
     peak_allocated: u64,
     peak_reserved: u64,
-    outside: Vec<Holder>,
+    #[serde(rename = "outside")]
+    non_pytorch: Vec<Holder>,
 }
 
 #[derive(Deserialize)]
@@ -65,8 +66,8 @@ struct Holder {
     bytes: u64,
 }
 
-/// The page of a report that `blockyard fit --json` wrote; `None` where the file is none, or is about
-/// settings or layouts without a value to search.
+/// The page of a report that `blockyard fit --json` wrote; `None` where the file is not such a report, or is
+/// about settings or layouts without a value to search.
 pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
     // Other files are large, and are not read to their end for this.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
@@ -118,14 +119,14 @@ fn row_name(row: &Row) -> String {
 fn curve(name: &str, on: &GpuSearch, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
     // Without a limit of the call, each run leaves what the driver and CUDA's libraries took in that run.
     let run = probes.iter().find(|probe| Some(probe.value) == largest).or(probes.last());
-    let outside: u64 = match (on.fraction, run) {
-        (None, Some(probe)) => probe.outside.iter().fold(0, |sum, part| sum.saturating_add(part.bytes)),
+    let non_pytorch: u64 = match (on.fraction, run) {
+        (None, Some(probe)) => probe.non_pytorch.iter().fold(0, |sum, part| sum.saturating_add(part.bytes)),
         _ => 0,
     };
     let outcome = |probe: &Probe| if probe.fits { FitOutcome::Fits } else { FitOutcome::RunsOut };
     FitCurve {
         name: name.to_owned(),
-        limit: Bytes::new(on.limit.saturating_sub(outside)),
+        limit: Bytes::new(on.limit.saturating_sub(non_pytorch)),
         gpu: on.gpu.name.clone(),
         largest,
         points: probes.iter().map(|probe| point(probe, outcome(probe))).collect(),

@@ -5,14 +5,14 @@ use blockyard_record::{Bytes, grouped};
 
 use super::{FitCurve, FitOutcome, FitPage, FitPoint};
 
-/// The number of colors that tell lines apart; the last of a role's groups is for other lines.
+/// The number of colors that distinguish lines; the last color of the groups is for all further lines.
 const COLORS: usize = Role::GROUPS as usize - 1;
 const TEXT_PX: f32 = 12.0;
 const MARK_PX: f32 = 4.5;
 
 /// The color of a line.
-pub(super) fn role(place: usize) -> Role {
-    Role::Group(u8::try_from(place % COLORS).unwrap_or(0))
+pub(super) fn role(index: usize) -> Role {
+    Role::Group(u8::try_from(index % COLORS).unwrap_or(0))
 }
 
 /// The plot, and what its edges stand for.
@@ -51,15 +51,15 @@ pub(super) fn scene(page: &FitPage, size: Size) -> Scene {
     let most_value = points().map(|point| point.value).max().unwrap_or(1).max(1);
     let bytes = points().map(|point| point.reserved).chain(page.curves.iter().map(|curve| curve.limit));
     let most = bytes.max().unwrap_or_default().get().max(1);
-    // A tenth above the highest, for its name.
+    // A tenth above the highest bytes, as room for its name.
     let most_bytes = most.saturating_add(most / 10);
     let left = 72.0;
     let area = Rect::new(left, 14.0, size.width_px - left - 24.0, size.height_px - 14.0 - 48.0);
     let plot = Plot { area, most_value, most_bytes };
     axes(&mut scene, &plot, &page.varied);
     limits(&mut scene, &plot, page);
-    for (place, curve) in page.curves.iter().enumerate() {
-        line(&mut scene, &plot, place, curve);
+    for (index, curve) in page.curves.iter().enumerate() {
+        line(&mut scene, &plot, index, curve);
     }
     largest(&mut scene, &plot, page);
     scene
@@ -115,7 +115,7 @@ fn axes(scene: &mut Scene, plot: &Plot, name: &str) {
     text(scene, Point::new(area.right_px(), y_px + 38.0), name, Role::Text, Anchor::End);
 }
 
-/// A line for each limit, those of equal bytes together.
+/// Draws a line for each limit; limits of equal bytes share a line.
 fn limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     let mut all: Vec<(Bytes, Vec<&str>)> = Vec::new();
     for curve in &page.curves {
@@ -143,8 +143,8 @@ fn limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     }
 }
 
-fn line(scene: &mut Scene, plot: &Plot, place: usize, curve: &FitCurve) {
-    let role = role(place);
+fn line(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
+    let role = role(index);
     let mut points = curve.points.clone();
     points.sort_by_key(|point| point.value);
     let fits = || points.iter().filter(|point| point.outcome == FitOutcome::Fits);
@@ -161,7 +161,7 @@ fn line(scene: &mut Scene, plot: &Plot, place: usize, curve: &FitCurve) {
     for point in &points {
         let at = plot.at(point.value, point.reserved);
         match point.outcome {
-            FitOutcome::Fits => mark(scene, at, place, role),
+            FitOutcome::Fits => mark(scene, at, index, role),
             FitOutcome::RunsOut => cross(scene, plot.at(point.value, curve.limit)),
             FitOutcome::WithoutLimit => {
                 let rect = Rect::new(at.x_px - MARK_PX, at.y_px - MARK_PX, 2.0 * MARK_PX, 2.0 * MARK_PX);
@@ -181,23 +181,23 @@ fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     let mut all: Vec<u64> = page.curves.iter().filter_map(|curve| curve.largest).collect();
     all.sort_unstable();
     all.dedup();
-    for (place, value) in all.into_iter().enumerate() {
+    for (index, value) in all.into_iter().enumerate() {
         let (x_px, label) = (plot.x_px(value), grouped(value));
         let width = width_px(&label) + 6.0;
-        let wants_left = place == 0 || x_px + width > plot.area.right_px();
+        let wants_left = index == 0 || x_px + width > plot.area.right_px();
         let is_left = wants_left && x_px - width > plot.area.x_px;
         let (x_px, anchor) = if is_left { (x_px - 5.0, Anchor::End) } else { (x_px + 5.0, Anchor::Start) };
         // Labels to the right are in rows, so that none lies over another.
-        let row = f32::from(u8::try_from(place.saturating_sub(1) % 8).unwrap_or(0)) * (TEXT_PX + 3.0);
+        let row = f32::from(u8::try_from(index.saturating_sub(1) % 8).unwrap_or(0)) * (TEXT_PX + 3.0);
         text(scene, Point::new(x_px, plot.area.bottom_px() - 6.0 - row), &label, Role::Text, anchor);
     }
 }
 
 /// Each line's own form, beside its color.
-fn mark(scene: &mut Scene, at: Point, place: usize, role: Role) {
+fn mark(scene: &mut Scene, at: Point, index: usize, role: Role) {
     let fill = Fill::solid(role);
     let corner = |x: f32, y: f32| Point::new(at.x_px + x * MARK_PX, at.y_px + y * MARK_PX);
-    let points = match place % 4 {
+    let points = match index % 4 {
         0 => {
             let rect = Rect::new(at.x_px - MARK_PX, at.y_px - MARK_PX, 2.0 * MARK_PX, 2.0 * MARK_PX);
             scene.marks.push(Mark::Rounded { rect, fill, radius_px: MARK_PX });
@@ -218,7 +218,7 @@ fn cross(scene: &mut Scene, at: Point) {
     }
 }
 
-/// How often a step lies between 0 and the highest number.
+/// How many whole steps fit between 0 and the highest number.
 fn steps(most: u64, step: u64) -> u64 {
     most.checked_div(step).unwrap_or(0)
 }

@@ -25,7 +25,7 @@ pub struct Environment {
     pub alloc_conf: Option<String>,
     /// `PYTORCH_NO_CUDA_MEMORY_CACHING`: 1 switches caching off.
     pub no_cuda_memory_caching: Option<String>,
-    /// `PYTORCH_NO_HIP_MEMORY_CACHING`: the same.
+    /// `PYTORCH_NO_HIP_MEMORY_CACHING`: 1 switches caching off too.
     pub no_hip_memory_caching: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl Environment {
         variables.into_iter().find(|(_, text)| text.is_some()).map(|(name, _)| name)
     }
 
-    /// [`Environment::config_under`] the newest release.
+    /// The settings that PyTorch of the newest release would work with; see [`Environment::config_under`].
     ///
     /// # Errors
     ///

@@ -20,27 +20,27 @@ pub enum ConfigError {
     /// The text ends where a value was expected.
     #[error("Index out of bounds in ConfigTokenizer: the value of '{0}' is missing")]
     Missing(String),
-    /// Neither `True` nor `False`.
+    /// A value that is neither `True` nor `False`.
     #[error("Expected 'True' or 'False' at index {index} in ConfigTokenizer but got '{found}'")]
     Boolean {
-        /// The token's index.
+        /// The index of the token in the text, from 0 on.
         index: usize,
         /// The token.
         found: String,
     },
-    /// Not a whole number.
+    /// A value that is not a whole number.
     #[error("stoull: '{0}' is not a number")]
     NotAnInteger(String),
     /// A whole number of more than 64 bits.
     #[error("stoull: '{0}' is out of range")]
     IntegerRange(String),
-    /// Not a real number.
+    /// A value that is not a real number.
     #[error("stod: '{0}' is not a number")]
     NotAReal(String),
     /// A real number that is too large.
     #[error("stod: '{0}' is out of range")]
     RealRange(String),
-    /// Less than a large segment.
+    /// A size below that of a large segment.
     #[error("CachingAllocator option {option} too small, must be >= {least}")]
     TooSmall {
         /// The option's name.

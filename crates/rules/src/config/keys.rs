@@ -5,19 +5,19 @@ use crate::Release;
 /// A key of a settings text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingKey {
-    /// As it is written.
+    /// The key as a settings text has it.
     pub key: &'static str,
-    /// What it does, in a sentence.
+    /// What the key does, in a sentence.
     pub meaning: &'static str,
-    /// What holds without it, as a value or in words.
+    /// What holds without the key, as a value or in words.
     pub default: &'static str,
     /// Values to try; for a choice all of them.
     pub values: &'static [&'static str],
-    /// Whether the values are all that there are.
+    /// Whether no value exists besides `values`.
     pub is_choice: bool,
-    /// Whether it changes what this allocator does.
+    /// Whether the key changes what this allocator does.
     pub is_modeled: bool,
-    /// The first release of PyTorch that has it.
+    /// The first release of PyTorch that has the key.
     pub since: Release,
 }
 

@@ -9,8 +9,8 @@ use crate::settings::settings;
 /// The forward pass has two products, the backward pass five.
 const PRODUCTS_FORWARD: usize = 2;
 
-fn size(tensor: &Tensor, place: usize) -> Option<u64> {
-    u64::try_from(*tensor.sizes.get(place)?).ok()
+fn size(tensor: &Tensor, index: usize) -> Option<u64> {
+    u64::try_from(*tensor.sizes.get(index)?).ok()
 }
 
 /// The shape from queries (batch, heads, queries, width) and keys, whose places for heads and keys follow.
@@ -27,7 +27,7 @@ fn shape(queries: &Tensor, keys: &Tensor, place_of_keys: usize) -> Option<Attent
     })
 }
 
-/// Bytes that the graph wants if it is attention.
+/// Bytes of the workspace that the graph needs; `None` if the graph is not attention.
 pub(super) fn workspace(all: &Descriptors, operations: &[&Descriptor]) -> Option<u64> {
     let multiprocessors = u64::try_from(settings().multiprocessors).unwrap_or(0);
     let part = |operation: &Descriptor, attribute| tensor(all, operation.named(attribute)?);

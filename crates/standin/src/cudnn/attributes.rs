@@ -1,4 +1,5 @@
-//! The numbers of cuDNN's backend interface that are read here: kinds of descriptors, attributes, types of values.
+//! The numbers of cuDNN's backend interface that the stand-in reads: kinds of descriptors, attributes, types
+//! of values.
 
 use std::ffi::c_int;
 
@@ -54,7 +55,7 @@ pub(super) mod name {
 /// `cudnnBackendAttributeType_t`: descriptors are values too.
 pub(super) const DESCRIPTOR: c_int = 15;
 
-/// Bytes of a value.
+/// Bytes of a value of this type.
 pub(super) fn size_of(kind: c_int) -> usize {
     match kind {
         // Boolean, character.

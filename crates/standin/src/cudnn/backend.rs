@@ -47,7 +47,7 @@ impl Descriptor {
 /// A tensor of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tensor {
-    /// As cuDNN numbers types.
+    /// The type of the elements, by cuDNN's number (`cudnnDataType_t`).
     pub(super) kind: c_int,
     pub(super) sizes: Vec<i64>,
     pub(super) strides: Vec<i64>,
@@ -56,7 +56,7 @@ pub(super) struct Tensor {
 /// A convolution as cuDNN is asked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Convolution {
-    /// Forward, gradient of the input, gradient of the filter.
+    /// 0 for the forward pass, 1 for the gradient of the input, 2 for the gradient of the filter.
     pub(super) operation: usize,
     pub(super) input: Tensor,
     pub(super) filter: Tensor,
@@ -87,7 +87,7 @@ fn operations(all: &Descriptors, handle: usize) -> Option<Vec<&Descriptor>> {
     handles.into_iter().map(|handle| all.get(usize::try_from(handle).ok()?)).collect()
 }
 
-/// The convolution among these operations; `None` where they are anything else.
+/// The convolution that the operations are; `None` unless they are exactly one convolution.
 fn convolution(all: &Descriptors, operations: &[&Descriptor]) -> Option<Convolution> {
     let [operation] = operations[..] else { return None };
     let (direction, parts) = match operation.kind {
@@ -109,7 +109,8 @@ fn convolution(all: &Descriptors, operations: &[&Descriptor]) -> Option<Convolut
     })
 }
 
-/// Bytes of what the operations want, and why they are an estimate.
+/// Bytes of the workspace that the operations need, and why they are an estimate; `None` where they are
+/// exact.
 fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
     let operations = operations(all, handle).unwrap_or_default();
     if let Some(convolution) = convolution(all, &operations) {
@@ -135,7 +136,7 @@ fn workspace(handle: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-/// What an attribute that is asked for is.
+/// The value of an attribute that a caller asks for.
 enum AttributeValue {
     Bytes(Vec<u8>),
     /// Copies of these descriptors' contents go into the descriptors that the caller made.
@@ -169,7 +170,8 @@ fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> AttributeValue 
     }
 }
 
-/// The only configuration that the heuristics give: an engine for the graph, put into the caller's descriptor.
+/// The only configuration that the heuristics give: an engine for the graph, put into the caller's
+/// descriptor.
 fn put_heuristics(handle: usize, wanted: i64, to: Out<u64>) -> c_int {
     let mut all = descriptors();
     let Some(graph) =
@@ -195,7 +197,7 @@ entries! {
         SUCCESS
     }
 
-    // Others may still name a descriptor that its owner gave back.
+    // Another descriptor may still name one that its owner gave back.
     fn cudnnBackendDestroyDescriptor(_descriptor: usize) -> c_int {
         SUCCESS
     }
@@ -225,10 +227,10 @@ entries! {
         count: Out<i64>,
         to: Out<u8>,
     ) -> c_int {
-        let places = Out::<u64>::from_bytes(to);
+        let indices = Out::<u64>::from_bytes(to);
         if attribute == name::HEURISTICS_RESULTS {
             count.put(1);
-            return put_heuristics(descriptor, wanted, places);
+            return put_heuristics(descriptor, wanted, indices);
         }
         if descriptors().get(descriptor).is_none() {
             return BAD_PARAM;
@@ -239,15 +241,15 @@ entries! {
             AttributeValue::Bytes(bytes) => {
                 let size = size_of(kind);
                 count.put(i64::try_from(bytes.len() / size).unwrap_or(0));
-                for (place, byte) in bytes.iter().take(room.saturating_mul(size)).enumerate() {
-                    to.put_at(place, *byte);
+                for (index, byte) in bytes.iter().take(room.saturating_mul(size)).enumerate() {
+                    to.put_at(index, *byte);
                 }
             }
             AttributeValue::Descriptors(named) => {
                 count.put(i64::try_from(named.len()).unwrap_or(0));
                 let mut all = descriptors();
-                for (place, source) in named.iter().take(room).enumerate() {
-                    let target = places.get_at(place).and_then(|handle| usize::try_from(handle).ok());
+                for (index, source) in named.iter().take(room).enumerate() {
+                    let target = indices.get_at(index).and_then(|handle| usize::try_from(handle).ok());
                     let (Some(target), Some(source)) = (target, all.get(*source).cloned()) else { return BAD_PARAM };
                     match all.get_mut(target) {
                         Some(target) => *target = source,

@@ -25,7 +25,8 @@ fn tensor(handle: usize) -> Option<(c_int, Vec<u64>)> {
     }
 }
 
-/// Writes what a batch norm of this input wants; other modes want nothing, as recorded.
+/// Writes the bytes that a batch norm of this input needs. Modes other than [`PERSISTENT`] need none, as
+/// recorded.
 fn put(mode: c_int, x: usize, to: Out<usize>, bytes: impl FnOnce(&BatchNorm) -> u64) -> c_int {
     if mode != PERSISTENT {
         to.put(0);
@@ -44,7 +45,7 @@ fn put(mode: c_int, x: usize, to: Out<usize>, bytes: impl FnOnce(&BatchNorm) -> 
     SUCCESS
 }
 
-/// Writes what the loss of these probabilities wants.
+/// Writes the bytes of the workspace that the loss of these probabilities needs.
 fn put_ctc(probabilities: usize, to: Out<usize>) -> c_int {
     let Some((_, sizes)) = tensor(probabilities) else { return BAD_PARAM };
     let [steps, batch, classes] = sizes[..] else { return BAD_PARAM };

@@ -1,4 +1,4 @@
-//! Recurrent layers: where their weights lie, and what they take beside.
+//! Recurrent layers: where their weights are in the buffer of all weights, and which workspaces they take.
 #![expect(unsafe_code, reason = "functions are exported under cuDNN's names")]
 
 use std::ffi::{c_int, c_uint};
@@ -11,11 +11,11 @@ use crate::report;
 /// A stack of recurrent layers. Sizes count elements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layer {
-    /// Standard, persistent (static, dynamic, for small hidden sizes).
+    /// 0 for the standard algorithm, 1 to 3 for the persistent ones: static, dynamic, for small hidden sizes.
     pub(super) algorithm: c_int,
-    /// RNN with `ReLU`, with tanh, LSTM, GRU.
+    /// 0 for an RNN with `ReLU`, 1 for one with tanh, 2 for an LSTM, 3 for a GRU.
     pub(super) mode: c_int,
-    /// No bias, one of the input, two, one of the state.
+    /// 0 for no bias, 1 for a bias of the input, 2 for both biases, 3 for a bias of the state.
     pub(super) bias: c_int,
     pub(super) directions: c_int,
     pub(super) kind: c_int,
@@ -31,9 +31,9 @@ pub(super) struct Layer {
 pub(super) struct Sequence {
     pub(super) time: c_int,
     pub(super) batch: c_int,
-    /// Steps of all sequences.
+    /// The time steps of all sequences together.
     pub(super) steps: i64,
-    /// Whether the sequences lie one step after the other, without padding.
+    /// Whether the sequences are packed: one time step after the other, without padding.
     pub(super) is_packed: bool,
 }
 
@@ -55,7 +55,7 @@ impl Layer {
         }
     }
 
-    /// Matrices of each kind.
+    /// How many gates the layer has: matrices of the input, and as many of the state.
     fn gates(&self) -> i64 {
         match self.mode {
             LSTM => 4,
@@ -64,7 +64,7 @@ impl Layer {
         }
     }
 
-    /// Width of the state that a step hands to the next.
+    /// Width of the state that a time step hands to the next.
     fn state(&self) -> i64 {
         i64::from(if self.projection > 0 { self.projection } else { self.hidden })
     }
@@ -73,7 +73,7 @@ impl Layer {
         self.projection > 0 && self.projection != self.hidden
     }
 
-    /// Width of what a layer in one direction reads.
+    /// Width of the input that a layer reads in one direction.
     fn width(&self, place: i64) -> i64 {
         let directions = i64::from(self.directions);
         if place < directions { i64::from(self.input) } else { self.state().saturating_mul(directions) }
@@ -107,7 +107,8 @@ impl Layer {
         matrices.saturating_add(biases.saturating_mul(i64::from(self.hidden)))
     }
 
-    /// A matrix: where it starts, rows and columns. `None` where the layer has none of this number.
+    /// A matrix: where it starts, its rows and its columns. `None` where the layer has no matrix of this
+    /// number.
     fn matrix(&self, place: i64, number: i64) -> Option<(i64, i64, i64)> {
         let (gates, hidden) = (self.gates(), i64::from(self.hidden));
         let before = (0..place).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)));
@@ -155,7 +156,7 @@ fn small(value: i64) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
-/// A tensor of three sizes, or of none.
+/// The descriptor of a tensor with three sizes, of which the first is 1; without sizes where none are given.
 fn shape(kind: c_int, sizes: Option<(i64, i64)>) -> Object {
     let (sizes, strides) = match sizes {
         None => (Vec::new(), Vec::new()),

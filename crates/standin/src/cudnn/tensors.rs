@@ -1,4 +1,4 @@
-//! Descriptors outside of the backend interface: tensors, dropout, and those that nothing is read of.
+//! Descriptors outside of the backend interface: tensors, dropout, and descriptors of which nothing is read.
 #![expect(unsafe_code, reason = "functions are exported under cuDNN's names")]
 
 use std::ffi::{c_int, c_ulonglong};
@@ -36,7 +36,7 @@ pub(super) fn destroy(handle: usize) -> c_int {
     if removed.is_some() { SUCCESS } else { BAD_PARAM }
 }
 
-/// Puts another object in the place of one that was made.
+/// Replaces the object of a descriptor; an error for a handle that was not given out.
 pub(super) fn set(handle: usize, object: Object) -> c_int {
     match objects().get_mut(handle) {
         Some(found) => {
@@ -47,7 +47,7 @@ pub(super) fn set(handle: usize, object: Object) -> c_int {
     }
 }
 
-/// Bytes of the random generators' states, one for each thread that a device holds.
+/// Bytes of the states of random generators: one state for each thread that a device can run at once.
 fn dropout_states() -> usize {
     let threads = i64::from(settings().multiprocessors).saturating_mul(i64::from(settings().threads));
     usize::try_from(threads.saturating_mul(24)).unwrap_or(0)
@@ -73,9 +73,9 @@ entries! {
         let Some(Object::Tensor { kind: found, sizes, strides }) = objects().get(handle).cloned() else { return BAD_PARAM };
         kind.put(found);
         count.put(c_int::try_from(sizes.len()).unwrap_or(0));
-        for (place, (size, stride)) in sizes.iter().zip(&strides).take(usize::try_from(wanted).unwrap_or(0)).enumerate() {
-            to_sizes.put_at(place, *size);
-            to_strides.put_at(place, *stride);
+        for (index, (size, stride)) in sizes.iter().zip(&strides).take(usize::try_from(wanted).unwrap_or(0)).enumerate() {
+            to_sizes.put_at(index, *size);
+            to_strides.put_at(index, *stride);
         }
         SUCCESS
     }
@@ -125,8 +125,8 @@ entries! {
         kind.put(found);
         format.put(0);
         count.put(c_int::try_from(sizes.len()).unwrap_or(0));
-        for (place, size) in sizes.iter().take(usize::try_from(wanted).unwrap_or(0)).enumerate() {
-            to.put_at(place, *size);
+        for (index, size) in sizes.iter().take(usize::try_from(wanted).unwrap_or(0)).enumerate() {
+            to.put_at(index, *size);
         }
         SUCCESS
     }

@@ -1,4 +1,4 @@
-//! What cuDNN takes beside the operands: recorded, or an estimate that says so.
+//! The workspaces that cuDNN takes beside the operands: recorded sizes, or an estimate with its reason.
 
 use std::ffi::c_int;
 
@@ -22,7 +22,7 @@ fn kind(number: c_int) -> Option<(i64, u64)> {
     })
 }
 
-/// Elements of a tensor; none for sizes that no tensor has.
+/// Elements of a tensor; 0 for sizes that no tensor has.
 fn elements(sizes: &[i64]) -> u64 {
     sizes.iter().fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
 }
@@ -50,7 +50,8 @@ fn padded(sizes: &[i64], places: std::ops::Range<usize>, element: u64) -> Vec<i6
     sizes
 }
 
-/// A convolution as PyTorch's operator has it: cuDNN's own, or a transposed one, whose forward pass is the gradient of an input.
+/// A convolution as PyTorch's operator has it: the convolution that cuDNN runs, or a transposed convolution,
+/// whose forward pass is the gradient of an input for cuDNN.
 struct Operator<'a> {
     pass: i64,
     is_transposed: bool,
@@ -85,12 +86,12 @@ impl Operator<'_> {
     }
 }
 
-/// Bytes of a convolution's workspace, and why they are an estimate.
+/// Bytes of a convolution's workspace, and why they are an estimate; `None` where they are exact.
 pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>) {
     let (input, output) = (asked.input.sizes.as_slice(), asked.output.sizes.as_slice());
     let is_last =
         [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false);
-    // Layers first: their keys are longer, so that none is taken for another.
+    // The layers of networks are searched first: their keys are longer, so no layer is confused with another.
     let of_layer = in_layers(asked, is_last);
     if let Some(LayerSize::Recorded(size)) = of_layer {
         return (size, None);
@@ -171,7 +172,7 @@ pub(super) fn of_layer(
         dtype,
         element,
     };
-    // As cuDNN numbers them; PyTorch asks for no other.
+    // cuDNN's numbers (`cudnnRNNAlgo_t`); PyTorch asks for no other algorithm.
     let (algorithm, is_known) = match layer.algorithm {
         0 => (Algorithm::Standard, true),
         1 => (Algorithm::Persistent, !sequence.is_packed),

@@ -1,6 +1,8 @@
-//! A group of ranks, and what they give each other: bytes that are known and few. What is many or not known stays unknown.
+//! A group of ranks, and the bytes that they exchange: those that are known and few. Many or unknown bytes
+//! are unknown for the receiver.
 //!
-//! Ranks that run exchange their bytes over the store. A rank that does not run is assumed to have what this one has.
+//! Ranks that run exchange their bytes over the store. A rank that does not run is assumed to have the bytes
+//! of this rank.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -9,9 +11,9 @@ use super::store::with_store;
 use crate::memory::Sureness;
 use crate::state::state;
 
-/// More bytes are not exchanged.
+/// The most bytes of a rank that ranks exchange.
 const MOST_EXCHANGED: u64 = 1 << 16;
-/// More bytes are not copied from this rank to those that do not run.
+/// The most bytes of this rank that are assumed for ranks that do not run.
 const MOST_COPIED: u64 = 1 << 20;
 
 /// Bytes that a rank has; `None` where they are not known.
@@ -20,9 +22,9 @@ pub(super) type Part = Option<(Vec<u8>, Sureness)>;
 /// What one rank knows of its group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// The same in all members.
+    /// The id of the group, equal in all members.
     id: u64,
-    /// How many there are; `None` where that is not known.
+    /// How many ranks the group has; `None` where that is not known.
     pub(super) ranks: Option<u64>,
     pub(super) rank: u64,
     /// Other members that run, by their numbers in the group.
@@ -33,7 +35,7 @@ pub(super) struct Group {
     messages: BTreeMap<(u64, u64), u64>,
     /// Splits so far.
     splits: u64,
-    /// Whether it had a collective: NCCL takes buffers for the first.
+    /// Whether the group had a collective: NCCL takes buffers for the first.
     pub(super) has_collectives: bool,
     /// Whether this rank sent and received a message: NCCL takes buffers for the first of each.
     pub(super) has_sent: bool,
@@ -41,7 +43,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Meets the other members, as NCCL does.
+    /// A group after its members met: each waits until all others that run have come, as in NCCL.
     pub(super) fn meet(id: &impl std::hash::Hash, ranks: Option<u64>, rank: u64) -> Self {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -57,7 +59,7 @@ impl Group {
         group
     }
 
-    /// Meets nobody.
+    /// A group whose other members do not run.
     pub(super) fn alone(ranks: u64, rank: u64) -> Self {
         Self { ranks: Some(ranks), rank, ..Self::default() }
     }
@@ -67,7 +69,7 @@ impl Group {
         rank == self.rank || self.others.contains(&rank)
     }
 
-    /// What each member has, of whom this one has `own`; `bytes` is the same number in all members.
+    /// The bytes of each member, where this member has `own`. All members call with the same number of bytes.
     pub(super) fn exchange(&mut self, own: &Part, bytes: u64) -> Vec<Part> {
         let mut parts: Vec<Part> =
             (0..self.ranks.unwrap_or(0)).map(|rank| self.of_absent(rank, own)).collect();
@@ -84,7 +86,7 @@ impl Group {
         let found = with_store(|store| {
             store.set(&key(number, self.rank), &packed(own))?;
             let found = store.wait(&keys)?;
-            // Everybody who is here has read the one before the last.
+            // A member that is in this exchange has read the values of the exchange before the last.
             if let Some(old) = number.checked_sub(2) {
                 store.remove(&key(old, self.rank))?;
             }
@@ -97,7 +99,7 @@ impl Group {
         parts
     }
 
-    /// What a member has that does not run.
+    /// The bytes that a member which does not run is assumed to have.
     fn of_absent(&self, rank: u64, own: &Part) -> Part {
         let (bytes, sureness) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MOST_COPIED)?;
         let sureness = if rank == self.rank { *sureness } else { Sureness::Assumed };
@@ -132,7 +134,7 @@ impl Group {
         format!("blockyard/sent/{:016x}/{from}/{to}/{number}", self.id)
     }
 
-    /// The part of this group that names this color, whose members are in the order of their keys.
+    /// The part of this group whose members name this color, in the order of their keys (`ncclCommSplit`).
     pub(super) fn split(&mut self, color: i32, key: i32) -> Self {
         self.splits += 1;
         let own: Vec<u8> = color.to_le_bytes().into_iter().chain(key.to_le_bytes()).collect();
@@ -167,7 +169,7 @@ pub(super) fn known(from: u64, bytes: u64) -> Part {
     if bytes > MOST_COPIED { None } else { state().devices.known_bytes(from, bytes) }
 }
 
-/// Writes them.
+/// Writes the bytes of a part to the device; unknown bytes make the device's bytes unknown.
 pub(super) fn write(to: u64, bytes: u64, part: &Part) {
     let mut state = state();
     match part {

@@ -1,4 +1,4 @@
-//! Sums of what the ranks of a group have.
+//! Reductions over the bytes of the ranks of a group.
 
 use crate::memory::Sureness;
 
@@ -14,8 +14,8 @@ pub(super) fn element(kind: i32) -> Option<u64> {
 }
 
 /// Element by element: the sum, product, most, least or mean (NCCL's operators 0 to 4) of what the ranks
-/// have, and whether its last digits may be others on a GPU. `None` where the type or operator is not computed
-/// here.
+/// have, and whether its last digits may be others on a GPU. `None` where the type or operator is not
+/// computed here.
 pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u8>, Sureness)> {
     let size = usize::try_from(element(kind)?).ok()?;
     let length = parts.first()?.len();
@@ -38,7 +38,7 @@ pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u
         }
     }
     let chooses = matches!(operator, 2 | 3);
-    // The sum of two is rounded once, of more in an order that NCCL chooses.
+    // The sum of two numbers is rounded once, the sum of more numbers in an order that NCCL chooses.
     let is_rounded = is_float && !chooses && (parts.len() > 2 || operator == 4);
     Some((sum, if is_rounded { Sureness::Rounded } else { Sureness::Exact }))
 }

@@ -1,11 +1,12 @@
-//! The store in which the ranks of a dry run find each other: a client of PyTorch's `TCPStore`, whose server the command is.
+//! The store in which the ranks of a dry run find each other: a client of PyTorch's `TCPStore`, whose server
+//! the command is.
 
 use std::env;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a client sends first.
+/// The number that a client of `TCPStore` sends first.
 const MAGIC: u32 = 0x3C85_F7CE;
 const VALIDATE: u8 = 0;
 const SET: u8 = 1;
@@ -13,7 +14,7 @@ const WAIT: u8 = 6;
 const DELETE_KEY: u8 = 8;
 const MULTI_GET: u8 = 10;
 
-/// A connection; one for the process, since each call of NCCL that waits is one that NCCL waits in, too.
+/// A connection to the store. The process has one: a call waits here only where NCCL itself would wait.
 pub(super) struct Store {
     stream: TcpStream,
 }
@@ -81,14 +82,14 @@ fn add(query: &mut Vec<u8>, bytes: &[u8]) {
     query.extend(bytes);
 }
 
-/// Acts with the store; `None` where there is none, or where it was lost.
+/// Acts with the store; `None` where no store exists, or where the connection was lost.
 pub(super) fn with_store<T>(act: impl FnOnce(&mut Store) -> io::Result<T>) -> Option<T> {
     static STORE: OnceLock<Mutex<Option<Store>>> = OnceLock::new();
     let mut slot =
         STORE.get_or_init(|| Mutex::new(Store::connect())).lock().unwrap_or_else(PoisonError::into_inner);
     let result = act(slot.as_mut()?);
     if result.is_err() {
-        // Half of an answer may still come.
+        // After an error, the rest of an answer may still come, so the connection cannot be used again.
         *slot = None;
     }
     result.ok()

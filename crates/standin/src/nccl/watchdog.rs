@@ -1,22 +1,23 @@
 //! When PyTorch's watchdog of NCCL finds that work is done.
 //!
 //! PyTorch keeps the tensors of collectives that nobody waits for (those of DDP) until its watchdog, which
-//! looks ten times a second, finds them done. On a GPU some steps of a small program pass meanwhile. Nothing
-//! takes time here, and steps of a dry run take longer: so the watchdog finds work undone for a while.
+//! looks ten times a second, finds them done. On a GPU some iterations of a small program pass meanwhile. In
+//! a dry run the GPU's work takes no time, and iterations take longer, so the watchdog is told for a while
+//! that work is not done.
 #![expect(unsafe_code, reason = "the name of the calling thread is asked for")]
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long.
+/// How long work is not done for the watchdog.
 const PENDING: Duration = Duration::from_secs(2);
-/// What PyTorch names this thread.
+/// PyTorch's name of the watchdog's thread.
 const NAME: &[u8] = b"pt_nccl_watchdg";
 
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// A group ends, which waits for the watchdog.
+/// Makes all work done for the watchdog: a group ends, and its end waits for the watchdog.
 pub(super) fn hurry() {
     IS_ENDING.store(true, Ordering::Relaxed);
 }
@@ -27,7 +28,8 @@ extern "C" fn blockyard_nccl_finish() {
     hurry();
 }
 
-/// Whether the caller is the watchdog, and an event that was recorded then is undone for it.
+/// Whether the caller is the watchdog, and an event that was recorded at this moment is not done for the
+/// watchdog yet.
 pub(crate) fn is_pending(at: Instant) -> bool {
     is_watchdog() && !IS_ENDING.load(Ordering::Relaxed) && at.elapsed() < PENDING
 }

@@ -10,7 +10,8 @@ use crate::runtime::errors::{INVALID_DEVICE, INVALID_VALUE, SUCCESS, fail};
 use crate::settings::{Settings, settings};
 use crate::state::{current_device, set_current_device};
 
-/// An attribute of a device, by CUDA's number (`CUdevice_attribute`). `None` for one that is not known here.
+/// An attribute of a device, by CUDA's number (`CUdevice_attribute`). `None` for an attribute that this
+/// library does not know.
 #[expect(clippy::match_same_arms, reason = "by what a number means, in the order of CUDA's list")]
 pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Option<c_int> {
     let optin = settings.shared.saturating_sub(1024);
@@ -65,7 +66,8 @@ pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Op
     })
 }
 
-/// Writes numbers where `cudaDeviceProp` has them. The start is alike in all releases; CUDA 13 left six members out.
+/// Writes numbers where `cudaDeviceProp` has them. The first members are equal in all releases of CUDA; CUDA
+/// 13 has six fewer.
 struct Properties {
     to: Out<u8>,
     at: usize,
@@ -74,8 +76,8 @@ struct Properties {
 
 impl Properties {
     fn bytes(&mut self, bytes: &[u8]) {
-        for (place, byte) in bytes.iter().enumerate() {
-            self.to.put_at(self.at.saturating_add(place), *byte);
+        for (index, byte) in bytes.iter().enumerate() {
+            self.to.put_at(self.at.saturating_add(index), *byte);
         }
         self.at = self.at.saturating_add(bytes.len());
     }
@@ -136,7 +138,7 @@ fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
     // Integrated, mapped host memory.
     list.ints(&[0, 1]);
     list.until_12(0);
-    // Sizes of textures and surfaces, of which nothing here depends.
+    // Sizes of textures and surfaces, on which no number of a dry run depends.
     list.ints(&[131_072, 32_768]);
     list.until_12(268_435_456);
     list.ints(&[0; 37]);

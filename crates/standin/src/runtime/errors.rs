@@ -27,7 +27,7 @@ pub(crate) fn code<T>(result: Result<T, MemoryError>) -> c_int {
     }
 }
 
-/// An error that `cudaGetLastError` tells.
+/// Keeps an error for `cudaGetLastError`, and returns the error.
 pub(crate) fn fail(error: c_int) -> c_int {
     state::set_error(error)
 }

@@ -1,4 +1,4 @@
-//! Captured graphs: nothing runs when one is launched.
+//! Captured graphs: the launch of a graph runs nothing.
 #![expect(unsafe_code, reason = "functions are exported under CUDA's names")]
 
 use std::ffi::{c_int, c_ulonglong};

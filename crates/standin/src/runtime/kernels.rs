@@ -36,7 +36,7 @@ pub(crate) fn symbol_address(device: c_int, symbol: u64) -> Option<u64> {
     Some(address)
 }
 
-/// What the first part of `cudaFuncAttributes` tells.
+/// The first members of `cudaFuncAttributes`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct FunctionAttributes {
@@ -53,7 +53,7 @@ struct FunctionAttributes {
     cluster: [c_int; 6],
 }
 
-/// Launches nothing: whatever the kernel writes is unknown.
+/// A launch, which runs nothing: the bytes that the kernel would write are unknown.
 fn launch(kernel: u64, grid: Dim3, block: Dim3) -> c_int {
     let threads = block.x.saturating_mul(block.y).saturating_mul(block.z);
     if grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > 1024 {
@@ -73,7 +73,7 @@ pub(crate) fn occupancy(threads: c_int, shared: u64) -> c_int {
     let by_threads = settings.threads / rounded;
     let by_shared = match shared {
         0 => c_int::MAX,
-        // A kibibyte of each block is the system's.
+        // CUDA keeps a KiB of shared memory for each block.
         _ => c_int::try_from(u64::from(settings.shared.unsigned_abs()) / shared.saturating_add(1024))
             .unwrap_or(c_int::MAX),
     };
@@ -85,7 +85,7 @@ thread_local! {
     static LAUNCHES: RefCell<Vec<(Dim3, Dim3, usize, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What `cudaLaunchKernelExC` gets.
+/// The first members of `cudaLaunchConfig_t`, which `cudaLaunchKernelExC` gets.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct LaunchConfig {
@@ -100,7 +100,7 @@ struct LaunchConfig {
 /// The architecture of the code that a GPU runs: CUB looks for its settings under this number and fails for
 /// one that nothing was compiled for.
 fn code_version(major: c_int, minor: c_int) -> c_int {
-    // PyTorch's builds have no code for 8.9, whose GPUs run that for 8.6.
+    // PyTorch's builds have no code for compute capability 8.9; its GPUs run the code for 8.6.
     let minor = if (major, minor) == (8, 9) { 6 } else { minor };
     major.saturating_mul(10).saturating_add(minor)
 }

@@ -13,18 +13,18 @@ use crate::settings::settings;
 use crate::state::{current_device, state};
 use crate::values::assumptions;
 
-/// What `cudaPointerGetAttributes` tells: the part that all releases of CUDA have.
+/// The members of `cudaPointerAttributes` that all releases of CUDA have.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct PointerAttributes {
-    /// 0 unregistered, 1 host, 2 device.
+    /// 0 for unregistered memory, 1 for the host's, 2 for a device's.
     kind: c_int,
     device: c_int,
     on_device: u64,
     on_host: u64,
 }
 
-/// A page: what pinned memory starts at.
+/// Bytes of a page: pinned memory starts at a multiple.
 const PAGE: usize = 4096;
 
 fn layout(size: u64) -> Option<Layout> {
@@ -58,7 +58,7 @@ pub(crate) fn release(address: u64) -> c_int {
     code(found)
 }
 
-/// Copies. Where the host reads what is not known, it gets an assumption, and the report a line.
+/// Copies bytes. Where the host reads unknown bytes, it gets zeros, and the report gets a line.
 pub(crate) fn copy(to: u64, from: u64, count: u64) -> c_int {
     // The lock is given back before Python is asked for the line.
     let copied = state().devices.copy(to, from, count);
@@ -79,7 +79,7 @@ fn is_pinned(address: u64) -> bool {
 }
 
 fn fill(to: u64, value: c_int, count: u64) -> c_int {
-    // CUDA takes the low byte.
+    // CUDA reads the lowest byte of the value alone.
     code(state().devices.fill(to, value.to_le_bytes()[0], count))
 }
 
@@ -132,7 +132,8 @@ entries! {
         }
         let Some(size) = state().host.remove(&address) else { return fail(INVALID_VALUE) };
         if let Some(layout) = layout(size) {
-            // SAFETY: the memory was taken with this layout by `cudaHostAlloc`, and its entry was just removed.
+            // SAFETY: the memory was taken with this layout by `cudaHostAlloc`, and its entry was just
+            // removed.
             unsafe { dealloc(address as *mut u8, layout) };
         }
         SUCCESS

@@ -13,7 +13,7 @@ use crate::state::{Event, State, Stream, current_device, state};
 /// The handles of the default streams: null, legacy, per thread.
 const DEFAULT: usize = 2;
 
-/// The stream; the default streams are the same for all devices here.
+/// The stream of a handle; `None` for a handle that was not given out. All devices share the default streams.
 fn of(state: &State, handle: usize) -> Option<Stream> {
     if handle <= DEFAULT {
         return Some(Stream { device: current_device(), flags: 0, priority: 0, capture: 0 });
@@ -21,7 +21,7 @@ fn of(state: &State, handle: usize) -> Option<Stream> {
     state.streams.get(handle).copied()
 }
 
-/// The stream, or the error for a handle that was not given out.
+/// Acts with the stream of a handle; returns an error for a handle that was not given out.
 fn with(handle: usize, act: impl FnOnce(Stream)) -> c_int {
     let found = of(&state(), handle);
     match found {

@@ -1,4 +1,4 @@
-//! Questions whether the GPU has done some work. All work is done at once here, so that an answer is exact
+//! Questions whether the GPU has done some work. In a dry run all work is done at once, so an answer is exact
 //! only if the program waited before.
 //!
 //! PyTorch's allocator asks before it uses a freed block again that another stream uses: a tensor of
@@ -19,18 +19,18 @@ pub(crate) const OTHER_STREAM: &str = "another stream uses a tensor (by record_s
      free once the GPU has done that work, which takes no time here";
 const QUESTION: &str = "the program asks whether the GPU has done its work: here the answer is always yes";
 
-/// When the host last waited, by device and stream; no stream stands for all of the device.
+/// When the host last waited, by device and stream; `None` for a wait for all streams of the device.
 static WAITED: Mutex<BTreeMap<(c_int, Option<usize>), Instant>> = Mutex::new(BTreeMap::new());
 /// Whether the report has yet to say that a block was taken which another stream uses.
 static IS_UNSAID: AtomicBool = AtomicBool::new(false);
 
-/// The host waits for all work of a device, or of one stream.
+/// Notes that the host waits for all work of a device, or of one stream.
 pub(crate) fn wait(device: c_int, stream: Option<usize>) {
     let mut waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
     waited.insert((device, stream), Instant::now());
 }
 
-/// Whether the work that this event marks is done on a GPU, too.
+/// Whether the work before this event would also be done on a GPU, because the host waited for it.
 fn is_done(event: &Event) -> bool {
     let Some(at) = event.at else { return true };
     let waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,25 +38,27 @@ fn is_done(event: &Event) -> bool {
     event.is_awaited || after(None) || after(Some(event.stream))
 }
 
-/// A library asks whether the work of an event is done. `caller` is an address in its code.
+/// Notes that a library asks whether the work of an event is done. `caller` is an address in the library's
+/// code.
 pub(crate) fn asked(event: &Event, caller: usize) {
     if is_done(event) {
         return;
     }
     match library_of(caller).as_deref() {
-        // The allocator has its lock, for which another thread may wait with Python's lock: Python is not asked for the line now.
+        // The allocator has its lock, for which another thread may wait with Python's lock: Python is not
+        // asked for the line now.
         Some(b"libc10_cuda.so") => IS_UNSAID.store(true, Ordering::Relaxed),
         Some(b"libtorch_python.so") => report::estimate(QUESTION),
         _ => {}
     }
 }
 
-/// The program asks whether a stream's work is done.
+/// Notes that the program asks whether a stream's work is done.
 pub(crate) fn asked_for_stream() {
     report::estimate(QUESTION);
 }
 
-/// Says what was left unsaid. No lock may be held.
+/// Reports what could not be reported while a lock was held. No lock may be held now.
 pub(crate) fn say() {
     if IS_UNSAID.load(Ordering::Relaxed) && IS_UNSAID.swap(false, Ordering::Relaxed) {
         report::estimate(OTHER_STREAM);

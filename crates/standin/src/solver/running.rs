@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_longlong};
 use crate::libraries::{NOT_INITIALIZED, computed, is_of};
 use crate::solver::HANDLE;
 
-/// Says success for this number of matrices.
+/// Ends a function: `count` reports at the address `reports` say success.
 fn solved(handle: usize, reports: u64, count: i64) -> c_int {
     if is_of(handle, HANDLE) { computed(reports, count) } else { NOT_INITIALIZED }
 }

@@ -1,4 +1,4 @@
-//! What the host gets where it reads bytes that nobody knows: an assumption, and a line in the report.
+//! What the host gets where it reads unknown bytes: an assumption, and a line in the report.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -24,7 +24,7 @@ fn given() -> &'static [Assumption] {
     })
 }
 
-/// The value that a person gave for this line.
+/// The value that a person gave for this line; `None` where nobody gave one.
 fn given_at(place: &PythonLine) -> Option<f64> {
     given().iter().find(|assumption| assumption.is_for(&place.file, place.line)).map(|found| found.value)
 }
@@ -38,7 +38,7 @@ fn reads_at(place: &PythonLine) -> u64 {
     *count
 }
 
-/// A read of bytes that are not exact, and what is known of it.
+/// A read of bytes that are not exact, and what is known about the read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Question {
     read: HostRead,
@@ -50,7 +50,7 @@ struct Question {
     given: Option<f64>,
 }
 
-/// What the host gets in place of what it read, if anything, and what the report says.
+/// The value that the host gets in place of unknown bytes, and the reason that the report has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AssumedValue {
     bits: Option<u64>,
@@ -58,7 +58,8 @@ struct AssumedValue {
 }
 
 impl Question {
-    /// `None` where the line has read so many unknown values that it waits for one; `reads` counts them, this one too.
+    /// `None` where the line has read so many unknown values that it waits for one; `reads` counts them, this
+    /// one too.
     fn answer(self, reads: impl FnOnce() -> u64) -> Option<AssumedValue> {
         let said = |text: &str| Some(AssumedValue { bits: None, text: text.to_owned() });
         let taken = |kind, value| {
@@ -129,7 +130,8 @@ fn whole(value: f64) -> i64 {
     value as i64
 }
 
-/// A value of this type: a number that is finite, not zero, and falls from read to read, as losses do; 1 for an integer; false.
+/// A value of this type: a number that is finite, not zero, and falls from read to read, as losses do; 1 for
+/// an integer; false.
 #[expect(clippy::cast_precision_loss, reason = "the value is an assumption")]
 fn assumed(kind: i32, reads: u64) -> f64 {
     match kind {
@@ -152,7 +154,8 @@ fn bits(kind: i32, value: f64) -> u64 {
     }
 }
 
-/// A number in 16 bits, cut off; beyond its range, the nearest in it.
+/// A number as 16 bits (`float16`), with its last digits cut off; a number beyond the range becomes the
+/// nearest in the range.
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
     let exponent = i32::try_from(bits >> 23 & 0xff).unwrap_or(0) - 127 + 15;

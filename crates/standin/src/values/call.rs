@@ -1,4 +1,5 @@
-//! The arguments that an operator gets: what is known of them, and what the operator writes.
+//! The arguments of an operator's call: how much of their bytes is known, and which of them the operator
+//! writes.
 
 use std::slice;
 
@@ -15,25 +16,25 @@ pub(super) struct OperatorCall<'a> {
     pub(super) functions: &'a Functions,
 }
 
-/// What the arguments are, for the question whether the operator is computed.
+/// The properties of all arguments that decide whether the operator is computed.
 #[derive(Default)]
 pub(super) struct Look {
     /// How sure the least sure argument that is read is.
     pub(super) worst: Sureness,
     pub(super) bytes: u64,
     pub(super) is_on_device: bool,
-    /// An argument without bytes: nothing is computed.
+    /// Whether an argument has no bytes, so that nothing is computed.
     pub(super) is_strange: bool,
 }
 
 impl OperatorCall<'_> {
-    fn boxed(&self, place: usize) -> Option<&IValue> {
-        self.arguments.get(place)
+    fn boxed(&self, index: usize) -> Option<&IValue> {
+        self.arguments.get(index)
     }
 
     /// The tensors of an argument: one, or those of a list.
-    fn tensors(&self, place: usize, kind: Kind) -> impl Iterator<Item = &IValue> {
-        let list = match (kind, self.boxed(place)) {
+    fn tensors(&self, index: usize, kind: Kind) -> impl Iterator<Item = &IValue> {
+        let list = match (kind, self.boxed(index)) {
             (Kind::Tensor, Some(boxed)) => slice::from_ref(boxed),
             (Kind::Tensors, Some(boxed)) if boxed.tag != 0 => items(boxed, self.layout),
             _ => &[],
@@ -43,9 +44,9 @@ impl OperatorCall<'_> {
 
     pub(super) fn look(&self, operator: &Operator) -> Look {
         let mut look = Look::default();
-        for (place, kind) in operator.kinds.iter().enumerate() {
-            let is_only_written = operator.only_written.contains(&place);
-            for boxed in self.tensors(place, *kind) {
+        for (index, kind) in operator.kinds.iter().enumerate() {
+            let is_only_written = operator.only_written.contains(&index);
+            for boxed in self.tensors(index, *kind) {
                 let Some(storage) = Storage::of(boxed, self.layout) else {
                     look.is_strange |= self.functions.is_defined(boxed);
                     continue;
@@ -85,9 +86,9 @@ impl OperatorCall<'_> {
     /// The tensors on the device that the operator writes, of those that hold a known byte or will.
     pub(super) fn written(&self, operator: &Operator, is_computed: bool) -> Vec<Tensor> {
         let mut written = Vec::new();
-        for place in &operator.written {
-            let Some(kind) = operator.kinds.get(*place) else { continue };
-            for boxed in self.tensors(*place, *kind) {
+        for index in &operator.written {
+            let Some(kind) = operator.kinds.get(*index) else { continue };
+            for boxed in self.tensors(*index, *kind) {
                 let Some(storage) = Storage::of(boxed, self.layout) else { continue };
                 let is_there = match storage.home() {
                     Home::Device => is_computed || storage.is_partly_known(),
@@ -105,15 +106,15 @@ impl OperatorCall<'_> {
     /// Whether the operator makes new tensors, or writes one of the device's.
     pub(super) fn gives_to_device(&self, operator: &Operator) -> bool {
         let written =
-            || operator.written.iter().filter_map(|place| Some((*place, *operator.kinds.get(*place)?)));
+            || operator.written.iter().filter_map(|index| Some((*index, *operator.kinds.get(*index)?)));
         operator.written.is_empty()
-            || written().flat_map(|(place, kind)| self.tensors(place, kind)).any(|boxed| {
+            || written().flat_map(|(index, kind)| self.tensors(index, kind)).any(|boxed| {
                 let home = Storage::of(boxed, self.layout).map(|storage| storage.home());
                 home.is_some_and(|home| home != Home::Host)
             })
     }
 
-    /// What an operator that fills its first argument writes there; `None` where that is for the helper.
+    /// The fill that an operator does to its first argument; `None` where the helper has to compute it.
     pub(super) fn fill(&self) -> Option<Fill> {
         let boxed = self.boxed(0)?;
         let storage = Storage::of(boxed, self.layout)?;
@@ -134,9 +135,9 @@ impl OperatorCall<'_> {
             .kinds
             .iter()
             .enumerate()
-            .map(|(place, kind)| {
-                let boxed = self.boxed(place)?;
-                let is_empty_allowed = operator.only_written.contains(&place);
+            .map(|(index, kind)| {
+                let boxed = self.boxed(index)?;
+                let is_empty_allowed = operator.only_written.contains(&index);
                 Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| self.functions.tensor(boxed))
             })
             .collect()

@@ -1,12 +1,13 @@
-//! Operators that fill a tensor with one number, which are done here: they are the most frequent ones whose
-//! arguments are always known.
+//! Operators that fill a tensor with one number. They are computed here and not in Python, since they are the
+//! most frequent operators whose arguments are always known.
 #![expect(unsafe_code, reason = "bytes of the device are written")]
 
 use crate::memory::Sureness;
 use crate::values::layout::{IValue, Layout};
 use crate::values::tensors::Tensor;
 
-/// Larger results are not computed: a program's large tensors cost addresses and no memory of the host.
+/// The most bytes of a result that is computed, so that a program's large tensors cost addresses and no
+/// memory of the host.
 const MOST_BYTES: u64 = 1 << 24;
 
 /// A number as PyTorch boxes it.
@@ -17,7 +18,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The number of an argument; `None` for what is none, such as a tensor.
+    /// The number of an argument; `None` for an argument that is not a number, such as a tensor.
     pub(super) fn of(boxed: &IValue, layout: &Layout) -> Option<Self> {
         match boxed.tag {
             tag if tag == layout.integer => Some(Self::Integer(boxed.payload.cast_signed())),
@@ -27,7 +28,8 @@ impl Number {
         }
     }
 
-    /// The number as an element of this type (PyTorch's number of the type); `None` where it does not fit without a loss.
+    /// The number as an element of this type (PyTorch's number of the type); `None` where it does not fit
+    /// without a loss.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -45,7 +47,7 @@ impl Number {
                 (value as i64 as f64 == value && value.abs() < 9e15).then_some(value as i64)
             }
         };
-        // Beyond this, an integer is no `f64`.
+        // An integer beyond this need not be exact as an `f64`.
         if matches!(self, Self::Integer(value) if value.unsigned_abs() > 1 << 53)
             && matches!(dtype, 5..=7 | 15)
         {
@@ -70,7 +72,7 @@ impl Number {
     }
 }
 
-/// A number of 32 bits in 16, where it fits without a loss.
+/// An `f32` as a `float16`, both as bits; `None` where the number does not fit without a loss.
 fn half(bits: u32) -> Option<u16> {
     let sign = u16::try_from(bits >> 16 & 0x8000).ok()?;
     if bits << 1 == 0 {
@@ -81,7 +83,7 @@ fn half(bits: u32) -> Option<u16> {
     fits.then_some(sign | exponent << 10 | u16::try_from(bits >> 13 & 0x3ff).ok()?)
 }
 
-/// A tensor without gaps, and what each of its elements will be.
+/// A tensor without gaps, and the value that each of its elements will have.
 #[derive(Debug)]
 pub(super) struct Fill {
     pub(super) tensor: Tensor,
@@ -108,7 +110,7 @@ impl Fill {
     }
 }
 
-/// Pages of the system.
+/// Bytes of a page of the system.
 const PAGE: u64 = 4096;
 
 /// Writes elements of `size` bytes from `start` to `end`.
@@ -126,7 +128,8 @@ fn write(start: u64, end: u64, element: u64, size: u64) {
 
 fn clear_pages(first: u64, last: u64) {
     let Ok(length) = usize::try_from(last.saturating_sub(first)) else { return };
-    // SAFETY: the pages are within a tensor on the device, whose addresses are this library's own, private and without a file.
+    // SAFETY: the pages are within a tensor on the device, whose addresses are this library's own, private
+    // and without a file.
     if unsafe { libc::madvise(first as *mut _, length, libc::MADV_DONTNEED) } != 0 {
         write_each(first, last, 0, 1);
     }
@@ -140,7 +143,8 @@ fn write_each(start: u64, end: u64, element: u64, size: u64) {
     macro_rules! fill {
         ($type:ty) => {{
             let value = <$type>::try_from(element).unwrap_or_default();
-            // SAFETY: the bytes are a tensor's on the device, which a kernel writes now; elements are aligned to their size.
+            // SAFETY: the bytes are a tensor's on the device, which a kernel writes now; elements are aligned
+            // to their size.
             unsafe { std::slice::from_raw_parts_mut(start as *mut $type, count) }.fill(value);
         }};
     }

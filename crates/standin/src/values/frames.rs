@@ -14,15 +14,17 @@ pub(crate) struct RunningOperator {
     pub(super) operator: Option<&'static Operator>,
     /// Whether the operator itself launched a kernel.
     pub(super) has_launched: bool,
-    /// Blocks that the allocator handed out since the operator started: first address and the address after the last.
+    /// Blocks that the allocator handed out since the operator started: first address and the address after
+    /// the last.
     pub(super) blocks: Vec<(u64, u64)>,
     /// The tensors that the operator writes, of those that it was given.
     pub(super) written: Vec<Tensor>,
-    /// What the helper computed.
+    /// The results that the helper computed.
     pub(super) computed: Option<Object>,
-    /// What the operator fills its argument with, if it does nothing else.
+    /// The fill that the operator does, if it does nothing else.
     pub(super) fill: Option<Fill>,
-    /// How many results the operator will find, where it asks the device for the number, and whether that is only assumed.
+    /// How many results the operator will find, where it asks the device for the number, and whether the
+    /// number is only assumed.
     pub(super) count: Option<(i64, bool)>,
     /// The type of the only value that the host reads, as PyTorch numbers types.
     pub(super) value: Option<i32>,
@@ -38,7 +40,7 @@ pub(super) fn is_busy() -> bool {
     BUSY.get()
 }
 
-/// Calls what must not be observed.
+/// Calls a function whose operators are not observed.
 pub(super) fn unobserved<T>(act: impl FnOnce() -> T) -> T {
     let before = BUSY.replace(true);
     let result = act();
@@ -50,7 +52,7 @@ pub(super) fn push(frame: RunningOperator) {
     FRAMES.with_borrow_mut(|frames| frames.push(frame));
 }
 
-/// Ends the innermost operator. Its blocks are blocks of the one that called it, too.
+/// Ends the innermost operator. Its blocks become blocks of the operator that called it, too.
 pub(super) fn pop() -> Option<RunningOperator> {
     FRAMES.with_borrow_mut(|frames| {
         let frame = frames.pop()?;
@@ -63,7 +65,7 @@ pub(super) fn pop() -> Option<RunningOperator> {
     })
 }
 
-/// The allocator handed out a block while this thread's operators run.
+/// Notes that the allocator handed out a block to each operator that this thread is in.
 pub(super) fn add_block(start: u64, end: u64) {
     FRAMES.with_borrow_mut(|frames| {
         if let Some(frame) = frames.last_mut() {
@@ -72,7 +74,8 @@ pub(super) fn add_block(start: u64, end: u64) {
     });
 }
 
-/// A kernel was launched: the blocks that its operator may have written are unknown from now on. False outside of any operator.
+/// Notes the launch of a kernel: the blocks that its operator may have written are unknown from now on.
+/// Returns false outside of any operator.
 pub(super) fn launched() -> bool {
     FRAMES.with_borrow_mut(|frames| {
         let Some(frame) = frames.last_mut() else { return false };
@@ -87,7 +90,7 @@ pub(super) fn launched() -> bool {
     })
 }
 
-/// How many results the operator around this read will find, and whether that is assumed.
+/// How many results the operator around this read will find, and whether the number is assumed.
 pub(crate) fn count() -> Option<(i64, bool)> {
     FRAMES.with_borrow(|frames| {
         let counts = || frames.iter().rev().filter_map(|frame| frame.count);

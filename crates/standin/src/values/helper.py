@@ -1,4 +1,4 @@
-"""Computes what operators over known values give, with PyTorch's kernels for processors. Run by the stand-in in the program's process."""
+"""Computes the results of operators over known values, with PyTorch's kernels for processors. Run by the stand-in in the program's process."""
 
 
 def follow(library, path):
@@ -70,7 +70,7 @@ def follow(library, path):
     )
     # Results whose number a kernel finds: the share of the elements that is assumed where they are not known.
     found = {"aten::nonzero": 0.5, "aten::_unique2": 1.0, "aten::unique_consecutive": 1.0, "aten::unique_dim": 1.0}
-    # What comparisons with unknown numbers are taken to give: numbers are finite and not equal to others.
+    # The assumed results of comparisons with unknown numbers: numbers are finite and not equal to others.
     compared = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
     ordered = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
     # Operators that write arguments without their schema saying so.
@@ -105,7 +105,7 @@ def follow(library, path):
     }  # fmt: skip
 
     def classify(name, overload):
-        """What the stand-in must know of an operator: number, letters of the arguments, places that are written, flags, assumed share."""
+        """The facts about an operator that the stand-in needs: number, letters of the arguments, places that are written, flags, assumed share."""
         try:
             space, base = name.split("::")
             call = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
@@ -229,7 +229,7 @@ def follow(library, path):
     }  # fmt: skip
 
     def randomly(operator, args, sureness):
-        """What a random operator gives; `None` where that is not known."""
+        """The result of a random operator; `None` where it is not known."""
         start = state()
         if start is None:
             return None
@@ -265,7 +265,7 @@ def follow(library, path):
         return [], [values.reshape(given[2])], sure
 
     def in_validation():
-        """Whether a distribution checks its arguments: what is checked is assumed to be right."""
+        """Whether a distribution checks its arguments: checked arguments are assumed to be valid."""
         frame = sys._getframe(2)
         for _ in range(4):
             if frame is None:
@@ -281,7 +281,7 @@ def follow(library, path):
         return len(target[2]) == 1 and tuple(index[2]) == tuple(target[2]) and tensor(index).unique().numel() == target[2][0]
 
     def supposed(operator, args):
-        """What an operator over unknown values is taken to give."""
+        """The assumed result of an operator over unknown values."""
         if operator.name == scaled:
             there = args[1]
             value = tensor(there).clone() if there is not None else None
@@ -345,7 +345,7 @@ def follow(library, path):
         return positional, named, written
 
     def compute(operator, args, call, sureness):
-        """What an operator over known values gives: results, what it writes, how sure that is."""
+        """The computed call of an operator over known values: results, arguments that it writes, how sure both are."""
         positional, named, written = call
         result = operator.call(*positional, **named)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
@@ -372,7 +372,7 @@ def follow(library, path):
         return any(low < last and first < high for low, high in read for first, last in written)
 
     def begin(number, args, sureness):
-        """What the operator will give, and how many results it finds; `None` where nobody knows."""
+        """The results of an operator that starts, and how many results it finds; `None` where these are not known."""
         operator = operators[number]
         if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
             return None
@@ -406,7 +406,7 @@ def follow(library, path):
         return True
 
     def end(made, results, written):
-        """Writes what the operator gave; how sure each tensor's bytes are, or `None` where nothing is computed."""
+        """Writes the computed results; returns how sure each tensor's bytes are, or `None` where nothing is computed."""
         before = torch.is_grad_enabled()
         no_grad(False)
         try:

@@ -1,4 +1,5 @@
-//! Where PyTorch keeps an operator's arguments and results, found by calling operators whose arguments are known.
+//! Where PyTorch keeps an operator's arguments and results, found by calling operators whose arguments are
+//! known.
 //!
 //! Each offset counts bytes.
 #![expect(unsafe_code, reason = "PyTorch's objects are read")]
@@ -6,7 +7,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Offsets and tags.
+/// The offsets of members in PyTorch's objects, and the tags of boxed arguments by their type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     /// From a `RecordFunction` to its arguments: an address and a count.
@@ -38,7 +39,7 @@ pub(super) struct IValue {
     _padding: u32,
 }
 
-/// What an operator that is called to find the layout tells.
+/// An operator that is called to find the layout, and what it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Probe {
     /// `add(first, second, alpha=7)`: where arguments and results are, the tags of tensors and integers.
@@ -89,7 +90,7 @@ struct Search {
 static SEARCH: Mutex<Option<Search>> = Mutex::new(None);
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
-/// How much of an object is looked through.
+/// How many bytes of an object are searched.
 const MOST: usize = 512;
 
 /// The layout, once it is known.
@@ -97,7 +98,7 @@ pub(super) fn layout() -> Option<&'static Layout> {
     LAYOUT.get()
 }
 
-/// The layout is complete.
+/// Ends the search; returns whether the layout is complete.
 pub(super) fn finish() -> bool {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(found) = search.take() else { return false };
@@ -139,7 +140,7 @@ pub(super) fn expect(probe: Probe, tensors: [u64; 2]) {
     *search = Some(Search { probe, tensors, layout, is_found: false, results: Vec::new() });
 }
 
-/// An operator starts while the layout is searched: `object` is its `RecordFunction`.
+/// Searches the arguments of an operator that starts; `object` is its `RecordFunction`.
 pub(super) fn look_at_arguments(name: &[u8], object: u64) {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(search) = search.as_mut() else { return };
@@ -155,9 +156,9 @@ pub(super) fn look_at_arguments(name: &[u8], object: u64) {
         return;
     }
     // SAFETY: the offset was found for objects of this type; the arguments are as many as the operator has.
-    let argument = |place: usize| unsafe {
+    let argument = |index: usize| unsafe {
         let list = word(object, search.layout.inputs);
-        ((list as usize).wrapping_add(place * 16) as *const IValue).read()
+        ((list as usize).wrapping_add(index * 16) as *const IValue).read()
     };
     let [first, _] = search.tensors;
     match search.probe {
@@ -165,7 +166,8 @@ pub(super) fn look_at_arguments(name: &[u8], object: u64) {
         Probe::Boolean => search.layout.boolean = argument(1).tag,
         Probe::List => {
             let list = argument(0).payload;
-            // SAFETY: the argument is a list, an object of more than 64 bytes, whose vectors hold what they say.
+            // SAFETY: the argument is a list, an object of more than 64 bytes, whose vectors hold what they
+            // say.
             let offset = (8..64_usize).step_by(8).find(|offset| unsafe {
                 is_vector(list, *offset, 32) && word(word(list, *offset), 0) == first
             });
@@ -198,8 +200,8 @@ fn find_inputs(search: &mut Search, object: u64, count: usize) {
             continue;
         }
         // SAFETY: the address is on this thread's stack, within what is in use.
-        let arguments = [0, 1, 2].map(|place: usize| unsafe {
-            ((list as usize).wrapping_add(place * 16) as *const IValue).read()
+        let arguments = [0, 1, 2].map(|index: usize| unsafe {
+            ((list as usize).wrapping_add(index * 16) as *const IValue).read()
         });
         let [one, two, three] = arguments;
         if one.payload == first && two.payload == second && one.tag == two.tag && three.payload == 7 {
@@ -212,7 +214,7 @@ fn find_inputs(search: &mut Search, object: u64, count: usize) {
     }
 }
 
-/// An operator ends while the layout is searched.
+/// Searches the results of an operator that ends; `object` is its `RecordFunction`.
 pub(super) fn look_at_results(name: &[u8], object: u64) {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(search) = search.as_mut() else { return };
@@ -229,7 +231,8 @@ pub(super) fn look_at_results(name: &[u8], object: u64) {
     }
 }
 
-/// Whether everything that the operator should show was found; `result` is the tensor that the operator returned.
+/// Whether everything that the operator should show was found; `result` is the tensor that the operator
+/// returned.
 pub(super) fn found(result: u64) -> bool {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(search) = search.as_mut() else { return false };

@@ -19,11 +19,11 @@ use crate::values::layout::{self, IValue, Layout, layout, word};
 use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
-/// Tensors of more bytes are not computed.
+/// The most bytes of all tensors of an operator that is computed.
 const MOST_BYTES: u64 = 1 << 21;
 /// The share of unknown numbers that are assumed to be equal to a number, where equal ones are counted.
 const SHARE_OF_EQUAL: f64 = 0.125;
-/// `dlopen` gives what is loaded already, and loads nothing.
+/// `RTLD_NOLOAD`: `dlopen` gives a library that is loaded already, and loads none.
 const NOT_LOADED: i32 = 4;
 
 type Record = *const u8;
@@ -42,7 +42,7 @@ struct Callback {
 }
 
 impl Callback {
-    /// Ours: for operators alone, with arguments and results.
+    /// The callback of this library: for operators alone, with arguments and results.
     fn ours() -> Self {
         let mut flags = [true; 40];
         for scope in flags.iter_mut().take(9).skip(1) {
@@ -52,7 +52,7 @@ impl Callback {
     }
 }
 
-/// PyTorch's functions.
+/// The functions of PyTorch that the observers call.
 struct Torch {
     add: unsafe extern "C" fn(Callback) -> u64,
     name: Name,
@@ -82,7 +82,8 @@ pub(super) fn begin(path: &CStr) -> bool {
     let Ok(path) = path.to_str() else { return false };
     let Some(library) = find_loaded_library(Path::new(path)) else { return false };
     let Some(tensors) = Functions::of(&library) else { return false };
-    // SAFETY: the types are those of `ATen/record_function.h`; a callback is passed in memory, where a longer one does no harm.
+    // SAFETY: the types are those of `ATen/record_function.h`; a callback is passed in memory, where a longer
+    // one does no harm.
     let found = unsafe {
         let add = library.get::<unsafe extern "C" fn(Callback) -> u64>(
             b"_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE\0",
@@ -106,7 +107,8 @@ pub(super) fn begin(path: &CStr) -> bool {
 
 fn add_callback() {
     if let Some(torch) = TORCH.get() {
-        // SAFETY: the callback has the type that PyTorch asks for, and its functions live as long as the process.
+        // SAFETY: the callback has the type that PyTorch asks for, and its functions live as long as the
+        // process.
         let handle = unsafe { (torch.add)(Callback::ours()) };
         HANDLE.store(handle, Ordering::Relaxed);
     }
@@ -114,7 +116,7 @@ fn add_callback() {
 
 static HANDLE: AtomicU64 = AtomicU64::new(0);
 
-/// The layout and the helper are known.
+/// Begins to follow values, after the layout and the helper are known; returns whether PyTorch is observed.
 pub(super) fn ready() -> bool {
     let is_ready = layout::finish();
     IS_ON.store(is_ready, Ordering::Relaxed);
@@ -137,7 +139,7 @@ pub(super) fn stop() {
     }
 }
 
-/// Observes again after [`stop`]. What is known was forgotten, since kernels ran meanwhile.
+/// Observes again after [`stop`]. All bytes are unknown, since kernels ran meanwhile.
 pub(super) fn resume() -> bool {
     if layout().is_none() || HANDLE.load(Ordering::Relaxed) != 0 {
         return false;
@@ -153,7 +155,7 @@ pub(super) fn block_events() -> u64 {
     BLOCKS.load(Ordering::Relaxed)
 }
 
-/// A block is handed out or taken back.
+/// Counts a block that is handed out or taken back, and makes its bytes unknown.
 pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
     if device_of(address).is_none() {
         return;
@@ -168,8 +170,8 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
 
 type OwnGenerator = unsafe extern "C" fn(i8) -> *const u64;
 
-/// Whether this is the generator of the calling thread's device, which PyTorch's own code names in some
-/// places (a recurrent layer's dropout).
+/// Whether the object is the generator of the calling thread's device, which PyTorch's own code passes to
+/// some operators (a recurrent layer's dropout).
 pub(super) fn is_own_generator(object: u64) -> bool {
     static OWN: OnceLock<Option<OwnGenerator>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
@@ -318,7 +320,7 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Runni
     frame
 }
 
-/// A share of a tensor's elements, at least one where there is one.
+/// The number of elements that are a share of a tensor's, at least 1 for a tensor with elements.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -357,7 +359,7 @@ fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOp
     }
 }
 
-/// The tensors that an operator gave; an empty one for a tensor that is not on a device.
+/// The tensors that an operator returned; an empty tensor in the place of each that is not on a device.
 fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) -> Vec<Tensor> {
     // SAFETY: the offset was found for objects of this type; the results live until the operator has ended.
     let results: &[IValue] = unsafe {
@@ -386,7 +388,8 @@ fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) 
     given
 }
 
-/// Whether the allocator reports its blocks. If it does not, the bytes of a block would stay known after the block is freed.
+/// Whether the allocator reports its blocks. If it does not, the bytes of a block would stay known after the
+/// block is freed.
 fn has_blocks() -> bool {
     let has = BLOCKS.load(Ordering::Relaxed) > 0;
     if !has {
@@ -395,7 +398,7 @@ fn has_blocks() -> bool {
     has
 }
 
-/// Values cannot be followed in this release; said once.
+/// Reports once that values cannot be followed in this release of PyTorch.
 pub(super) fn give_up(why: &str) {
     IS_ON.store(false, Ordering::Relaxed);
     report::estimate(&format!("values that the program computes on the device are not followed: {why}"));

@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Number,
     Numbers,
     Text,
-    /// A device: the helper has its own.
+    /// A device, which the helper does not need.
     Ignored,
     /// A generator of random numbers: the helper knows the device's own.
     Generator,
@@ -48,16 +48,17 @@ impl Kind {
 /// An operator, as the helper classified it.
 #[derive(Debug)]
 pub(super) struct Operator {
-    /// The helper's number of it.
+    /// The operator's number in the helper.
     pub(super) number: u64,
-    /// The helper's description of it.
+    /// The helper's facts about the operator.
     pub(super) traits: Traits,
-    /// The share of the first argument's elements that it is taken to find; 0 where its results have sizes that are known before.
+    /// The share of the first argument's elements that the operator is assumed to find; 0 where the sizes of
+    /// the results are known before the operator runs.
     pub(super) assumed_count: f64,
     pub(super) kinds: Vec<Kind>,
-    /// Places of the arguments that it writes.
+    /// The places of the arguments that the operator writes.
     pub(super) written: Vec<usize>,
-    /// Those of them that it does not read.
+    /// The places of the arguments that the operator writes and does not read.
     pub(super) only_written: Vec<usize>,
 }
 
@@ -65,19 +66,20 @@ pub(super) struct Operator {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a letter of the helper's answer")]
 pub(super) struct Traits {
-    /// `k`: whether it runs kernels itself; others only call operators.
+    /// `k`: whether the operator runs kernels itself; others only call operators.
     pub(super) is_leaf: bool,
-    /// `c`: whether the helper computes it where its arguments are known.
+    /// `c`: whether the helper computes the operator where its arguments are known.
     pub(super) is_computed: bool,
-    /// `v`: whether it gives the host the value of a tensor's only element.
+    /// `v`: whether the operator gives the host the value of a tensor's only element.
     pub(super) reads_value: bool,
-    /// `a`: whether the helper has an assumption where its arguments are not known.
+    /// `a`: whether the helper has an assumption where the operator's arguments are not known.
     pub(super) assumes: bool,
-    /// `r`: whether it draws random numbers, which the helper knows.
+    /// `r`: whether the operator draws random numbers, which the helper knows.
     pub(super) is_random: bool,
-    /// `l`: whether it gives tensors in a list.
+    /// `l`: whether the operator gives tensors in a list.
     pub(super) gives_list: bool,
-    /// `f`: whether it fills its first argument with one number, its second argument, or with zeros.
+    /// `f`: whether the operator fills its first argument with a number, which is its second argument, or
+    /// with zeros.
     pub(super) fills: bool,
 }
 
@@ -158,7 +160,8 @@ impl Argument {
             let Some(home) = Storage::of(boxed, layout).map(|storage| storage.home()) else {
                 return Some(Self::None);
             };
-            // An empty place for a result is a place on the device: operators over the host's tensors alone are not looked at.
+            // An empty place for a result is a place on the device: operators over the host's tensors alone
+            // are not looked at.
             (home != Home::Nowhere || may_be_empty)
                 .then(|| Some(Self::Tensor(tensor(boxed)?, home != Home::Host)))?
         };
@@ -211,14 +214,15 @@ pub(super) struct Helper {
 }
 
 static HELPER: OnceLock<Helper> = OnceLock::new();
-/// An operator under its name; what was asked for once is kept, since there are some thousands at most.
+/// The name of an operator and the operator, `None` for a name that is not one. Each is kept: PyTorch has a
+/// few thousand operators.
 type NamedOperator = (&'static [u8], Option<&'static Operator>);
 /// Operators by the addresses of their name and of their overload's name. The name itself is kept to be sure
 /// that it still lies there.
 static OPERATORS: RwLock<Option<HashMap<(u64, u64), NamedOperator>>> = RwLock::new(None);
 /// An operator that a thread keeps: the addresses of its names, and what lay there.
 type LastOperator = Option<((u64, u64), NamedOperator)>;
-/// Operators that a thread keeps to find them at once.
+/// How many operators a thread remembers.
 const KEPT: usize = 512;
 
 thread_local! {
@@ -247,7 +251,7 @@ impl Helper {
         HELPER.set(Self { classify, begin, end }).is_ok()
     }
 
-    /// The operator of this name; `None` for what is none.
+    /// The operator of this name; `None` for a name that is not an operator's.
     pub(super) fn operator(name: &CStr, overload: &CStr) -> Option<&'static Operator> {
         let key = (name.as_ptr() as u64, overload.as_ptr() as u64);
         let place = kept_at(key);
@@ -284,7 +288,8 @@ impl Helper {
         found
     }
 
-    /// The operator starts: what it will give, and how many results it finds, where the host asks for that.
+    /// Has the helper compute an operator that starts: its results, and how many results it finds where the
+    /// host asks for the number.
     pub(super) fn begin(
         operator: &Operator,
         arguments: &[Argument],
@@ -306,8 +311,8 @@ impl Helper {
         begun.flatten()
     }
 
-    /// The operator ended: writes what was computed, and says how sure the bytes of each tensor are. `None`
-    /// where nothing was computed.
+    /// Writes the computed results of an operator that ended; returns how sure the bytes of each tensor are.
+    /// `None` where nothing was computed.
     pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Sureness>> {
         let (helper, python) = (HELPER.get()?, interpreter()?);
         let list =

@@ -1,8 +1,9 @@
 //! Random numbers of a GPU: Philox 4x32-10 with the launch geometry of PyTorch's kernels.
 //!
 //! Philox: J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A thread's numbers are
-//! those of its own subsequence; which thread writes which element is read from `DistributionTemplates.h`,
-//! `Distributions.cu`, `Dropout.cu` and `Randperm.cu` say. The tests compare with numbers that an H200 gave.
+//! those of its own subsequence. Which thread writes which element follows PyTorch's
+//! `DistributionTemplates.h`, `Distributions.cu`, `Dropout.cu` and `Randperm.cu`. The tests compare with
+//! numbers that an H200 gave.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "places are below the limit of elements, and words are halves of numbers"
@@ -15,7 +16,7 @@ use crate::settings::settings;
 
 /// Threads of a block of the kernels here.
 const BLOCK: u64 = 256;
-/// Elements that are filled at once, at most.
+/// The most elements that are filled at once.
 const MOST: u64 = 1 << 22;
 
 /// Four words of a subsequence.
@@ -60,7 +61,8 @@ fn threads(count: u64, each: u64) -> u64 {
     count.div_ceil(BLOCK * each).clamp(1, blocks.max(1)) * BLOCK
 }
 
-/// Calls `put` with each element's place and the words that its thread takes for it: `each` elements of a draw, a grid apart.
+/// Calls `put` with each element's place and the words that its thread takes for it: `each` elements of a
+/// draw, a grid apart.
 fn spread(count: u64, seed: u64, offset: u64, each: u64, mut put: impl FnMut(u64, [u32; 4], usize)) {
     let threads = threads(count, 1);
     for round in 0..count.div_ceil(threads * each) {
@@ -70,21 +72,26 @@ fn spread(count: u64, seed: u64, offset: u64, each: u64, mut put: impl FnMut(u64
                 break;
             }
             let words = philox(seed, thread, offset / 4 + round);
-            for place in 0..each {
-                let element = start + place * threads;
+            for index in 0..each {
+                let element = start + index * threads;
                 if element < count {
-                    put(element, words, place as usize);
+                    put(element, words, index as usize);
                 }
             }
         }
     }
 }
 
-/// Which numbers.
+/// Writes `count` random numbers, whose kind is one of these. False for other kinds, and for too many
+/// numbers.
 ///
-/// 0: `f32` above 0 and at most 1. 1: `i64` below `numbers[0]`, of one word each. 2: the same of two words.
-/// 3: as 0, for dropout of `numbers[0]` elements a thread. 4: as 0, for truth values with a probability each.
-/// 5: `f32`, normal. 6: `i64`, a permutation.
+/// - 0: `f32` above 0 and at most 1.
+/// - 1: `i64` below `numbers[0]`, each made of one word.
+/// - 2: `i64` below `numbers[0]`, each made of two words.
+/// - 3: the numbers of 0, for dropout with `numbers[0]` elements a thread.
+/// - 4: the numbers of 0, for truth values with a probability each.
+/// - 5: `f32` of a normal distribution.
+/// - 6: `i64`, a permutation.
 pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64, numbers: In<u64>) -> bool {
     if count > MOST || to.is_null() {
         return false;
@@ -94,36 +101,36 @@ pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64,
     let integers = Out::<u64>::from_bytes(to);
     let put = |element: u64, value: f32| floats.put_at(element as usize, value);
     match kind {
-        0 => spread(count, seed, offset, 4, |element, words, place| put(element, uniform(words[place]))),
-        1 if range > 0 => spread(count, seed, offset, 4, |element, words, place| {
-            integers.put_at(element as usize, u64::from(words[place]) % range);
+        0 => spread(count, seed, offset, 4, |element, words, index| put(element, uniform(words[index]))),
+        1 if range > 0 => spread(count, seed, offset, 4, |element, words, index| {
+            integers.put_at(element as usize, u64::from(words[index]) % range);
         }),
-        2 if range > 0 => spread(count, seed, offset, 2, |element, words, place| {
-            integers.put_at(element as usize, two_words(words, place) % range);
+        2 if range > 0 => spread(count, seed, offset, 2, |element, words, index| {
+            integers.put_at(element as usize, two_words(words, index) % range);
         }),
         // Single elements are spread as in other kernels.
         3 if range == 1 => {
-            spread(count, seed, offset, 4, |element, words, place| put(element, uniform(words[place])));
+            spread(count, seed, offset, 4, |element, words, index| put(element, uniform(words[index])));
         }
         3 if matches!(range, 2 | 4 | 8) => dropout(count, seed, offset, range, put),
         4 => {
             for thread in 0..count.div_ceil(4) {
                 let words = philox(seed, thread, offset / 4);
-                for (place, word) in words.into_iter().enumerate() {
-                    let element = thread * 4 + place as u64;
+                for (index, word) in words.into_iter().enumerate() {
+                    let element = thread * 4 + index as u64;
                     if element < count {
                         put(element, uniform(word));
                     }
                 }
             }
         }
-        5 => spread(count, seed, offset, 4, |element, words, place| {
-            let pair = if place < 2 { normal(words[0], words[1]) } else { normal(words[2], words[3]) };
-            put(element, pair[place % 2]);
+        5 => spread(count, seed, offset, 4, |element, words, index| {
+            let pair = if index < 2 { normal(words[0], words[1]) } else { normal(words[2], words[3]) };
+            put(element, pair[index % 2]);
         }),
         6 => {
-            for (place, value) in permutation(count, seed, offset).into_iter().enumerate() {
-                integers.put_at(place, value);
+            for (index, value) in permutation(count, seed, offset).into_iter().enumerate() {
+                integers.put_at(index, value);
             }
         }
         _ => return false,
@@ -131,13 +138,14 @@ pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64,
     true
 }
 
-fn two_words(words: [u32; 4], place: usize) -> u64 {
+fn two_words(words: [u32; 4], index: usize) -> u64 {
     let [a, b, c, d] = words;
-    let (high, low) = if place == 0 { (a, b) } else { (c, d) };
+    let (high, low) = if index == 0 { (a, b) } else { (c, d) };
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Each thread takes `each` elements that follow each other; of four words, two elements leave two for the next round.
+/// Each thread takes `each` elements that follow each other; of four words, two elements leave two for the
+/// next round.
 fn dropout(count: u64, seed: u64, offset: u64, each: u64, put: impl Fn(u64, f32)) {
     let threads = threads(count, each);
     for round in 0..count.div_ceil(threads * each) {
@@ -146,18 +154,18 @@ fn dropout(count: u64, seed: u64, offset: u64, each: u64, put: impl Fn(u64, f32)
             if start >= count {
                 break;
             }
-            for place in 0..each {
-                let word = round * each + place;
+            for index in 0..each {
+                let word = round * each + index;
                 let words = philox(seed, thread, offset / 4 + word / 4);
                 if let Some(word) = words.get((word % 4) as usize) {
-                    put(start + place, uniform(*word));
+                    put(start + index, uniform(*word));
                 }
             }
         }
     }
 }
 
-/// The order of random keys, of as few bits as make equal keys rare.
+/// A permutation: the order of random keys, which have as few bits as make equal keys rare.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -170,9 +178,10 @@ fn permutation(count: u64, seed: u64, offset: u64) -> Vec<u64> {
         as u32;
     let mut keys = vec![(0_u64, 0_u64); count as usize];
     let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-    spread(count, seed, offset, 2, |element, words, place| {
-        let word = two_words(words, place);
-        // Keys are signed numbers of 32 or 64 bits, from the least on; their highest bit is turned for the sort.
+    spread(count, seed, offset, 2, |element, words, index| {
+        let word = two_words(words, index);
+        // Keys are signed numbers of 32 or 64 bits, from the least on; their highest bit is turned for the
+        // sort.
         let key = if bits <= 32 { (word % 0xffff_ffff) ^ 0x8000_0000 } else { (word % u64::MAX) ^ (1 << 63) };
         let turned = if bits == 32 || bits == 64 { 1 << (bits - 1) } else { 0 };
         if let Some(slot) = keys.get_mut(element as usize) {
@@ -189,13 +198,14 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_a_gpu() {
-        // What an H200 gave for `torch.rand(5)`, `torch.randint(3, 50257, (5,))` and `torch.randperm(5)` after `manual_seed`.
+        // What an H200 gave for `torch.rand(5)`, `torch.randint(3, 50257, (5,))` and `torch.randperm(5)`
+        // after `manual_seed`.
         let mut found = [0.0; 5];
-        spread(5, 7, 0, 4, |element, words, place| found[element as usize] = uniform(words[place]));
+        spread(5, 7, 0, 4, |element, words, index| found[element as usize] = uniform(words[index]));
         let expected = [0.954_597_1, 0.495_039_8, 0.941_953_1, 0.592_580_26, 0.699_600_2];
         assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits));
         let mut found = [0; 5];
-        spread(5, 7, 16, 4, |element, words, place| found[element as usize] = words[place] % 50_254 + 3);
+        spread(5, 7, 16, 4, |element, words, index| found[element as usize] = words[index] % 50_254 + 3);
         assert_eq!(found, [40_345, 37_672, 20_646, 326, 29_921]);
         assert_eq!(permutation(5, 7, 80), [2, 4, 0, 3, 1]);
         // The authors' own example: all bits 0.

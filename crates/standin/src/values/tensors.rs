@@ -1,4 +1,5 @@
-//! Tensors as the observers meet them.
+//! Tensors as PyTorch hands them to its observers: boxed, with a storage and, where they have bytes, sizes
+//! and strides.
 #![expect(unsafe_code, reason = "PyTorch's objects are read, and its C functions are called")]
 
 use std::ffi::{CStr, c_void};
@@ -9,12 +10,12 @@ use crate::memory::{Sureness, device_of};
 use crate::state::state;
 use crate::values::layout::{IValue, Layout, word};
 
-/// Where a tensor's bytes lie.
+/// Where a tensor's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     Device,
     Host,
-    /// Nowhere: a tensor of PyTorch's that only pretends, or one without elements.
+    /// The tensor has no bytes: a fake or meta tensor of PyTorch's, or a tensor without elements.
     Nowhere,
 }
 
@@ -65,7 +66,7 @@ pub(super) struct Tensor {
     /// Bytes of an element.
     pub(super) element: u64,
     pub(super) sizes: Vec<i64>,
-    /// In elements.
+    /// The strides in elements.
     pub(super) strides: Vec<i64>,
 }
 
@@ -83,7 +84,7 @@ fn element(dtype: i32) -> Option<u64> {
 
 type Get<T> = unsafe extern "C" fn(*const c_void, *mut T) -> i32;
 
-/// What a function of PyTorch's reports of a tensor; `None` where the function fails.
+/// The value that a function of PyTorch reports about a tensor; `None` where the function fails.
 fn get<T>(function: Get<T>, handle: *const c_void, start: T) -> Option<T> {
     let mut value = start;
     // SAFETY: the handle is a tensor's, and lives through the call.
@@ -106,7 +107,8 @@ impl Functions {
     pub(super) fn of(torch: &Library) -> Option<Self> {
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the types are those of the header `aoti_torch/c/shim.h`, which PyTorch keeps stable.
+                // SAFETY: the types are those of the header `aoti_torch/c/shim.h`, which PyTorch keeps
+                // stable.
                 *unsafe { torch.get($name) }.ok()?
             };
         }
@@ -121,14 +123,14 @@ impl Functions {
         })
     }
 
-    /// Whether a boxed tensor is one at all.
+    /// Whether a boxed tensor is defined (`Tensor::defined`).
     pub(super) fn is_defined(&self, boxed: &IValue) -> bool {
         let mut is_defined = false;
         // SAFETY: a tensor's handle is the address of the place that holds its object: the box.
         unsafe { (self.is_defined)(std::ptr::from_ref(boxed).cast(), &raw mut is_defined) == 0 && is_defined }
     }
 
-    /// Whether a boxed tensor without bytes belongs to a device of CUDA's.
+    /// Whether a boxed tensor without bytes belongs to a CUDA device.
     pub(super) fn is_for_device(&self, boxed: &IValue) -> bool {
         const CUDA: i32 = 1;
         let mut device = 0;
@@ -136,15 +138,16 @@ impl Functions {
         unsafe { (self.device)(std::ptr::from_ref(boxed).cast(), &raw mut device) == 0 && device == CUDA }
     }
 
-    /// A boxed tensor that has bytes.
+    /// A boxed tensor that has bytes; `None` for a type that is left alone.
     pub(super) fn tensor(&self, boxed: &IValue) -> Option<Tensor> {
         // A tensor's handle is the address of the place that holds its object: the box.
         let handle = std::ptr::from_ref(boxed).cast::<c_void>();
         let dim = usize::try_from(get(self.dim, handle, 0)?).ok()?;
         let dtype = get(self.dtype, handle, 0)?;
         let list = |values: *const i64| {
-            // SAFETY: the lists have as many numbers as the tensor has dimensions, and live as long as the tensor.
-            (0..dim).map(|place| unsafe { values.add(place).read() }).collect::<Vec<i64>>()
+            // SAFETY: the lists have as many numbers as the tensor has dimensions, and live as long as the
+            // tensor.
+            (0..dim).map(|index| unsafe { values.add(index).read() }).collect::<Vec<i64>>()
         };
         Some(Tensor {
             data: get(self.data, handle, 0)?,
@@ -156,18 +159,18 @@ impl Functions {
     }
 }
 
-/// Rows that are marked one by one, at most.
+/// The most rows that are marked one by one.
 const MOST_ROWS: u64 = 1 << 16;
 
 impl Tensor {
-    /// The elements' count.
+    /// How many elements the tensor has.
     pub(super) fn count(&self) -> u64 {
         self.sizes
             .iter()
             .fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
     }
 
-    /// The first byte and the one after the last.
+    /// The address of the first byte, and the address after the last.
     pub(super) fn extent(&self) -> (u64, u64) {
         if self.count() == 0 {
             return (self.data, self.data);
@@ -191,7 +194,7 @@ impl Tensor {
         rows.into_iter().map(|(start, end)| state.devices.sureness(start, end)).max().unwrap_or(whole)
     }
 
-    /// What is known of the elements from now on. What lies between them stays as it is.
+    /// Sets how sure the elements' bytes are from now on. Bytes between the elements stay as they are.
     pub(super) fn mark(&self, sureness: Sureness) {
         let mut state = state();
         if let Some(rows) = self.rows() {
@@ -242,7 +245,7 @@ impl Tensor {
             starts = starts
                 .iter()
                 .flat_map(|start| {
-                    (0..*size).map(move |place| start.saturating_add(place.saturating_mul(step)))
+                    (0..*size).map(move |index| start.saturating_add(index.saturating_mul(step)))
                 })
                 .collect();
         }
@@ -253,7 +256,8 @@ impl Tensor {
 
 /// The characters of a boxed text.
 pub(super) fn text(boxed: &IValue, layout: &Layout) -> Option<String> {
-    // SAFETY: the argument is a text by its operator's schema; a text ends with a zero, as `std::string` says.
+    // SAFETY: the argument is a text by its operator's schema; a text ends with a zero, as `std::string`
+    // says.
     let characters = unsafe { word(boxed.payload, layout.text) };
     if characters == 0 {
         return None;

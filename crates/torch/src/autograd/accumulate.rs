@@ -4,7 +4,8 @@ use super::GradMode;
 use crate::ops::{copy, pointwise, sparse};
 use crate::{Result, Scalar, Tensor};
 
-/// Adds a gradient to the leaf's: takes it over, copies it, or adds in place, as PyTorch decides.
+/// Adds a gradient to the leaf's: the leaf takes the gradient over, copies it, or adds it in place, as
+/// PyTorch decides.
 pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
     let hooks: Vec<_> =
         variable.autograd().borrow().hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
@@ -46,7 +47,8 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Adds up two gradients of which one or both are sparse. A sum with a dense one is dense, so that a sparse gradient gives way to it.
+/// Adds up two gradients of which one or both are sparse. A sum with a dense gradient is dense, so the sum
+/// replaces a sparse gradient of the leaf.
 fn add_sparse(variable: &Tensor, before: &Tensor, grad: &Tensor) -> Result<()> {
     let one = Scalar::Int(1);
     if before.is_sparse() && !grad.is_sparse() {
@@ -59,7 +61,8 @@ fn add_sparse(variable: &Tensor, before: &Tensor, grad: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// `obeys_layout_contract`: dense leaves want their own strides, others a gradient without gaps.
+/// `obeys_layout_contract`: the gradient of a dense leaf must have the leaf's strides, that of any other leaf
+/// no gaps.
 fn obeys_layout(grad: &Tensor, variable: &Tensor) -> bool {
     if variable.is_non_overlapping_and_dense() {
         let (sizes, mine, theirs) = (grad.shape(), variable.strides(), grad.strides());

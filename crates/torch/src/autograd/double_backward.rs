@@ -1,13 +1,15 @@
-//! Which backward functions a real GPU was recorded to differentiate again (`create_graph=True`), and in which variants.
+//! Which backward functions a real GPU was recorded to differentiate again (`create_graph=True`), and in
+//! which variants.
 //!
-//! A recorded program proves the variant that it ran and no other: a norm of order 3 is another formula than one of order 2. So
-//! what counts as recorded is a signature: the backward function, which gradients are wanted, the gradients that come in and the
-//! saved tensors by type, dimensions and layout, and what the formula itself branches on. A signature that no recorded program has
-//! is marked. Backward functions that their operator declares as `composed` need their name alone: what they allocate follows from
-//! the operators of their statements, whatever the variant.
+//! A recorded program proves the variant that it ran and no other: a norm of order 3 is another formula than
+//! one of order 2. So what counts as recorded is a signature: the backward function, which gradients are
+//! wanted, the gradients that come in and the saved tensors by type, dimensions and layout, and what the
+//! formula itself branches on. A signature that no recorded program has is marked. Backward functions that
+//! their operator declares as `composed` need their name alone: what they allocate follows from the operators
+//! of their statements, whatever the variant.
 //!
-//! `second_derivatives.txt` has the signatures of the recorded programs whose every line and event is equal; a test of the crate
-//! `python` runs these programs and compares.
+//! `second_derivatives.txt` has the signatures of the recorded programs whose every line and event is equal;
+//! a test of the crate `python` runs these programs and compares.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -38,8 +40,8 @@ pub(crate) fn variant(name: &str) {
     variant.push_str(name);
 }
 
-/// The signature of a backward function that is about to run, where it belongs to a second derivative: it is differentiated again,
-/// or it was made by a backward function.
+/// The signature of a backward function that is about to run, where it belongs to a second derivative: it is
+/// differentiated again, or it was made by a backward function.
 pub(super) fn begin(node: &Node, grads: &Grads, wanted: &[bool]) -> Option<String> {
     if !GradMode::is_enabled() && !node.is_of_backward() {
         return None;

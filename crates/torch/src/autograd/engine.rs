@@ -16,7 +16,7 @@ use super::ready::ReadyQueue;
 use super::{GradMode, GradModeGuard, accumulate, double_backward};
 use checks::{refuse_lost_history, validate};
 
-/// What [`grad`] returns: one for each input, `None` for those the outputs do not depend on.
+/// What [`grad`] returns: the gradient of each input, `None` for an input that the outputs do not depend on.
 pub type Gradients = Vec<Option<Tensor>>;
 
 type Key = *const Node;
@@ -38,7 +38,7 @@ struct GraphTask {
     waiting: FxHashMap<Key, Grads>,
     ready: ReadyQueue<Task>,
     captures: Vec<Capture>,
-    /// With captures: the nodes that lead to one.
+    /// With captures: the nodes from which a captured node can be reached; see [`needed_nodes`].
     needed: Option<FxHashMap<Key, bool>>,
 }
 
@@ -78,7 +78,8 @@ pub fn backward(
 ///
 /// # Errors
 ///
-/// As [`backward`], and for inputs that the outputs do not depend on unless `allow_unused`.
+/// The errors of [`backward`], and an error for inputs that the outputs do not depend on unless
+/// `allow_unused` is set.
 pub fn grad(
     outputs: &[Tensor],
     inputs: &[Tensor],
@@ -103,7 +104,8 @@ pub fn grad(
     Ok(results)
 }
 
-/// The gradients that a backward pass begins with: those that are given, ones where there are none.
+/// The gradients that a backward pass begins with: the given gradient of each tensor, ones where none is
+/// given.
 ///
 /// # Errors
 ///
@@ -208,7 +210,8 @@ impl GraphTask {
     }
 
     fn start(&mut self, roots: &[Edge], grads: &[Tensor]) -> Result<()> {
-        // Roots are the outputs of a node before all others, which has one dependency for each of them.
+        // The roots are the outputs of a node before all others (`GraphRoot`), so each root is one
+        // dependency.
         for root in roots {
             *self.dependencies.entry(Rc::as_ptr(&root.node)).or_default() += 1;
         }
@@ -225,7 +228,8 @@ impl GraphTask {
         self.add(edge, Some(grad)).map(drop)
     }
 
-    /// Gives back the gradient if its values were added to an older one.
+    /// Delivers a gradient. Returns the gradient if its values were added to an older gradient of the same
+    /// input.
     fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<Option<Tensor>> {
         let key = Rc::as_ptr(&edge.node);
         let left = self.dependencies.get_mut(&key).map_or(0, |left| {
@@ -279,7 +283,7 @@ impl GraphTask {
             node.release_variables();
         }
         let edges = node.edges();
-        // What was added to an older gradient lives until all outputs are delivered.
+        // A gradient that was added to an older one lives until all outputs are delivered.
         let mut added = Vec::new();
         for (edge, output) in edges.into_iter().zip(outputs) {
             let Some(edge) = edge else { continue };
@@ -293,7 +297,7 @@ impl GraphTask {
         Ok(())
     }
 
-    /// The node's outputs; `None` for one that nothing flows on from.
+    /// The node's outputs; `None` for a node that no gradient flows on from.
     fn evaluate_on_stream(
         &mut self,
         node: &Rc<Node>,
@@ -421,7 +425,8 @@ fn add_up(old: Tensor, grad: &Tensor) -> Result<Tensor> {
     Ok(sum)
 }
 
-/// As [`add_up`] where one or both are sparse: the dense one comes first. The older one is never changed, the newer one if it alone is dense.
+/// [`add_up`] for two gradients of which one or both are sparse: the dense gradient is the first operand. The
+/// older gradient is never changed; the newer one is changed if it alone is dense.
 fn add_up_sparse(old: &Tensor, grad: &Tensor, can_reuse: impl Fn(&Tensor) -> bool) -> Result<Tensor> {
     let one = Scalar::Int(1);
     if !old.is_sparse() || GradMode::is_enabled() {

@@ -22,7 +22,7 @@ type Backward = dyn Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>;
 pub struct Edge {
     /// The node.
     pub node: Rc<Node>,
-    /// Which of its inputs.
+    /// Which of the node's inputs, counted from 0.
     pub input: usize,
 }
 
@@ -34,7 +34,8 @@ pub trait BackwardCallback {
     ///
     /// Whatever the callback fails with.
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
-    /// What the caller knows this function as.
+    /// The callback as the caller's own type, which the caller finds again in a node; `None` where nobody
+    /// looks for the type.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
@@ -174,7 +175,7 @@ impl Node {
         }
     }
 
-    /// How many tensors it keeps.
+    /// How many tensors the node saved, released ones included; 0 for a `torch.autograd.Function`.
     #[cfg(test)]
     pub(crate) fn saved_count(&self) -> usize {
         match &self.body {
@@ -231,7 +232,7 @@ impl Node {
         self.number
     }
 
-    /// Where its results flow to, by input of the forward function (`next_functions`).
+    /// Where the node's results flow to, by input of the forward function (`next_functions`).
     #[must_use]
     pub fn edges(&self) -> Vec<Option<Edge>> {
         self.edges.borrow().clone()
@@ -241,10 +242,11 @@ impl Node {
         look(&self.edges.borrow())
     }
 
-    /// What it keeps for its backward function now, each with the name of the member that keeps it where PyTorch's list has one.
+    /// The values that the node keeps for its backward function now, each with the name of the member that
+    /// keeps the value where PyTorch's list has one.
     #[must_use]
     pub fn kept(&self) -> Vec<(Option<&'static str>, SavedValue)> {
-        // A node that runs at this moment may be letting go of what it kept.
+        // A node that runs at this moment may be releasing its saved tensors, which are borrowed then.
         let (Body::Function { saved, .. } | Body::Custom { saved, .. }) = &self.body else {
             return Vec::new();
         };
@@ -261,11 +263,13 @@ impl Node {
         kept.collect()
     }
 
-    /// The saved tensor of a member (`_saved_self`), by the member's name in PyTorch; `None` where the node has no such member.
+    /// The saved tensor of a member (`_saved_self`), by the member's name in PyTorch; `None` where the node
+    /// has no such member.
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after the tensor was changed in place.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after the tensor was
+    /// changed in place.
     pub fn saved_member(self: &Rc<Self>, member: &str) -> Option<Result<Option<Tensor>>> {
         let Body::Function { saved, .. } = &self.body else { return None };
         let saved = saved.try_borrow().ok()?;
@@ -273,7 +277,7 @@ impl Node {
         saved.get(index).map(|variable| variable.unpack(self))
     }
 
-    /// The leaf whose gradient it adds up.
+    /// The leaf whose gradient the node adds up; `None` for a node that is not an accumulator.
     #[must_use]
     pub fn leaf(&self) -> Option<&Tensor> {
         match &self.body {
@@ -282,7 +286,7 @@ impl Node {
         }
     }
 
-    /// The function from outside that it calls.
+    /// The function from outside that the node calls; `None` for an operator's node.
     #[must_use]
     pub fn callback(&self) -> Option<&Rc<dyn BackwardCallback>> {
         match &self.body {
@@ -295,25 +299,25 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after a tensor was changed in place; whatever a hook
-    /// fails with.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after a tensor was
+    /// changed in place; whatever a hook fails with.
     pub fn saved_tensors(self: &Rc<Self>) -> Result<Vec<Option<Tensor>>> {
         let Body::Custom { saved, .. } = &self.body else { return Ok(Vec::new()) };
         saved.borrow().iter().map(|variable| variable.unpack(self)).collect()
     }
 
-    /// Whether it adds up a leaf's gradient.
+    /// Whether the node adds up a leaf's gradient (`AccumulateGrad`).
     #[must_use]
     pub fn is_accumulator(&self) -> bool {
         matches!(self.body, Body::Accumulate(_))
     }
 
-    /// Whether a backward function made it: it is a part of a second derivative.
+    /// Whether a backward function made the node: the node is a part of a second derivative.
     pub(crate) fn is_of_backward(&self) -> bool {
         self.is_of_backward
     }
 
-    /// The stream that it runs on, that of its forward function.
+    /// The device and the stream that the node runs on, those of its forward function; `None` on the host.
     pub(crate) fn stream(&self) -> Option<(u8, StreamId)> {
         self.stream.get()
     }
@@ -330,7 +334,7 @@ impl Node {
         self.hooks.borrow().iter().map(|(input, _, hook)| (*input, Rc::clone(hook))).collect()
     }
 
-    /// Lets go of the saved tensors, in the order of the members.
+    /// Releases the saved tensors, in the order of the members (`release_variables`).
     pub(crate) fn release_variables(&self) {
         match &self.body {
             Body::Function { saved, .. } => {
@@ -397,7 +401,7 @@ fn stream_of(device: Device) -> Option<(u8, StreamId)> {
     session().device(index).ok().map(|device| (index, device.current_stream()))
 }
 
-/// What an operator saves, in the order in which the node lets go of it.
+/// A tensor that an operator saves. A list of these has the order in which the node releases them.
 pub(crate) enum Save<'a> {
     /// An input, or nothing.
     Input(Option<&'a Tensor>),
@@ -407,16 +411,18 @@ pub(crate) enum Save<'a> {
     Output(usize),
 }
 
-/// Whether an operator with these inputs has to be noted.
+/// Whether an operator with these inputs gets a node: gradients are enabled, and an input requires one.
 pub(crate) fn needs_history(inputs: &[&Tensor]) -> bool {
     GradMode::is_enabled() && inputs.iter().any(|input| input.requires_grad())
 }
 
-/// Inputs that were saved before the kernel ran, as PyTorch does: a hook may stop the operator there.
+/// Inputs that were saved before the kernel ran, as PyTorch saves them: a hook that fails stops the operator
+/// before its kernel.
 #[derive(Default)]
 pub(crate) struct EarlyInputs(Vec<Option<SavedVariable>>);
 
-/// Saves inputs before the kernel runs. Without hooks there is no difference, and nothing is done.
+/// Saves inputs before the kernel runs. Without hooks for saved tensors the order makes no difference, and
+/// nothing is saved yet.
 pub(crate) fn save_early(inputs: &[&Tensor], saved: &[Save<'_>]) -> Result<EarlyInputs> {
     if super::saved_tensor_hooks().is_none() || !needs_history(inputs) {
         return Ok(EarlyInputs::default());
@@ -430,7 +436,8 @@ pub(crate) fn save_early(inputs: &[&Tensor], saved: &[Save<'_>]) -> Result<Early
 
 /// Notes an operator for the backward pass, if one of its inputs requires a gradient.
 ///
-/// `backward` gives a gradient for each of `inputs`. For an operator that works in place, `outputs` are the changed tensors.
+/// `backward` gives a gradient for each of `inputs`. For an operator that works in place, `outputs` are the
+/// changed tensors.
 pub(crate) fn record(
     name: &'static str,
     inputs: &[&Tensor],
@@ -500,7 +507,8 @@ pub(crate) fn record_after(
     Ok(())
 }
 
-/// Notes a `torch.autograd.Function`: `outputs` get `callback` as their backward function. The node keeps what the function saved.
+/// Notes a `torch.autograd.Function`: `outputs` get `callback` as their backward function. The node keeps
+/// what the function saved.
 ///
 /// # Errors
 ///

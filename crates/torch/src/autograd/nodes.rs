@@ -1,20 +1,22 @@
 //! The names of the nodes of the backward graph, as PyTorch has them.
 //!
-//! An operator names its node by a constant of this list, and the compiler refuses a constant that nobody uses: the list has exactly the
-//! nodes that operators make ([`missing_nodes`] compares with PyTorch's own list).
+//! An operator names its node by a constant of this list, and the compiler refuses a constant that nobody
+//! uses: the list has exactly the nodes that operators make ([`missing_nodes`] compares with PyTorch's own
+//! list).
 #![allow(non_upper_case_globals, reason = "PyTorch's names")]
 
 use super::saved::DERIVATIVES;
 
-/// The name of a node that is about to be made, which this list has. Nodes of the engine itself have no row in PyTorch's list.
+/// The name of a node that is about to be made, which this list has. Nodes of the engine itself have no row
+/// in PyTorch's list.
 pub(super) fn listed(name: &'static str) -> &'static str {
     let is_of_engine = || !DERIVATIVES.lines().any(|line| line.split(' ').next() == Some(name));
     debug_assert!(NAMES.contains(&name) || is_of_engine(), "{name} is not in the list of nodes");
     name
 }
 
-/// Nodes of PyTorch's list of derivatives that no operator makes, without those of copies of views and of nested tensors, which no program that
-/// calls PyTorch's functions meets.
+/// Nodes of PyTorch's list of derivatives that no operator makes, without those of copies of views and of
+/// nested tensors, which no program that calls PyTorch's functions meets.
 #[must_use]
 pub fn missing_nodes() -> Vec<&'static str> {
     let is_inner = |node: &str| node.ends_with("_copy") || node.contains("NestedTensor");
@@ -22,14 +24,15 @@ pub fn missing_nodes() -> Vec<&'static str> {
     nodes.filter(|node| !is_inner(node) && !NAMES.contains(node)).collect()
 }
 
-/// In the place of a node's name, where an operator makes none.
+/// The name in the row of an operator that makes no node.
 pub(crate) const NoNode: &str = "";
 
 macro_rules! nodes {
     ($($name:ident)*) => {
         $(pub(crate) const $name: &str = stringify!($name);)*
 
-        /// All of them. The names are texts, so that a constant stays unused until an operator uses it.
+        /// The names of all nodes of the list. They are texts, so that a constant stays unused until an
+        /// operator uses it.
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }

@@ -2,10 +2,12 @@
 
 use super::node::Node;
 
-/// The binary heap of the C++ standard library that PyTorch is built with (`std::priority_queue` of libstdc++).
+/// The binary heap of the C++ standard library that PyTorch is built with (`std::priority_queue` of
+/// libstdc++).
 ///
-/// Several tasks may have the same sequence number: those that add up gradients of leaves all do, and so may nodes that different
-/// threads made. Which of them runs first is decided by the heap's own steps, so these are the same here.
+/// Several tasks may have the same sequence number: those that add up gradients of leaves all do, and so may
+/// nodes that different threads made. Which of them runs first is decided by the heap's own steps, so these
+/// are the same here.
 pub(super) struct ReadyQueue<T>(Vec<(u64, T)>);
 
 impl<T> Default for ReadyQueue<T> {
@@ -40,8 +42,8 @@ impl<T> ReadyQueue<T> {
         self.0.get(at).map_or(0, |(number, _)| *number)
     }
 
-    /// The task with the highest number. The hole that it leaves sinks to the bottom along the greater children, the right one of
-    /// two that are equal; the last element fills the hole and rises again.
+    /// The task with the highest number. The hole that it leaves sinks to the bottom along the greater
+    /// children, the right one of two that are equal; the last element fills the hole and rises again.
     pub(super) fn pop(&mut self) -> Option<T> {
         let last = self.0.len().checked_sub(1)?;
         self.0.swap(0, last);
@@ -72,13 +74,14 @@ impl<T> ReadyQueue<T> {
 mod tests {
     use super::ReadyQueue;
 
-    /// What a program of C++ printed that pushed these numbers into a `std::priority_queue` and popped all of them.
+    /// What a program of C++ printed that pushed these numbers into a `std::priority_queue` and popped all of
+    /// them.
     #[test]
     fn equal_numbers_come_out_as_from_libstdcxx() {
         let mut ready = ReadyQueue::default();
         let numbers = [5, 9, 9, 1, 9, 5, 9, 7, 9, 1, 5, 9];
-        for (place, number) in numbers.into_iter().enumerate() {
-            ready.push_at(number, place);
+        for (index, number) in numbers.into_iter().enumerate() {
+            ready.push_at(number, index);
         }
         let order: Vec<usize> = std::iter::from_fn(|| ready.pop()).collect();
         assert_eq!(order, [1, 2, 6, 11, 4, 8, 7, 5, 10, 0, 3, 9]);

@@ -11,7 +11,7 @@ use crate::{Result, Tensor};
 
 /// A pair of `pack` and `unpack` (`torch.autograd.graph.saved_tensors_hooks`).
 pub trait SavedTensorHooks {
-    /// Called when an operator saves a tensor; what it returns is kept in the tensor's place.
+    /// Called when an operator saves a tensor; the node keeps the returned value in the tensor's place.
     ///
     /// # Errors
     ///
@@ -40,10 +40,10 @@ pub(crate) enum SavedVariable {
         hooks: Rc<dyn SavedTensorHooks>,
         requires_grad: bool,
         output: Option<usize>,
-        /// Keeps the graph that leads to an input, which what was packed may not.
+        /// The graph that leads to an input: the packed value need not keep it alive.
         history: Option<(Rc<Node>, usize)>,
     },
-    /// Nothing any more, but for the accumulator of a leaf that hooks packed: that lives as long as the node.
+    /// The tensor was released. The accumulator of a leaf that hooks packed lives as long as the node.
     Released(Option<Rc<Node>>),
 }
 
@@ -66,7 +66,8 @@ const RELEASED: &str = "Trying to backward through the graph a second time (or d
 /// What PyTorch's operators save, as `scripts/derivatives.py` writes it.
 pub(crate) const DERIVATIVES: &str = include_str!("derivatives.txt");
 
-/// The members of a node that keep saved tensors, in their order; none for nodes that are not in PyTorch's list, or save another number.
+/// The members of a node that keep saved tensors, in their order; none for nodes that are not in PyTorch's
+/// list, or save another number.
 pub(crate) fn members(node: &str, count: usize) -> Vec<&'static str> {
     let mut lines = DERIVATIVES.lines().map(|line| line.split(' '));
     let found = lines.find_map(|mut words| (words.next() == Some(node)).then(|| words.collect::<Vec<_>>()));
@@ -74,7 +75,7 @@ pub(crate) fn members(node: &str, count: usize) -> Vec<&'static str> {
 }
 
 impl SavedVariable {
-    /// What is left after the tensor was let go of (`reset_data`).
+    /// The variable after its tensor was released (`reset_data`).
     pub(crate) fn released(&self) -> Self {
         match self {
             Self::Nothing => Self::Nothing,
@@ -119,7 +120,7 @@ impl SavedVariable {
         }
     }
 
-    /// The tensor; `None` where there was none to save.
+    /// The tensor; `None` where the operator had no tensor to save.
     pub(crate) fn unpack(&self, node: &Rc<Node>) -> Result<Option<Tensor>> {
         match self {
             Self::Nothing => Ok(None),

@@ -10,12 +10,12 @@ use crate::error::runtime;
 use crate::memory::Category;
 use crate::{MemoryFormat, Result, Tensor};
 
-/// `Tensor.register_hook`: may replace the gradient.
+/// A hook of `Tensor.register_hook`: gets the gradient and may return another one in its place.
 pub type TensorHook = Rc<dyn Fn(&Tensor) -> Result<Option<Tensor>>>;
-/// `Tensor.register_post_accumulate_grad_hook`: gets the leaf.
+/// A hook of `Tensor.register_post_accumulate_grad_hook`: gets the leaf.
 pub type PostAccumulateHook = Rc<dyn Fn(&Tensor) -> Result<()>>;
 
-/// What to remove a hook by.
+/// The id of a hook, by which the hook is removed (`RemovableHandle.id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HookId(u64);
 
@@ -50,26 +50,26 @@ impl fmt::Debug for AutogradMeta {
 }
 
 impl Tensor {
-    /// Whether operators on it are noted for the backward pass.
+    /// Whether operators on the tensor get nodes for the backward pass (`requires_grad`).
     #[must_use]
     pub fn requires_grad(&self) -> bool {
         let meta = self.autograd().borrow();
         meta.requires_grad || meta.grad_fn.is_some()
     }
 
-    /// Whether no operator made it, as far as the graph knows.
+    /// Whether the tensor has no gradient function: no operator of the graph made the tensor.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         self.autograd().borrow().grad_fn.is_none()
     }
 
-    /// Whether it is a view of another tensor.
+    /// Whether the tensor is a view of another tensor.
     #[must_use]
     pub fn is_view(&self) -> bool {
         self.autograd().borrow().base.is_some()
     }
 
-    /// The tensor that it is a view of (`_base`).
+    /// The tensor that this one is a view of (`_base`); `None` for a tensor that is not a view.
     #[must_use]
     pub fn base(&self) -> Option<Tensor> {
         self.autograd().borrow().base.clone()
@@ -82,7 +82,7 @@ impl Tensor {
         meta.view_version = self.version();
     }
 
-    /// Which output of its gradient function it is.
+    /// Which output of its gradient function the tensor is, counted from 0.
     #[must_use]
     pub fn output_number(&self) -> usize {
         self.autograd().borrow().output_number
@@ -92,7 +92,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for types without gradients, and for what is not a leaf.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for types without gradients, and for a tensor that
+    /// is not a leaf.
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
         if requires_grad && !self.dtype().is_differentiable() {
             return runtime("only Tensors of floating point and complex dtype can require gradients");
@@ -116,7 +117,7 @@ impl Tensor {
         self.autograd().borrow().grad.clone()
     }
 
-    /// Sets `.grad`; the one before dies here if nobody else has it.
+    /// Sets `.grad`. The gradient before is dropped here, which frees its memory if it has no other owner.
     pub fn set_grad(&self, grad: Option<Tensor>) {
         if let Some(grad) = &grad {
             grad.storage().set_category(Category::Gradient);
@@ -125,11 +126,11 @@ impl Tensor {
         drop(old);
     }
 
-    /// `retain_grad`: keeps the gradient of what is not a leaf.
+    /// `retain_grad`: keeps the gradient of a tensor that is not a leaf.
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`](crate::TorchError::Runtime) when it requires none.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a tensor that requires no gradient.
     pub fn retain_grad(&self) -> Result<()> {
         if !self.requires_grad() {
             return runtime("can't retain_grad on Tensor that has requires_grad=False");
@@ -156,7 +157,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`](crate::TorchError::Runtime) when it requires no gradient.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a tensor that requires no gradient.
     pub fn register_hook(&self, hook: TensorHook) -> Result<HookId> {
         if !self.requires_grad() {
             return runtime("cannot register a hook on a tensor that doesn't require gradient");
@@ -173,7 +174,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for what is not a leaf, or requires no gradient.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a tensor that is not a leaf, or requires no
+    /// gradient.
     pub fn register_post_accumulate_grad_hook(&self, hook: PostAccumulateHook) -> Result<HookId> {
         if !self.requires_grad() {
             return runtime("cannot register a hook on a tensor that doesn't require gradient");
@@ -186,7 +188,7 @@ impl Tensor {
         Ok(id)
     }
 
-    /// Removes a hook of this tensor; nothing where there is none.
+    /// Removes a hook of this tensor; does nothing where the tensor has no such hook.
     pub fn remove_hook(&self, id: HookId) {
         let node = self.grad_fn();
         let mut meta = self.autograd().borrow_mut();
@@ -221,7 +223,8 @@ impl Tensor {
         drop(old);
     }
 
-    /// Where its gradient flows to: its function, or the accumulator of a leaf.
+    /// Where the tensor's gradient flows to: its gradient function, or the accumulator of a leaf. `None` for
+    /// a tensor that requires no gradient.
     #[must_use]
     pub fn gradient_edge(&self) -> Option<Edge> {
         if let Some(node) = self.grad_fn() {

@@ -1,4 +1,5 @@
-//! Views in the graph: what happens to a history where a view, or the tensor that it is a view of, is changed in place.
+//! Views in the graph: what happens to a history where a view, or the tensor that it is a view of, is changed
+//! in place.
 
 use crate::autograd::nodes;
 use std::rc::Rc;
@@ -21,7 +22,8 @@ impl Geometry {
         Self { shape: tensor.shape(), strides: tensor.strides(), offset: tensor.offset() }
     }
 
-    /// How many elements of memory it reaches over.
+    /// How many elements of memory the tensor takes from the beginning of its storage on, where its first
+    /// element is at `offset`; 0 for a tensor without elements.
     fn extent(&self, offset: i64) -> i64 {
         if self.shape.contains(&0) {
             return 0;
@@ -32,7 +34,8 @@ impl Geometry {
     }
 }
 
-/// `grad_fn` of a view: where the memory was changed since the view got its history, the history is that of the changed base.
+/// `grad_fn` of a view: where the memory was changed since the view got its history, the history is that of
+/// the changed base.
 pub(crate) fn renew(view: &Tensor) {
     let base = {
         let meta = view.autograd().borrow();
@@ -63,7 +66,8 @@ pub(crate) fn as_strided_function(
     move |grad| as_strided_backward(grad, &of_base, &of_view)
 }
 
-/// `as_strided_backward`: zeros in the place of the memory that both reach, into which the gradient is copied.
+/// `as_strided_backward`: zeros in the place of the memory that base and view reach, into which the gradient
+/// is copied.
 fn as_strided_backward(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result<Tensor> {
     let mut grad = grad.clone();
     let mut view = view.clone();
@@ -117,7 +121,7 @@ pub(super) fn copy_slices(
         copy::copy_below(&result, grad, false)?;
         let offset = result.offset() + of_view.offset - of_base.offset;
         let slice = result.alias(&of_view.shape, &of_view.strides, offset);
-        // The function may keep its input, so that it gets a copy.
+        // The function may keep its input, so it gets a copy.
         let cloned = [Some(copy::clone(&slice, MemoryFormat::Contiguous)?)];
         let mut outputs = change(ctx, &cloned)?;
         drop(cloned);

@@ -1,10 +1,11 @@
 //! The same requests under other addresses of segments.
 //!
-//! Best fit takes the smallest free block that is large enough, and of several that are equally large the one with the lowest
-//! address. Which segment lies lower is the driver's choice: a new segment is put into a gap between the libraries that the process
-//! has loaded. Recordings show no rule, so a number that depends on such a tie cannot be known. The allocators here get every
-//! request of a program, on devices whose addresses come in other orders; a number that all of them agree on depends on no tie that
-//! they decide differently.
+//! Best fit takes the smallest free block that is large enough, and of several that are equally large the one
+//! with the lowest address. Which segment lies lower is the driver's choice: a new segment is put into a gap
+//! between the libraries that the process has loaded. Recordings show no rule, so a number that depends on
+//! such a tie cannot be known. The allocators of this module get every request of a program, on devices whose
+//! addresses come in other orders. A number on which all these allocators agree depends on no tie that they
+//! decide differently.
 
 use blockyard_allocator::BackendAllocation;
 use blockyard_device::{AddressOrder, VirtualDevice};
@@ -30,7 +31,7 @@ impl OtherAddresses {
         }))
     }
 
-    /// Does the same under each order.
+    /// Sends the same request to the allocator of each order.
     pub(super) fn each(&mut self, request: impl FnMut(&mut Allocator)) {
         self.0.iter_mut().for_each(request);
     }

@@ -38,7 +38,8 @@ impl OwnedBlock {
         self.allocation.borrow().as_ref().map_or(0, |allocation| allocation.addr().get())
     }
 
-    /// `Tensor.record_stream`: not to be allocated again before this stream's work is done.
+    /// `Tensor.record_stream`: after its free, the block is not allocated again before this stream's work is
+    /// done.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::{Category, Origin};
 
-/// Gives each allocation a stack: its line of `file`, and above it the frame of a library that keeps the memory to work in. Which function
-/// the line is in is not known.
+/// Gives each allocation a stack: its line of `file`, and above it the frame of a library that keeps the
+/// memory to work in. Which function the line is in is not known.
 pub(super) fn set(recorder: &mut Recorder, file: &str, origins: &[Origin]) {
     let mut stacks = Stacks::default();
     let mut of_lines: FxHashMap<(u32, bool), StackId> = FxHashMap::default();

@@ -5,7 +5,7 @@ use blockyard_record::{AllocationId, Bytes};
 /// What a block is for, as memory profilers say it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Category {
-    /// Nothing of the below: dies soon.
+    /// None of the other categories: a tensor that is freed soon.
     #[default]
     Temporary,
     /// A tensor that the program made itself: inputs, targets, buffers.
@@ -22,10 +22,10 @@ pub enum Category {
     Workspace,
 }
 
-/// What of a training step runs.
+/// The part of an iteration of training that runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Anything that is none of the others.
+    /// Everything that is neither the backward pass nor an optimizer's step.
     #[default]
     Forward,
     /// The autograd engine.
@@ -45,19 +45,20 @@ pub struct Origin {
     pub line: u32,
     /// The operator, or the autograd node.
     pub operator: &'static str,
-    /// What of a training step ran.
+    /// The part of an iteration that ran.
     pub phase: Phase,
-    /// What it is for, as far as known by now.
+    /// The purpose of the block, as far as it is known so far.
     pub category: Category,
 }
 
 /// One request of the log ([`SimulatedGpu::start_log`](super::SimulatedGpu::start_log)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEntry {
-    /// An allocation: its number (an index into [`SimulatedGpu::origins`](super::SimulatedGpu::origins)) and the bytes requested.
+    /// An allocation: its number (an index into [`SimulatedGpu::origins`](super::SimulatedGpu::origins)) and
+    /// the bytes requested.
     Allocate(u32, u64),
     /// The free of that allocation.
     Free(u32),
-    /// So many frees that follow come in an order that PyTorch leaves to a hash table.
+    /// This many of the next frees have an order that PyTorch leaves to a hash table.
     Unordered(u32),
 }

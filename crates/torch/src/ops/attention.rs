@@ -53,7 +53,8 @@ fn float_mask(mask: &Tensor, dtype: Dtype) -> Result<Tensor> {
     Ok(result)
 }
 
-/// The memory-efficient kernel wants rows of a mask to begin at multiples of 16 bytes: `pad_bias`.
+/// `pad_bias`: the mask with rows that begin at multiples of 16 bytes, as the memory-efficient kernel needs
+/// them.
 fn padded(mask: &Tensor) -> Result<Tensor> {
     let keys = mask.size(-1);
     if keys % 8 == 0 {
@@ -283,8 +284,9 @@ impl Call<'_> {
     }
 }
 
-/// `Params::workspace_size` of the kernels for compute capability 8.0 and above: for each head the queries' gradient in `float32`, in tiles of
-/// blocks of queries and of keys, and that of keys and values where the kernel's registers do not hold them.
+/// `Params::workspace_size` of the kernels for compute capability 8.0 and above: for each head the queries'
+/// gradient in `float32`, in tiles of blocks of queries and of keys, and that of keys and values where the
+/// kernel's registers do not hold them.
 fn efficient_workspace(sizes: Sizes, dtype: Dtype) -> u64 {
     /// Two counters of a tile, padded.
     const COUNTERS: u64 = 16;
@@ -356,7 +358,7 @@ fn attention(call: Attention<'_>) -> Result<Value> {
     Ok(scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)?.into())
 }
 
-/// `enable_gqa`: no kernel for `float32` takes fewer heads of keys than of queries.
+/// Attention with `enable_gqa`: fewer heads of keys than of queries, which no kernel for `float32` takes.
 fn grouped(
     q: &Tensor,
     k: &Tensor,
@@ -435,7 +437,8 @@ pub(crate) fn scaled_dot_product_attention(
     by_kernel(&q, &k, &v, mask.as_ref(), dropout, is_causal)
 }
 
-/// One of the kernels, where there is one for the layout.
+/// Attention over four dimensions, by the kernel that [`choose`] names, or by products where no kernel reads
+/// the layout.
 fn by_kernel(
     q: &Tensor,
     k: &Tensor,
@@ -481,7 +484,8 @@ fn by_kernel(
     Ok(output)
 }
 
-/// Flash attention reads rows of multiples of eight elements: `pad_last_dim`, and a slice of the result.
+/// Flash attention with rows padded to a multiple of eight elements (`pad_last_dim`), and a slice of the
+/// result.
 fn padded_flash(call: &Call<'_>) -> Result<Tensor> {
     let pad = |tensor: &Tensor| -> Result<Tensor> {
         let missing = (8 - tensor.size(-1) % 8) % 8;

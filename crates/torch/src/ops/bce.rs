@@ -109,7 +109,8 @@ pub(super) fn bce_with_logits(
         let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
         let one = wrapped(Scalar::Int(1));
         let loss = if let Some(pos_weight) = &pos_weight {
-            // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) * input - log_sigmoid
+            // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) *
+            // input - log_sigmoid
             let log_weight = {
                 let less = sub(pos_weight, &one)?;
                 let weight = mul(&less, target)?;
@@ -214,7 +215,8 @@ fn bce_with_logits_target_backward(
     Ok(result)
 }
 
-/// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place but by the mean.
+/// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place
+/// but by the mean.
 fn bce_with_logits_again(
     ctx: &crate::autograd::Context<'_>,
     grad: &Tensor,
@@ -294,7 +296,8 @@ fn bce_of_grad(again: &Tensor, own: &Tensor, target: &Tensor) -> Result<Tensor> 
     mul_in_place(&result, again)
 }
 
-/// `(input * input - 2 * input * target + target) / ((input + eps)^2 * (1 - input + eps)^2)`, times both gradients.
+/// `(input * input - 2 * input * target + target) / ((input + eps)^2 * (1 - input + eps)^2)`, times both
+/// gradients.
 fn bce_double_backward(
     again: &Tensor,
     grad: &Tensor,

@@ -1,4 +1,4 @@
-//! Operators whose results are as large as values say.
+//! Operators whose results have a size that depends on values.
 
 use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::iterator;
@@ -11,7 +11,8 @@ use super::index::index;
 use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, expand, first};
 
-/// `nonzero`: the size depends on values, which are not known on a GPU; half of the elements is taken, and marked.
+/// `nonzero`: the size depends on values, which are not known on a GPU. There half of the elements are
+/// assumed to be nonzero, and the result is marked as an estimate.
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
     session().note_estimate(
@@ -21,7 +22,7 @@ pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     choose(tensor, tensor.numel() / 2)
 }
 
-/// The two steps of CUB's that find the elements that are not zero, and the result for this many of them.
+/// The memory of CUB's two kernels that find the nonzero elements, and a result for `found` of them.
 fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
     let (device, count) = (tensor.device(), tensor.numel());
     let total = temporary(device, 4)?;
@@ -40,7 +41,7 @@ pub(crate) fn nonzero_of_nothing(mask: &Tensor) -> Result<Tensor> {
     choose(mask, 0)
 }
 
-/// `unique` of all elements: the result keeps the memory of as many as there are, however many differ.
+/// `unique` of all elements: the result keeps memory for all elements, however many differ.
 fn unique(tensor: &Tensor) -> Result<Tensor> {
     session().note_estimate("unique", "how many elements differ depends on values; all of them are taken");
     let device = tensor.device();

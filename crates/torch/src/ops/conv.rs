@@ -1,4 +1,4 @@
-//! Convolutions: cuDNN's, whose workspaces are recorded, and PyTorch's own for separate channels.
+//! Convolutions: cuDNN's, whose workspaces are recorded, and PyTorch's own depthwise kernels.
 
 mod calls;
 mod double;
@@ -53,7 +53,7 @@ enum Pass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backend {
     Cudnn,
-    /// Kernels of PyTorch for one filter a channel.
+    /// PyTorch's kernels for convolutions with one filter for each channel.
     Depthwise,
     Host,
 }
@@ -199,7 +199,7 @@ impl Convolution {
         if is_depthwise && !self.is_cudnn_depthwise() { Backend::Depthwise } else { Backend::Cudnn }
     }
 
-    /// `use_cudnn_depthwise`: half precision and shapes that were found to be faster.
+    /// `use_cudnn_depthwise`: half precision, and shapes for which PyTorch found cuDNN faster.
     fn is_cudnn_depthwise(&self) -> bool {
         if self.format != MemoryFormat::Contiguous {
             return true;
@@ -261,7 +261,7 @@ impl Convolution {
         Ok(output)
     }
 
-    /// `convolution_backward`, but for the bias.
+    /// `convolution_backward` without the gradient of the bias.
     fn backward(
         &self,
         grad: &Tensor,
@@ -274,7 +274,8 @@ impl Convolution {
         let mut to_weight = None;
         let mut kept = None;
         let is_cudnn = self.backend == Backend::Cudnn;
-        // `convolution_backward` makes the input contiguous before all else where the filter's gradient reads the input.
+        // `convolution_backward` makes the input contiguous before all else where the filter's gradient reads
+        // the input.
         let input = if is_cudnn && wanted[1] { contiguous_in(input, self.format)? } else { input.clone() };
         // `grad_output.to(input.suggest_memory_format())`, once for both gradients.
         let is_moved =

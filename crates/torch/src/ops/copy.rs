@@ -46,7 +46,7 @@ pub(crate) fn contiguous_in(tensor: &Tensor, format: MemoryFormat) -> Result<Ten
     if tensor.is_contiguous_in(format) { Ok(tensor.clone()) } else { clone(tensor, format) }
 }
 
-/// `Tensor.to` with all that it takes.
+/// `Tensor.to` with a type, a device and its keywords.
 pub(crate) fn to(
     tensor: &Tensor,
     dtype: Option<Dtype>,

@@ -21,7 +21,7 @@ pub(crate) fn empty(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tenso
     empty_strided(shape, &contiguous_strides(shape), dtype, device)
 }
 
-/// `at::zeros`, on the host with known values.
+/// `at::full`: on the host the values are known.
 pub(crate) fn full(shape: &[i64], value: Scalar, dtype: Dtype, device: Device) -> Result<Tensor> {
     let tensor = empty(shape, dtype, device)?;
     set_all(&tensor, value);

@@ -33,7 +33,8 @@ struct Sequences {
     blank: i64,
 }
 
-/// `at::tensor(lengths)` on the GPU, twice, and where the targets of each sequence begin.
+/// Three tensors of the GPU: the lengths of the inputs and of the targets (`at::tensor(lengths)`), and where
+/// the targets of each sequence begin.
 fn length_tensors(batch: i64, device: Device) -> Result<[Tensor; 3]> {
     let targets = empty(&[batch], Dtype::I64, device)?;
     let inputs = empty(&[batch], Dtype::I64, device)?;
@@ -158,7 +159,7 @@ arguments! {
     }
 }
 
-/// Whether cuDNN takes this loss (`_use_cudnn_ctc_loss`).
+/// Whether cuDNN computes this loss (`_use_cudnn_ctc_loss`).
 fn is_for_cudnn(problem: &Problem<'_>, log_probs: &Tensor) -> Result<bool> {
     let targets = problem.targets;
     let is_small = |value: &Value| match value {

@@ -16,7 +16,7 @@ use super::pointwise::{add, change_in_place, div, eq, mul, pow_scalar, scale, su
 use super::reduce::{self, sum};
 use super::views::{expand, first, transpose, unsqueeze, view};
 
-/// More rows than this are compared by a matrix product, if the caller does not choose.
+/// The most rows whose distances are computed without a matrix product, if the caller chooses neither way.
 const MOST_ROWS_WITHOUT_PRODUCT: i64 = 25;
 
 /// `_euclidean_dist`: the distances of all pairs of rows, by one matrix product.
@@ -170,7 +170,7 @@ fn by_kernel(a: &Tensor, b: &Tensor, p: f64) -> Result<Tensor> {
     Ok(result)
 }
 
-/// `_cdist_backward`: the kernel writes one gradient for each pair, which are added up.
+/// `_cdist_backward`: the kernel writes one gradient for each pair of rows; the gradients are then added up.
 fn kernel_backward(grad: &Tensor, a: &Tensor, b: &Tensor, p: f64) -> Result<Tensor> {
     let batch = batch_of(a, b)?;
     let spread = |rows: &Tensor| -> Result<Tensor> {

@@ -11,7 +11,8 @@ use super::creation::{empty, zeros, zeros_like};
 use super::pointwise::{change_in_place, mul};
 use super::views::first;
 
-/// `at::empty(self.sizes(), self.options())`, whose numbers the host's generator draws in an order that was not looked up.
+/// `at::empty(self.sizes(), self.options())`, whose numbers the host's generator draws in an order that was
+/// not looked up.
 fn drawn_as(like: &Tensor) -> Result<Tensor> {
     let output = empty(&like.shape(), like.dtype(), like.device())?;
     crate::session().generators.forget_on(like.device());
@@ -66,7 +67,7 @@ fn sample_dirichlet(alpha: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
-/// `cauchy_` and its like; nothing of the gradient comes through.
+/// `cauchy_`, `geometric_` and `log_normal_`: the gradient of the tensor becomes zeros.
 fn fill(tensor: &Tensor, node: &'static str) -> Result<Value> {
     change_in_place(tensor)?;
     tensor.set_values(None);

@@ -81,7 +81,8 @@ fn bernoulli(own: &Tensor) -> Result<Value> {
     Ok(output.into())
 }
 
-/// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
+/// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement
+/// a top-k.
 fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
     crate::session().generators.forget_on(own.device());
     let _no_grad = GradModeGuard::new(false);

@@ -1,4 +1,5 @@
-//! `einsum`: operands are permuted into one order of dimensions, then contracted in pairs by batched products.
+//! `einsum`: operands are permuted into one order of dimensions, then contracted in pairs by batched
+//! products.
 
 use crate::autocast::Cast;
 use crate::error::runtime;

@@ -101,7 +101,8 @@ fn embedding_backward(grad: &Tensor, indices: &Tensor, vocabulary: i64, width: i
 
 /// `embedding_backward_cuda_kernel`: the rows of sorted indices are added up in parts.
 ///
-/// Without bags, many indices of few rows are added up straight into the rows, in `float32` where the result is of a reduced type.
+/// Without bags, many indices of few rows are added up straight into the rows, in `float32` where the result
+/// is of a reduced type.
 fn backward_kernel(
     grad: &Tensor,
     n: u64,

@@ -97,7 +97,8 @@ impl Window {
     }
 }
 
-/// `at::empty_like(input)`, then a contiguous input, then `output.resize_(shape)`: what is smaller stays in the memory of before.
+/// `at::empty_like(input)`, then a contiguous input, then `output.resize_(shape)`: a smaller output keeps the
+/// first memory.
 fn resized_like(input: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
     let output = empty(&input.shape(), input.dtype(), input.device())?;

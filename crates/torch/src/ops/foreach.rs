@@ -33,7 +33,8 @@ fn in_place(tensors: &[Tensor]) -> Result<Value> {
     Ok(tensors.to_vec().into())
 }
 
-/// Step counters lie on the host and are known there.
+/// `_foreach_add_` with a number. The step counters of optimizers are on the host, and their values stay
+/// known.
 fn add_known(tensors: &[Tensor], other: &Value, _alpha: Unread) -> Result<Value> {
     let number = match other {
         Value::Scalar(number) => Some(*number),

@@ -43,7 +43,8 @@ fn check(input: &Tensor, grid: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// `grid_sampler`: cuDNN's for bilinear samples with zeros around and aligned corners, PyTorch's own for all others.
+/// `grid_sampler`: cuDNN's for bilinear samples with zeros around and aligned corners, PyTorch's own for all
+/// others.
 fn grid_sampler(
     input: &Tensor,
     grid: &Tensor,

@@ -114,7 +114,8 @@ fn wide_scratch(own: &Tensor, elements: i64) -> Result<std::rc::Rc<crate::Storag
     scratch(own, elements, own.dtype().accumulate())
 }
 
-/// What `infinitely_differentiable_native_group_norm_backward` reads. `sizes`: images, groups, channels of a group, pixels.
+/// What `infinitely_differentiable_native_group_norm_backward` reads. `sizes`: images, groups, channels of a
+/// group, pixels.
 struct Parts<'a> {
     own: &'a Tensor,
     statistics: &'a [Tensor; 2],
@@ -123,11 +124,12 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The gradients of input, weight and bias from those of the result, the mean and the reciprocal deviation. C++ evaluates the
-    /// right operand first; temporaries live to the end of a statement, and what has a name to the end of its block.
+    /// The gradients of input, weight and bias from those of the result, the mean and the reciprocal
+    /// deviation. C++ evaluates the right operand first; temporaries live to the end of a statement, and what
+    /// has a name to the end of its block.
     fn backward(&self, grads: &[Option<Tensor>], wanted: [bool; 3]) -> Result<[Option<Tensor>; 3]> {
         let [n, g, d, pixels] = self.sizes;
-        let of = |place: usize| grads.get(place).and_then(Option::as_ref);
+        let of = |index: usize| grads.get(index).and_then(Option::as_ref);
         let own = reshape(self.own, &[n, g, d, pixels])?;
         let [average, rstd] = self.statistics;
         let average = reshape(average, &[n, g, 1, 1])?;

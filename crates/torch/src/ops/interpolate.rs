@@ -10,13 +10,14 @@ use super::copy::{contiguous_in, empty_strided};
 use super::kernels::record_linear;
 use super::views::first;
 
-/// How the kernels of a node read.
+/// How the kernels of a node read their input: which strides they take.
 #[derive(Clone, Copy)]
 struct Kernel {
     node: &'static str,
     /// The element that is nearest, in two dimensions.
     is_nearest_plane: bool,
-    /// Of few channels the forward kernel is that for the plain order, as is that of two linear dimensions backward.
+    /// Whether the input has so few channels that the forward kernel, and the backward kernel of two linear
+    /// dimensions, are those for the plain order.
     has_few_channels: bool,
 }
 
@@ -32,7 +33,7 @@ impl Kernel {
         }
     }
 
-    /// Those that weigh several elements read any strides.
+    /// Whether the kernel reads any strides, as kernels that weigh several elements do.
     fn reads_any_strides(self) -> bool {
         matches!(
             self.node,
@@ -83,7 +84,7 @@ fn copy_by_plain_order(read: &Tensor, shape: &[i64], dtype: Dtype) -> Result<()>
     Ok(())
 }
 
-/// The node of the derivative of such a kernel's gradient.
+/// The name of the node of the derivative of a kernel's backward function, by the name of the kernel's node.
 fn again_node(node: &str) -> &'static str {
     match node {
         nodes::UpsampleNearest1DBackward0 => nodes::UpsampleNearest1DBackwardBackward0,

@@ -1,8 +1,10 @@
 //! Kernels of backward passes, and the derivatives of these kernels.
 //!
-//! With `create_graph=True` a backward function is differentiated again. Where PyTorch composes it of operators, these are recorded
-//! as anywhere else. Where it is one kernel, the kernel has a separate formula: those are here, for elementwise kernels. C++
-//! evaluates the right operand first, temporaries live to the end of the expression, and named values to the end of the function.
+//! With `create_graph=True` a backward function is differentiated again. Where PyTorch composes the function
+//! of operators, these operators record their nodes as in the forward pass. Where the function is one kernel,
+//! the kernel's derivative has a separate formula: this module has the formulas of elementwise kernels. C++
+//! evaluates the right operand first, temporaries live to the end of the expression, and named values to the
+//! end of the function.
 
 use crate::autograd::{GradMode, Grads, Save, double_backward, nodes, record};
 use crate::{Result, Scalar, Tensor};
@@ -28,7 +30,7 @@ pub(crate) fn one_minus(tensor: &Tensor) -> Result<Tensor> {
     sub_in_place(&ones, tensor, Scalar::Int(1))
 }
 
-/// `1 / tensor`, in the same way.
+/// `1 / tensor`, as C++ writes it: a new tensor of ones, which is divided in place.
 pub(super) fn one_over(tensor: &Tensor) -> Result<Tensor> {
     let ones = empty_like(tensor)?;
     div_in_place(&ones, tensor)
@@ -38,7 +40,8 @@ type Kernel = fn(&Tensor, &Tensor) -> Result<Tensor>;
 /// From the gradient of the kernel's result, the gradient that went into the kernel, and what was saved.
 type Formula = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
 
-/// Runs a kernel and notes that the gradient's own derivative is the same kernel, and that of what was saved a formula.
+/// Runs a kernel and records its node: the derivative by the gradient is the same kernel, and the derivative
+/// by the saved tensor is the formula.
 fn kernel_with(
     node: &'static str,
     grad: &Tensor,
@@ -49,7 +52,7 @@ fn kernel_with(
     kernel_into(node, one_kernel(grad, saved)?, grad, saved, kernel, formula)
 }
 
-/// The same for a kernel whose result is allocated before.
+/// [`kernel_with`] for a kernel whose result is allocated before the kernel is called.
 fn kernel_into(
     node: &'static str,
     output: Tensor,
@@ -68,8 +71,8 @@ fn kernel_into(
     Ok(output)
 }
 
-/// `threshold_backward`, `leaky_relu_backward` and all others that let a gradient pass or not: the derivative of what was saved is
-/// zeros.
+/// `threshold_backward`, `leaky_relu_backward` and all others that let a gradient pass or not: the derivative
+/// of what was saved is zeros.
 pub(crate) fn gate(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     gate_named(nodes::ThresholdBackwardBackward0, Order::SavedFirst, grad, saved)
 }
@@ -87,7 +90,7 @@ pub(crate) fn gate_of_hardtanh(grad: &Tensor, saved: &Tensor) -> Result<Tensor> 
     gate_named(nodes::HardtanhBackwardBackward0, Order::GradFirst, grad, saved)
 }
 
-/// Which of its two operands a kernel's iterator has first: the result has its strides.
+/// Which of its two operands a kernel's iterator has first: the result has the strides of this operand.
 #[derive(Clone, Copy)]
 enum Order {
     GradFirst,
@@ -137,7 +140,8 @@ pub(crate) fn sigmoid(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// `softplus_backward`: `sigmoid_backward(grad, x.sigmoid()) * (x < threshold).type_as(grad) * beta`, with `x = input * beta`.
+/// `softplus_backward`: `sigmoid_backward(grad, x.sigmoid()) * (x < threshold).type_as(grad) * beta`, with
+/// `x = input * beta`.
 pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     kernel_with(nodes::SoftplusBackwardBackward0, grad, own, softplus, |again, grad, own| {
         let product = mul(again, grad)?;
@@ -151,7 +155,8 @@ pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`. Its result is like the gradient, whatever the order of the input.
+/// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`. Its result is like the gradient,
+/// whatever the order of the input.
 pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     let node = nodes::LogSigmoidBackwardBackward0;
     kernel_into(node, empty_like(grad)?, grad, own, log_sigmoid, |again, grad, own| {
@@ -315,9 +320,9 @@ pub(crate) fn no_slope(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     Tensor::zeros_without_memory(&grad.shape(), grad.dtype(), grad.device())
 }
 
-/// Notes that `result` was made of `grad` by a kernel that is linear in it, such as one that adds rows up by their indices: the
-/// derivative is the operator of the forward pass. `own` is an input of that operator on whose values nothing depends, and whose
-/// derivative is zeros.
+/// Notes that `result` was made of `grad` by a kernel that is linear in it, such as one that adds rows up by
+/// their indices: the derivative is the operator of the forward pass. `own` is an input of that operator on
+/// whose values nothing depends, and whose derivative is zeros.
 pub(crate) fn record_linear(
     node: &'static str,
     grad: &Tensor,

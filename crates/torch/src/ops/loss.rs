@@ -409,7 +409,8 @@ fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64) -> Result<Val
     let (x1, x2) = (same(&x1, &shape)?, same(&x2, &shape)?);
     let own = cloned_norm(&x1, dim)?;
     let other = cloned_norm(&x2, dim)?;
-    // The bound lies on the GPU, in `float32` at least; both norms are raised to it in place, without history.
+    // The bound lies on the GPU, in `float32` at least; both norms are raised to it in place, without
+    // history.
     let wide = if x1.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
     let bound = empty(&[], wide, x1.device())?;
     let _ = eps;

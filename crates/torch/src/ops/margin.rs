@@ -342,7 +342,8 @@ fn multi_margin(
     Ok(output.into())
 }
 
-/// `multilabel_margin_loss`: one kernel, which notes what is a target; several rows are added up from a separate tensor.
+/// `multilabel_margin_loss`: one kernel, which notes what is a target; several rows are added up from a
+/// separate tensor.
 fn multilabel_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
     if input.dim() > 2 || target.shape() != input.shape() {
         return runtime(format!(

@@ -87,7 +87,8 @@ fn gemm(a: &Tensor, b: &Tensor, library: Library) -> Result<()> {
     if !a.device().is_cuda() || a.size(0) == 0 || b.size(1) == 0 || a.numel() == 0 {
         return Ok(());
     }
-    // A result of rows is the transposed product of the transposed matrices, so that the second matrix is prepared first.
+    // A result of rows is the transposed product of the transposed matrices, so that the second matrix is
+    // prepared first.
     let is_number = a.size(0) == 1 && b.size(1) == 1;
     let early = if is_number { None } else { Some(prepare(b)?) };
     let first = prepare(a)?;

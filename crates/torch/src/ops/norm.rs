@@ -87,7 +87,7 @@ pub(crate) fn layer_norm(
             });
         }
         let of_output = contiguous(grad)?;
-        // Of the input's gradient the kernel makes no partial sums.
+        // The kernel makes no partial sums for the input's gradient.
         let parameters = slots.iter().zip(&mut results).filter(|(slot, _)| **slot > 0);
         let wants_weight = slots.iter().enumerate().any(|(position, slot)| *slot == 1 && ctx.wants(position));
         let parameters = parameters.filter_map(|(_, gradient)| gradient.as_mut()).collect();
@@ -115,7 +115,8 @@ pub(crate) fn layer_norm(
     Ok(output)
 }
 
-/// `LaunchGammaBetaBackwardCUDAKernel`: of many short rows, the gradients of weight and bias are sums of the sums over blocks of rows.
+/// `LaunchGammaBetaBackwardCUDAKernel`: of many short rows, the gradients of weight and bias are sums of the
+/// sums over blocks of rows.
 fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>, wants_weight: bool) -> Result<()> {
     let Some(width) = gradients.first().map(|gradient| gradient.numel().max(1)) else { return Ok(()) };
     let rows = input.numel() / width;
@@ -128,7 +129,8 @@ fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>, wants_wei
         return Ok(());
     }
     if !wants_weight {
-        // The bias alone: PyTorch adds up nothing and gives no elements, which the engine refuses unless one is expected.
+        // The bias alone: PyTorch adds up nothing and gives no elements, which the engine refuses unless one
+        // is expected.
         for gradient in gradients {
             *gradient = empty(&[0], gradient.dtype(), gradient.device())?;
         }
@@ -146,7 +148,8 @@ fn sum_blocks_of_rows(input: &Tensor, mut gradients: Vec<&mut Tensor>, wants_wei
     Ok(())
 }
 
-/// Notes that `results`, the gradients of an input, a weight and a bias by `slots`, came from a kernel with a separate formula.
+/// Notes that `results`, the gradients of an input, a weight and a bias by `slots`, came from a kernel with a
+/// separate formula.
 fn record_double(
     node: &'static str,
     read: [&Tensor; 2],

@@ -1,7 +1,9 @@
-//! The derivatives of the backward functions of normalizations (`layer_norm_double_backward`, `batchnorm_double_backward`).
+//! The derivatives of the backward functions of normalizations (`layer_norm_double_backward`,
+//! `batchnorm_double_backward`).
 //!
-//! Both are composed of operators; each statement is one of PyTorch's, in the same order. C++ evaluates the right operand of a
-//! product first, the object of a method before its arguments, and temporaries live to the end of the statement.
+//! Both are composed of operators; each statement is one of PyTorch's, in the same order. C++ evaluates the
+//! right operand of a product first, the object of a method before its arguments, and temporaries live to the
+//! end of the statement.
 
 use crate::autograd::{Grads, double_backward};
 use crate::{Result, Scalar, Tensor};
@@ -15,8 +17,8 @@ use super::reduce::sum;
 use super::unary;
 use super::views::{expand, reshape, unsqueeze, view};
 
-/// `infinitely_differentiable_native_rms_norm_backward`: from the gradients of the result and of the root's reciprocal, those of the
-/// input and of the weight.
+/// `infinitely_differentiable_native_rms_norm_backward`: from the gradients of the result and of the root's
+/// reciprocal, those of the input and of the weight.
 pub(super) fn rms_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
@@ -78,7 +80,8 @@ pub(super) fn rms_norm(
     Ok(vec![to_input, to_weight])
 }
 
-/// The gradients of the three results of the backward function: of the input's, the weight's and the bias's gradient.
+/// The gradients of the three results of the backward function: of the input's, the weight's and the bias's
+/// gradient.
 pub(super) struct BackwardGrads<'a> {
     pub(super) input: Option<&'a Tensor>,
     pub(super) weight: Option<&'a Tensor>,
@@ -108,9 +111,10 @@ fn into_sum(sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
     }
 }
 
-/// What both formulas are made of: the input without its mean, and powers of the standard deviation's reciprocal.
+/// What both formulas are made of: the input without its mean, and powers of the standard deviation's
+/// reciprocal.
 struct Parts<'a> {
-    /// How many elements a mean is of.
+    /// How many elements a mean is taken over.
     count: i64,
     centered: Tensor,
     power_1: Tensor,
@@ -161,7 +165,8 @@ impl<'a> Parts<'a> {
         mul(&outer, &inner)
     }
 
-    /// The gradient of the incoming gradient, from those of the input's, the weight's and the bias's gradient.
+    /// The gradient of the incoming gradient, from those of the input's, the weight's and the bias's
+    /// gradient.
     fn to_grad(
         &self,
         input: Option<&Tensor>,

@@ -17,7 +17,7 @@ fn named(name: &str, values: &[Value]) -> Result<Tensor> {
     crate::call(name, values, &[])?.tensor()
 }
 
-/// `median()` of all elements: the middle one after sorting, or the last if that is not a number.
+/// `median()` of all elements: the middle element after sorting, or the last element if that is `nan`.
 fn median_of_all(tensor: &Tensor) -> Result<Tensor> {
     let (sorted, indices) = sort(&reshape(tensor, &[-1])?, 0)?;
     drop(indices);
@@ -31,7 +31,7 @@ fn median_of_all(tensor: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-/// `nanmedian()` of all elements: that of the sorted ones which the count of numbers tells.
+/// `nanmedian()` of all elements: the sorted element in the middle of those that are not `nan`.
 fn nanmedian_of_all(tensor: &Tensor) -> Result<Tensor> {
     let flat = reshape(tensor, &[-1])?;
     let (sorted, indices) = sort(&flat, 0)?;
@@ -199,7 +199,7 @@ fn check_quantile(tensor: &Tensor, q: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The input sorted along what is reduced, which becomes its last dimension.
+/// The input sorted along the reduced dimension, or all of them, which becomes the last dimension.
 fn sorted_rows(tensor: &Tensor, dim: Option<usize>, keeps: bool) -> Result<Tensor> {
     let take = |tensor: &Tensor| -> Result<Tensor> {
         let (values, indices) = sort(tensor, -1)?;

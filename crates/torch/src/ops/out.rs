@@ -3,7 +3,8 @@
 use crate::error::{not_implemented, runtime};
 use crate::{Dtype, Result, Tensor, Value, session};
 
-/// The tensor that the running operator's result goes into, if there is one: brought to the result's shape, as ATen's `resize_output` does.
+/// The tensor of `out=` that the running operator's result goes into, resized to the result's shape
+/// (`resize_output`). `None` for a call without `out=`.
 pub(crate) fn take(shape: &[i64], strides: &[i64], dtype: Dtype) -> Result<Option<Tensor>> {
     let Some(out) = session().notes.out.take() else { return Ok(None) };
     let to = out.dtype();

@@ -1,4 +1,5 @@
-//! Packed sequences: the steps of sequences of different lengths, one after the other without the padding.
+//! Packed sequences: the time steps of sequences of different lengths, one after the other without the
+//! padding.
 
 use crate::autograd::{GradModeGuard, nodes, record};
 use crate::error::runtime;
@@ -10,7 +11,7 @@ use super::creation::{empty, full, zeros};
 use super::join::cat;
 use super::views::{first, narrow, select, slice, transpose, view};
 
-/// Numbers of a tensor of the host.
+/// The numbers of a tensor of the host; an error where they are not known.
 fn known(name: &str, tensor: &Tensor) -> Result<Vec<i64>> {
     if tensor.dim() != 1 || tensor.device() != Device::Cpu || tensor.dtype() != Dtype::I64 {
         return runtime(format!(
@@ -34,7 +35,7 @@ fn host(numbers: &[i64]) -> Result<Tensor> {
     Ok(tensor)
 }
 
-/// `_pack_padded_sequence`: the packed steps, and how many sequences take part in each.
+/// `_pack_padded_sequence`: the packed time steps, and how many sequences take part in each.
 fn pack(given: &Tensor, lengths: &Tensor, batch_first: bool) -> Result<Value> {
     let lengths = known("lengths", lengths)?;
     if given.numel() == 0 || given.dim() < 2 {

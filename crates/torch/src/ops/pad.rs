@@ -10,7 +10,8 @@ use super::creation::{empty, empty_like_as};
 use super::kernels::record_linear;
 use super::views::first;
 
-/// `reflection_pad` and `replication_pad` of one to three dimensions: one kernel that reads a contiguous input.
+/// `reflection_pad` and `replication_pad` of one to three dimensions: one kernel that reads a contiguous
+/// input.
 fn padded(
     input: &Tensor,
     pad: Vec<i64>,

@@ -45,7 +45,8 @@ pub(crate) fn elementwise(inputs: &[&Tensor], dtype: Dtype, function: Option<Fun
     Ok(output)
 }
 
-/// Operators of zeros without memory look at the shapes first, for which the zeros are made as one number of the GPU.
+/// Allocates and frees one number for zeros without memory: operators look at the shapes of these first, by
+/// such a number.
 fn look_at_zeros(inputs: &[&Tensor]) -> Result<()> {
     for input in inputs.iter().filter(|input| input.is_without_memory()) {
         drop(creation::zeros(&[], input.dtype(), input.device())?);
@@ -53,7 +54,7 @@ fn look_at_zeros(inputs: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tensor may be changed, and that it was.
+/// Refuses a tensor that must not be changed in place; notes the change otherwise.
 pub(crate) fn change_in_place(tensor: &Tensor) -> Result<()> {
     tensor.check_in_place()?;
     tensor.bump_version();
@@ -92,8 +93,8 @@ pub(crate) fn elementwise_in_place(
     Ok(())
 }
 
-/// What an operator that changes a tensor in place keeps of it: a copy, if its gradient needs the values before. The copy has a
-/// history (`CloneBackward0`), through which a second derivative flows.
+/// The copy that an operator keeps of a tensor before it changes the tensor in place; `None` if the tensor
+/// requires no gradient. The copy has a history (`CloneBackward0`), through which a second derivative flows.
 pub(in crate::ops) fn kept_for_gradient(tensor: &Tensor) -> Result<Option<Tensor>> {
     if !crate::autograd::GradMode::is_enabled() || !tensor.requires_grad() {
         return Ok(None);
@@ -105,11 +106,11 @@ fn copy_before(tensor: &Tensor) -> Result<Tensor> {
     copy::clone(tensor, MemoryFormat::Preserve)
 }
 
-/// What type an operator gives.
+/// Which type the result of an operator has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     Promoted,
-    /// Integers become the default floating type.
+    /// The promoted type; the default floating-point type where this is an integer.
     Float,
     Bool,
 }

@@ -110,7 +110,8 @@ fn max_pool(input: &Tensor, window: &Window<'_>, dims: usize) -> Result<(Tensor,
     max_pool_of(input, &shape, true, dims)
 }
 
-/// `is_windowed`: the kernel of windows reads elements without gaps, that of `adaptive_max_pool2d` any strides.
+/// `is_windowed`: the kernel of windows reads elements without gaps, that of `adaptive_max_pool2d` any
+/// strides.
 fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
@@ -199,7 +200,7 @@ fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor>
     kernel_of(input, &shape, node)
 }
 
-/// The node of the derivative of such a kernel's gradient.
+/// The name of the node of the derivative of a kernel's backward function, by the name of the kernel's node.
 fn again_node(node: &str) -> &'static str {
     match node {
         nodes::AvgPool3DBackward0 => nodes::AvgPool3DBackwardBackward0,
@@ -255,7 +256,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
     Ok(output)
 }
 
-/// `adaptive_avg_pool`: a mean where one element per channel is left.
+/// `adaptive_avg_pool`: a mean where the result has one element for each channel.
 fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
     if dims == 1 {
         let output = adaptive_avg_pool(&unsqueeze(input, -2)?, &[1, value_or_last(size, 0)], 2)?.tensor()?;

@@ -145,7 +145,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// That of the gradient of tensor `at`: the gradient takes its place.
+    /// The layout of the gradient of tensor `at`: the incoming gradient takes the tensor's place.
     fn of_gradient(mut self, at: usize) -> Self {
         if let Some(added) = self.added.get_mut(at) {
             std::mem::swap(added, &mut self.summed);

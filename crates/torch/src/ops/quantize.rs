@@ -1,4 +1,4 @@
-//! Fake quantization: a kernel that rounds to a grid and writes a mask of what the grid has.
+//! Fake quantization: a kernel that rounds to a grid and writes a mask of the elements within the grid.
 
 use crate::arguments::Unread;
 use crate::autograd::{Save, nodes, record};
@@ -51,7 +51,8 @@ fn by_numbers(
     Ok(output)
 }
 
-/// The kernel reads scale and zero point, and a number beside them that says that it is to quantize.
+/// `fake_quantize_per_tensor_affine` with tensors: the kernel reads scale and zero point, and a third number
+/// that says that the kernel is to quantize.
 fn by_tensors(
     input: &Tensor,
     scale: &Tensor,

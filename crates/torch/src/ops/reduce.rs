@@ -25,7 +25,7 @@ use moments::{moments, var_call, var_unbiased};
 pub(crate) use scratch::Kernel;
 use scratch::scratch;
 
-/// Which dimensions are reduced; all of them where none are named.
+/// Whether each dimension is reduced; all dimensions are where none are named.
 pub(crate) fn mask_of(dims: Option<&[i64]>, count: usize) -> Result<Vec<bool>> {
     let Some(dims) = dims.filter(|dims| !dims.is_empty()) else { return Ok(vec![true; count]) };
     let mut mask = vec![false; count];
@@ -53,7 +53,7 @@ pub(crate) fn reduced_empty(tensor: &Tensor, mask: &[bool], keeps: bool, dtype: 
     empty(&reduced_shape(tensor, mask, keeps), dtype, tensor.device())
 }
 
-/// `gpu_reduce_kernel`: its buffer and semaphores come and go.
+/// `gpu_reduce_kernel`: allocates and frees the kernel's buffer and semaphores.
 pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> {
     let Device::Cuda(_) = tensor.device() else { return Ok(()) };
     if tensor.numel() == 0 {
@@ -165,7 +165,7 @@ fn restore_named(grad: &Tensor, mask: &[bool], keeps: bool, names_dims: bool) ->
     Ok(grad)
 }
 
-/// `sum_to`: what broadcasting repeated is added up again.
+/// `sum_to`: adds up the dimensions that broadcasting repeated.
 pub(crate) fn sum_to(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     if shape.is_empty() {
         return sum(tensor, None, false, None);

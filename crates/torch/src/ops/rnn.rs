@@ -31,12 +31,12 @@ struct Layer {
     has_dropout: bool,
     is_training: bool,
     dtype: Dtype,
-    /// The steps of all sequences together, where they are packed.
+    /// The time steps of all sequences together, where the sequences are packed.
     packed: Option<i64>,
 }
 
 impl Layer {
-    /// The shape of what has a row for each step of each sequence.
+    /// The shape of a tensor with a row of `width` elements for each time step of each sequence.
     fn rows(&self, width: i64) -> Vec<i64> {
         match self.packed {
             Some(steps) => vec![steps, width],
@@ -44,7 +44,7 @@ impl Layer {
         }
     }
 
-    /// The steps of all sequences together.
+    /// The time steps of all sequences together.
     fn steps(&self) -> i64 {
         self.packed.unwrap_or_else(|| times(&[self.batch, self.time]))
     }
@@ -75,7 +75,7 @@ impl Layer {
     }
 }
 
-/// The bytes, and a mark where they are an estimate.
+/// The bytes of a size; notes an estimate where the size is one.
 fn estimated(size: recurrent::Size) -> u64 {
     if !size.is_exact {
         session().note_estimate("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
@@ -89,7 +89,7 @@ fn times(factors: &[i64]) -> i64 {
 }
 
 arguments! {
-    /// What a layer is made of.
+    /// The parameters of a recurrent layer, as a program gives them.
     #[derive(Clone, Copy)]
     struct Settings<'a> {
         params: &'a [Tensor],
@@ -203,7 +203,8 @@ fn cudnn(
     for _ in states {
         results.push(empty(&state_shape, input.dtype(), device)?);
     }
-    // `RNNBase.flatten_parameters` leaves the weights of `bfloat16` apart: they are copied into one buffer, which is saved.
+    // `RNNBase.flatten_parameters` leaves the weights of `bfloat16` apart: they are copied into one buffer,
+    // which is saved.
     let mut packed = None;
     let mut reserve = None;
     if device.is_cuda() {
@@ -228,7 +229,8 @@ fn cudnn(
     inputs.extend(weights);
     let mut outputs = vec![&output];
     outputs.extend(&results);
-    // Members in the order of their names: cx, hx, input, result0, result3 (the reserve), result4 (the packed weights), weight.
+    // Members in the order of their names: cx, hx, input, result0, result3 (the reserve), result4 (the packed
+    // weights), weight.
     let mut saved = vec![
         Save::Input(states.get(1)),
         Save::Input(states.first()),

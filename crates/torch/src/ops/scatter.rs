@@ -76,7 +76,7 @@ pub(crate) fn record_scattered(
     })
 }
 
-/// What an operator writes into: the tensor, or a copy of it without a history.
+/// The tensor that an operator writes into: the given tensor, or a copy of the tensor without a history.
 fn changed_or_cloned(own: &Tensor, in_place: bool) -> Result<Tensor> {
     if in_place {
         change_in_place(own)?;
@@ -128,7 +128,7 @@ fn index_add(
     alpha: Scalar,
     in_place: bool,
 ) -> Result<Value> {
-    // Both are of use for the source's gradient alone.
+    // Both tensors serve the source's gradient alone.
     let saved = [index, source].map(|tensor| Save::InputIf(source.requires_grad(), tensor));
     let early = save_early(&[own, source], &saved)?;
     let output = if in_place {
@@ -225,7 +225,8 @@ fn index_copy(own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place:
     Ok(output.into())
 }
 
-/// `index_fill`, as a new tensor or in place: a number, or a tensor without dimensions, which is read on the host.
+/// `index_fill`, as a new tensor or in place: a number, or a tensor without dimensions, which is read on the
+/// host.
 fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: bool) -> Result<Value> {
     wrap(dim, own.dim())?;
     if index.dtype() != Dtype::I64 {

@@ -1,4 +1,5 @@
-//! Scattering with a reduction, and indexing into all elements: `scatter_reduce`, `index_reduce`, `take`, `put`, `masked_scatter`.
+//! Scattering with a reduction, and indexing into all elements: `scatter_reduce`, `index_reduce`, `take`,
+//! `put`, `masked_scatter`.
 
 use crate::arguments::arguments;
 use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, double_backward, nodes, record};
@@ -95,7 +96,7 @@ impl Plan {
         Ok(Self { kind, reduce, dim, includes_own: arguments.includes_own })
     }
 
-    /// The kernels: `output` has the values of the tensor already.
+    /// Runs the kernels; `output` has the values of the tensor already.
     fn fill(self, output: &Tensor, source: &Tensor) -> Result<()> {
         if self.reduce != Reduce::Mean {
             return Ok(());
@@ -103,7 +104,7 @@ impl Plan {
         let ones = if self.kind == Kind::Scatter { Some(ones_like(source)?) } else { None };
         let count = if self.includes_own { ones_like(output)? } else { zeros_like(output)? };
         if self.kind == Kind::Index {
-            // These ones live to the end of the statement in which they are added up.
+            // This tensor of ones lives to the end of the statement in which it is added up.
             drop(ones_like(source)?);
         }
         masked_fill_in_place(&count, &eq(&count, &zero())?, &one())?;
@@ -397,7 +398,8 @@ fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) 
     Ok(output.into())
 }
 
-/// `masked_scatter_backward`: what the mask selects, and zeros for what of the source was not used.
+/// `masked_scatter_backward`: the elements that the mask selects, and zeros for the elements of the source
+/// that were not used.
 fn masked_scatter_backward(grad: &Tensor, mask: &Tensor, sizes: &[i64]) -> Result<Tensor> {
     let wanted = crate::numel(sizes);
     let selected = crate::call("masked_select", &[grad.into(), mask.into()], &[])?.tensor()?;

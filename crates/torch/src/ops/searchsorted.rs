@@ -10,7 +10,8 @@ use crate::{Dtype, Result, Tensor, Value};
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, wrapped};
 
-/// The values in the GPU's memory: a number goes there as a tensor without dimensions, of the type that numbers of Python have.
+/// The values in the GPU's memory: a number goes there as a tensor without dimensions, of the type that
+/// numbers of Python have.
 fn wanted(values: Operand<'_>, sequence: &Tensor) -> Result<Tensor> {
     match values {
         Operand::Number(number) if sequence.device().is_cuda() => {
@@ -23,7 +24,7 @@ fn wanted(values: Operand<'_>, sequence: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// `searchsorted_out_cuda`: inputs that do not lie in order, or have another type, are copied for the kernel.
+/// `searchsorted_out_cuda`: inputs with gaps, or of another type, are copied for the kernel.
 fn search(sequence: &Tensor, values: &Tensor, is_int: bool, sorter: Option<&Tensor>) -> Result<Value> {
     let _no_grad = GradModeGuard::new(false);
     if sequence.dim() != 1 {

@@ -1,4 +1,4 @@
-//! Sorting, scans and their like, with the memory that CUB takes for them.
+//! Sorting, top-k, scans and permutations, with the memory that CUB takes for them.
 
 use std::rc::Rc;
 
@@ -139,8 +139,7 @@ fn is_multiblock(slices: u64, length: u64) -> bool {
     }
 }
 
-/// `topk`: values and indices.
-/// The values of a top-k over the last dimension whose indices have a place already.
+/// The values of a top-k over the last dimension, for a caller that has memory for the indices already.
 pub(crate) fn topk_values(tensor: &Tensor, k: i64) -> Result<Tensor> {
     let mut shape = tensor.shape().to_vec();
     let length = shape.last().copied().unwrap_or(1);
@@ -155,7 +154,7 @@ pub(crate) fn topk_values(tensor: &Tensor, k: i64) -> Result<Tensor> {
     Ok(values)
 }
 
-/// What the kernel takes beside its results.
+/// The memory that the kernel of a top-k takes beside its results: allocated and freed.
 fn topk_scratch(tensor: &Tensor, length: i64) -> Result<()> {
     let slices = (tensor.numel() / length.max(1)).max(0) as u64;
     let device = tensor.device();
@@ -172,7 +171,7 @@ fn topk_scratch(tensor: &Tensor, length: i64) -> Result<()> {
     Ok(())
 }
 
-/// What was selected is sorted by another kernel where it is long.
+/// The memory of the kernel that sorts the selected elements, which runs for more than 4096 of them in a row.
 fn sort_selected(values: &Tensor, indices: &Tensor, k: i64) -> Result<()> {
     let sorted_indices = empty_like_as(indices, Dtype::I64, MemoryFormat::Preserve)?;
     let sorted_values = empty_like(values)?;
@@ -184,6 +183,7 @@ fn sort_selected(values: &Tensor, indices: &Tensor, k: i64) -> Result<()> {
     Ok(())
 }
 
+/// `topk`: values and indices.
 fn topk(tensor: &Tensor, k: i64, dim: i64, is_sorted: bool) -> Result<(Tensor, Tensor)> {
     let at = wrap(dim, tensor.dim())?;
     let length = tensor.size(at as i64);
@@ -208,7 +208,7 @@ fn multiblock_topk(device: Device, slices: u64, length: u64, element: u64) -> Re
     let profile = session().profile().clone();
     let per_thread = (slices * length).div_ceil(u64::from(profile.multiprocessors) * 6 * 256).clamp(4, 64);
     let blocks = length.div_ceil(per_thread * 256);
-    // What is known of the elements sought, as integers of four or eight bytes.
+    // The bits of the sought element that are known so far, as integers of four or eight bytes.
     let bits = element.max(4);
     let sizes = [
         element * slices,
@@ -404,7 +404,7 @@ fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
     Ok(result)
 }
 
-/// `cummax` and `cummin`: values and the indices where they stand.
+/// `cummax` and `cummin`: the values and their indices.
 fn cumulative_extremum(tensor: &Tensor, dim: i64, node: &'static str) -> Result<Value> {
     wrap(dim, tensor.dim())?;
     let values = empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
@@ -432,7 +432,7 @@ fn sort_known(tensor: &Tensor, is_descending: bool, values: &Tensor, indices: &T
     let (Some(known), Some(keys)) = (known, keys) else { return };
     let mut order: Vec<usize> = (0..keys.len()).collect();
     let key = |at: &usize| keys.get(*at).copied().unwrap_or(f64::NAN);
-    // Rows of so few elements keep the order of equal elements in PyTorch, too.
+    // PyTorch keeps the order of equal elements in rows of so few elements, as this sort does.
     order.sort_by(|a, b| if is_descending { key(b).total_cmp(&key(a)) } else { key(a).total_cmp(&key(b)) });
     let sorted: Vec<Scalar> = order.iter().filter_map(|at| known.get(*at).copied()).collect();
     values.set_values(Some(&sorted));

@@ -29,7 +29,7 @@ pub(crate) fn is_among(args: &[Value], keywords: &[(&str, Value)]) -> bool {
     args.iter().chain(keywords.iter().map(|(_, value)| value)).any(is_sparse)
 }
 
-/// The error of an operator that knows no sparse tensors.
+/// Fails as an operator without an overload for sparse tensors.
 pub(crate) fn refuse<T>(name: &str) -> Result<T> {
     not_implemented(format!("{name} of sparse tensors is not modeled: call .to_dense() first"))
 }
@@ -197,7 +197,8 @@ pub(crate) fn clone(tensor: &Tensor) -> Result<Tensor> {
     Tensor::sparse(&parts, &tensor.shape()).inspect(|copy| copy.set_sparse_parts(Some(parts)))
 }
 
-/// A gradient that a leaf takes over, with a copy of its parts' handles, or the copy that the leaf gets.
+/// The gradient that a leaf gets: the given gradient's parts, where the leaf can take them over, or copies of
+/// the parts.
 pub(crate) fn taken_or_cloned(grad: &Tensor, can_take: bool) -> Result<Tensor> {
     let parts = parts_of(grad, "the gradient")?;
     if can_take && parts.indices().is_contiguous() && parts.values().is_contiguous() {
@@ -264,7 +265,7 @@ fn coalesce(tensor: &Tensor) -> Result<Tensor> {
     Tensor::sparse(&coalesced_parts(&parts, &tensor.shape())?, &tensor.shape())
 }
 
-/// `zero_`: no values are left.
+/// `zero_`: the sparse tensor has no values any more.
 fn zero(tensor: &Tensor) -> Result<()> {
     let parts = parts_of(tensor, "zero_")?;
     let mut shape = parts.values().shape().to_vec();

@@ -16,7 +16,7 @@ use super::pointwise::{
 use super::unary;
 use super::views::first;
 
-/// The gradients of both operands that are wanted, the second before the first: C++ evaluates from the right.
+/// The wanted gradients of both operands, the second before the first: C++ evaluates from the right.
 fn of_two(
     ctx: &Context<'_>,
     to_own: impl FnOnce() -> Result<Tensor>,
@@ -92,7 +92,8 @@ static COPYSIGN: Binary = Binary {
     },
 };
 
-/// `product.masked_fill((self == 0) & (other <= least), 0)`: where the first is 0, the product is, whatever the logarithm.
+/// `product.masked_fill((self == 0) & (other <= least), 0)`: where the first operand is 0, the product is 0
+/// for any logarithm.
 fn without_zeros(product: &Tensor, own: &Tensor, other: &Tensor, least: f64) -> Result<Tensor> {
     let right = le(other, &number(least))?;
     let left = eq(own, &number(0.0))?;
@@ -184,7 +185,7 @@ fn xlog(
     Ok(kind.call(own, other)?.into())
 }
 
-/// `copysign`; the derivative of a number is none.
+/// `copysign`; a number in the place of the second operand gets no gradient.
 fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
     if !other.is_wrapped_number() {
         return Ok(COPYSIGN.call(own, other)?.into());
@@ -329,7 +330,7 @@ fn of_integers(own: &Tensor, other: &Tensor, in_place: bool) -> Result<Value> {
     Ok(pointwise::elementwise(&[own, other], dtype, None)?.into())
 }
 
-/// The gradient of `fmax` and `fmin`, by which of the two was chosen.
+/// The gradients of `fmax` and `fmin`: each element's gradient goes to the operand that was chosen.
 fn chosen(
     ctx: &Context<'_>,
     grad: &Tensor,

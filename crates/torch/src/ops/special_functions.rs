@@ -1,4 +1,5 @@
-//! `torch.special`: functions of Bessel, polynomials, incomplete gammas and their like, each one kernel over the elements.
+//! `torch.special`: functions of Bessel, polynomials, incomplete gammas and their like, each one kernel over
+//! the elements.
 
 use std::f64::consts::PI;
 
@@ -182,7 +183,8 @@ static ZETA: Binary = Binary {
     ..IGAMMA
 };
 
-/// The arguments of `mvlgamma`'s sum, one for each dimension: `arange((1 - p) / 2, 0.5, 0.5) + self.unsqueeze(-1)`.
+/// The arguments of `mvlgamma`'s sum, one for each dimension:
+/// `arange((1 - p) / 2, 0.5, 0.5) + self.unsqueeze(-1)`.
 fn multivariate(own: &Tensor, p: i64, dtype: Dtype) -> Result<Tensor> {
     let halves: [Value; 3] =
         [Scalar::Float((1 - p) as f64 / 2.0).into(), Scalar::Float(0.5).into(), Scalar::Float(0.5).into()];

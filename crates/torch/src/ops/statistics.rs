@@ -163,7 +163,7 @@ fn renorm_backward(grad: &Tensor, own: &Tensor, p: f64, dim: usize, most: f64) -
     result
 }
 
-/// `renorm`: rows whose norm is above a limit are scaled down to it.
+/// `renorm`: rows whose norm is above a limit are scaled down to the limit.
 fn renorm(own: &Tensor, p: f64, dim: i64, most: f64, in_place: bool) -> Result<Value> {
     if p <= 0.0 {
         return runtime("renorm: non-positive-norm not supported");
@@ -211,7 +211,8 @@ fn float_power(base: Operand<'_>, exponent: Operand<'_>) -> Result<Value> {
     crate::call("pow", &[base, exponent], &[])
 }
 
-/// `histc`: of equal bounds, the least and the greatest element take their place, each copied to the host.
+/// `histc`: if both bounds are equal, the least and the greatest element take their place, each copied to the
+/// host.
 fn histc(tensor: &Tensor, bins: i64, low: f64, high: f64) -> Result<Value> {
     if bins <= 0 {
         return runtime("bins must be > 0");

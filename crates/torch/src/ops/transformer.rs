@@ -72,14 +72,16 @@ impl SelfAttention<'_> {
         let (batch, length, head) = (input.size(0), input.size(1), width / heads);
         // `qkv_projection`, whose weight has no history here.
         let all = matmul(input, &transpose(&self.project.shallow_copy(), 0, 1)?)?;
-        // `_transform_bias_rescale_qkv`: queries, keys and values in one tensor, of which the context takes the queries' part.
+        // `_transform_bias_rescale_qkv`: queries, keys and values in one tensor, of which the context takes
+        // the queries' part.
         let packed = empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
         drop(all);
         let part = |index: i64| select(&packed, 0, index);
         let (q, k, v) = (part(0)?, part(1)?, part(2)?);
         let mut products = matmul(&q, &transpose(&k, -2, -1)?)?;
         if let Some(mask) = self.mask {
-            // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax works in place.
+            // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax
+            // works in place.
             let mask = to_dtype(mask, Dtype::Bool)?;
             products = masked_softmax(&products, &mask)?;
             drop(mask);

@@ -29,9 +29,10 @@ struct Unary {
     node: &'static str,
     rule: Rule,
     saves: Saves,
-    /// In place it saves the result instead: no copy of the input is needed.
+    /// Whether the operator in place saves the result instead of the input, so that no copy of the input is
+    /// needed.
     keeps_result_in_place: bool,
-    /// Runs in `float32` under autocast.
+    /// Whether the operator runs in `float32` under autocast.
     is_full: bool,
     function: Option<Function>,
     backward: fn(&Tensor, &Tensor) -> Result<Tensor>,

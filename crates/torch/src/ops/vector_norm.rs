@@ -33,7 +33,8 @@ fn fill_where_zero(tensor: &Tensor, tested: &Tensor) -> Result<()> {
 
 /// The gradient of the input. `grad` and `norm` have all dimensions of the input.
 ///
-/// Each order has its statements in PyTorch; C++ evaluates the right operand first, temporaries live to the end of a statement.
+/// Each order has its statements in PyTorch; C++ evaluates the right operand first, temporaries live to the
+/// end of a statement.
 pub(super) fn backward(
     grad: &Tensor,
     own: &Tensor,
@@ -57,7 +58,8 @@ pub(super) fn backward(
         return mul(&unary::sgn(own)?, grad);
     }
     if (order - 2.0).abs() < f64::EPSILON {
-        // grad * (self / norm).masked_fill_(norm == 0, 0): the mask is a temporary of the product's expression.
+        // grad * (self / norm).masked_fill_(norm == 0, 0): the mask is a temporary of the product's
+        // expression.
         let ratio = div(own, norm)?;
         let mask = eq(norm, &zero())?;
         masked_fill_in_place(&ratio, &mask, &zero())?;
@@ -97,7 +99,7 @@ pub(super) fn backward(
     mul(&scaled, &share)
 }
 
-/// `self.sgn() * ((grad / mask.sum(dim, true)) * mask)`, where the mask tells the greatest elements.
+/// `self.sgn() * ((grad / mask.sum(dim, true)) * mask)`, where the mask has the greatest elements.
 fn of_the_greatest(grad: &Tensor, own: &Tensor, norm: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let absolute = unary::abs(own)?;
     let mask = {

@@ -18,7 +18,7 @@ use split::{split_by, split_with_sizes};
 pub(crate) use strided::diagonal;
 use strided::{as_strided, unfold};
 
-/// A dimension's index, negative ones from the end.
+/// A dimension's index; a negative number counts from the end. An error for a number that no dimension has.
 pub(crate) fn wrap(dim: i64, count: usize) -> Result<usize> {
     let count = count as i64;
     let most = count.max(1);
@@ -97,7 +97,7 @@ pub(crate) fn reshape(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     unsafe_view(&copied, &shape)
 }
 
-/// `_unsafe_view`: a view that does not count as one.
+/// `_unsafe_view`: another shape over the same memory, which autograd does not treat as a view.
 pub(crate) fn unsafe_view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let shape = infer(shape, tensor.numel())?;
     let Some(strides) = strides_for(&tensor.shape(), &tensor.strides(), &shape) else {
@@ -312,7 +312,7 @@ pub(crate) fn slice(
     if let (Some(size), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
         let length = end - start;
         *size = length / step + i64::from(length % step > 0);
-        // Saturating: of a dimension of size 1 and of one that is expanded, the stride may be anything.
+        // Saturating: the stride of a dimension of size 1, or of an expanded one, may be any number.
         offset = offset.saturating_add(start.saturating_mul(*stride));
         *stride = stride.saturating_mul(step);
     }

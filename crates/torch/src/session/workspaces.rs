@@ -25,7 +25,7 @@ struct Workspace {
     block: Option<OwnedBlock>,
 }
 
-/// What a session has for both libraries.
+/// The workspaces that a session keeps for both libraries.
 #[derive(Debug, Default)]
 pub(super) struct Workspaces {
     variables: Cell<BlasVariables>,
@@ -52,8 +52,9 @@ impl Workspaces {
 }
 
 impl Session {
-    /// Takes the library's workspace, by the rule of the session's release: the result exists where the workspace is given back after the
-    /// call. What is kept, is kept once for each thread, device and stream, and never freed.
+    /// Takes the library's workspace by the rule of the session's release. The returned block is a workspace
+    /// that the caller frees after the call; `None` where the workspace is kept. One is kept for each thread,
+    /// device and stream, and never freed.
     pub(crate) fn take_workspace(
         &self,
         library: Library,
@@ -108,7 +109,8 @@ impl Session {
         }
     }
 
-    /// Takes other variables of the environment for cuBLAS and cuBLASLt, as PyTorch does before its first product of matrices. Returns whether it did.
+    /// Takes other variables of the environment for cuBLAS and cuBLASLt, as PyTorch does before its first
+    /// product of matrices. Returns whether the variables were taken.
     pub fn set_blas_variables(&self, variables: BlasVariables) -> bool {
         let is_taken = !self.workspaces.is_in_use.get();
         if is_taken {

@@ -1,4 +1,5 @@
-//! What the compiler checks of each row of a family's table, shown on rows that would not compile, and what it does not check.
+//! What the compiler checks of each row of a family's table, shown on rows that would not compile, and what
+//! it does not check.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Which tensors operators save, held against what PyTorch's wheel says (`derivatives.txt`, written by `scripts/derivatives.py`).
+//! Which tensors operators save, held against what PyTorch's wheel says (`derivatives.txt`, written by
+//! `scripts/derivatives.py`).
 
 use std::collections::BTreeMap;
 

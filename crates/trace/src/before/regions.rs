@@ -39,7 +39,7 @@ impl MemoryBefore {
         if !region.is_expandable {
             return vec![(region.addr, region.end())];
         }
-        // What begins below the region is of another one.
+        // A piece that begins below the region belongs to another region.
         let pieces = self.pages.overlapping(region.addr..region.end());
         let pieces = pieces.filter(|(piece, _)| piece.start >= region.addr);
         pieces.map(|(piece, _)| (piece.start, piece.end.min(region.end()))).collect()

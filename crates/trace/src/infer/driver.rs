@@ -10,11 +10,12 @@ use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 /// Addresses of an expandable segment that has memory.
 struct MappedRange {
     mapped: u64,
-    /// How many addresses it has at most.
+    /// The most bytes of addresses that the range has.
     reach: u64,
 }
 
-/// A mapping outside of every live range starts a new one, at its first page; a range ends when nothing of it is mapped.
+/// The first addresses of expandable segments, in the order in which they appear. A mapping outside of every
+/// live range starts a new range, at its first page; a range ends when none of its pages is mapped.
 pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Vec<DeviceAddr> {
     // Ranges hold an eighth more than the device; their ends are not recorded, but ranges never overlap.
     let reach = total.saturating_add(Bytes::new(total.get() / 8)).get();

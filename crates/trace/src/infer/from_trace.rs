@@ -11,7 +11,8 @@ use super::InferredRun;
 use super::reclaims::Reclaims;
 use blockyard_pytorch::ReadError;
 
-/// Larger requests are refused before anything is traced; rounding may make it one byte more.
+/// The largest request that a trace can have: larger requests are refused before anything is traced. Rounding
+/// may make the traced size one byte more.
 const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);
 /// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
 const FIRST_INFERRED_STREAM: u64 = 1 << 60;

@@ -20,15 +20,16 @@ use scan::Scan;
 /// A moment at which the driver gave no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceFailure {
-    /// How many entries before it show memory that the driver gave.
+    /// How many earlier entries show memory that the driver gave.
     pub given: usize,
-    /// How many requests had failed before it.
+    /// How many requests had failed before.
     pub failed: usize,
-    /// How many entries must show memory that came back until the driver gives again; `None` where a request failed instead.
+    /// How many entries, counted from the beginning, show released memory when the driver gives memory again;
+    /// `None` if the request failed.
     pub until_released: Option<usize>,
 }
 
-/// The releases and completed waits that happened inside of allocations, and the failures that they came from.
+/// The releases and completed waits that happened inside of allocations, and the failures that caused them.
 #[derive(Debug, Default)]
 pub(super) struct Reclaims {
     inside: HashSet<usize>,
@@ -49,13 +50,13 @@ struct Burst {
     start: usize,
     /// The first release, after the completions that come first.
     releases: usize,
-    /// The entry after it.
+    /// The entry after the burst.
     end: usize,
     given: usize,
     failed: usize,
     /// Entries that show returned memory, this burst's among them.
     released: usize,
-    /// Bytes that were reserved before it.
+    /// Bytes that were reserved before the burst.
     held: Bytes,
     /// Whether whole cached segments or unfinished waits were left, or segments came in another order than in a release
     /// of the whole cache.
@@ -73,7 +74,7 @@ enum BurstMeaning {
     Refused { from: usize },
     /// The allocation after it collected garbage.
     Collected,
-    /// Somebody released the cache before the allocation.
+    /// A separate call released the cache before the allocation.
     Apart,
 }
 
@@ -84,7 +85,7 @@ pub(super) fn find_reclaims(
     private: &HashMap<usize, PoolId>,
 ) -> Reclaims {
     let mut scan = Scan::new(trace, start, private);
-    let config = settings(&run.meta.config);
+    let config = settings(&run.meta.conf);
     scan.limit = Some(config.max_split_size()).filter(|limit| *limit < UNLIMITED);
     let mut index = 0;
     while index < trace.len() {
@@ -93,8 +94,8 @@ pub(super) fn find_reclaims(
     resolve(scan, run, &config, start.segments.is_empty())
 }
 
-/// What a trace says about a request that failed. It has the requested size of each allocation that was
-/// served, and of the failed one the rounded size.
+/// The note about the size of a failed request: a trace has the requested size of each served request, but
+/// the rounded size of a failed one.
 pub const FAILED_SIZE_NOTE: &str = "failed; the trace has the size of a failed request only after rounding";
 
 fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_whole: bool) -> Reclaims {

@@ -20,7 +20,7 @@ pub(super) fn failure(size: Bytes, wanted: Bytes, free: Bytes, most: Bytes, memo
     )
 }
 
-/// The same for pinned host memory, whose limit is the operating system's.
+/// What is known of a request for pinned host memory that failed. The limit is the operating system's.
 pub(super) fn host_failure(size: Bytes, memory: Breakdown) -> String {
     format!(
         "Pinned host memory ran out: {size} were asked for, {} were reserved, {} of them in use. These are \

@@ -11,7 +11,7 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    /// Passes the beginning or the end of an annotation.
+    /// Adds the beginning or the end of an annotation.
     pub(super) fn pass(
         &mut self,
         time: u64,
@@ -32,7 +32,7 @@ impl Markers {
         }
         let end = is_end.then_some(step);
         let end_us = is_end.then_some(time);
-        // One that only ends began before the recording.
+        // A stretch that has an end alone began before the recording.
         let (start_step, start_us) = if is_end { (0, 0) } else { (step, time) };
         self.done.push(Marker { text: text(), start_step, end_step: end, start_us, end_us });
     }

@@ -29,7 +29,8 @@ pub struct SizeRange {
     pub most: Bytes,
     /// Whether later events leave only this size.
     pub is_decided: bool,
-    /// Whether the size was increased to match a sum over several blocks.
+    /// Whether the size was increased to match a sum over several blocks, so that another block may be the
+    /// larger one.
     pub is_guess: bool,
     /// The entry that requests the free of the block; the length of the trace if there is none.
     pub freed: usize,
@@ -174,7 +175,7 @@ fn decide_by_allocations(before: &MemoryBefore, trace: &[TraceEntry], open: &mut
             (found.size, found.is_decided) = (Bytes::new(*size), true);
         }
     }
-    // Each block is freed once: what is freed at its address later is another one.
+    // Each block is freed once: a later free at the address is that of another block.
     let mut live: BTreeSet<u64> =
         open.iter().filter(|(_, found)| !found.is_decided).map(|(addr, _)| *addr).collect();
     for (index, entry) in trace.iter().enumerate() {

@@ -1,13 +1,13 @@
 //! The lines of a text that name the device and the settings that the text is written for.
 
 /// The text with its lines `capacity …` and `conf …` saying this; they are put in front where they were not there. An empty value
-/// of `config` takes the line out.
+/// of `conf` takes the line out.
 ///
 /// Comments and labels are not searched. A line with several statements keeps the other statements.
 #[must_use]
-pub fn with_header(text: &str, capacity: &str, config: &str) -> String {
+pub fn with_header(text: &str, capacity: &str, conf: &str) -> String {
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
-    let mut wanted = [("capacity", Some(capacity.trim())), ("conf", Some(config.trim()))];
+    let mut wanted = [("capacity", Some(capacity.trim())), ("conf", Some(conf.trim()))];
     for (keyword, value) in &mut wanted {
         let place = lines.iter().position(|line| says(line, keyword));
         let Some(line) = place.and_then(|place| lines.get_mut(place)) else { continue };
@@ -24,7 +24,7 @@ pub fn with_header(text: &str, capacity: &str, config: &str) -> String {
     all.join("\n")
 }
 
-/// Whether the line's statement is of this kind, and gives no tensor of that name a value.
+/// Whether the line's statement begins with the keyword, and does not allocate a tensor of that name.
 fn says(line: &str, keyword: &str) -> bool {
     let Some(rest) = line.trim_start().strip_prefix(keyword) else { return false };
     rest.starts_with([' ', '\t']) && !rest.trim_start().starts_with(['=', '['])
@@ -54,7 +54,7 @@ mod tests {
         let twice = with_header(&once, "2 GiB", "");
         let workload = Workload::parse(&twice).unwrap();
         assert_eq!(workload.capacity(), Some(blockyard_record::Bytes::gib(2)));
-        assert_eq!(workload.config(), None);
+        assert_eq!(workload.conf(), None);
         assert_eq!(with_header(&twice, "2 GiB", ""), twice);
         assert_eq!(
             with_header("capacity = alloc 1 KiB", "1 GiB", ""),

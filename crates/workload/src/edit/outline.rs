@@ -24,7 +24,7 @@ struct Item {
     span: Span,
     requests: Range<usize>,
     kind: ItemKind,
-    /// The statements in it that allocate: itself, or those of a loop.
+    /// The statements that allocate: the statement itself, or those of a loop.
     made: Vec<AllocationStatement>,
 }
 
@@ -44,7 +44,7 @@ enum ItemKind {
     Other,
 }
 
-/// One of the things that a `free` lists.
+/// One of the names that a `free` lists.
 struct FreedName {
     span: Span,
     /// The name, or the plain name whose elements are freed.
@@ -121,7 +121,8 @@ impl Outline {
         self.items.get(place).map(|item| (place, item))
     }
 
-    /// How the size of the tensor is written that a request allocates; `None` where several statements of a line may do so.
+    /// Where the text writes the size of the tensor that a request allocates; `None` where several statements
+    /// of a line may allocate the tensor.
     pub(super) fn size_of(&self, request: usize, tensor: TensorId) -> Option<Span> {
         let (_, item) = self.item_of(request)?;
         let (line, base) =

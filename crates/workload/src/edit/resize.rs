@@ -17,7 +17,8 @@ pub struct ResizedText {
     pub tensors: usize,
 }
 
-/// Changes the size in the statement that allocates a tensor; in a loop that is the size of all tensors of the statement.
+/// Changes the size in the statement that allocates a tensor. In a loop this is the size of all tensors of
+/// the statement.
 ///
 /// `workload` is the workload of `text`. The rest of the statement and of the text stays as it is; a function
 /// of PyTorch's becomes `alloc` and the size.
@@ -63,10 +64,10 @@ fn resized(before: &Workload, after: &Workload, request: usize, size: Bytes) -> 
         return None;
     }
     let mut tensors = 0;
-    for (place, (one, other)) in old.iter().zip(new).enumerate() {
-        let is_of_line = before.line(place) == line;
+    for (index, (one, other)) in old.iter().zip(new).enumerate() {
+        let is_of_line = before.line(index) == line;
         match (*one, *other) {
-            (one, other) if one == other && place != request => {
+            (one, other) if one == other && index != request => {
                 tensors += usize::from(
                     matches!(other, Request::Allocate { tensor, size: same, .. } if same == size && is_of_line && base_of(tensor) == base),
                 );

@@ -15,10 +15,10 @@ pub(super) enum InsertionPoint {
     End(Option<Span>),
 }
 
-/// The text with a statement more, and the line on which that stands.
-pub(super) fn insert_line(text: &str, place: InsertionPoint, statement: &str) -> (String, u32) {
+/// The text with one more statement, and the line of this statement, counted from 1.
+pub(super) fn insert_line(text: &str, index: InsertionPoint, statement: &str) -> (String, u32) {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let (at, inserted) = match place {
+    let (at, inserted) = match index {
         InsertionPoint::Before(next) => {
             (next.line_start, format!("{}{statement}{newline}", indent(text, next.line_start)))
         }
@@ -55,11 +55,11 @@ fn indent(text: &str, line_start: usize) -> &str {
 }
 
 /// The text without one item of a list of several, and without its comma.
-pub(super) fn remove_item(text: &str, items: &[Span], place: usize) -> String {
-    let range = match (items.get(place), items.get(place + 1)) {
+pub(super) fn remove_item(text: &str, items: &[Span], index: usize) -> String {
+    let range = match (items.get(index), items.get(index + 1)) {
         (Some(item), Some(next)) => item.start..next.start,
         (Some(item), None) => {
-            let previous = place.checked_sub(1).and_then(|place| items.get(place));
+            let previous = index.checked_sub(1).and_then(|index| items.get(index));
             previous.map_or(item.start, |previous| previous.end)..item.end
         }
         (None, _) => return text.to_owned(),

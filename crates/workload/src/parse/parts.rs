@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         found.map(|(depth, scope)| (depth, scope.kind))
     }
 
-    /// A word that is none of the language's.
+    /// A word that may be a name: it is not in [`RESERVED`].
     pub(super) fn free_word(&mut self, expected: &'static str) -> Result<&'t str, ParseError> {
         if self.token.kind != TokenKind::Word {
             return Err(self.unexpected(expected));

@@ -1,4 +1,4 @@
-//! Spellings of PyTorch programs that the language takes as they are: `x = torch.empty(1000, 1000)`, `del x`,
+//! Spellings of PyTorch programs that are statements of the language: `x = torch.empty(1000, 1000)`, `del x`,
 //! `torch.cuda.empty_cache()`.
 
 use blockyard_record::Bytes;

@@ -1,4 +1,4 @@
-//! How large a batch fits, for a program that ran out of memory.
+//! The largest batch that fits, for a program that ran out of memory.
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
@@ -78,7 +78,7 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         page.check_accessible()?;
         click(page, "batch-show")?;
         wait(page, &id("program-output"), "done 37")?;
-        // A program that says nothing of a batch has no such button.
+        // A program without a batch size has no such button.
         run(page, "import torch\nx = torch.empty(2**31, device='cuda')\n")?;
         wait(page, &id("program-status"), "Ended by an exception")?;
         page.wait_gone("[data-testid=batch]:not([hidden])")

@@ -109,7 +109,8 @@ fn no_text_is_cut_off_or_covered_on_paper_whatever_fonts_the_machine_has() -> Re
     on_paper(Fonts::OneThatNobodyChose)
 }
 
-/// In headings, in code and on canvases: each letter is as wide as the figures' layout assumes, so it comes from the page's typeface.
+/// In headings, in code and on canvases: each letter is as wide as the figures' layout assumes, so it comes
+/// from the page's typeface.
 #[test]
 fn the_page_draws_its_texts_in_the_typeface_that_figures_are_measured_for() -> Result<()> {
     const TEXTS: [&str; 4] =
@@ -142,7 +143,8 @@ fn the_page_draws_its_texts_in_the_typeface_that_figures_are_measured_for() -> R
     })
 }
 
-/// A figure that was saved as a file holds no font: where a machine has only wide ones, each text keeps the width of the layout.
+/// A figure that was saved as a file holds no font: where a machine has only wide ones, each text keeps the
+/// width of the layout.
 #[test]
 fn a_saved_figure_keeps_the_widths_of_its_texts_whatever_fonts_the_machine_has() -> Result<()> {
     let page = Page::with_fonts(LAPTOP, GpuChoice::None, Fonts::OneThatNobodyChose)?;
@@ -159,7 +161,8 @@ fn a_saved_figure_keeps_the_widths_of_its_texts_whatever_fonts_the_machine_has()
     Ok(())
 }
 
-/// What a panel that scrolls holds is never wider than the panel, and no button and no line to copy hides a part of its text.
+/// The content of a panel that scrolls is never wider than the panel, and no button and no line to copy hides
+/// a part of its text.
 #[test]
 fn advice_and_lines_to_copy_are_whole_in_their_panel() -> Result<()> {
     drive_at("/#workbench", LAPTOP, GpuChoice::None, |page| {

@@ -10,7 +10,7 @@ fn at(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, Window::default(), GpuChoice::None, test)
 }
 
-/// What stands behind `#` now.
+/// The hash of the page's address, without `#`.
 fn hash(page: &Page) -> Result<String> {
     Ok(page.execute("return location.hash", &[])?.as_str().unwrap_or_default().to_owned())
 }
@@ -102,7 +102,7 @@ fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
         let write = "const field = document.querySelector('[data-testid=lesson-text]');
             field.value = field.value.replace(arguments[0], arguments[1]);
             field.dispatchEvent(new Event('input', { bubbles: true }));";
-        // What the run does not prove is named with its line, and the line is chosen by a click.
+        // A statement that the run does not prove is named with its line, and a click chooses the line.
         page.execute(write, &[json!("than it needs."), json!("than it needs, by 17 MiB.")])?;
         page.wait_text(&id("lesson-verdict"), "It plays.")?;
         page.wait_text(&id("lesson-notes"), "1 place in its text is not proved by its run")?;
@@ -259,7 +259,8 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
         ]);
         ensure!(parts == expected, "{parts}");
         page.check_accessible()?;
-        // A sentence of the first lesson is in the module of the lessons, and not in that of the first screen.
+        // A sentence of the first lesson is in the module of the lessons, and not in that of the first
+        // screen.
         let found = page.execute_async(
             "const has = async (file) => new TextDecoder('latin1').decode(await (await fetch(file)).arrayBuffer()).includes('Numbers times bytes'); return Promise.all(['blockyard-web_bg.wasm', 'blockyard-web-lessons.wasm'].map(has))",
             &[],
@@ -280,7 +281,7 @@ fn links_open_what_they_say_and_back_leads_back() -> Result<()> {
         page.execute("history.back()", &[])?;
         page.wait_text(&id("document-title"), "The terms")?;
         page.wait_text(&id("position"), "step 6 of")?;
-        // A text of one's own travels in the address, with its device and its settings.
+        // A text of the reader's own is in the address, with its device and its settings.
         write_workload(page, "mine = alloc 7 MiB")?;
         page.fill(&id("capacity"), "3 GiB")?;
         page.wait_until("location.hash.includes('capacity=3+GiB')")?;

@@ -19,7 +19,7 @@ fn long_lines_wrap_and_words_have_colors() -> Result<()> {
             return {
                 wide: sheet.scrollWidth - sheet.clientWidth,
                 wrapped: rows.some((row) => row.offsetHeight > line * 1.5),
-                // The field breaks where the colored lines do, or the caret would stand elsewhere.
+                // The field breaks lines where the colored lines do, or the caret would be at another place.
                 heights: Math.abs(area.scrollHeight - sheet.querySelector('.text').offsetHeight),
                 comment: getComputedStyle(sheet.querySelector('.comment')).color !== getComputedStyle(sheet).color,
             }";
@@ -102,7 +102,8 @@ fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
             sheet.scrollTop = sheet.scrollHeight * arguments[0];
             await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));";
         page.execute_async(scroll, &[json!(0.5)])?;
-        // In the middle of a row, which is 20 pixels high: at the border of two rows the pointer and the caret may be in different ones.
+        // In the middle of a row, which is 20 pixels high: at the border of two rows the pointer and the
+        // caret may be in different ones.
         page.click_at(".editor .sheet", 120.0, 70.0)?;
         let line = page.execute(
             "const { left, top } = document.querySelector('.editor .sheet').getBoundingClientRect();
@@ -120,11 +121,11 @@ fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
             )
         };
         page.wait_until(&row(&format!("{line} # so")))?;
-        // Looking elsewhere and going on typing: the caret has not moved.
+        // After scrolling away, typing continues at the caret, which has not moved.
         page.execute_async(scroll, &[json!(0.1)])?;
         page.press(" on")?;
         page.wait_until(&row(&format!("{line} # so on")))?;
-        // Keys go over the border of what the field holds.
+        // Keys move the caret beyond the lines that the field holds.
         for _ in 0..60 {
             page.press(Key::PageDown)?;
         }
@@ -141,7 +142,7 @@ fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
         page.wait_text(&id("verdict"), "100,002 steps")?;
         page.press_with(&Key::Control, "z")?;
         page.wait_text(&id("verdict"), "100,001 steps")?;
-        // All of it is chosen and gone.
+        // The whole text is selected and deleted.
         page.click_at(".editor .sheet", 120.0, 60.0)?;
         page.press_with(&Key::Control, "a")?;
         page.press(Key::Delete)?;
@@ -200,7 +201,7 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
             found[0].as_str().is_some_and(|line| found[2].as_u64() > Some(2_900) && !line.is_empty()),
             "{found}"
         );
-        // What is typed takes the place of all of it.
+        // Typed text replaces the whole selection.
         page.press("#")?;
         page.wait_until(
             "(() => {

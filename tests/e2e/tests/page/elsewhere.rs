@@ -51,7 +51,7 @@ fn try_site(folder: &Path) -> Result<()> {
     ensure!(link.contains("/courses/blockyard/index.html#sample=gnn_random"), "{link}");
     page.goto("/courses/index.html")?;
     let inside = "document.querySelector('iframe').contentDocument?";
-    // Not the element itself: it belongs to another document.
+    // The condition is not about the element itself, which belongs to another document.
     page.wait_until(&format!("{inside}.querySelector('[data-testid=card-title]') != null"))?;
     page.execute(
         "document.querySelector('iframe').contentDocument.querySelector('[data-testid=choice-3]').click(); return true",

@@ -1,4 +1,5 @@
-//! Exercises of lessons in Python: the page's interpreter runs them, the grader says what is missed, a reload keeps the text.
+//! Exercises of lessons in Python: the page's interpreter runs them, the grader names the missed goals, a
+//! reload keeps the text.
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
@@ -24,14 +25,14 @@ fn write(page: &Page, lines: &str) -> Result<()> {
     page.execute(script, &[json!(lines)]).map(drop)
 }
 
-/// As Ctrl+Enter in the field.
+/// Runs the lines by Ctrl+Enter in the field.
 fn run_by_key(page: &Page) -> Result<()> {
     let script = "document.activeElement.dispatchEvent(
         new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true, cancelable: true }));";
     page.execute(script, &[]).map(drop)
 }
 
-/// Clicks where a reader scrolls to: the buttons of the card stand over the window's lower edge.
+/// Scrolls to the element and clicks it, since the buttons of the card lie over the window's lower edge.
 fn click(page: &Page, name: &str) -> Result<()> {
     let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
     page.execute(script, &[json!(id(name))])?;
@@ -51,7 +52,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         write(page, WRONG)?;
         run_by_key(page)?;
         wait_verdict(page, "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
-        // What the line does otherwise than the solution, once that has run too.
+        // The difference between the line and the solution, once the solution has run too.
         wait_verdict(
             page,
             "makes batch (294 MiB), where 73.5 MiB are made in a program that meets all goals.",
@@ -61,7 +62,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         page.wait_text(&id("answer-output"), "torch.float64")?;
         page.wait_text(&id("step-sentence"), "294 MiB")?;
         page.check_accessible()?;
-        // So has a program that fails.
+        // A program that fails has its reason, too.
         write(page, "batch = torch.randn(256")?;
         run_by_key(page)?;
         wait_verdict(page, "Not yet: the program ends in line")?;
@@ -99,7 +100,8 @@ fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
     })
 }
 
-/// A solution travels in a link: a person who opens the link sees, runs and grades the lines, and keeps their own lines.
+/// A solution travels in a link: a person who opens the link sees, runs and grades the lines, and keeps their
+/// own lines.
 #[test]
 fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
     drive_at("/#lesson=nvidia-smi&card=8", Window::default(), GpuChoice::None, |page| {

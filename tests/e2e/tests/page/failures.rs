@@ -1,4 +1,4 @@
-//! What a reader does whose training ran out of memory: reads the first sentence, tries a change, and compares.
+//! The way of a reader whose training ran out of memory: the first sentence, a change, the comparison.
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
@@ -8,7 +8,7 @@ use crate::{choose, fixture, id};
 
 const NAME: &str = "checkerboard_default_100.pickle.gz";
 
-/// Every second of 24 blocks in two segments is freed, and the holes are too small for what line 8 asks for.
+/// Every second of 24 blocks in two segments is freed, and the holes are too small for the request of line 8.
 const FRAGMENTS: &str = "import torch
 def buffer(mib):
     return torch.empty(mib, 1024, 1024, device='cuda', dtype=torch.uint8)
@@ -86,7 +86,7 @@ fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Resu
 #[test]
 fn a_long_run_with_a_change_is_cancelled() -> Result<()> {
     drive_at("/#python", Window::default(), GpuChoice::None, |page| {
-        // As it is the program ends at once; on a GPU with room it would not.
+        // Without a change the program ends at once; on a GPU with room it would run without an end.
         run(page, &format!("{FRAGMENTS}while True:\n    pass\n"))?;
         page.click(&id("program-answers"))?;
         wait_long(page, "again-running", "The program runs with expandable_segments:True for ")?;

@@ -15,7 +15,7 @@ fn open(page: &Page, name: &str) -> Result<()> {
     page.click("#tab-holders")
 }
 
-/// How many colors the canvas has: a figure that was drawn has several.
+/// The number of colors of the canvas: a figure that was drawn has several.
 fn colors(page: &Page, name: &str) -> Result<u64> {
     let script = "
         const canvas = document.querySelector(arguments[0]);
@@ -115,7 +115,7 @@ fn allocations_are_found_chosen_and_shown_everywhere() -> Result<()> {
 fn lifetimes_are_drawn_colored_filtered_and_zoomed() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;
-        // Whether anything is depends on the height that the window leaves for the figure.
+        // Whether anything is too small depends on the height that the window leaves for the figure.
         page.wait_text(&id("too-small"), "small to draw")?;
         ensure!(colors(page, "lifetimes")? > 12, "hardly anything is drawn");
         let label = page.attribute(&id("lifetimes"), "aria-label")?.unwrap_or_default();
@@ -278,7 +278,8 @@ fn memory_over_time_is_high_follows_a_drag_and_is_made_higher_by_keys() -> Resul
             let step = text.strip_prefix("step ").and_then(|text| text.split(' ').next());
             Ok(step.context("a step")?.replace(',', "").parse()?)
         };
-        // The cursor is where the pointer is, not where the button was pressed, and before the button is released.
+        // The cursor is where the pointer is, not where the button was pressed, and before the button is
+        // released.
         let y = chart.height * 0.6;
         for (from, to) in [(0.2, 0.5), (0.9, 0.3)] {
             let end = (chart.width * to, y);
@@ -374,7 +375,7 @@ fn the_map_does_not_jump_when_segments_come_and_go_above_its_rows() -> Result<()
         page.send_keys(&id("workload-text"), "b = alloc 512\n")?;
         page.click(&id("end"))?;
         page.wait_text(&id("position"), "step 46 of 46")?;
-        // Four rows are gone above those in sight, which stay where they were.
+        // Four rows above those in sight were removed, and the rows in sight stay at their places.
         page.wait_until(&format!("Math.abs({scroll} - (520 - 4 * 26)) < 2"))?;
         Ok(())
     })
@@ -415,7 +416,7 @@ fn panels_are_hidden_shown_alone_and_remembered() -> Result<()> {
         page.press(Key::Escape)?;
         page.wait_for(".map")?;
         page.wait_gone(".side")?;
-        // What is asked for is shown.
+        // A panel that a key asks for is shown.
         page.press("/")?;
         page.wait_for(".side")?;
         page.wait_until("document.activeElement.id === 'workload-text'")?;

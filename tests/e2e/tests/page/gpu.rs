@@ -24,7 +24,7 @@ fn a_preset_runs_on_the_gpu_and_its_contents_are_checked() -> Result<()> {
         page.wait_text(&id("gpu-found"), "all as written")?;
         ensure!(page.text(&id("position"))? == position, "another number of steps");
         ensure!(page.text(&id("segments-summary"))? == summary, "other segments than on the virtual device");
-        // Each step says what was checked.
+        // Each step names the data that was checked.
         page.click(&id("start"))?;
         page.wait_gone(&id("data-check"))?;
         page.click(&id("forward"))?;

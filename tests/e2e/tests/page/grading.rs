@@ -124,7 +124,7 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         ensure!(of("empty.py")?[6] == "empty", "{:?}", of("empty.py"));
         ensure!(of("link.txt")?[2..4] == ["pools", "passed"], "{:?}", of("link.txt"));
         page.check_accessible()?;
-        // Bytes that are no text, dropped on the page: the rows before stay.
+        // Bytes that are not a text are dropped on the page, and the rows before stay.
         page.execute(
             DROP,
             &[json!([
@@ -134,7 +134,8 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         )?;
         wait_graded(page, "63 of 63 files graded, 56 passed, 4 could not be graded.")?;
         ensure!(row(&rows(page)?, "photo.py")?[6] == "not UTF-8", "bytes");
-        // Sorted by a press, from its end by another, in the order of the files by a third.
+        // One press sorts the table, a second reverses the order, and a third restores the order of the
+        // files.
         let sort =
             |column: usize| page.click(&format!("[data-testid=grades] [data-column='{}']", column - 1));
         sort(4)?;

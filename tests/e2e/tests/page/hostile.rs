@@ -1,4 +1,5 @@
-//! Snapshots that no program should have written, made for the test: each opens or is refused in a sentence, and what is open stays.
+//! Snapshots that no program should have written, made for the test: each opens or is refused in a sentence,
+//! and the open run stays.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,7 +17,7 @@ use crate::{fixture, id, write_workload};
 /// Stacks of the large file.
 const STACKS: u32 = 1_000_000;
 
-/// Each byte of the content is a list of its own: 150 MB of them in a file of 150 kB.
+/// Each byte of the content is a separate list: 150 MB of lists in a file of 150 kB.
 fn bomb() -> Result<Vec<u8>> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(b"\x80\x04")?;
@@ -74,7 +75,7 @@ fn fields_and_actions_of_another_vendor_are_passed_over_and_counted() -> Result<
     })
 }
 
-/// A pickle of a trace in which each allocation has a stack that no other one has; removed when the test is over.
+/// A pickle of a trace in which each allocation has its own stack; removed when the test is over.
 struct ManyStacks(PathBuf);
 
 impl ManyStacks {
@@ -141,7 +142,8 @@ fn a_million_stacks_open() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &file.0)?;
         wait_for_end(page, &name)?;
-        // No segment of the file has the memory of its allocations. That stands where the figures would be, with what can be seen.
+        // No segment of the file has the memory of its allocations. The page says so in place of the figures,
+        // with the facts of the trace.
         page.wait_text(&id("unplaced"), "1,000,000 allocations of 7.63 MiB in all")?;
         page.wait_text(&id("unplaced"), "in memory that no segment of the file has")?;
         page.wait_text(&id("unplaced"), "The 10 of 1,000,000 stacks that asked for most in all")?;

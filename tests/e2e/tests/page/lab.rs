@@ -18,7 +18,7 @@ fn unfold(page: &Page, question: &str) -> Result<()> {
     Ok(())
 }
 
-/// A question about what is shown; its answer is waited for.
+/// Asks a question about the shown run and waits for the answer.
 fn ask(page: &Page, question: &str) -> Result<()> {
     unfold(page, question)?;
     page.wait_for(&id(&format!("answer-{question}")))?;
@@ -60,7 +60,7 @@ fn what_if_answers_to_the_byte_beside_what_was_recorded() -> Result<()> {
         try_setting(page, "max_split_size_mb:128")?;
         has_bytes(page, "what-if", "19,706,937,344")?;
         has_bytes(page, "what-if", "2,545,942,528")?;
-        // The difference on a key.
+        // The figure of the difference is switched on by a key.
         let is_on = "document.querySelector(\"[data-testid='lab-difference-only']\").checked";
         page.press(Key::Escape)?;
         page.execute("document.activeElement.blur()", &[])?;
@@ -162,7 +162,8 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         page.wait_text(&id("position"), "step 0")?;
         page.click(&id("verdict-moment"))?;
         page.wait_for(&id("failure"))?;
-        // The sentence about growth leads to the first and the last tensor that stays, and marks the blocks of its line.
+        // The sentence about growth leads to the first and the last tensor that stays, and marks the blocks
+        // of its line.
         let step = |link: &str| -> Result<u64> {
             page.click(&id(link))?;
             let position = page.text(&id("position"))?;
@@ -215,15 +216,15 @@ fn the_verdict_is_made_anew_for_a_limit_that_is_given_and_names_the_setting_of_t
         page.click(&id("lab-ask"))?;
         page.wait_text(&id("verdict-headline"), "With at most 2 GiB reserved: out of memory")?;
         page.wait_text(&id("run-verdict"), "This answer is for at most 2 GiB reserved, as you gave it")?;
-        // A hypothesis is no failure of the run.
+        // A hypothesis is not shown as a failure of the run.
         page.wait_for(&format!("{}.is-doubtful", id("verdict-headline")))?;
         ensure!(page.count(&id("answer-what-if"))? == 1, "the answer that was asked for stays");
-        // The driver's way of emptying a field tells the page nothing.
+        // The driver's way of emptying a field sends the page no event, so keys are sent.
         page.send_keys(&id("lab-limit"), &"\u{e003}".repeat(5))?;
         page.click(&id("lab-ask"))?;
         page.wait_text(&id("verdict-headline"), "It fits")?;
         page.wait_gone(&id("lab-given"))?;
-        // What was given for one file is not asked about another.
+        // A limit that was given for one file does not apply to another file.
         page.fill(&id("lab-limit"), "2 GiB")?;
         page.click(&id("lab-ask"))?;
         page.wait_text(&id("verdict-headline"), "With at most 2 GiB reserved: out of memory")?;
@@ -289,7 +290,7 @@ fn a_setting_of_the_verdict_shows_its_answer_and_sizes_are_typed_as_the_page_pri
 fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_file_implies() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
-        // What is known comes first, and nothing speaks for PyTorch with other numbers.
+        // The known facts come first, and no answer has other numbers under PyTorch's name.
         page.wait_text(
             &id("failure"),
             "A process limit between 594 MiB and 614 MiB, not the GPU: 2 MiB were asked for",

@@ -76,16 +76,18 @@ fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
     let name = large.path().file_name().context("a name")?.to_string_lossy().into_owned();
     drive(|page| {
         let before = page.text(&id("document-title"))?;
-        // Pressed inside the page: a busy machine may read the whole file between two commands of the driver.
+        // The button is pressed by a script in the page, since a busy machine may read the whole file between
+        // two commands of the driver.
         page.execute(CANCEL_WHILE_READING, &[])?;
         page.upload(&id("file"), large.path())?;
         page.wait_until("window.isCancelled")?;
         page.wait_gone(&id("progress"))?;
         ensure!(page.text(&id("document-title"))? == before, "what was open is gone");
-        // What the growing figure says is noted in the page: a busy machine may read the whole file between two questions.
+        // A script in the page notes the captions of the growing figure, since a busy machine may read the
+        // whole file between two questions.
         page.execute(NOTE_CAPTIONS, &[])?;
         page.upload(&id("file"), large.path())?;
-        // A figure of what is read grows long before that.
+        // A figure of the part that is read grows long before the file is open.
         page.wait_until("window.captions.length > 0")?;
         // Reading that many events takes longer than a test waits for one thing.
         wait_for_answer("the open file", PATIENCE_WITH_LARGE_FILES, || {

@@ -9,7 +9,7 @@ use blockyard_serve::{SERVICE_WORKER, service_worker};
 
 use crate::id;
 
-/// Waits until the browser has kept all files and answers for them.
+/// Waits until the service worker has kept all files and serves them.
 fn wait_until_kept(page: &Page) -> Result<()> {
     page.execute_async("await navigator.serviceWorker.ready", &[])?;
     page.wait_until("navigator.serviceWorker.controller !== null").map(drop)
@@ -32,7 +32,7 @@ fn the_page_works_without_a_network_after_one_visit() -> Result<()> {
     page.wait_text(&id("card-position"), "Card 1 of")
 }
 
-/// A page of one word, with what keeps it.
+/// Writes a page of one word, with the service worker that keeps it.
 fn write(folder: &Path, word: &str) -> Result<()> {
     let start = format!(
         "<!doctype html><title>{word}</title><script type=module src=./offline.js></script><main>{word}</main>"

@@ -1,4 +1,5 @@
-//! Allocations at their addresses, drawn by the GPU: the same picture as the page's own, which takes over where the GPU fails.
+//! Allocations at their addresses, drawn by the GPU: the same picture as the page's own, which takes over
+//! where the GPU fails.
 
 use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
@@ -22,8 +23,8 @@ fn open(page: &Page) -> Result<()> {
     page.wait_text(&id("too-small"), "oo small to draw")
 }
 
-/// The colors at points of the figure's plot, as the canvas with this selector shows them: of each point its own color and those of the four
-/// points beside it.
+/// The colors at points of the figure's plot, as the canvas with this selector shows them: for each point its
+/// color and the colors of the four points beside it.
 fn colors(page: &Page, canvas: &str) -> Result<Vec<Value>> {
     let script = "
         const canvas = document.querySelector(arguments[0]);
@@ -50,7 +51,7 @@ fn colors(page: &Page, canvas: &str) -> Result<Vec<Value>> {
     Ok(found.as_array().context("colors")?.clone())
 }
 
-/// Waits until the canvas shows something that stays the same for a while.
+/// Waits until the picture of the canvas stays the same for a while.
 fn wait_for_same_picture(page: &Page, canvas: &str) -> Result<()> {
     page.wait_until(&format!(
         "(() => {{
@@ -69,14 +70,15 @@ fn wait_for_same_picture(page: &Page, canvas: &str) -> Result<()> {
     Ok(())
 }
 
-/// The share of the points at which both have the same color.
+/// The share of the points at which both pictures have the same color, from 0 to 1.
 fn same(one: &[Value], other: &[Value]) -> Result<f64> {
     ensure!(one.len() == other.len() && one.len() > 1000, "{} and {} points", one.len(), other.len());
     let distinct: std::collections::BTreeSet<String> =
         one.iter().map(|colors| colors[0].to_string()).collect();
-    // The cached memory, what has no stack, and three stacks at least.
+    // At least cached memory, allocations without a stack, and three stacks have different colors.
     ensure!(distinct.len() > 4, "hardly anything is drawn: {distinct:?}");
-    // The GPU rounds the mean of two colors to the nearest number, the page's own picture cuts it off: that is the same color.
+    // The GPU rounds the mean of two colors to the nearest number, the page's own picture cuts it off: that
+    // is the same color.
     let is_color = |one: &Value, other: &Value| {
         let numbers = |color: &Value| -> Vec<i32> {
             color.as_str().unwrap_or_default().split(',').filter_map(|number| number.parse().ok()).collect()
@@ -84,14 +86,15 @@ fn same(one: &[Value], other: &[Value]) -> Result<f64> {
         let (one, other) = (numbers(one), numbers(other));
         one.len() == 4 && one.iter().zip(&other).all(|(one, other)| one.abs_diff(*other) <= 1)
     };
-    // Edges of blocks and lines between them may lie a pixel apart, so that a row of points may lie on such a line in one picture alone: the
-    // color of each has to be at the point of the other or beside it.
+    // Edges of blocks and lines between them may lie a pixel apart, so that a row of points may lie on such a
+    // line in one picture alone: the color of each has to be at the point of the other or beside it.
     let is_near = |one: &Value, other: &Value| {
         other.as_array().is_some_and(|colors| colors.iter().any(|color| is_color(&one[0], color)))
     };
     let is_same = |one: &Value, other: &Value| is_near(one, other) && is_near(other, one);
-    // The page's own picture has a white line between neighbors where the GPU's has the mean of white and their color, which is a known
-    // difference: points on such a line are not compared, and there may be few of them, so that no block is missing in one picture.
+    // The page's own picture has a white line between neighbors where the GPU's has the mean of white and
+    // their color, which is a known difference: points on such a line are not compared, and there may be few
+    // of them, so that no block is missing in one picture.
     let is_white = |colors: &Value| is_color(&colors[0], &json!("255,255,255,255"));
     let pairs = one.iter().zip(other);
     let pairs: Vec<_> = pairs.filter(|(one, other)| is_white(one) == is_white(other)).collect();
@@ -102,7 +105,7 @@ fn same(one: &[Value], other: &[Value]) -> Result<f64> {
         one.len()
     );
     let (same, all) = (pairs.iter().filter(|(one, other)| is_same(one, other)).count(), pairs.len());
-    // The pairs that differ most often, so that a failure says what is drawn otherwise.
+    // The pairs of colors that differ most often, so that a failure names them.
     let mut differing = std::collections::BTreeMap::<(String, String), usize>::new();
     for (one, other) in pairs.iter().filter(|(one, other)| !is_same(one, other)) {
         *differing.entry((one[0].to_string(), other[0].to_string())).or_default() += 1;
@@ -118,8 +121,9 @@ fn the_gpu_draws_the_page_s_picture_and_the_page_goes_on_where_it_fails() -> Res
     drive_at(ADDRESS, Window::default(), GpuChoice::SoftwareScreen, |page| {
         open(page)?;
         page.wait_until(IS_PAINTED)?;
-        // By category. By stack, where blocks of one category that lie on each other have many colors, 92 percent are the same near: the
-        // edges between such blocks differ by some pixels, and why is not known.
+        // By category. By stack, where blocks of one category that lie on each other have many colors, 92
+        // percent are the same near: the edges between such blocks differ by some pixels, and why is not
+        // known.
         choose(page, "color-by", "category")?;
         wait_for_same_picture(page, PAINTED)?;
         let whole = colors(page, PAINTED)?;
@@ -141,8 +145,8 @@ fn the_gpu_draws_the_page_s_picture_and_the_page_goes_on_where_it_fails() -> Res
         let whole_after = colors(page, &id("lifetimes"))?;
         let (near, whole) = (same(&near, &near_after)?, same(&whole, &whole_after)?);
         println!("the same color at {:.1} % of the points, {:.1} % from afar", near * 100.0, whole * 100.0);
-        // 97 and 92 percent: lines between neighbors differ by a pixel, and from afar a column of the page's picture shows its busiest
-        // moment, where the GPU's shows the one at its edge.
+        // 97 and 92 percent: lines between neighbors differ by a pixel, and from afar a column of the page's
+        // picture shows its busiest moment, where the GPU's shows the one at its edge.
         ensure!(near > 0.95, "near, {near} of the points have the same color");
         ensure!(whole > 0.88, "from afar, {whole} of the points have the same color");
         Ok(())
@@ -153,7 +157,8 @@ fn the_gpu_draws_the_page_s_picture_and_the_page_goes_on_where_it_fails() -> Res
 fn a_gpu_that_cannot_show_its_picture_leaves_the_figure_to_the_page() -> Result<()> {
     drive_at(ADDRESS, Window::default(), GpuChoice::Software, |page| {
         open(page)?;
-        // Chromium's GPU process ends with the first picture of this adapter, and all canvases are empty then.
+        // Chromium's GPU process ends with the first picture of this adapter, and all canvases are empty
+        // then.
         page.wait_until("performance.getEntriesByName('painted').length > 0")?;
         page.wait_until("document.querySelector('canvas.painted').hidden")?;
         wait_for_same_picture(page, &id("lifetimes"))?;

@@ -30,7 +30,7 @@ fn a_chosen_block_is_freed_and_the_text_follows() -> Result<()> {
             page.wait_text(".map [data-testid='tooltip']", fact)?;
         }
         page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
-        // The panel of the chosen block has what a note beside the pointer has no room for.
+        // The panel of the chosen block has the facts for which a note beside the pointer has no room.
         for fact in ["3 MiB", "0x7f0000000000", "offset in segment"] {
             page.wait_text(&id("block"), fact)?;
         }
@@ -160,7 +160,7 @@ fn a_million_steps_run_beside_the_page_and_can_be_cancelled() -> Result<()> {
         page.fill(&id("workload-text"), "repeat 2500000 { t = alloc 1 MiB; free t }")?;
         page.click(&id("cancel"))?;
         page.wait_gone(&id("progress"))?;
-        // What was open is still there.
+        // The workload that was open is still shown.
         page.wait_text(&id("position"), "of 1,000,000")
     })
 }
@@ -199,7 +199,7 @@ fn a_workload_comes_from_a_file_and_goes_into_one() -> Result<()> {
     drive(|page| {
         choose(page, "preset", "empty")?;
         page.fill(&id("capacity"), "2 GiB")?;
-        // What is typed here is taken after a pause.
+        // A typed capacity takes effect after a pause.
         wait_remembered(page, "2 GiB")?;
         page.drop_file("body", "lesson 1.workload", b"kept = alloc 5 MiB\nfree kept\n")?;
         page.wait_text(&id("position"), "step 1 of 2")?;
@@ -270,7 +270,7 @@ fn a_new_stream_is_written_chosen_and_said() -> Result<()> {
         let chosen =
             "const select = document.querySelector('#stream'); return select.selectedOptions[0].textContent";
         ensure!(page.execute(chosen, &[])? == json!("on side"), "{}", page.execute(chosen, &[])?);
-        // Where it stands is in sight.
+        // The new line of the text is in sight.
         page.wait_until(
             "(() => {
                 const sheet = document.querySelector('.editor .sheet').getBoundingClientRect();

@@ -17,7 +17,7 @@ fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window()
         screen(1920)?;
         press(page, "present")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The canvas is as wide and as high as what is drawn on it, and has its room.
+        // The canvas is as wide and as high as its drawing, and has room for it.
         let fits = "(() => { const canvas = document.querySelector('.stage-figure canvas');
             const { width, height } = canvas.getBoundingClientRect();
             return Math.abs(width / height - canvas.width / canvas.height) < 0.02
@@ -37,7 +37,7 @@ fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window()
     })
 }
 
-/// Presents the open lesson to its end, and returns what is cut or too small, by card.
+/// Presents the open lesson to its end, and returns the texts that are cut or too small, by card.
 const PRESENTED: &str = "const wait = (millis) => new Promise((done) => setTimeout(done, millis));
     const lesson = location.hash.split('&')[0];
     const isEnd = () => location.hash.split('&')[0] !== lesson || !document.querySelector('[data-testid=end-slide]').hidden;
@@ -84,7 +84,7 @@ fn no_card_of_any_lesson_is_cut_on_a_small_projector() -> Result<()> {
     nothing_is_cut(1366, 768, 14)
 }
 
-/// Presents all lessons on a screen of this size, where letters have at least so many pixels.
+/// Presents all lessons on a screen of this size, where letters have at least `letters_px` pixels.
 fn nothing_is_cut(width: u32, height: u32, letters_px: u32) -> Result<()> {
     at("/#lessons", Window { width, height }, |page| {
         let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -157,7 +157,8 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
         page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
         page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The plan has no lessons about streams and pools, which are before the one about training in the course.
+        // The plan has no lessons about streams and pools, which are before the one about training in the
+        // course.
         page.execute("location.hash = '#lesson=training&card=1'", &[])?;
         page.wait_text(".lesson-card", "linear layers")?;
         page.press(Key::PageUp)?;

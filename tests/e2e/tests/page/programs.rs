@@ -45,12 +45,13 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         run(page, TWO_TENSORS)?;
         wait_ended(page, "Finished: 3 requests")?;
         page.wait_text(&id("program-output"), "end 4194304 8388608")?;
-        // The figures open at the peak: both tensors are there. The program ran to its end, so nothing that it printed is pale.
+        // The figures open at the peak: both tensors are there. The program ran to its end, so nothing that
+        // it printed is pale.
         page.wait_text(&id("holding-lines"), "line 5 b = torch.empty(1024, 1024, device='cuda')")?;
         page.wait_text(&id("holding-lines"), "50%")?;
         page.wait_text(&id("program-origin"), "Line 5")?;
         page.wait_text(&id("printed"), "end 4194304 8388608")?;
-        // What is set aside has its parts in the figure, and its reason beside it.
+        // The non-PyTorch memory has its parts in the figure, and its reason beside the figure.
         page.wait_text(&id("set-aside"), "748.81 MiB are set aside from the start")?;
         page.wait_text(&id("alive-column"), "4 MiB")?;
         page.wait_text(&id("categories"), "input")?;

@@ -62,7 +62,7 @@ fn memory_snapshots_of_pytorch_open_as_they_are() -> Result<()> {
         page.wait_text(&id("headline"), "placements identical")?;
         page.wait_text(&id("position"), "step ")?;
         page.wait_for(&id("stage"))?;
-        // Nothing in the file says what the device had free.
+        // The file does not have the free bytes of the device.
         page.wait_until("document.querySelector('[data-testid=term-free]').closest('li').hidden")?;
         Ok(())
     })
@@ -74,7 +74,7 @@ fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
         let folder = fixture("x").with_file_name("snapshots");
         page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
         page.wait_text(&id("position"), "step 81 of 81")?;
-        // The failure says what the device had free; of another moment that is the least.
+        // The failure has the free bytes of the device; for another moment this number is the least.
         page.wait_text(&id("term-free"), "133.48 GiB")?;
         page.press(Key::Left)?;
         page.wait_text(&id("position"), "step 80 of 81")?;
@@ -138,7 +138,7 @@ fn a_message_goes_away_when_the_reader_goes_elsewhere() -> Result<()> {
         page.click("#tab-source")?;
         page.click(&id("forget"))?;
         page.wait_text(&id("message"), "What is open stays open")?;
-        // A step is no other place: the reader may still be reading.
+        // A step is not another place, so the message stays for the reader.
         page.click(&id("back"))?;
         ensure!(page.count(&id("message"))? == 1, "a step took the message away");
         page.click(&id("nav-glossary"))?;

@@ -8,7 +8,8 @@ use crate::{FIRST_BLOCK, id, workload, write_workload};
 
 const TEXT: &str = "a = alloc 3 MiB\nb = alloc 4 MiB  # stays\n";
 
-/// Where the end of the first block is in the row of the segment map at `y`, found as a person finds it: the pointer changes there.
+/// The place of the end of the first block in the row of the segment map at `y`, found as a person finds it:
+/// by the change of the pointer.
 pub(crate) fn first_end(page: &Page, y: f64) -> Result<(f64, f64)> {
     let width = page.rect(&id("map"))?.width;
     let mut x = 60.0;
@@ -55,7 +56,7 @@ fn a_drag_on_the_end_of_a_block_is_one_change_of_the_text() -> Result<()> {
         page.press_with(&Key::Control, "z")?;
         ensure!(workload(page)? == TEXT, "one step of undo: {}", workload(page)?);
 
-        // So large that there is no room: the run says so, and the way back is the same drag.
+        // The block becomes so large that memory runs out: the run says so, and the same drag leads back.
         page.execute("scrollTo(0, 0)", &[])?;
         write_workload(page, "capacity 24 MiB\na = alloc 3 MiB\nb = alloc 4 MiB\n")?;
         let from = first_end(page, FIRST_BLOCK.1)?;

@@ -1,4 +1,4 @@
-//! What a reader sends to others or prints: a file has a report in place of a link, and paper has the figures and the name.
+//! Sharing and printing: a file has a report in place of a link, and paper has the figures and the name.
 
 use std::io::Read as _;
 
@@ -23,7 +23,7 @@ fn is_visible(page: &Page, name: &str) -> Result<bool> {
     Ok(page.execute(script, &[json!(id(name))])? == json!(true))
 }
 
-/// What the browser would have saved last, by its name and its text.
+/// The name and the text of the file that the browser would have saved last.
 fn saved(page: &Page) -> Result<(String, String)> {
     let script = "return { name: saved.at(-1).name, text: await saved.at(-1).blob.text() }";
     let found = page.execute_async(script, &[])?;
@@ -32,7 +32,7 @@ fn saved(page: &Page) -> Result<(String, String)> {
     Ok((part("name")?, part("text")?))
 }
 
-/// Keeps what the page saves instead of saving it.
+/// Keeps the files that the page saves, in place of saving them.
 fn keep_what_is_saved(page: &Page) -> Result<()> {
     let script = "
         window.saved = [];
@@ -95,7 +95,8 @@ fn the_report_of_the_page_is_that_of_the_command() -> Result<()> {
         page.click(&id("save-report"))?;
         page.wait_until("saved.length === 1")?;
         let (_, html) = saved(page)?;
-        // A page of its own, without the program: its figures are there, in the colors of the reader's system.
+        // The report is a separate page without the program: its figures are shown in the colors of the
+        // reader's system.
         page.execute(
             "const frame = document.createElement('iframe');
             frame.srcdoc = arguments[0]; frame.id = 'report'; frame.style.cssText = 'width: 900px; height: 900px';
@@ -164,7 +165,7 @@ fn a_recording_is_printed_with_its_charts_and_its_name() -> Result<()> {
         ensure!(drawn > bare + 40, "{drawn} areas are filled on paper, {bare} without the figures");
         page.wait_until("document.querySelector('.paper').childElementCount === 0")?;
         ensure!(is_visible(page, "stage")?, "the workbench does not come back");
-        // What is on paper, as the browser lays it out.
+        // The page as the browser lays it out for paper.
         page.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }))?;
         page.execute("dispatchEvent(new Event('beforeprint'))", &[])?;
         let script = "return [...document.querySelectorAll('canvas, button, input, select, textarea')]
@@ -184,7 +185,7 @@ fn fills(pdf: &Value) -> Result<usize> {
     for (at, _) in starts {
         let from = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(at, |line| at + line + 1);
         let mut content = Vec::new();
-        // A stream that is no packed content is passed over: a picture or a font.
+        // A stream that is not packed content, such as a picture or a font, is passed over.
         if ZlibDecoder::new(&bytes[from..]).read_to_end(&mut content).is_ok() {
             let words = content.split(u8::is_ascii_whitespace);
             count += words.filter(|word| *word == b"f" || *word == b"f*").count();

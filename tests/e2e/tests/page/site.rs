@@ -1,4 +1,5 @@
-//! A course that `blockyard site` writes: its index, files of the teacher's own, and no network after one visit.
+//! A course that `blockyard site` writes: its index, files of the teacher's own, and no network after one
+//! visit.
 
 use std::ffi::OsString;
 use std::fs;

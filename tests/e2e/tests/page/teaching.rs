@@ -1,4 +1,4 @@
-//! Lessons in a class: what is said stays in sight, a lesson of one's own.
+//! Lessons in a class: answers and figures stay in sight, and a teacher makes a lesson.
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
@@ -61,7 +61,8 @@ fn the_lesson_about_nvidia_smi_draws_the_process() -> Result<()> {
             ))
         };
         label("nvidia-smi shows 518 MiB")?;
-        // All of the device is the second number of `mem_get_info()`; the first is without what lies outside.
+        // The whole device is the second number of `mem_get_info()`; the first number is without non-PyTorch
+        // memory.
         page.wait_text(&id("term-free"), "139.29 GiB")?;
         page.click(&id("card-next"))?;
         page.click(&id("choice-2"))?;
@@ -300,7 +301,7 @@ fn a_lesson_file_is_opened_to_be_edited() -> Result<()> {
             ))
         };
         holds("title: From a file")?;
-        // A note is folded away, and the week is none.
+        // A note is folded away, and the number of a week makes no note.
         page.wait_text("[data-testid=lesson-notes] summary", "1 place in its text is not proved by its run")?;
         page.click("[data-testid=lesson-notes] summary")?;
         page.wait_text(&id("lesson-notes"), "Line 9")?;
@@ -331,7 +332,8 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         crate::choose(page, "embed-lesson", "splits")?;
         page.click(&id("copy-embed"))?;
         page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=splits&card=1')")?;
-        // The driver scrolls a button to the upper edge of the window, where the head of the page lies over the button.
+        // The driver scrolls a button to the upper edge of the window, where the head of the page lies over
+        // the button.
         page.execute(
             "document.querySelector('[data-testid=ninety-minutes] [data-testid=copy-plan]').scrollIntoView({ block: 'center' })",
             &[],
@@ -344,7 +346,7 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         page.check_accessible()?;
         page.click("[data-testid=plan] li:nth-child(3) a")?;
         page.wait_text(&id("card-position"), "Card 1 of 6")?;
-        // The lesson after it is that of the plan.
+        // The next lesson is that of the plan.
         page.execute("location.hash = '#lesson=splits&card=6'", &[])?;
         page.wait_text(&id("card-position"), "Card 6 of 6")?;
         press(page, "card-next")?;

@@ -22,7 +22,7 @@ fn on_a_phone(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> 
     })
 }
 
-/// A finger goes along these places.
+/// Moves a finger along these places.
 fn finger(page: &Page, places: &[(f64, f64)]) -> Result<()> {
     let touch = |kind: &str, points: &[(f64, f64)]| {
         let points: Vec<_> = points.iter().map(|(x, y)| json!({ "x": x, "y": y })).collect();

@@ -1,4 +1,4 @@
-//! The verdict above the questions: what was asked below it, and a reload.
+//! The verdict above the questions: answers to questions below the verdict, and a reload.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn snapshot(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
 }
 
-/// A click where a reader scrolls to: the head of the page stands over its upper edge.
+/// Scrolls to the element and clicks it, since the head of the page lies over the window's upper edge.
 fn click(page: &Page, name: &str) -> Result<()> {
     page.wait_for(&id(name))?;
     let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
@@ -35,7 +35,7 @@ fn what_was_asked_stands_beside_the_headline_which_is_about_the_runs_own_setting
     })
 }
 
-/// Answers that a question was refused for are said once.
+/// The error of a refused question is shown once.
 #[test]
 fn a_refused_setting_has_one_error() -> Result<()> {
     drive(|page| {
@@ -50,7 +50,7 @@ fn a_refused_setting_has_one_error() -> Result<()> {
             .filter((error) => !error.hidden && error.textContent.includes('must be >= 20')).length";
         let count = page.execute(shown, &[])?;
         ensure!(count == json!(1), "the error is said {count} times");
-        // With another setting in the field, the error is gone.
+        // With another setting in the field, the error is removed.
         page.fill(&id("lab-conf"), "max_split_size_mb:32")?;
         page.wait_gone("[data-testid=lab-error]:not([hidden])")?;
         click(page, "lab-ask")?;
@@ -58,7 +58,8 @@ fn a_refused_setting_has_one_error() -> Result<()> {
     })
 }
 
-/// The address names the question that is unfolded below a failure: its answer must not take the place of the verdict.
+/// The address names the question that is unfolded below a failure: its answer must not take the place of the
+/// verdict.
 #[test]
 fn a_reload_keeps_the_verdict() -> Result<()> {
     drive(|page| {

@@ -11,19 +11,19 @@ type Outcome = Result<(), AllocError>;
 /// The expected result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// It works.
+    /// The operation works.
     Works,
-    /// It works, and after a failure of the device everything is as it was.
+    /// The operation works, or the device fails and nothing changes.
     WorksOrNothing,
-    /// It works, or memory runs out.
+    /// The operation works, or memory runs out.
     MayRunOut,
-    /// It is refused, and everything is as it was.
+    /// The operation is refused, and nothing changes.
     Refused,
-    /// It was no call that an allocator could refuse, and changed nothing that can be seen.
+    /// The call is not one that an allocator can refuse, and changes nothing visible.
     ChangesNothing,
 }
 
-/// Runs the next operation of the input; returns why nothing may have changed, if so.
+/// Runs the next operation of the input; returns the reason if the operation must have changed nothing.
 pub(super) fn act(world: &mut World, input: &mut Input<'_>) -> Option<String> {
     let failed = world.failed();
     let (rule, outcome) = match input.byte() % 32 {
@@ -161,7 +161,7 @@ fn set_fraction(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
 
 fn apply_settings(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     let text = input.settings();
-    // A bad setting leaves those before it applied; neither is a request.
+    // Settings before a bad setting stay applied; neither is a request.
     let _ = world.shared.with(|allocator| allocator.apply_settings(&text));
     (Rule::ChangesNothing, Ok(()))
 }
@@ -221,16 +221,16 @@ fn arm(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     (Rule::ChangesNothing, Ok(()))
 }
 
-/// Gives back, or notes a stream for, what no caller of the shared handle holds at that address.
+/// Frees an address that no caller of the shared handle holds, or records a stream for it.
 fn unknown_addr(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     let kind = input.byte() % 6;
     let live = pick_addr(world, input).unwrap_or_default();
     let index = usize::from(input.byte());
     let addr = match kind {
-        // Twice, or after somebody else got it.
+        // The address was freed before, or belongs to another allocation by now.
         0 | 1 => index.checked_rem(world.gone.len()).map_or(live, |index| world.gone[index]),
         2 => live.offset(Bytes::new(512 * (index as u64 + 1))),
-        // The table of live addresses tells such addresses apart only by asking the block.
+        // The table of live addresses distinguishes such addresses only by asking the block.
         3 => DeviceAddr::new(live.get() ^ (1 << 41)),
         4 => {
             let held = index.checked_rem(world.handles.len()).map(|index| &world.handles[index]);

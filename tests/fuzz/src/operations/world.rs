@@ -32,11 +32,11 @@ pub(super) struct World {
     pub(super) addresses: BTreeMap<DeviceAddr, (Bytes, StreamId)>,
     /// The live allocations of callers.
     pub(super) handles: Vec<LiveAllocation>,
-    /// Blocks whose allocation is gone, since a device failure kept it from being freed.
+    /// The blocks whose allocation was dropped while a failure of the device kept the block from being freed.
     pub(super) lost: Vec<(DeviceAddr, Bytes, StreamId)>,
     /// The last addresses that were given back.
     pub(super) gone: Vec<DeviceAddr>,
-    /// How many uses of each pool are to be given up.
+    /// How many uses of each memory pool are still to be given up.
     pub(super) uses: BTreeMap<PoolId, u32>,
     /// Pools with an open scope.
     pub(super) scopes: Vec<PoolId>,
@@ -87,7 +87,8 @@ impl World {
         self.shared.with(|allocator| allocator.device().failures.count())
     }
 
-    /// The allocator is valid, and its events, its device and its callers agree with it; also what it is like now.
+    /// Checks that the allocator is valid, and that its events, its device and its callers agree with it.
+    /// Returns its visible state.
     pub(super) fn check(&self) -> Observation {
         self.other.check().unwrap();
         self.shared.with(|allocator| {
@@ -98,7 +99,7 @@ impl World {
             assert_eq!(followed.snapshot(), snapshot, "events give the snapshot");
             assert_eq!(*followed.stats(), stats, "events give the statistics");
             assert_eq!(followed.breakdown().capacity(), self.capacity, "every byte is in one class");
-            // Not through the device itself, which may be about to fail.
+            // The inner device is asked, since the failing device may be about to fail.
             let free = allocator.device_mut().inner.memory_info().unwrap().free;
             let reserved = (self.capacity - free).signed();
             assert_eq!(reserved, stats.reserved_bytes.all.current, "the device gave what is reserved");
@@ -117,7 +118,7 @@ impl World {
         held
     }
 
-    /// Another allocator can take over from this one, and is as valid.
+    /// Checks that another allocator can take over the memory of this one, and is valid then.
     pub(super) fn take_over(&self, snapshot: &Snapshot) {
         let (device, config) =
             self.shared.with(|allocator| (allocator.device().clone(), allocator.config().clone()));
@@ -135,7 +136,7 @@ impl World {
         assert_eq!(next.stats().active.all.current, 0);
     }
 
-    /// Gives everything back: then nothing stays reserved, unless an allocation was lost.
+    /// Gives everything back, and checks that nothing stays reserved unless an allocation was lost.
     pub(super) fn drain(mut self) {
         self.shared.with(|allocator| {
             allocator.device().failures.arm(None);

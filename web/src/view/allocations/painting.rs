@@ -1,4 +1,5 @@
-//! Allocations at their addresses, drawn on the GPU: the page's thread sends each change to the painter, and draws the axes.
+//! Allocations at their addresses, drawn on the GPU: the page's thread sends each change to the painter, and
+//! draws the axes.
 
 use blockyard_figure::{
     DIMMED_PERCENT, GridKind, GridView, RESERVED_PERCENT, Role, blended, grid_plot, grid_scene,
@@ -9,12 +10,12 @@ use leptos::task::spawn_local;
 use web_sys::HtmlCanvasElement;
 
 use super::{AllocationsFigure, cells};
+use crate::effect::effect;
 use crate::painter::{Painter, PainterReport};
 use crate::surface::{self, pixels};
-use crate::view::kit::effect;
 use crate::{browser, frames, gpu, jobs};
 
-/// How many colors a palette has. As many pale ones follow.
+/// How many colors a palette has; the same number of pale colors follows them.
 const PLACES: usize = 32;
 
 /// A recording with fewer allocations is drawn as fast without a GPU.
@@ -45,7 +46,8 @@ async fn open(it: AllocationsFigure, canvas: HtmlCanvasElement) {
         return;
     }
     let program = jobs::prepare_gpu().await;
-    // The figure may have been closed meanwhile, and a page that is one file has no such program.
+    // The figure may have been closed in the meantime, and a page that was exported as one file has no
+    // painter.
     if !program.is_fetched() || it.painter.try_with_value(Option::is_none) != Some(true) {
         return;
     }
@@ -84,7 +86,7 @@ impl AllocationsFigure {
         self.with_painter(|painter| painter.set_rects(rects.geometry(), &colors));
     }
 
-    /// Sends the color of each rectangle, and which ones are chosen. Reads signals.
+    /// Sends the color of each rectangle, and which rectangles are chosen. Reads signals.
     fn send_colors(self) {
         let (Some(rects), groups) = (self.rects.get(), self.groups.get()) else { return };
         let marked = self.session.figures().columns().and_then(|columns| self.marked(&columns));
@@ -103,16 +105,16 @@ impl AllocationsFigure {
         let mut roles = vec![Role::Background, Role::Cached, Role::TextMuted];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = self.session.appearance().rgb(&roles);
-        let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
+        let color = |index: usize| colors.get(index).copied().unwrap_or([128; 3]);
         let ground = color(0);
         let reserved = blended(color(1), ground, RESERVED_PERCENT);
         let dimmed = blended(color(2), ground, DIMMED_PERCENT);
         let mut palette = vec![[128; 3]; 2 * PLACES];
-        for place in 0..groups.legend().len().min(PLACES - 2) {
-            let is_hidden = filtered >> place.min(15) & 1 == 1;
-            let own = if is_hidden { reserved } else { color(place + 3) };
+        for index in 0..groups.legend().len().min(PLACES - 2) {
+            let is_hidden = filtered >> index.min(15) & 1 == 1;
+            let own = if is_hidden { reserved } else { color(index + 3) };
             let pale = if is_hidden { reserved } else { dimmed };
-            for (at, value) in [(place, own), (place + PLACES, pale)] {
+            for (at, value) in [(index, own), (index + PLACES, pale)] {
                 if let Some(kept) = palette.get_mut(at) {
                     *kept = value;
                 }

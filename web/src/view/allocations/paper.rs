@@ -1,6 +1,7 @@
-//! The allocations on paper: the figure, and what held the memory at the peak.
+//! The allocations on paper: the figure, and the holders of the memory at the peak.
 //!
-//! The sheet is made by a part of the page that is loaded first, and reaches this one through a function that the figure sets.
+//! The part of the page that makes the sheet is loaded first, and calls this part through a function that the
+//! figure sets.
 
 use std::fmt::Write as _;
 
@@ -8,17 +9,17 @@ use blockyard_figure::{AllocationFilter, Size, Theme, bytes_of, escaped, holder_
 use leptos::prelude::*;
 
 use super::save::whole_scene;
+use crate::numbers::grouped_count;
 use crate::session::Session;
-use crate::view::memory_stats::grouped_count;
 use crate::view::paper::WIDTH_PX;
 
 const ALLOCATIONS_PX: f32 = 340.0;
 
-/// A figure of more rectangles, lines and texts is not printed: browsers write each into the file, which made 147 MB of a training of 17,000
-/// allocations.
+/// A figure of more rectangles, lines and texts is not printed: browsers write each into the file, which made
+/// 147 MB of a training of 17,000 allocations.
 const MOST_MARKS: usize = 5_000;
 
-/// The most groups of what held the memory at the peak that are printed.
+/// The most holders of the memory at the peak that are printed.
 const MOST_HOLDERS: usize = 20;
 
 /// The part of the sheet as HTML. Reads signals.
@@ -29,7 +30,7 @@ pub(super) fn part(session: Session, title: &str) -> String {
     out
 }
 
-/// The allocations over time, as they are shown.
+/// Writes the allocations over time, as the page shows them.
 fn write_allocations(out: &mut String, session: Session, title: &str) {
     let Some(groups) = session.figures().color_groups() else { return };
     let size = Size::new(WIDTH_PX, ALLOCATIONS_PX);
@@ -47,7 +48,7 @@ fn write_allocations(out: &mut String, session: Session, title: &str) {
         write!(out, "<figure><h2>Allocations over time</h2>{svg}<figcaption>{words}</figcaption></figure>");
 }
 
-/// What held the memory at the peak, the largest first.
+/// Writes the holders of the memory at the peak, the largest first.
 fn write_peak(out: &mut String, session: Session) {
     let Some(columns) = session.figures().columns() else { return };
     let (allocations, recording) = (&columns.allocations, &columns.recording);

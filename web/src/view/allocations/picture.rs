@@ -1,5 +1,5 @@
-//! The picture of a grid, made over several frames. Until a new picture is ready, the last one is shown, moved and stretched, so that
-//! the time of a frame does not depend on how many allocations are drawn.
+//! The picture of a grid, made over several frames. Until a new picture is ready, the last one is shown,
+//! moved and stretched, so that the time of a frame does not depend on how many allocations are drawn.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const BAND: usize = 32;
 pub(super) struct GridPart {
     pub(super) kind: GridKind,
     pub(super) view: GridView,
-    /// In pixels of the screen, as `height`.
+    /// The width in pixels of the screen, like `height`.
     pub(super) width: usize,
     pub(super) height: usize,
 }
@@ -37,7 +37,7 @@ pub(super) struct GridColors {
     /// Which rows are chosen; all other rows are pale. `None` if no row is chosen.
     pub(super) marked: Option<Vec<bool>>,
     pub(super) reserved: [u8; 4],
-    /// Of the dots on cached memory.
+    /// The color of the dots on cached memory.
     pub(super) dots: [u8; 4],
     pub(super) small: [u8; 4],
     pub(super) ground: [u8; 4],
@@ -76,7 +76,7 @@ pub(super) struct Progress {
 pub(super) struct Picture {
     /// The recording of the allocations.
     recording: Option<Arc<Recording>>,
-    /// What a stack is ordered by.
+    /// The groups by which stacked allocations are ordered; `None` for the order of their starts.
     groups: Option<PtrEq<Groups>>,
     /// The part that the reader wants to see.
     wanted: Option<GridPart>,
@@ -107,7 +107,7 @@ impl Picture {
         }
     }
 
-    /// Drops the grid and what it shows. The canvases are kept for the next grid.
+    /// Drops the grid and the picture. The canvases are kept for the next grid.
     pub(super) fn clear(&mut self) {
         *self = Self { front: self.front.take(), back: self.back.take(), ..Self::new() };
     }
@@ -117,8 +117,8 @@ impl Picture {
         self.grid.as_ref().filter(|_| self.drawn == self.wanted)
     }
 
-    /// Sets the part to be shown. A coarse picture that has been begun is finished first, so that there is a new picture every
-    /// few frames however fast the part changes.
+    /// Sets the part to be shown. A coarse picture that has been begun is finished first, so that there is a
+    /// new picture every few frames however fast the part changes.
     pub(super) fn want(
         &mut self,
         wanted: Option<GridPart>,
@@ -222,7 +222,8 @@ impl Picture {
         }
     }
 
-    /// Chooses the work after a picture: a new grid if another part is wanted by now, or else the columns that are missing.
+    /// Chooses the work after a picture: a new grid if another part is wanted by now, or else the columns
+    /// that are missing.
     fn next(&mut self, allocations: &Allocations) {
         if self.drawn != self.wanted {
             return self.begin(allocations);
@@ -231,7 +232,8 @@ impl Picture {
         self.phase = if is_done { Phase::Done } else { Phase::Fine };
     }
 
-    /// Draws the last picture into the plot of the figure, at the place that its part has while `now` is shown.
+    /// Draws the last picture into the plot of the figure, at the place that its part has while `now` is
+    /// shown.
     pub(super) fn show(&self, canvas: &HtmlCanvasElement, now: &GridPart, plot: Rect) {
         let (Some(front), Some(of), Some(context)) = (&self.front, self.front_of, context_of(canvas)) else {
             return;

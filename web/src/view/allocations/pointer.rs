@@ -1,4 +1,5 @@
-//! The pointer over the figure: it shows a tooltip, chooses an allocation, moves and zooms the shown part, and marks a part with Shift.
+//! The pointer over the figure: it shows a tooltip, chooses an allocation, moves and zooms the shown part,
+//! and marks a part with Shift.
 
 use blockyard_figure::{Cell, Point, TimelineView, frame_text, grid_plot};
 use leptos::ev;
@@ -10,8 +11,8 @@ use super::words::allocation_lines;
 use super::{AllocationsFigure, cells};
 use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
+use crate::numbers::grouped_count;
 use crate::surface::{self, pixels};
-use crate::view::memory_stats::grouped_count;
 
 /// A press during which the pointer moved less than this is a click.
 const CLICK_PX: f32 = 4.0;
@@ -57,7 +58,7 @@ impl AllocationsFigure {
         });
     }
 
-    /// Says what is under the pointer now, unless it drags.
+    /// Shows the words about the place that the pointer is on now, unless the pointer drags.
     pub(super) fn say_again(self) {
         let Some(Some(at)) = self.pointer.try_get_untracked() else { return };
         if matches!(self.grabbed.try_get_value(), Some(None)) {
@@ -161,7 +162,8 @@ impl AllocationsFigure {
         }
     }
 
-    /// Chooses the allocation at a place of the figure, and moves the cursor there if the allocation is not active at the cursor.
+    /// Chooses the allocation at a place of the figure, and moves the cursor there if the allocation is not
+    /// active at the cursor.
     fn choose(self, at: Point) {
         let session = self.session;
         let Some((column, cell)) = self.cell_at(at) else { return };

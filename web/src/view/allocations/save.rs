@@ -7,8 +7,8 @@ use blockyard_figure::{
 use leptos::prelude::*;
 
 use super::{AllocationsFigure, TOO_SMALL, cells};
-use crate::export;
 use crate::session::Session;
+use crate::view::export;
 
 impl AllocationsFigure {
     /// Saves the figure as SVG, or else as PNG.
@@ -29,7 +29,8 @@ impl AllocationsFigure {
     }
 }
 
-/// The part of the figure that is shown now, with its legend, as marks; `None` until the allocations are collected. Reads signals.
+/// The part of the figure that is shown now, with its legend, as marks; `None` until the allocations are
+/// collected. Reads signals.
 pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Option<Scene> {
     let columns = session.figures().columns()?;
     let plot = grid_plot(size);
@@ -43,7 +44,7 @@ pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
         .by_groups(groups)
         .drawn(&columns.allocations, &columns.map);
     let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
-    let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
+    let is_shown = |index: usize| filtered >> index.min(15) & 1 == 0;
     scene.marks.extend(grid.rects(groups, is_shown, plot).marks);
     scene.marks.extend(grid.names(groups, is_shown, plot, &Scene::new(0.0, 0.0)).marks);
     add_legend(&mut scene, groups);

@@ -6,10 +6,10 @@ use leptos::prelude::*;
 use super::AllocationsFigure;
 use crate::browser;
 use crate::figures::Columns;
-use crate::view::memory_stats::grouped_count;
+use crate::numbers::grouped_count;
 
 impl AllocationsFigure {
-    /// How many allocations are too small to be drawn, and how the figure is used.
+    /// A sentence about the allocations that are too small to be drawn, and the hints for using the figure.
     pub(super) fn hidden_words(self) -> String {
         self.drawn.track();
         if self.session.figures().columns().is_none() {

@@ -1,4 +1,4 @@
-//! A text and where its lines begin. Knows nothing of the page.
+//! A text and where its lines begin. This module knows nothing about the page.
 
 use std::ops::Range;
 

@@ -9,7 +9,7 @@ use web_sys::Element;
 use super::lines::Lines;
 use crate::browser;
 
-/// Which lines are marked.
+/// The marks of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     /// The line of the step under the cursor, from 0.
@@ -120,8 +120,8 @@ fn row_html(line: &str) -> String {
     html
 }
 
-/// The line once more in transparent letters, to be laid over the colored line. Both break at the same letters; the wrong letters
-/// are underlined.
+/// A copy of the line in transparent letters, to be laid over the colored line. Both break at the same
+/// letters; the wrong letters are underlined.
 fn error_html(line: &str, wrong: &Range<usize>) -> String {
     let part =
         |range: Range<usize>| escaped(&line.chars().skip(range.start).take(range.len()).collect::<String>());

@@ -1,4 +1,4 @@
-//! What may be typed, in a list below the caret.
+//! The list of completions below the caret.
 
 use blockyard_workload::Completions;
 use leptos::ev;
@@ -19,7 +19,7 @@ struct OpenList {
     place: (f64, f64),
 }
 
-/// What a key means to the list.
+/// The meaning of a key for the open list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyMeaning {
     /// The key belongs to the text.
@@ -57,7 +57,7 @@ impl Suggestions {
         self.0.with_untracked(|shown| shown.as_ref().map(|shown| shown.found.start))
     }
 
-    /// What the key means to the list.
+    /// The meaning of the key for the list, which uses the key where it can.
     ///
     /// Until an arrow key has chosen an entry, Enter begins a new line of the text.
     pub(super) fn key(self, event: &ev::KeyboardEvent) -> KeyMeaning {
@@ -133,7 +133,8 @@ impl Suggestions {
             });
             let items = items.collect::<Vec<_>>();
             let style = style_at(left, bottom, items.len());
-            // A press on the list must not take the focus from the field, since the list closes when the field loses it.
+            // A press on the list must not take the focus from the field, since the list closes when the
+            // field loses it.
             let keep = on(move |event: ev::PointerEvent| event.prevent_default());
             let keep_mouse = on(move |event: ev::MouseEvent| event.prevent_default());
             Some(
@@ -162,7 +163,7 @@ fn entry_id(index: usize) -> String {
     format!("suggestion-{index}")
 }
 
-/// Below the word, or above it where there is more room.
+/// The style that places the list below the word, or above the word where there is more room.
 fn style_at(left: f64, bottom: f64, count: usize) -> String {
     let (width, height) = browser::window_size();
     let left = left.min(width - 230.0).max(4.0);

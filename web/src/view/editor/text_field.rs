@@ -2,11 +2,12 @@
 //!
 //! A text of up to [`MOST_WRAPPED`] lines wraps, and the field holds all of the text.
 //!
-//! In a longer text, only the lines in sight have colors, and the field holds only the lines around the caret. The reason is that
-//! a browser lays out the whole field at each key, which takes a quarter of a second for a hundred thousand lines. The lines in the
-//! field depend on the caret and never on the scroll position. They are exchanged before the browser handles a key or after it has
-//! handled a click, so that a key always changes the text around the caret. While the pointer selects, the field gets more lines
-//! before the selection reaches the first or the last line of the field.
+//! In a longer text, only the lines in sight have colors, and the field holds only the lines around the
+//! caret. The reason is that a browser lays out the whole field at each key, which takes a quarter of a
+//! second for a hundred thousand lines. The lines in the field depend on the caret and never on the scroll
+//! position. They are exchanged before the browser handles a key or after it has handled a click, so that a
+//! key always changes the text around the caret. While the pointer selects, the field gets more lines before
+//! the selection reaches the first or the last line of the field.
 
 mod completion;
 mod content;
@@ -24,15 +25,17 @@ use web_sys::{Element, HtmlElement};
 use content::Content;
 use pointer::PointerSelection;
 
+use super::index_of;
 use super::lines::{Lines, bytes_of_units, changed_line, units_of_bytes};
 use super::rows::Marks;
 use super::suggestions::Suggestions;
-use super::{TEXT_ID, index_of};
 use crate::browser;
+use crate::effect::effect;
+use crate::element_ids::WORKLOAD_TEXT;
 use crate::frames::{self, Slot};
 use crate::run::{Attempt, InputError};
 use crate::session::Session;
-use crate::view::kit::{effect, on, text};
+use crate::view::kit::{on, text};
 
 /// A text of more lines than this does not wrap.
 const MOST_WRAPPED: usize = 2_000;
@@ -40,14 +43,14 @@ const MOST_WRAPPED: usize = 2_000;
 const COLORED_MARGIN: usize = 30;
 /// Of a long text, the field holds this many lines above and below the caret or the selection.
 const FIELD_MARGIN: usize = 600;
-/// When fewer lines than this are left above or below the caret, the field gets other lines. The largest screen shows fewer lines, so
-/// that the caret never leaves the field by a page.
+/// When fewer lines than this are left above or below the caret, the field gets other lines. The largest
+/// screen shows fewer lines, so that the caret never leaves the field by a page.
 const LEAST_MARGIN: usize = 200;
 /// In a long text, completions are looked for in this many bytes before the caret.
 const COMPLETION_BYTES: usize = 60_000;
 /// A text of more bytes than this runs only when the reader pauses typing.
 const MOST_BYTES_AT_ONCE: usize = 60_000;
-/// How long that pause is.
+/// The length of the pause after which a long text runs.
 const PAUSE_MILLIS: i32 = 250;
 
 /// The text field; a handle that is copied freely.
@@ -130,7 +133,8 @@ impl TextField {
         self.reveal_change(None);
     }
 
-    /// Scrolls to the line that [`Self::show_text`] changed, or else to the line of the step, unless the field has the focus.
+    /// Scrolls to the line that [`Self::show_text`] changed, or else to the line of the step, unless the
+    /// field has the focus.
     fn reveal_change(self, step_line: Option<usize>) {
         // The lines have their places only when the browser has laid them out, before the next frame.
         frames::plan(Slot::Text, move || {
@@ -436,9 +440,9 @@ impl TextField {
                 >
                     <div class="rows" node_ref=self.rows aria-hidden="true"></div>
                     <textarea
-                        id=TEXT_ID
+                        id=WORKLOAD_TEXT
                         node_ref=self.area
-                        data-testid=TEXT_ID
+                        data-testid=WORKLOAD_TEXT
                         spellcheck="false"
                         autocomplete="off"
                         autocapitalize="off"
@@ -470,7 +474,7 @@ impl TextField {
 /// Whether the reader works in the text.
 fn is_edited() -> bool {
     let active: Option<Element> = browser::document().and_then(|document| document.active_element());
-    active.is_some_and(|element| element.id() == TEXT_ID)
+    active.is_some_and(|element| element.id() == WORKLOAD_TEXT)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of lines in sight")]

@@ -1,5 +1,5 @@
-//! What a class hands in, taken apart: archives into their files, notebooks into programs, and lessons, whose
-//! exercises are graded.
+//! Takes the files that a class hands in: archives are unpacked, notebooks become programs, and lessons add
+//! their exercises to those that are graded.
 
 use blockyard_lessons::{Lesson, archive_files};
 use js_sys::{Array, JSON, Reflect, Uint8Array};
@@ -11,13 +11,13 @@ use web_sys::File;
 use crate::lessons::{ClassLesson, ClassSignals, HandedIn};
 use crate::messages::sentence;
 
-/// An answer is a text: a larger file is something else.
+/// The largest file that is read as an answer, since an answer is a short text.
 const MOST_BYTES: u32 = 1_000_000;
 
 /// The largest archive that is read at once.
 const LARGEST_ARCHIVE: f64 = 5e7;
 
-/// Takes the files that were given: lessons first, so that all files may answer them.
+/// Takes the files that the teacher gave: lessons first, so that all files may answer their exercises.
 pub(super) async fn take(class: ClassSignals, given: Vec<File>) {
     let mut files: Vec<(String, HandedIn)> = Vec::new();
     for file in given {
@@ -57,7 +57,7 @@ async fn of_archive(file: &File) -> Vec<(String, HandedIn)> {
     }
 }
 
-/// Takes a lesson of the teacher's, in place of one with the same id.
+/// Takes a lesson of the teacher's, in place of an earlier lesson with the same id.
 async fn take_lesson(class: ClassSignals, file: &HandedIn) -> Result<(), String> {
     let text = text_of("", file).await?;
     let lesson = Lesson::parse(&text).map_err(|why| sentence(&why.to_string()))?;

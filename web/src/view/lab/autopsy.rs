@@ -12,7 +12,7 @@ use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 
-/// At most this many segments are drawn. More rows would not explain more.
+/// At most this many segments are drawn. Further rows would not explain more.
 const MOST_ROWS: usize = 8;
 
 pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> AnyView {
@@ -64,7 +64,7 @@ fn vain_title(autopsy: &Autopsy) -> &'static str {
     }
 }
 
-/// Everything that was tried, as a table for files.
+/// All changes that were tried, as a table for files.
 fn sheet_of(autopsy: &Autopsy) -> Sheet {
     let all = autopsy.changes.iter().chain(&autopsy.in_vain).map(|change| {
         let passes = match change {
@@ -78,7 +78,8 @@ fn sheet_of(autopsy: &Autopsy) -> Sheet {
     Sheet { head: vec!["change", "result"], rows: std::iter::once(cause).chain(all).collect() }
 }
 
-/// The segments with free bytes, and the live blocks that keep them from serving the request or from being released.
+/// The segments with free bytes, and the live blocks that keep them from serving the request or from being
+/// released.
 fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     let freed: Vec<u64> =
         autopsy.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The least memory that any allocator needs for the run, beside a planned layout that is drawn as address over time.
+//! The least memory that any allocator needs for the run, beside a planned layout that is drawn as address
+//! over time.
 
 use blockyard_figure::{PlacedBlock, PlannedLayout, Size, planned_layout};
 use blockyard_lab::Bound;

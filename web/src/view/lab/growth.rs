@@ -15,7 +15,7 @@ use crate::view::kit::on;
 /// The table shows at most this many rows. The saved file has all of them.
 const MOST_ROWS: usize = 40;
 
-/// From where on growth is counted, as the verdict counts it.
+/// The sentence about the iterations from which on growth is counted, as the verdict counts it.
 const COUNTED: &str = "What is kept is counted after the first two, in which programs set themselves up.";
 
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
@@ -61,14 +61,15 @@ fn growth_cells(growth: &GrowingCallSite) -> Vec<Cell> {
     ]
 }
 
-/// The call sites by the lines of the program; a line with several has a row with their sum before them, so that a line has one number.
+/// The call sites by the lines of the program; a line with several call sites has a row with their sum before
+/// them, so that each line has one number.
 fn rows_by_line(growing: &[GrowingCallSite]) -> Vec<Vec<Cell>> {
     let line = |growth: &GrowingCallSite| own_line(&growth.site).map(frame_words);
     let mut rows = Vec::new();
-    for (place, growth) in growing.iter().enumerate() {
+    for (index, growth) in growing.iter().enumerate() {
         let of_line: Vec<&GrowingCallSite> =
             growing.iter().filter(|other| line(other) == line(growth)).collect();
-        let is_first = growing.iter().position(|other| line(other) == line(growth)) == Some(place);
+        let is_first = growing.iter().position(|other| line(other) == line(growth)) == Some(index);
         match line(growth).filter(|_| of_line.len() > 1) {
             Some(_) if !is_first => {}
             Some(line) => {
@@ -163,7 +164,8 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
     .into_any()
 }
 
-/// A line of the program in a cell: with its stack where it is one call site, with their number where it is several.
+/// A line of the program in a cell: with its stack if the line is one call site, or else with the number of
+/// its call sites.
 fn line_cell(line: &LineChange) -> Cell {
     match line.sites.as_slice() {
         [site] => Cell::Site(site.clone()),
@@ -171,7 +173,7 @@ fn line_cell(line: &LineChange) -> Cell {
     }
 }
 
-/// The change of the peak, and the line that has most of it.
+/// The change of the peak, and the line that has the largest part of the change.
 fn diff_sentence(name: &str, peak: &PeakDiff) -> String {
     let change = peak.after.signed().saturating_sub(peak.before.signed());
     let amount = Bytes::new(change.unsigned_abs());

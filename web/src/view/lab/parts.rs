@@ -10,22 +10,23 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::effect::effect;
 use crate::lab::{Cell, Sheet};
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{Handler, button, click, effect, flag, on, select, text};
+use crate::view::kit::{Handler, button, click, flag, on, select, text};
 
 /// A table. `classes` has the CSS class of each row, in the order of the rows.
 pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> AnyView {
-    // A head stands over its numbers.
+    // Heads of columns of numbers are right-aligned, over their numbers.
     let is_number =
-        |place: usize| sheet.rows.first().and_then(|row| row.get(place)).is_some_and(Cell::is_number);
-    let head = sheet.head.iter().enumerate().map(|(place, name)| {
-        let class = if is_number(place) { "number" } else { "" };
+        |index: usize| sheet.rows.first().and_then(|row| row.get(index)).is_some_and(Cell::is_number);
+    let head = sheet.head.iter().enumerate().map(|(index, name)| {
+        let class = if is_number(index) { "number" } else { "" };
         view! { <th scope="col" class=class>{*name}</th> }.into_any()
     });
-    let rows = sheet.rows.iter().enumerate().map(|(place, cells)| {
-        let class = classes.get(place).copied().unwrap_or_default();
+    let rows = sheet.rows.iter().enumerate().map(|(index, cells)| {
+        let class = classes.get(index).copied().unwrap_or_default();
         let cells = cells.iter().map(|cell| {
             let class = if cell.is_number() { "number" } else { "" };
             view! { <td class=class title=cell.exact()>{cell.shown()}</td> }.into_any()
@@ -47,8 +48,8 @@ pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> A
 /// Buttons that write a table into a file.
 pub(super) fn files(session: Session, kind: &'static str, sheet: Sheet) -> AnyView {
     let same = sheet.clone();
-    let csv = click(move || crate::export::sheet(session, kind, &sheet));
-    let json = click(move || crate::export::sheet_json(session, kind, &same));
+    let csv = click(move || crate::view::export::sheet(session, kind, &sheet));
+    let json = click(move || crate::view::export::sheet_json(session, kind, &same));
     view! {
         <span class="cluster">
             {button("link", "lab-csv", "Save as CSV", "", csv)}
@@ -86,7 +87,8 @@ pub(super) fn first_oom(outcome: &Outcome) -> String {
     }
 }
 
-/// The settings of a row, to the byte, so that no two rows of a table have one name, and its capacity and limit where the question changed them.
+/// The settings of a row, to the byte, so that no two rows of a table have one name, and its capacity and
+/// limit where the question changed them.
 pub(super) fn conditions_text(row: &Row) -> String {
     let conditions = &row.conditions;
     let mut text =
@@ -103,8 +105,8 @@ pub(super) fn conditions_text(row: &Row) -> String {
     text
 }
 
-/// What the reader gave in place of what the file says: `Tesla T4 (14.01 GiB for PyTorch) and PyTorch 2.9`; `None` where all is the run's own. Reads
-/// signals.
+/// The conditions that the reader gave in place of the run's own: `Tesla T4 (14.01 GiB for PyTorch) and
+/// PyTorch 2.9`; `None` where all conditions are the run's own. Reads signals.
 pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<String> {
     // The memory of a program's GPU is among the conditions of each question about the program.
     let own = session.shown_program().map(|result| result.run.recording.capacity());
@@ -116,7 +118,8 @@ pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<S
     (!given.is_empty()).then(|| given.join(" and "))
 }
 
-/// That an answer is about a device, a limit or a release that the reader gave, and the way back to the run's own.
+/// A note that an answer is about a device, a limit or a release that the reader gave, with a button back to
+/// the run's own conditions.
 pub(super) fn hypothesis(session: Session, conditions: &Conditions) -> AnyView {
     let Some(given) = untrack(|| given_words(session, conditions)) else { return ().into_any() };
     let back = click(move || session.lab().forget_given());
@@ -148,7 +151,8 @@ pub(super) fn figure(
             session.appearance().draw(&canvas, &scene);
         }
     });
-    // Figures grow with the letters of the page, whose size depends on the window, so the height follows the window's size.
+    // Figures grow with the letters of the page, whose size depends on the window, so the height follows the
+    // window's size.
     let height = text(move || {
         size.track();
         format!("height:{}px", surface::on_page(height_px))
@@ -192,12 +196,14 @@ pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
     })
 }
 
-/// What a field stands for that is empty: a program of the page has no file, and a snapshot names no release. Reads signals.
+/// The meaning of an empty field, which depends on the source: a program of the page has no file. Reads
+/// signals.
 fn as_it_was(session: Session) -> &'static str {
     if session.shown_program().is_some() { "as it ran" } else { "as in the file" }
 }
 
-/// As [`as_it_was`], of the release of PyTorch. Reads signals.
+/// The meaning of an empty choice of the release of PyTorch, as [`as_it_was`] words it: a snapshot names no
+/// release. Reads signals.
 fn release_as_it_was(session: Session) -> &'static str {
     let is_snapshot =
         session.run.with(|run| run.opened.as_ref().is_some_and(|opened| !opened.devices.is_empty()));
@@ -230,7 +236,7 @@ pub(super) fn sizes(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What is typed as the device.
+/// The hint of the field in which the device is typed.
 fn device_means(is_about_gpu: bool) -> &'static str {
     if is_about_gpu {
         "\u{201c}Device\u{201d} is a GPU by its name, or all memory of one, as 24 GiB: the CUDA context and libraries are taken off, as the verdict does."
@@ -268,7 +274,8 @@ fn releases(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The limit that the file implies, where its run went out of memory: every answer without another limit is for this limit.
+/// The limit that the file implies, where its run went out of memory: every answer without another limit is
+/// for this limit.
 pub(super) fn implied_limit(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
         // The memory of a program's GPU is known.
@@ -317,7 +324,7 @@ fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwS
     .into_any()
 }
 
-/// Notes on what is not known about the run.
+/// The notes about facts of the run that are not known.
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
         let answers = session.lab().answers().unwrap_or_default();

@@ -22,7 +22,7 @@ pub(super) fn search(session: Session, search: &SettingSearch) -> AnyView {
         .into_any();
     };
     let best = found.line.clone().map(|line| line_to_copy("search-line", line));
-    // The one to take comes first; it may be plainer than those that reserve least.
+    // The recommended setting comes first; it may be plainer than the settings that reserve the least.
     let rest = found.front.iter().copied().filter(|place| Some(*place) != found.best);
     let front: Vec<&Row> = std::iter::once(&found.baseline)
         .chain(found.best.into_iter().chain(rest).filter_map(|place| found.rows.get(place)))

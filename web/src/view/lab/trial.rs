@@ -1,4 +1,5 @@
-//! The run before and after a change on one scale, and buttons that try changes which would have prevented an out of memory.
+//! The run before and after a change on one scale, and buttons that try changes which would have prevented an
+//! out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
 use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind, context_and_libraries};
@@ -10,10 +11,10 @@ use super::parts::{figure, first_oom, hypothesis};
 use crate::lab::{Cell, QuestionKind, Trial};
 use crate::messages::sentence;
 use crate::navigation::Place;
+use crate::numbers::grouped_signed;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
-use crate::view::memory_stats;
 use crate::view::program::memory_need;
 
 const HEIGHT_PX: f32 = 190.0;
@@ -32,7 +33,7 @@ fn curve(row: &Row) -> ComparedCurve {
 pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u64) -> AnyView {
     let is_difference = session.lab().shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
-    // Where only bounds of the limit are known, the curves are those at the lower one.
+    // If only bounds of the limit are known, the curves are those of the lower bound.
     let limit = after.limit.map(|limit| (limit.lowest, limit.highest));
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
     let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
@@ -51,7 +52,7 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
     .into_any()
 }
 
-/// The request that went out of memory, or that this depends on the limit.
+/// The request that went out of memory, or the words that this depends on the limit.
 fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
     row.dependence().unwrap_or_else(|| first_oom(outcome))
 }
@@ -77,7 +78,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
             i64::try_from(new).unwrap_or(i64::MAX).saturating_sub(i64::try_from(old).unwrap_or(i64::MAX));
         let words = (change != 0 && is_same_end).then(|| {
             let sign = if change > 0 { "+" } else { "" };
-            format!("{sign}{}", memory_stats::grouped(change))
+            format!("{sign}{}", grouped_signed(change))
         });
         (name.to_owned(), grouped(old), grouped(new), words)
     };
@@ -109,7 +110,8 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     .into_any()
 }
 
-/// Where the two runs end at other requests, or at bounds of a limit: what their numbers are.
+/// A sentence about runs that end at different requests, or at the bounds of a limit: what their numbers
+/// mean.
 fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
     let bound = row.limit.filter(|limit| limit.lowest != limit.highest);
     let bound = bound.map(|limit| {
@@ -148,7 +150,8 @@ pub(crate) fn trial(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// What it means that all requests pass: more where the run went on after the failure than where its recording ends there.
+/// The words about a run in which all requests pass, which proves more if the recorded run went on after the
+/// failure than if its recording ends at the failure.
 fn passes_words(session: Session, trial: &Trial) -> String {
     let verdict = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict);
     let is_growing =
@@ -251,7 +254,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The leak that the verdict found: the words about one request do not see what earlier iterations kept.
+/// The leak that the verdict found: the words about one request do not include the memory that earlier
+/// iterations kept.
 fn leak_words(session: Session) -> Option<AnyView> {
     let verdict = untrack(|| session.lab().answers())?.verdict?;
     (verdict.kind == VerdictKind::Leak).then(|| {
@@ -292,7 +296,8 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::FreeTensors { requests, bytes } => {
                 format!("free {} before ({bytes})", tensor_words(session, requests))
             }
-            // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's limit does not have.
+            // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's
+            // limit does not have.
             ChangeKind::Limit(limit) if untrack(|| session.shown_program()).is_some() => {
                 let all = limit.saturating_add(context_and_libraries());
                 format!("a GPU of {} in all", all.enough_text())

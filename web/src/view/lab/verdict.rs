@@ -33,7 +33,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
         session.lab().work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
     let rank = Memo::new(move |_| verdict_is_about(session));
-    // What is asked for other conditions makes the verdict again.
+    // A question under other conditions makes the verdict again.
     let is_old =
         Memo::new(move |_| session.lab().work.with(Option::is_some) && session.lab().is_verdict_old());
     let content = move || match found.get() {
@@ -60,7 +60,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
 fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
     let given = untrack(|| given_words(session, under));
     let class = match found.kind {
-        // A hypothesis fails nobody's run.
+        // Under conditions that the reader gave, a failure is a hypothesis and not a failure of the run.
         _ if given.is_some() => "headline is-doubtful",
         VerdictKind::Fits => "headline is-right",
         VerdictKind::Grows => "headline is-doubtful",
@@ -71,18 +71,18 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         .answers()
         .and_then(|answers| answers.run(session.lab().asked_device()).map(|run| run.notes.clone()));
     let notes = notes.unwrap_or_default();
-    // Where no plain setting helps, a search may have found another.
+    // If no plain setting helps, the search of settings may have found one.
     let searched = searched.filter(|_| found.setting.is_none());
     let best = searched.and_then(|searched| searched.rows.get(searched.best?));
     let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
     let parts = About::ALL.map(|about| {
-        // The notes on the run are below, for all questions.
+        // The notes on the run are below the answers, since they apply to all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
-        let is_first = |place: usize| about == About::Happened && place == 0;
+        let is_first = |index: usize| about == About::Happened && index == 0;
         let mut items: Vec<AnyView> =
-            of_this.enumerate().map(|(place, finding)| item(session, finding, is_first(place))).collect();
+            of_this.enumerate().map(|(index, finding)| item(session, finding, is_first(index))).collect();
         let is_passes = about == About::Passes;
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
@@ -109,7 +109,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
     .into_any()
 }
 
-/// What the run does under what was asked last below, since the headline is about its own settings.
+/// The result of the last question of "What if", since the headline is about the run's own settings.
 fn asked(session: Session) -> AnyView {
     let words = Memo::new(move |_| asked_words(&session.lab().answers()?));
     let show = click(move || {
@@ -125,7 +125,8 @@ fn asked(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The answer to the last question of "What if" as sentences; `None` where it is about what the headline is about, or was refused.
+/// The answer to the last question of "What if" as sentences; `None` if the answer has the conditions of the
+/// headline, or if the question was refused.
 fn asked_words(answers: &Answers) -> Option<String> {
     let row = answers.what_if.first()?.rows.first()?;
     let outcome = row.answered().filter(|_| row.conditions != answers.verdict_for.1)?;
@@ -151,7 +152,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
         |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
     let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
-    // Settings that do not help are in the sentence; one alone depends on the limit.
+    // Settings that do not help have no link, since the sentence names them; a single setting has a link,
+    // since its help depends on the limit.
     let is_asked = finding.about != About::Fails || finding.settings.len() == 1;
     let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
@@ -167,7 +169,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     let release = finding.release.map(|release| {
         let ask = click(move || {
             session.lab().release.set(Some(release));
-            session.run.with_untracked(|run| session.lab().conf.set(run.recording.info().config.clone()));
+            session.run.with_untracked(|run| session.lab().conf.set(run.recording.info().conf.clone()));
             ask_what_if(session);
         });
         let title = "Shows the run under this release's rules beside its own";
@@ -178,7 +180,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     view! { <li>{words}{links}</li> }.into_any()
 }
 
-/// Asks about the run under what the fields of the panel say, and shows the answer, which stands far below the verdict.
+/// Asks about the run under the conditions in the panel's fields, and scrolls to the answer, which is far
+/// below the verdict.
 fn ask_what_if(session: Session) {
     session.lab().open(QuestionKind::WhatIf);
     session.lab().ask();
@@ -249,7 +252,8 @@ fn held(session: Session, found: &Verdict) -> AnyView {
     .into_any()
 }
 
-/// Where the replay has its peak at another moment than the figures: which two moments these are, and why.
+/// The sentence about a replay whose peak is at another moment than the peak of the figures: both moments,
+/// and the reason. `None` if both moments are the same.
 fn other_peak(session: Session, found: &Verdict) -> Option<String> {
     let run = session.run.get_untracked();
     let is_text = untrack(|| session.shows_text());
@@ -267,14 +271,15 @@ fn other_peak(session: Session, found: &Verdict) -> Option<String> {
     })
 }
 
-/// A sentence with the lines of the program, which stand between backticks, as code. The lines of the program in the editor lead there.
+/// A sentence with the lines of the program, which are between backticks, as code. A line of the program in
+/// the editor is a link to that line.
 fn with_code(session: Session, text: &str) -> AnyView {
     let is_program = untrack(|| session.shown_program()).is_some();
-    let parts = text.split('`').enumerate().map(|(place, part)| {
+    let parts = text.split('`').enumerate().map(|(index, part)| {
         let line = part.strip_prefix("program.py:").and_then(|line| line.parse().ok());
         let part = part.to_owned();
         match line.filter(|_| is_program) {
-            _ if place % 2 == 0 => part.into_any(),
+            _ if index % 2 == 0 => part.into_any(),
             Some(line) => {
                 let go = click(move || session.program().go_to_line(line));
                 let title = "Moves the cursor to the next request of this line";

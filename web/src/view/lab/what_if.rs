@@ -84,7 +84,8 @@ pub(super) fn refusal(session: Session) -> Option<String> {
     parsed.err().map(|error| sentence(&error.to_string()))
 }
 
-/// Proposals for a text of settings: the settings before its last comma, followed by each key with each of its common values.
+/// Proposals for a text of settings: the settings before its last comma, followed by each key with each of
+/// its common values.
 pub(crate) fn completions(id: &'static str, conf: Signal<String>) -> AnyView {
     let options = move || {
         let conf = conf.get();
@@ -125,7 +126,7 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
         .as_ref()
         .err()
         .map(|why| view! { <p class="error">{sentence(&why.to_string())}</p> }.into_any());
-    // The reason of the latest has a line above the table.
+    // The reason of the latest answer has a line above the table.
     let mut shown = sheet.clone();
     if let (true, Some([_, reason])) = (row.outcome.is_err(), shown.rows.get_mut(1).map(Vec::as_mut_slice)) {
         *reason = Cell::text("refused");
@@ -155,7 +156,7 @@ fn difference(session: Session, found: &WhatIf) -> AnyView {
     let Some(Some(difference)) = found.differences.first() else {
         return view! { <p class="quiet">"Every request leads to the same events."</p> }.into_any();
     };
-    // Only a workload's requests are the steps of its figures.
+    // Only the requests of a workload have the numbers of the steps in the figures.
     let jump = untrack(|| !session.shows_recording()).then(|| {
         let step = usize::try_from(difference.request).unwrap_or(0);
         let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(step)));

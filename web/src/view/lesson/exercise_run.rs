@@ -1,15 +1,16 @@
-//! How the reader's program of an exercise runs: its state, its output, its traceback, and what can be handed in.
+//! The run of the reader's program of an exercise: its state, its output, its traceback, and the buttons to
+//! hand the answer in.
 
 use blockyard_lessons::{Exercise, ExerciseLanguage};
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::export;
 use crate::lessons::ExerciseRun;
 use crate::messages::sentence;
 use crate::program::ProgramStatus;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
+use crate::view::export;
 use crate::view::kit::{button, click, flag, text};
 
 /// The state of the program in a line, and a button that ends it.
@@ -25,7 +26,7 @@ pub(super) fn answer_state(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the program printed.
+/// The output of the program.
 pub(super) fn answer_output(session: Session) -> AnyView {
     let run = Memo::new(move |_| session.lessons().state.with(|state| state.exercise_run.clone()));
     view! {
@@ -39,7 +40,8 @@ pub(super) fn answer_output(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Whose lines the exercise shows, where they came in a link.
+/// A note that the exercise shows the lines of a link and not the reader's own; empty for the reader's own
+/// lines.
 pub(super) fn given_line(session: Session) -> AnyView {
     let is_own = flag(move || session.lessons().state.with(|state| state.given.is_none()));
     view! {
@@ -51,7 +53,8 @@ pub(super) fn given_line(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What a student sends to show an answer: a link with the lines in it, or a file that the command grades. There once the lines have run.
+/// The buttons for handing an answer in: a link with the lines in it, or a file that the command grades.
+/// Shown once the lines have run.
 pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
     let is_off = flag(move || session.lessons().state.with(|state| !state.has_run()));
     let is_unlinked = flag(move || {

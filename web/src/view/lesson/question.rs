@@ -1,4 +1,4 @@
-//! The question of a card, the reader's answer, and what is said about the answer.
+//! The question of a card, the reader's answer, and the words about the answer.
 
 use blockyard_lessons::{LessonQuestion, RightAnswers, plain};
 use leptos::ev;
@@ -41,14 +41,14 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
     .into_any()
 }
 
-/// The words after a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
-/// the choice is right, and whether the reader chose it.
+/// The words after a choice once the question is answered (`given` is the answer then, or empty if the reader
+/// gave none): whether the choice is right, and whether the reader chose it.
 pub(crate) fn choice_mark(
     is_right: bool,
-    place: usize,
+    index: usize,
     given: impl Fn() -> Option<String> + Send + Sync + 'static,
 ) -> AnyView {
-    let number = (place + 1).to_string();
+    let number = (index + 1).to_string();
     let mark = text(move || {
         let words = match (given(), is_right) {
             (Some(given), true) if given == number => "✓ right, your answer",
@@ -61,7 +61,7 @@ pub(crate) fn choice_mark(
     view! { <span class="mark">{mark}</span> }.into_any()
 }
 
-/// The reader's answer and the right one, in words.
+/// The reader's answer and the right answer, in words.
 pub(crate) fn answer_sentence(question: &LessonQuestion, given: &GivenAnswer) -> String {
     let said = stopped(&given.words);
     if given.is_right {
@@ -77,7 +77,8 @@ fn stopped(words: &str) -> String {
     format!("{words}{stop}")
 }
 
-/// Answers a question, and moves the focus to what is said of the answer: the field and the buttons are off then, and the focus would fall to the page.
+/// Answers a question, and moves the focus to the words about the answer: the field and the buttons are
+/// disabled by then, and the focus would go to the page.
 fn answer_question(session: Session, question: &LessonQuestion, answer: &str) {
     session.lessons().answer_question(question, answer);
     let _ = browser::after_millis(0, || browser::focus_first("[data-testid=answer]"));
@@ -92,11 +93,11 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
             let buttons = choices
                 .iter()
                 .enumerate()
-                .map(|(place, choice)| {
-                    let (question, answer) = (question.clone(), (place + 1).to_string());
+                .map(|(index, choice)| {
+                    let (question, answer) = (question.clone(), (index + 1).to_string());
                     let answer = click(move || answer_question(session, &question, &answer));
-                    let id = format!("choice-{}", place + 1);
-                    let mark = choice_mark(choice.is_right, place, move || {
+                    let id = format!("choice-{}", index + 1);
+                    let mark = choice_mark(choice.is_right, index, move || {
                         session.lessons().state.with(|state| {
                             let given = state.answer.as_ref().map(|given| given.raw.clone());
                             state.is_revealed.then(|| given.unwrap_or_default())

@@ -1,4 +1,5 @@
-//! Whether the program runs to its end with a change: it is run again, with a setting that the verdict recommends or on another GPU.
+//! Whether the program runs to its end with a change: it is run again, with a setting that the verdict
+//! recommends or on another GPU.
 
 use blockyard_lab::{About, Verdict, VerdictKind, context_and_libraries, known_gpus};
 use blockyard_record::Bytes;
@@ -20,7 +21,7 @@ const ENOUGH: &str = "1 TiB";
 /// A program that took longer runs again only when the reader asks for it.
 const MOST_SECONDS: u32 = 20;
 
-/// What the program does with a change; empty unless a program failed.
+/// The runs of the program with changes; empty unless a program failed.
 pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
     let Some(shown) = untrack(|| session.shown_program()) else { return ().into_any() };
     if !matches!(found.kind, VerdictKind::Leak | VerdictKind::OutOfMemory)
@@ -48,8 +49,8 @@ pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
     .into_any()
 }
 
-/// The memory that a program needs which ran out of memory: below the changes with which its failed request passes, of which none
-/// says whether the next request passes too. Empty for other runs.
+/// The memory that a program which ran out of memory needs. It is below the changes with which the failed
+/// request passes, since none of these says whether the next request passes too. Empty for other runs.
 pub(crate) fn memory_need(session: Session) -> AnyView {
     let Some(shown) = untrack(|| session.shown_program()) else { return ().into_any() };
     let ProgramEnd::OutOfMemory(failed_at) = shown.end() else { return ().into_any() };
@@ -106,7 +107,8 @@ fn words_of_setting(conf: &str) -> String {
     if conf.is_empty() { "the default settings".to_owned() } else { conf.to_owned() }
 }
 
-/// Runs the program with the recommended setting, unless anything was tried for this run or the program takes long.
+/// Runs the program with the recommended setting, unless anything was tried for this run or the program takes
+/// long.
 fn run_at_first(session: Session, conf: String, input: ProgramInput) {
     let program = session.program();
     let is_new = move || {
@@ -139,7 +141,7 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
         view! { " "{button("link", "again-show", "Show this run", title, act)} }.into_any()
     });
     let is_right = matches!(trial.end, Ok((ProgramEnd::Finished, _)));
-    // What a person looks for in a list of GPUs is all memory.
+    // The memory is that of the whole GPU, which a person looks for in a list of GPUs.
     let in_all = match trial.end {
         Ok((ProgramEnd::Finished, reserved)) => {
             let all = reserved.saturating_add(context_and_libraries());
@@ -150,7 +152,7 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
     view! { <li class:is-right=is_right><strong>{sentence(&trial.words(failed_at))}</strong>{in_all}{line}{show}</li> }.into_any()
 }
 
-/// The progress of the run, which has the time that the run took as it was for its measure.
+/// The progress of the run, compared with the time that the run without the change took.
 fn running(session: Session) -> AnyView {
     let running = Memo::new(move |_| session.program().trials_of_shown().and_then(|trials| trials.running));
     let words = text(move || {
@@ -188,7 +190,7 @@ fn choices(session: Session, shown: &PtrEq<ProgramResult>, settings: Vec<String>
     let input = shown.input.clone();
     let pick = move |id: String| {
         if let Some((id, words)) = gpus.iter().find(|(known, _)| *known == id) {
-            // The memory that was typed was that of the other GPU.
+            // The typed memory belongs to the other GPU.
             let input = ProgramInput { gpu: id.clone(), capacity: String::new(), ..input.clone() };
             session.program().try_program(words.clone(), input);
         }

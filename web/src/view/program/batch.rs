@@ -1,4 +1,4 @@
-//! How large a batch fits: a button below a run that went out of memory, and the answer.
+//! The largest batch that fits: a button below a run that went out of memory, and the answer.
 
 use leptos::prelude::*;
 

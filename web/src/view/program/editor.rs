@@ -8,11 +8,12 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::program::AliveBytes;
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{effect, flag, on, text};
+use crate::view::kit::{flag, on, text};
 
 /// The id of the text field.
 pub(crate) const PROGRAM_ID: &str = "program-text";
@@ -62,7 +63,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
             view! { <div class="line" style=style></div> }.into_any()
         })
     };
-    // The figures open at the peak, which is often another line than the one that failed.
+    // The figures open at the peak, whose line is often another line than the failed one.
     let failing = move || {
         editor.failing.get().map(|line| {
             let style = text(move || format!("top:{}px", editor.top_of(line) - editor.scroll_px.get().1));
@@ -117,11 +118,12 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
 struct Editor {
     session: Session,
     area: NodeRef<html::Textarea>,
-    /// The height of a line. It is a whole number of pixels, so that the text and the columns beside it stay level.
+    /// The height of a line. It is a whole number of pixels, so that the text and the columns beside it stay
+    /// level.
     line_px: Memo<i32>,
     /// How far the text is scrolled to the right and down, in pixels.
     scroll_px: RwSignal<(i32, i32)>,
-    /// Whether the text is the one that was run. Only then do the lines of the run belong to the text.
+    /// Whether the text is the text that was run. Only then do the lines of the run belong to the text.
     is_unchanged: Memo<bool>,
     /// The line of the step under the cursor, counted from 1.
     line: Memo<Option<u32>>,
@@ -132,7 +134,8 @@ struct Editor {
 impl Editor {
     /// Where a line begins, from the top of the text. Reads signals.
     fn top_of(self, line: u32) -> i32 {
-        // Lines are counted from 1. A line that is too far down for the browser counts as the last one that it can show.
+        // Lines are counted from 1. A line that is too far down for the browser counts as the last line that
+        // the browser can show.
         i32::try_from(line)
             .unwrap_or(i32::MAX)
             .saturating_sub(1)
@@ -175,8 +178,8 @@ impl Editor {
     }
 }
 
-/// The columns beside the lines: the number of each line, the bytes that the line requested and that are in use now, and the most of
-/// these bytes at once.
+/// The columns beside the lines: the number of each line, the requested bytes of the line that are in use
+/// now, and the most of these bytes at once.
 fn columns(editor: Editor, content: Memo<String>, alive: Memo<AliveBytes>) -> AnyView {
     let Editor { session, is_unchanged, scroll_px, .. } = editor;
     let line_count = Memo::new(move |_| content.with(|text| text.matches('\n').count() + 1));
@@ -211,7 +214,8 @@ fn whole_px(length: f64) -> i32 {
     length.round() as i32
 }
 
-/// Whether the event came from a column and not from the space around it. Only the columns scroll with the text.
+/// Whether the event came from a column and not from the space around it. Only the columns scroll with the
+/// text.
 fn is_column(event: &ev::MouseEvent) -> bool {
     event.target() != event.current_target()
 }

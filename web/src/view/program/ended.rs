@@ -1,4 +1,4 @@
-//! How the program failed, above its output: the error, and what is known of the cause.
+//! The failure of the program, above its output: the error, and the known cause.
 
 use blockyard_lessons::{exception, failing_line, with_code};
 use leptos::prelude::*;
@@ -23,7 +23,7 @@ pub(super) fn ended(session: Session) -> AnyView {
         let place = line.map(|line| format!("Line {line}: ")).unwrap_or_default();
         let short = exception(error)?;
         let begin = short.trim_end_matches(" …");
-        // The whole line is under the pointer, and in the output below.
+        // The tooltip and the output below have the whole line.
         let whole = error.lines().find(|line| line.starts_with(begin)).unwrap_or(begin).to_owned();
         let error = format!("{place}{}", whole_sentences(&short));
         let cause = result.details.cause.as_ref().map(|cause| {
@@ -32,7 +32,7 @@ pub(super) fn ended(session: Session) -> AnyView {
             let lesson = button("link", "cause-lesson", "An exercise about that", "", go);
             view! { <p data-testid="cause">{prose::inlines(session, &with_code(&format!("{place}{}", sentence(&cause.text))))}" "{lesson}</p> }
         });
-        // Bytes have no part in an error that is not about memory.
+        // The bytes of holders do not explain an error that is not about memory.
         let is_memory = matches!(result.end(), ProgramEnd::OutOfMemory(_));
         let estimate = line.filter(|_| is_memory).and_then(|line| estimate(&result, line));
         let estimate =
@@ -49,13 +49,13 @@ pub(super) fn ended(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// The message without a sentence that was cut off, where another one is before it.
+/// The message without its last sentence if that was cut off and another sentence is before it.
 fn whole_sentences(message: &str) -> &str {
     let cut = message.strip_suffix(" …").and_then(|begin| begin.rsplit_once(". "));
     cut.map_or(message, |(sentences, _)| sentences)
 }
 
-/// What is estimated in the line that failed.
+/// A sentence about the unverified estimate in the line that failed; `None` if the line has none.
 fn estimate(result: &ProgramResult, line: u32) -> Option<String> {
     let found = result.details.estimates.iter().rfind(|estimate| estimate.line == line)?;
     Some(format!("{}, in this line: {}", found.operator, sentence(&found.reason)))

@@ -1,4 +1,4 @@
-//! What holds the memory at the moment of the cursor: by category, and by line of the program.
+//! The holders of the memory at the moment under the cursor: by category, and by line of the program.
 
 use blockyard_figure::percent;
 use blockyard_record::{Bytes, counted};
@@ -51,7 +51,8 @@ pub(super) fn categories(alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// The lines of the program that hold memory, those first that hold most; each leads to its next step.
+/// The lines of the program that hold memory, the line that holds most first; a click goes to the line's next
+/// step.
 pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     let moment = move || {
         let run = session.run.get();

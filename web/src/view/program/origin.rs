@@ -3,13 +3,14 @@
 use blockyard_record::AllocationId;
 use leptos::prelude::*;
 
+use crate::effect::effect;
+use crate::numbers::grouped_count;
 use crate::program::WhyAlive;
 use crate::session::Session;
-use crate::view::kit::{click, effect, flag, text};
-use crate::view::memory_stats::grouped_count;
+use crate::view::kit::{click, flag, text};
 use crate::view::step::step_words;
 
-/// A line of a loop shows the requests around the cursor.
+/// The most requests that are listed of a line; a line of a loop shows those around the cursor.
 const MOST_REQUESTS: usize = 24;
 
 pub(crate) fn origin(session: Session) -> AnyView {
@@ -88,7 +89,7 @@ fn alive(session: Session, allocation: AllocationId) -> String {
     })
 }
 
-/// The requests of the line under the cursor, each with a way to its step.
+/// The requests of the line under the cursor, each as a button that goes to its step.
 fn requests(session: Session) -> AnyView {
     let content = move || {
         let result = session.shown_program()?;

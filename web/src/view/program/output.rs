@@ -1,22 +1,24 @@
-//! The output of the program before and after the cursor, how the program ended, and which numbers are estimated.
+//! The output of the program before and after the cursor, how the program ended, and which numbers are
+//! estimated.
 
 use blockyard_record::counted;
 use blockyard_rules::Release;
 use leptos::prelude::*;
 
+use crate::effect::effect;
 use crate::messages::sentence;
 use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
 use crate::program::{ProgramEnd, ProgramResult, ProgramStatus};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::view::kit::{effect, flag, text};
+use crate::view::kit::{flag, text};
 use crate::view::program::ended;
 
 pub(crate) fn output(session: Session) -> AnyView {
     let printed = session.program().printed;
-    // The output of a program that runs, or that was stopped, has no cursor: the figures are those of a run before. All of it counts as
-    // printed.
-    // Nothing is later than a moment that the reader has not chosen: the figures open at the peak, and the program ran to its end.
+    // The output of a program that runs, or that was stopped, has no cursor: the figures are those of a run
+    // before. All of it counts as printed. While the reader has not chosen a moment, no output counts as
+    // later: the figures open at the peak, and the program ran to its end.
     let steps = Memo::new(move |_| {
         let steps = last_run(session).map(|_| session.player.with(|player| player.steps))?;
         (session.program().opened_at.get() != Some(steps)).then_some(steps)
@@ -122,7 +124,7 @@ fn running(session: Session) -> String {
     }
 }
 
-/// What other settings changed, as a separate sentence.
+/// The change of the peaks by other settings, as a separate sentence.
 fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
     let (old, new) = (&before.input, &now.input);

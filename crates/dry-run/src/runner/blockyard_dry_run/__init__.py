@@ -1,4 +1,4 @@
-"""The half of a dry run that lies in the program's own process: starts the program, and writes what it took.
+"""The half of a dry run that is in the program's own process: starts the program, and writes its memory.
 
 The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `requests` (a path for a snapshot without stacks, or null), `steps` (after how many steps of the first
 optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed),
@@ -24,7 +24,7 @@ class Run:
         self.process = os.getpid()
         self.error = None
         self.error_at = None
-        # What the program ended with, once it has ended by itself.
+        # The status with which the program ended, once it has ended by itself.
         self.status = None
         self.is_written = False
         self.measured = torch_hooks.Measured(settings)
@@ -61,12 +61,12 @@ def run_program(settings, arguments, ended=None):
     sys.argv = arguments
     path = arguments[0]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
-    # The command that waits for this process ignores Ctrl-C, which is for the program.
+    # The command that waits for this process ignores Ctrl-C, which the program handles.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Registered first, called last.
+    # Registered first, so that it is called last.
     atexit.register(run.finish)
     crash.before_end_at_once(run.finish)
-    # Where another rank failed, this one is told to end.
+    # After another rank failed, this rank gets the signal to end.
     crash.watch(run.finish, [signal.SIGTERM] if ranks.running() else [])
     if settings["lines"]:
         printed.list_lines(run.measured.allocations)
@@ -90,7 +90,7 @@ def run_program(settings, arguments, ended=None):
 
 
 def _number(status):
-    """The exit status that Python makes of what `sys.exit` is given."""
+    """The exit status that Python makes of the argument of `sys.exit`."""
     return 0 if status is None else status & 0xFF if isinstance(status, int) else 1
 
 
@@ -100,7 +100,7 @@ def execute(run, path):
     module = types.ModuleType("__main__")
     module.__file__ = path
     module.__builtins__ = builtins
-    # Both live until the process ends.
+    # The module and its code live until the process ends.
     run.modules = (sys.modules["__main__"], module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)

@@ -24,7 +24,7 @@ def plan_here(utils, ranks):
 
 
 def leave_out(planner, ranks):
-    """Ranks that do not run write nothing, so that a plan of theirs, taken from another rank, takes nothing from that rank."""
+    """Ranks that do not run write nothing: their plans are copies of another rank's, and must not take data from that rank."""
     create = planner.DefaultSavePlanner.create_global_plan
     validate = planner._validate_global_plan
 

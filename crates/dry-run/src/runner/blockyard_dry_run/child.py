@@ -1,4 +1,4 @@
-"""Processes that the program starts: their values and peaks are followed as the program's own are, and each says its peaks at its end.
+"""Processes that the program starts: their values and peaks are followed like the program's own, and each reports its peaks at its end.
 
 A Python that is started again finds `children/sitecustomize.py` on its path of modules. A copy of the program (`fork`) has everything already.
 """
@@ -12,11 +12,11 @@ from blockyard_dry_run.record import record
 
 
 def prepare(settings):
-    """Has the processes followed that this one starts."""
+    """Makes the processes that this one starts follow their values and peaks."""
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "children")
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = folder + os.pathsep + before if before else folder
-    # Others that the program starts say what they take.
+    # Processes that the program starts report their own memory.
     os.environ["STANDIN_PROCESS"] = str(os.getpid())
     passed = {name: settings[name] for name in ("steps", "fraction", "ends_at_oom")}
     os.environ["BLOCKYARD_DRY_RUN_CHILDREN"] = json.dumps(passed)
@@ -36,7 +36,7 @@ class Child:
         crash.before_end_at_once(self.finish)
 
     def finish(self):
-        """Says the peaks, once."""
+        """Reports the peaks, once."""
         if self.is_written or os.getpid() != self.process:
             return
         self.is_written = True
@@ -45,7 +45,7 @@ class Child:
 
 
 def _count(measured):
-    """Says the peaks of this process."""
+    """Reports the peaks of this process."""
     try:
         _write(measured.result())
     except Exception as fault:
@@ -78,7 +78,7 @@ def follow():
 
 
 def watch_copies(measured):
-    """Has each copy that `multiprocessing` makes of this process say its peaks at its end.
+    """Makes each copy of this process, as `multiprocessing` makes them, report its peaks at its end.
 
     Such a copy forgets what was registered for the end, and ends by `os._exit` after its finalizers.
     """

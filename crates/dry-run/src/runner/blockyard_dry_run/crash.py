@@ -1,4 +1,4 @@
-"""A process that crashes, or that ends at once, still tells what it took, as far as that can be known."""
+"""A process that crashes, or that ends at once, still writes its memory, if that is possible."""
 
 import ctypes
 import os
@@ -7,13 +7,13 @@ import signal
 from blockyard_dry_run.record import record
 
 _SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-# Seconds until a process that cannot tell any more is ended.
+# Seconds after which a process that cannot write its memory is ended.
 _PATIENCE = 10
 _kept = []
 
 
 def before_end_at_once(finish):
-    """Calls `finish` before `os._exit`, which skips what Python does at its end."""
+    """Calls `finish` before `os._exit`, which skips Python's functions for the end of a process."""
     end = os._exit
 
     def _exit(status):

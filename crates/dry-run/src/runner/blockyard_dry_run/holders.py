@@ -1,14 +1,14 @@
-"""Who holds device memory at the end of a step."""
+"""Who holds device memory at the end of an iteration."""
 
 import gc
 import warnings
 
 
 def holders(torch, devices):
-    """Rows of what holds how many bytes, which together are the peak of the step (`devices` as `Peaks.end_step` has them).
+    """Rows of a holder and its bytes, which add up to the peak of the iteration (`devices` as `Peaks.end_step` returns them).
 
     Each allocated block counts once, whole, for the first of these that has a tensor in it. A block in which Python sees no tensor is
-    held by PyTorch itself. What the peak had beyond the end of the step is the last row.
+    held by PyTorch itself. The last row has the bytes of the peak that are freed at the end of the iteration.
     """
     blocks = {}
     for segment in torch.cuda.memory_snapshot():

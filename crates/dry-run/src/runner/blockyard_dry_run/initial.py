@@ -25,7 +25,7 @@ def install():
     for name, function in vars(init).copy().items():
         if name.endswith("_") and not name.startswith("_") and callable(function):
             replaced[function] = _skipping(function)
-    # Modules of PyTorch's own have some of these functions under names of theirs.
+    # Modules of PyTorch have imported some of these functions under other names.
     for module in [module for name, module in sys.modules.items() if name.startswith("torch.nn")]:
         for name, value in list(vars(module).items()):
             if callable(value) and getattr(value, "__module__", None) == "torch.nn.init" and value in replaced:

@@ -1,4 +1,4 @@
-"""Objects that ranks tell each other: they go by the store, whatever their size, and PyTorch's own calls take the device's memory.
+"""Objects that ranks send each other: they are sent over the store, whatever their size, and PyTorch's own calls take the device's memory.
 
 An object lies in bytes on the device on its way, and bytes of the device are followed up to some size only.
 """
@@ -9,7 +9,7 @@ from blockyard_dry_run.record import estimate
 
 
 class _Exchange:
-    """One collective of a group: what each rank that runs gives, by the store."""
+    """One collective of a group: the objects of the ranks that run, exchanged over the store."""
 
     counts = {}
 
@@ -31,7 +31,7 @@ class _Exchange:
         return pickle.loads(self.store.get(f"{self.key}/{to}/{rank}"))
 
     def gathered(self, thing):
-        """What each member gives; an absent one gives what this one gives."""
+        """The object of each member; for a member that does not run, the object of this rank."""
         if self.absent:
             estimate(f"rank {self.absent[0]} does not run: the object that is gathered of it is assumed to be this rank's own")
         return [self.take(rank) if rank in self.running else pickle.loads(pickle.dumps(thing)) for rank in self.members]

@@ -19,7 +19,7 @@ def merge(first, second):
 
 
 def flat(stats, prefix=""):
-    """As `torch.cuda.memory_stats` names them."""
+    """Nested statistics under the names of `torch.cuda.memory_stats`."""
     found = {}
     for name, value in stats.items():
         if isinstance(value, dict):
@@ -30,7 +30,7 @@ def flat(stats, prefix=""):
 
 
 class Peaks:
-    """Peaks of the whole run, of the step, and of what the program believes to look at; nested statistics by device.
+    """Peaks of the whole run, of the iteration, and since the program's own last reset; nested statistics by device.
 
     PyTorch has one peak, which its `reset` forgets. Where steps are counted it is forgotten after each step, and the program is given
     what it would have found otherwise.
@@ -75,7 +75,7 @@ class Peaks:
         return range(cuda.device_count())
 
     def end_step(self):
-        """Ends a step: the peaks within it by device, and the bytes that are allocated now."""
+        """Ends an iteration; returns the peaks within it by device, and the bytes that are allocated now."""
         found = []
         for device in self._devices():
             self._keep(device, self.run, self.step, self.program)

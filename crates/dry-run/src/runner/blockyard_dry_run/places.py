@@ -14,7 +14,7 @@ def is_ours(file):
 
 
 def is_library(file):
-    """Whether the file is no part of the user's program."""
+    """Whether the file is not a part of the user's program."""
     return "/site-packages/" in file or "/lib/python3" in file or file.startswith("<") or is_ours(file)
 
 
@@ -30,7 +30,7 @@ def of_traceback(trace):
 
 
 def of_entry(frames):
-    """The same of an event of PyTorch's trace, whose frames begin with the innermost."""
+    """The innermost line of the program's own files in an event of PyTorch's trace, whose frames begin with the innermost."""
     for frame in frames:
         file = frame["filename"]
         if frame["line"] > 0 and not is_library(file):
@@ -39,12 +39,12 @@ def of_entry(frames):
 
 
 def here():
-    """The same of the calling thread."""
+    """The innermost line of the program's own files that the calling thread runs."""
     return _of_frame(sys._getframe(1))
 
 
 def of_main_thread():
-    """The same of the main thread."""
+    """The innermost line of the program's own files that the main thread runs."""
     return _of_frame(sys._current_frames().get(threading.main_thread().ident))
 
 

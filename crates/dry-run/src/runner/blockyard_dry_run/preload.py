@@ -44,10 +44,10 @@ def _end_at_once():
 
 def serve(modules):
     """Serves jobs until standard input ends. Returns in a copy alone, with its job."""
-    # Registered before anything of the modules and the program, and so called last.
+    # Registered before all functions of the modules and the program, so that it is called last.
     atexit.register(_end_at_once)
     answers = os.dup(1)
-    # What modules print is no answer.
+    # Standard output is for answers: the modules' own output must not be among them.
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -34,7 +34,7 @@ class _Listed(io.RawIOBase):
 
 
 def list_lines(allocations):
-    """Makes standard output such a file. Lines are written at once, so that they are in order with the notes; `allocations` says how many
+    """Makes standard output a file that lists its lines. Lines are written at once, so that they are in order with the notes; `allocations` says how many
     allocations each device has had."""
     before = sys.stdout
     if before is None:

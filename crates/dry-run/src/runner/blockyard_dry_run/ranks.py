@@ -1,4 +1,4 @@
-"""Where the program is one of several ranks: what PyTorch itself must be told of ranks that do not run.
+"""Changes to PyTorch's Python for a program of several ranks, of which some do not run.
 
 `STANDIN_RANKS` has the ranks that run, separated by commas; without it all ranks are processes that the program itself starts.
 """
@@ -46,7 +46,7 @@ def install(loaded):
 
 
 def finish():
-    """The program has ended and its memory is counted: NCCL's watchdog may find all work done, and drops what it keeps before PyTorch goes.
+    """Called after the program has ended and its memory is counted: NCCL's watchdog finds all work done, and drops the tensors that it keeps before PyTorch ends.
 
     Where the program did not end its groups, the watchdog would free memory after PyTorch's allocator is gone, which crashes.
     """

@@ -20,5 +20,5 @@ def record(line):
 
 
 def estimate(text):
-    """What follows is an estimate, for this reason; with the line of the program that runs."""
+    """Records that later numbers are an estimate, with the reason and the line of the program that runs."""
     record({"kind": "estimate", "text": text, **(places.here() or {"file": "", "line": 0})})

@@ -1,4 +1,4 @@
-"""What is asked of PyTorch while the program runs: peaks by step, who holds memory, and where segments first were more than a GPU has."""
+"""Measurements in PyTorch while the program runs: peaks by iteration, who holds memory, and where segments first exceeded a GPU's memory."""
 
 import os
 import sys
@@ -9,16 +9,16 @@ from blockyard_dry_run.record import record
 
 # Segments are a small part of all events; this many events with stacks are kept where PyTorch cannot leave the others out.
 _MOST_EVENTS = 1_000_000
-# Of events without stacks, which the requests are read from.
+# The most events without stacks, from which the requests are read.
 _MOST_REQUESTS = 200_000
 
 
 class EndOfSteps(BaseException):
-    """Ends the program after the steps that were asked for. No program catches it that catches `Exception`."""
+    """Ends the program after the iterations that were asked for. A program that catches `Exception` does not catch it."""
 
 
 class EndOfStepsOfChild(SystemExit):
-    """The same in a process that the program started, which then ends as a process does that is done."""
+    """Ends a process that the program started after the iterations that were asked for, as a process ends that has finished its work."""
 
 
 class Measured:
@@ -31,7 +31,7 @@ class Measured:
         self.peaks = Peaks()
         self.optimizer = None
         self.number = 0
-        # Whether all steps were made that were asked for.
+        # Whether all iterations that were asked for were made.
         self.is_over = False
         self.holders = []
         # Calls of backward in which segments grew: bytes before, bytes after, the line.
@@ -127,7 +127,7 @@ class Measured:
             raise EndOfSteps
 
     def result(self):
-        """What the run took, for the file of results."""
+        """The memory of the run, for the file of results."""
         values.stop()
         torch = sys.modules.get("torch")
         cuda = getattr(torch, "cuda", None)

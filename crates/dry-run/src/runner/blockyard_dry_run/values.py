@@ -1,4 +1,4 @@
-"""Has the library that stands for CUDA's follow the values of the device, from the moment when PyTorch is loaded."""
+"""Makes the stand-in follow the values of the device, from the moment when PyTorch is loaded."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ _LIBRARY = []
 
 
 def follow(torch):
-    """Starts. Where that fails, more values are unknown, and none is wrong."""
+    """Starts following values. Where that fails, more values are unknown, and none is wrong."""
     if not hasattr(torch, "ops"):
         # Something else by this name, without operators.
         return
@@ -30,7 +30,7 @@ def follow(torch):
 
 
 def stop():
-    """Ends: what is asked of PyTorch from now on is not the program's, and Python may end soon."""
+    """Stops following values: later operators are not the program's, and Python may end soon."""
     while _LIBRARY:
         library = _LIBRARY.pop()
         library.blockyard_values_stop()

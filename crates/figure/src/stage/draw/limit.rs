@@ -12,7 +12,7 @@ use crate::text_width::text_width_px;
 
 impl Painter<'_> {
     /// What is free on the device, in two parts: what the process may still reserve, and what lies beyond its
-    /// limit. Returns whether the ruler reaches so far.
+    /// limit. Returns whether the ruler reaches the limit.
     pub(super) fn draw_free_within_limit(&mut self, from: f64, free: Bytes) -> bool {
         let stage = self.stage;
         let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) else { return false };

@@ -30,16 +30,16 @@ pub enum OtherFile {
     /// A recording of this project.
     #[error("a recording of operations (one JSON value a line)")]
     Recording,
-    /// Archives in archives, more of them than are opened.
+    /// Archives that are nested deeper than this program opens.
     #[error("an archive in an archive in an archive in an archive")]
     NestedArchives,
     /// An archive.
     #[error("a zip archive without a snapshot")]
     Zip,
-    /// What `torch.save` writes.
+    /// A file of `torch.save`.
     #[error("a file of torch.save (a model, a checkpoint)")]
     TorchSave,
-    /// What `torch.save` wrote before 1.6 begins with a number that is a separate pickle.
+    /// A file of `torch.save` before release 1.6, which begins with a number that is a separate pickle.
     #[error("a file of an old torch.save, or another pickle")]
     OldTorchSave,
     /// HTML.
@@ -106,7 +106,7 @@ pub enum PickleError {
     /// A text has bytes that are not UTF-8.
     #[error("a text that is not UTF-8")]
     Utf8,
-    /// More containers in each other than any snapshot has.
+    /// Containers are nested deeper than in any snapshot.
     #[error("lists and dictionaries are nested too deep")]
     Depth,
     /// A version of the format that PyTorch does not write.
@@ -142,7 +142,7 @@ pub enum PickleError {
     /// An opcode needs more values.
     #[error("the stack holds too little")]
     ShortStack,
-    /// An opcode asks for what was never kept.
+    /// An opcode asks for an entry of the memo that was never stored.
     #[error("the memo has no entry {0}")]
     NoMemoEntry(usize),
     /// An entry of the memo far after the others.
@@ -183,16 +183,16 @@ pub enum FieldError {
     /// Items for a list that became a part of the snapshot already.
     #[error("an item for something that is not a list any more")]
     NoList,
-    /// A number below zero.
+    /// A negative number.
     #[error("{0} is below zero")]
     Negative(i64),
     /// Traces of more devices than a machine has.
     #[error("traces of {0} devices")]
     DeviceCount(usize),
-    /// Requests to the allocator of a GPU were asked for, of host memory.
+    /// The caller asked for requests to a GPU's allocator, and the memory is that of the host.
     #[error("not replayed: another allocator than that of a GPU hands out host (pinned) memory")]
     HostMemory,
-    /// Streams are kept as numbers of 16 bits.
+    /// More streams than numbers of 16 bits can count.
     #[error("more than 65,536 different streams")]
     StreamCount,
     /// A stack that is too deep.
@@ -227,9 +227,9 @@ pub enum FieldError {
     /// A device was asked for that the snapshot does not have.
     #[error("it has {count} devices, not {wanted}")]
     NoDevice {
-        /// How many it has.
+        /// How many devices the snapshot has.
         count: usize,
-        /// How many it needs.
+        /// How many devices the snapshot would need to have.
         wanted: usize,
     },
     /// The JSON ends too early.
@@ -249,7 +249,7 @@ pub enum FieldError {
     Trace(ReadError),
 }
 
-/// In what a file is larger than this program takes on.
+/// The part of a file that is larger than this program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Excess {

@@ -1,4 +1,4 @@
-//! Lists of rows: which list is one, and what becomes of its items.
+//! Lists of rows: which lists are lists of rows, and how their items become rows.
 
 use blockyard_record::{StackId, TextId};
 
@@ -91,7 +91,8 @@ impl Heap {
         Ok(())
     }
 
-    /// The list of rows of this kind that the value is. A list that did not begin with a row of a known kind becomes one here.
+    /// The number of the value as a list of rows of this kind. A list that did not begin with a row of a
+    /// known kind becomes a list of rows here.
     pub(in crate::snapshot) fn as_rows(&mut self, value: Value, kind: RowKind) -> Option<u32> {
         let Value::Object(object) = value else { return None };
         let slot = match self.object(object) {
@@ -111,7 +112,7 @@ impl Heap {
         kind.number(rows)
     }
 
-    /// The items of such a list that were passed over.
+    /// Takes the items of a list of rows that were skipped.
     pub(in crate::snapshot) fn take_passed(&mut self, kind: RowKind, number: u32) -> SkippedItems {
         let list = match kind {
             RowKind::Trace => Object::Trace(number),
@@ -146,7 +147,7 @@ impl Heap {
         let Object::Dict(slot) = self.object(object) else {
             return Err(self.wrong(item, "", "a dictionary"));
         };
-        // The values leave the heap for as long as they are read.
+        // The values are taken out of the heap while they are read.
         let values = self.slots.get_mut(slot as usize).map(std::mem::take).unwrap_or_default();
         let result = self.append_row(list, &values);
         if let Some(place) = self.slots.get_mut(slot as usize) {

@@ -1,4 +1,4 @@
-//! Dictionaries of values become rows: entries, segments, blocks, annotations, stacks.
+//! Makes rows of dictionaries of values: entries, segments, blocks, annotations, stacks.
 
 use blockyard_record::{BlockState, Bytes, PoolKind, StackId, StreamId, TextId, TraceAction, TraceEntry};
 use blockyard_rules::size::SMALL_SEGMENT_SIZE;
@@ -99,7 +99,7 @@ impl Heap {
                 let pool = self.pool_id(value, "");
                 context.pool_id = self.optional(key, pool);
             }
-            // The place of the trace in the file says the same.
+            // The place of the trace in the file already names the device.
             key::DEVICE => {}
             other => self.count_unknown(other),
         }
@@ -287,7 +287,7 @@ impl Heap {
         Ok(Some(annotation))
     }
 
-    /// The stack that a list of frames is; the list is that stack from now on.
+    /// Makes a stack of a list of frames; the object is the stack from now on.
     pub(in crate::snapshot) fn stack(&mut self, value: Value) -> Result<StackId, Misfit> {
         let object = match value {
             Value::Object(object) => object,

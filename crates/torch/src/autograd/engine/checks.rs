@@ -9,7 +9,7 @@ use crate::{Result, Tensor, TorchError};
 
 use super::super::node::{Body, Grads, Node};
 
-/// Backward functions that give zeros whatever comes in, so that nothing of a history is lost.
+/// Backward functions that give zeros for any gradient: no history of the incoming gradient can be lost.
 const CONSTANT: &[&str] = &[
     nodes::BernoulliBackward0,
     nodes::CeilBackward0,
@@ -26,8 +26,9 @@ const CONSTANT: &[&str] = &[
     nodes::ZeroBackward0,
 ];
 
-/// With `create_graph` a gradient has a history where what it was computed from has one, saved tensors too. Backward functions that are one kernel
-/// of their own give none here, so that a second derivative would silently stop.
+/// Refuses a second derivative that would silently stop. With `create_graph` a gradient has a history where
+/// the tensors that it was computed from have one, saved tensors too. A backward function that is a separate
+/// kernel gives no history here.
 pub(super) fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
     let depends = inputs.iter().flatten().any(Tensor::requires_grad) || node.saves_history();
     let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
@@ -44,7 +45,8 @@ pub(super) fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) 
     Ok(())
 }
 
-/// Brings a gradient to the shape and type that the node expects, or says why it cannot be.
+/// Brings a gradient to the shape and type that the node expects, or returns PyTorch's error
+/// (`validate_outputs`).
 pub(super) fn validate(node: &Rc<Node>, input: usize, grad: &mut Tensor) -> Result<()> {
     let Some(expected) = node.inputs.borrow().get(input).cloned() else { return Ok(()) };
     if grad.shape() != expected.shape {

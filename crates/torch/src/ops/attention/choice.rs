@@ -32,8 +32,8 @@ impl Sizes {
 
 pub(super) const NO_KERNEL: &str = "No available kernel. Aborting execution.";
 
-/// `sdp_utils.cpp`: cuDNN first on this GPU, then flash attention, then the memory-efficient one, then products; of those that the
-/// program allows.
+/// The kernel that `sdp_utils.cpp` chooses of those that the program allows: on this GPU cuDNN comes first,
+/// then flash attention, then the memory-efficient kernel, then products of matrices.
 pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Kernel> {
     let allowed = session().attention_kernels();
     // `minimum_gemm_alignment`: rows are read 16 bytes at a time.

@@ -1,4 +1,4 @@
-//! Attention as products of matrices and a softmax, for what no kernel reads.
+//! Attention as products of matrices and a softmax, for calls that no kernel takes.
 
 use crate::autograd::{GradModeGuard, nodes};
 use crate::{Dtype, Result, Scalar, Tensor};
@@ -11,8 +11,8 @@ use super::super::views::transpose;
 use super::super::{dropout::dropout as drop_out, softmax};
 use super::float_mask;
 
-/// `_scaled_dot_product_attention_math`, for what no kernel reads: rows with gaps, other than four dimensions, fewer heads of
-/// keys in `float32`.
+/// `_scaled_dot_product_attention_math`, for calls that no kernel takes: rows with gaps, other than four
+/// dimensions, fewer heads of keys than of queries in `float32`.
 pub(super) fn by_products(
     q: &Tensor,
     k: &Tensor,
@@ -27,7 +27,8 @@ pub(super) fn by_products(
     };
     let (full_q, full_k, full_v) = (to_full(q)?, to_full(k)?, to_full(v)?);
     let factor = (q.size(-1).max(1) as f64).powf(-0.25);
-    // ATen declares the mask before the scaled queries, so the mask is freed after them, also where a checkpoint ends this function early.
+    // ATen declares the mask before the scaled queries, so the mask is freed after them, also where a
+    // checkpoint ends this function early.
     let causal;
     let query = scale(&full_q, factor)?;
     causal = if is_causal {
@@ -77,7 +78,7 @@ pub(super) fn repeated_heads(tensor: &Tensor, query: &Tensor) -> Result<Tensor> 
     crate::call("repeat_interleave", &[tensor.into(), times.into(), (-3).into()], &[])?.tensor()
 }
 
-/// `_safe_softmax`: rows that a mask leaves nothing of become zeros.
+/// `_safe_softmax`: a row that the mask excludes wholly becomes zeros.
 fn safe_softmax(input: &Tensor) -> Result<Tensor> {
     let no_grad = GradModeGuard::new(false);
     let output = softmax::softmax(input, -1, None, false)?;

@@ -9,7 +9,7 @@ use crate::{Result, Tensor, Value};
 use super::super::views::{squeeze, unsqueeze};
 use super::{Settings, convolution, spread, value_of_dim};
 
-/// A batch of one may be left out.
+/// Does the work on a batch: an input without a batch gets a batch of size 1, which the result loses again.
 fn batched(dims: usize, input: &Tensor, work: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Value> {
     if input.dim() == dims + 1 {
         return Ok(squeeze(&work(&unsqueeze(input, 0)?)?, Some(&[0]))?.into());

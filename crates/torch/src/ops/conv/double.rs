@@ -24,10 +24,10 @@ pub(super) fn record_double(
     results: &Grads,
     settings: &Settings,
 ) -> Result<()> {
-    let (places, outputs): (Vec<usize>, Vec<&Tensor>) = results
+    let (indices, outputs): (Vec<usize>, Vec<&Tensor>) = results
         .iter()
         .enumerate()
-        .filter_map(|(place, result)| result.as_ref().map(|result| (place, result)))
+        .filter_map(|(index, result)| result.as_ref().map(|result| (index, result)))
         .unzip();
     let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(weight))];
     let settings = settings.clone();
@@ -38,8 +38,8 @@ pub(super) fn record_double(
         &saved,
         move |ctx, grads| {
             let (grad, input, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
-            let of = |place: usize| {
-                let position = places.iter().position(|other| *other == place);
+            let of = |index: usize| {
+                let position = indices.iter().position(|other| *other == index);
                 position.and_then(|position| grads.get(position)).and_then(Option::as_ref)
             };
             double_backward([of(0), of(1), of(2)], &grad, &input, weight, &settings)
@@ -47,7 +47,8 @@ pub(super) fn record_double(
     )
 }
 
-/// `_convolution_double_backward`, from the gradients of the input's, the weight's and the bias's gradient.
+/// `_convolution_double_backward`, from the gradients of the three gradients: those of the input, the weight
+/// and the bias.
 fn double_backward(
     [again_input, again_weight, again_bias]: [Option<&Tensor>; 3],
     grad: &Tensor,
@@ -119,7 +120,7 @@ fn weight_again(again: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Setti
     Ok(result)
 }
 
-/// The input's gradient: the convolution of the other direction with the weight's.
+/// The input's gradient: a convolution in the other direction with the gradient of the weight's gradient.
 fn input_again(again: &Tensor, grad: &Tensor, input: &Tensor, settings: &Settings) -> Result<Tensor> {
     let mut other = Settings { is_transposed: !settings.is_transposed, ..settings.clone() };
     if !settings.is_transposed {

@@ -47,7 +47,8 @@ impl Convolution {
         }
     }
 
-    /// A transposed convolution is the gradient of the input of another, and its gradient a convolution.
+    /// The question about the workspace of a pass. A transposed convolution is asked about as the gradient of
+    /// a convolution's input, and its input's gradient as a convolution.
     fn request(&self, pass: Pass) -> tables::WorkspaceRequest<'_> {
         let is_transposed = self.settings.is_transposed;
         let (input, output) =
@@ -70,7 +71,7 @@ impl Convolution {
         }
     }
 
-    /// cuDNN's workspace comes and goes. A size that was not recorded is an estimate.
+    /// Allocates cuDNN's workspace and frees it. A size that was not recorded is marked as an estimate.
     pub(super) fn workspace(&self, pass: Pass) -> Result<()> {
         if self.backend != Backend::Cudnn {
             return Ok(());

@@ -12,7 +12,7 @@ use super::super::scatter::index_select;
 use super::super::{pointwise, views};
 use super::{BagMode, Rows};
 
-/// What the forward pass notes of bags.
+/// The tensors about bags that the forward pass makes for the backward pass.
 pub(super) struct Bags {
     pub(super) of_index: Tensor,
     pub(super) sizes: Tensor,

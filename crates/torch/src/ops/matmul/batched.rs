@@ -11,7 +11,8 @@ use super::super::pointwise::maybe_multiply;
 use super::super::views::{expand, first, select, transpose, unsqueeze};
 use super::{Target, cast_or_same, check_dtypes, gemm, stride, take_workspace};
 
-/// `prepare_batch_matrix_for_cublas`, for a result without gaps; `dims` are those that the kernel takes for rows and columns.
+/// `prepare_batch_matrix_for_cublas`, for a result without gaps; `dims` are those that the kernel takes for
+/// rows and columns.
 fn prepare_batch(matrix: &Tensor, dims: [usize; 2], rows: i64, columns: i64) -> Result<Tensor> {
     let [fast, leading] = dims.map(|dim| stride(matrix, dim));
     let is_readable = (fast == 1 && leading >= rows.max(1)) || (leading == 1 && fast >= columns.max(1));
@@ -29,7 +30,8 @@ pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
     }
     let inner = a.size(2);
     let layout = ResultLayout::of(output);
-    // cuBLAS writes by columns; a result that lies by rows is written transposed, so the operands change places.
+    // cuBLAS writes by columns; a result that lies by rows is written transposed, so the operands change
+    // places.
     let copied = (layout == ResultLayout::Other)
         .then(|| {
             without_grad(|| super::super::copy::clone(&transpose(output, 1, 2)?, MemoryFormat::Contiguous))

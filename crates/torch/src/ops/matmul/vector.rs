@@ -12,8 +12,8 @@ use super::super::pointwise::{maybe_multiply, mul};
 use super::super::views::{first, reshape, t};
 use super::{Target, cast_or_same, check_dtypes, shape2, stride, take_workspace};
 
-/// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is a matrix with gaps in rows
-/// and columns.
+/// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is
+/// a matrix with gaps in rows and columns.
 fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
     if !a.device().is_cuda() {
         return Ok(());

@@ -23,7 +23,8 @@ pub(crate) fn scratch(input: &Tensor, elements: i64, dtype: Dtype) -> Result<Rc<
     Storage::new(input.device(), elements.max(0) as u64 * dtype.size(), Category::Temporary)
 }
 
-/// What `flexible_launch_configs` gives for a reduction over all but the channels: blocks along the channels and along the rest.
+/// `flexible_launch_configs` for a reduction over all but the channels: the blocks along the channels, and
+/// along the rest.
 fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
     let power = |number: i64| if number < 1 { 1 } else { 1_i64 << (63 - number.leading_zeros()) };
     let mut x = power(stride).min(32);
@@ -36,7 +37,7 @@ fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
     (grid_x, if grid_y < 8 { 1 } else { grid_y })
 }
 
-/// What the kernels for `channels_last` add up in, in the type that adds up, where blocks share a channel.
+/// Allocates and frees the memory in which the kernels for `channels_last` add up, where several blocks share a channel.
 fn staging(input: &Tensor, factor: i64) -> Result<()> {
     let channels = input.size(1);
     let (grid_x, grid_y) = channels_last_grid(input.numel() / channels.max(1), channels);
@@ -86,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// That of two tensors which one kernel reads.
+    /// The layout of two tensors that one kernel reads.
     fn of_both(first: &Tensor, second: &Tensor) -> Self {
         let layout = Self::of(first);
         if layout == Self::of(second) { layout } else { Self::General }
@@ -113,7 +114,7 @@ struct BatchNorm<'a> {
 }
 
 impl BatchNorm<'_> {
-    /// Whether cuDNN does it (`_select_batch_norm_backend`): types must be those that it takes.
+    /// Whether cuDNN computes the norm (`_select_batch_norm_backend`): cuDNN takes some types alone.
     fn is_cudnn(&self) -> bool {
         let Some(weight) = self.weight else { return false };
         let wants = if self.input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
@@ -164,7 +165,7 @@ impl BatchNorm<'_> {
         Ok(())
     }
 
-    /// The result, and the statistics that the caller lets go of.
+    /// The result, and the statistics, which the caller drops or saves.
     pub(super) fn run(&self) -> Result<(Tensor, [Tensor; 2])> {
         self.check()?;
         let input = self.input;
@@ -214,7 +215,8 @@ fn mean_and_variance(input: &Tensor) -> Result<()> {
         crate::session().note_estimate("batch_norm", "the statistics of repeated elements were not recorded");
     }
     let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
-    // A reduction with two results reads half precision as it is, and other narrow types as a wider copy (`make_reduction`).
+    // A reduction with two results reads half precision as it is, and other narrow types as a wider copy
+    // (`make_reduction`).
     let wide = (input.dtype() == Dtype::BF16)
         .then(|| empty_like_as(input, input.dtype().accumulate(), MemoryFormat::Preserve))
         .transpose()?;
@@ -226,11 +228,12 @@ fn mean_and_variance(input: &Tensor) -> Result<()> {
 /// Which kernels a batch norm runs, forward and backward.
 #[derive(Clone, Copy)]
 struct Kernels {
-    /// cuDNN's, of training.
+    /// Whether cuDNN's kernels of training run.
     are_cudnn: bool,
-    /// cuDNN's for `channels_last`, with a workspace.
+    /// Whether cuDNN's kernels for `channels_last` run, which take a workspace.
     take_workspace: bool,
-    /// cuDNN's evaluation keeps no statistics: the backward pass, which is ATen's own, computes them again.
+    /// Whether the statistics are kept. cuDNN's evaluation keeps none: the backward pass, which is ATen's
+    /// own, computes them again.
     keep_statistics: bool,
 }
 
@@ -421,12 +424,12 @@ impl Sums {
     }
 }
 
-/// A number of each channel.
+/// A new tensor with a number for each channel.
 fn statistic(own: &Tensor) -> Result<Tensor> {
     empty(&[own.size(1)], own.dtype().accumulate(), own.device())
 }
 
-/// A gradient of the weight or of the bias.
+/// A new tensor for the gradient of the weight or of the bias; `None` where the gradient is not wanted.
 fn gamma(weight: Option<&Tensor>, is_wanted: bool) -> Result<Option<Tensor>> {
     weight.filter(|_| is_wanted).map(empty_like).transpose()
 }
@@ -445,7 +448,8 @@ pub(super) fn batch_norm(
     _: Rest<3>,
 ) -> Result<Value> {
     let norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
-    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, which is saved, and dies before the tuple of the results.
+    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, which is saved, and dies before the tuple
+    // of the results.
     let read = if norm.is_cudnn() { contiguous_like(input, input)? } else { input.clone() };
     let (output, [mean, invstd]) = BatchNorm { input: &read, ..norm }.run()?;
     drop(read);

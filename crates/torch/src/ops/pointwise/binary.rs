@@ -19,7 +19,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) enum Saves {
     Nothing,
-    /// Each one if the other requires a gradient.
+    /// Each operand if the other one requires a gradient.
     Crosswise,
     /// `other` always, `self` if `other` requires a gradient.
     Division,
@@ -27,7 +27,7 @@ pub(in crate::ops) enum Saves {
     BothAndResult,
     /// Both, if `other` requires a gradient.
     BothForOther,
-    /// Each one if it requires a gradient itself, and the result.
+    /// Each operand that requires a gradient, and the result.
     EachForItselfAndResult,
     /// `self` if it requires a gradient, and the result.
     OwnForItselfAndResult,
@@ -39,7 +39,8 @@ pub(in crate::ops) struct Binary {
     pub(in crate::ops) rule: Rule,
     pub(in crate::ops) saves: Saves,
     pub(in crate::ops) function: Option<Function>,
-    /// From the gradient: other saved at 0, self at 1, result at 2; without what is never saved.
+    /// The gradients of both operands from that of the result. The saved tensors are `other` at 0, `self` at
+    /// 1 and the result at 2; a tensor that the operator never saves takes no number.
     pub(in crate::ops) backward: fn(&Context<'_>, &Tensor) -> Result<Grads>,
 }
 
@@ -156,7 +157,8 @@ static DIV: Binary = Binary {
     },
 };
 
-/// `grad` where the inputs are equal is shared: `grad.masked_fill(...)` of both.
+/// The backward function of `maximum` and `minimum`: where the inputs are equal, each gets half of the
+/// gradient.
 fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<Grads> {
     let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
     let half = |wants: bool, a: &Tensor, b: &Tensor| -> Result<Option<Tensor>> {
@@ -291,7 +293,7 @@ fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
     Ok(vec![to_own, to_other])
 }
 
-/// `div` with a rounding mode: nothing of a gradient comes through.
+/// `div` with a rounding mode: both gradients are zeros.
 const ROUNDED: Binary = Binary {
     node: nodes::DivBackward2,
     rule: Rule::Promoted,
@@ -359,7 +361,7 @@ comparisons! {
     LOGICAL_XOR None;
 }
 
-/// Bitwise operators: types as given.
+/// Bitwise operators: the result has the promoted type, and no gradient exists.
 static BITWISE: Binary =
     Binary { node: "", rule: Rule::Promoted, saves: Saves::Nothing, function: None, backward: no_gradient };
 

@@ -83,7 +83,8 @@ pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<
     Ok(output)
 }
 
-/// `ldexp`: one kernel for whole exponents, else `self * 2 ** other`. The type decides whether the 2 is a number or a tensor of the GPU.
+/// `ldexp`: one kernel for whole exponents, else `self * 2 ** other`. The type decides whether the 2 is a
+/// number or a tensor of the GPU.
 pub(in crate::ops) fn ldexp(own: &Tensor, other: &Tensor) -> Result<Tensor> {
     let output = {
         let _no_grad = GradModeGuard::new(false);

@@ -1,4 +1,4 @@
-//! Maxima and minima: of all elements, along dimensions, and where they stand.
+//! Maxima and minima: of all elements, along dimensions, and their indices.
 
 use crate::autograd::{Save, nodes, record};
 use crate::error::runtime;

@@ -3,7 +3,8 @@
 use crate::iterator::Reduction;
 use crate::{Dtype, session};
 
-/// What of a kernel decides how much memory it takes: bytes of what it adds up, and how many values a thread reads at once.
+/// The sizes that decide how much memory a kernel takes: the bytes of the value that it adds up, and how many
+/// values a thread reads at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     arg: u64,
@@ -17,7 +18,8 @@ impl Kernel {
         Self { arg, values_at_once: 4, vector: 4 }
     }
 
-    /// `WelfordData`: two numbers in the type that adds up, and two counts of four bytes, which doubles align to eight.
+    /// `WelfordData`: two numbers in the type that adds up, and two counts of four bytes, which doubles align
+    /// to eight.
     pub(crate) fn welford(dtype: Dtype) -> Self {
         Self { arg: if dtype == Dtype::F64 { 32 } else { 16 }, values_at_once: 2, vector: 2 }
     }

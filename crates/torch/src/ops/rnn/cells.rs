@@ -1,4 +1,4 @@
-//! Cells: one step of a recurrent layer.
+//! Cells: one time step of a recurrent layer.
 
 use crate::autograd::{Grads, Save, nodes, record};
 use crate::error::not_implemented;

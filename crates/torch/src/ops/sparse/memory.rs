@@ -1,4 +1,4 @@
-//! What it takes to bring the places of a sparse tensor into order.
+//! The memory that it takes to bring the places of a sparse tensor into order.
 
 use crate::sparse::SparseParts;
 use crate::{Dtype, MemoryFormat, Result, Tensor, numel, session};
@@ -21,7 +21,8 @@ pub(super) fn flatten_indices(indices: &Tensor, shape: &[i64], copies: bool) -> 
 
 /// `_coalesce_sparse_cuda`: places are sorted, and the values of one place added up.
 ///
-/// How many places differ is known where the indices are; on a GPU they are not, and all are taken to differ.
+/// How many places differ is known where the indices are known. On a GPU they are not, and all places are
+/// counted as different.
 pub(super) fn coalesced_parts(parts: &SparseParts, shape: &[i64]) -> Result<SparseParts> {
     let (device, count) = (parts.values().device(), parts.count());
     if count < 2 {
@@ -74,12 +75,14 @@ const fn aligned(bytes: u64) -> u64 {
     bytes.div_ceil(256) * 256
 }
 
-/// Bytes of CUB's merge sort of numbers and places of 64 bits: copies of both, and where the tiles of 2048 begin.
+/// Bytes of CUB's merge sort of numbers and places of 64 bits: copies of both, and where the tiles of 2048
+/// begin.
 fn merge_sort_bytes(count: u64) -> u64 {
     2 * aligned(8 * count) + aligned(4 * (count.div_ceil(2048) + 1)) + 255
 }
 
-/// Bytes of CUB's selection of the first of equal numbers, in tiles of 9856, with the count that Thrust reads back.
+/// Bytes of CUB's selection of the first of equal numbers, in tiles of 9856, with the count that Thrust reads
+/// back.
 fn unique_bytes(count: u64) -> u64 {
     aligned(16 * (count.div_ceil(9856) + 32)) + 256 + 256 + 255
 }

@@ -3,7 +3,7 @@
 use crate::error::runtime;
 use crate::{Result, TorchError, numel};
 
-/// Sizes with the one -1 filled in.
+/// Sizes in which a single -1 is replaced so that the sizes multiply to `count` (`infer_size`).
 pub(super) fn infer(shape: &[i64], count: i64) -> Result<Vec<i64>> {
     let known = numel(&shape.iter().copied().filter(|size| *size >= 0).collect::<Vec<_>>());
     let unknown = shape.iter().filter(|size| **size == -1).count();
@@ -23,7 +23,7 @@ pub(super) fn infer(shape: &[i64], count: i64) -> Result<Vec<i64>> {
     Ok(shape.iter().map(|size| if *size == -1 { count / known } else { *size }).collect())
 }
 
-/// `computeStride`: strides of the new shape over the same memory, where there are any.
+/// `computeStride`: strides of the new shape over the same memory; `None` where the shape needs a copy.
 pub(super) fn strides_for(old_shape: &[i64], old_strides: &[i64], shape: &[i64]) -> Option<Vec<i64>> {
     if numel(old_shape) == 0 {
         return Some(if old_shape == shape {

@@ -29,7 +29,7 @@ pub(super) struct Scan<'a> {
     released: usize,
     pub(super) bursts: Vec<Burst>,
     pub(super) failures: Vec<DeviceFailure>,
-    /// The least that the driver could not have given beyond.
+    /// The least number of reserved bytes at which the driver refused more.
     pub(super) ceiling: Option<Bytes>,
 }
 
@@ -170,8 +170,9 @@ impl<'a> Scan<'a> {
         end
     }
 
-    /// Whether the block that the entry frees would serve the request after it, which still fails or takes new memory:
-    /// so it was freed too late for it, while all streams were waited for.
+    /// Whether the block that the entry frees would serve the request after it, which still fails or takes
+    /// new memory: so the block was freed too late for the request, while the allocator waited for all
+    /// streams.
     fn came_too_late(&self, entry: usize, request: &TraceEntry) -> bool {
         let freed = &self.trace[entry];
         freed.action == TraceAction::FreeCompleted
@@ -187,7 +188,8 @@ impl<'a> Scan<'a> {
         space >= request && !is_refused
     }
 
-    /// Whether the completions and releases after the entry release its memory: so it was cached before that.
+    /// Whether the completions and releases after the entry release the memory of the entry, which then was
+    /// cached before.
     fn is_released_next(&self, entry: usize) -> bool {
         let addr = self.trace[entry].addr;
         let burst = self.trace[entry..].iter().take_while(|entry| is_of_burst(entry));

@@ -7,8 +7,8 @@ use crate::view::editor::lines::units_of_bytes;
 use crate::view::editor::rows::place_in;
 
 impl TextField {
-    /// Opens the list of completions at the caret, or closes it if there are none. Unless `is_asked`, a list opens only after the
-    /// beginning of an unfinished word.
+    /// Opens the list of completions at the caret, or closes it if there are none. Unless `is_asked`, a list
+    /// opens only after the beginning of an unfinished word.
     pub(super) fn suggest(self, is_asked: bool) {
         let Some(area) = self.area.get_untracked() else { return };
         let (start, end) = (area.selection_start(), area.selection_end());
@@ -17,7 +17,8 @@ impl TextField {
         }
         let found = self.with(|content| {
             let line = content.lines.line_at(content.caret);
-            // In a long text, only names near the caret are offered, because reading the whole text would delay the key.
+            // In a long text, only names near the caret are offered, because reading the whole text would
+            // delay the key.
             let from =
                 content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETION_BYTES)));
             let to = content.lines.bytes(line..line + 1).end;

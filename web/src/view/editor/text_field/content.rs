@@ -1,4 +1,5 @@
-//! The whole text, the caret in it, and which lines the field holds. Knows nothing of the page.
+//! The whole text, the caret in it, and which lines the field holds. This module knows nothing about the
+//! page.
 
 use std::ops::Range;
 
@@ -10,13 +11,15 @@ use crate::view::editor::rows::{Marks, Rows};
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) lines: Lines,
-    /// The lines that the field holds: none at first, then all lines of a text that wraps, or the lines around the caret.
+    /// The lines that the field holds: none at first, then all lines of a text that wraps, or the lines
+    /// around the caret.
     pub(super) window: Range<usize>,
     /// The caret's byte in the text.
     pub(super) caret: usize,
     /// The byte at the other end of the selection. It equals `caret` if nothing is selected.
     pub(super) anchor: usize,
-    /// Whether the whole of a long text is selected. The field can show this only for the lines that it holds.
+    /// Whether the whole of a long text is selected. The field can show this only for the lines that it
+    /// holds.
     pub(super) is_all: bool,
     /// A line, counted from 0, that was changed outside of the field and has to be scrolled into sight.
     pub(super) changed: Option<usize>,
@@ -25,8 +28,8 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The lines of a long text that the field should hold. These are the present ones while they are enough and not far too many,
-    /// and otherwise the lines around the selection.
+    /// The lines of a long text that the field should hold. These are the present lines while they are enough
+    /// and not far too many, and otherwise the lines around the selection.
     pub(super) fn window_for_caret(&self) -> Range<usize> {
         let count = self.lines.count();
         let from = self.lines.line_at(self.caret.min(self.anchor));

@@ -30,7 +30,8 @@ impl TextField {
         }
     }
 
-    /// Gives the field the lines that a key needs before the browser handles the key, or handles the key itself.
+    /// Gives the field the lines that a key needs before the browser handles the key, or handles the key
+    /// itself.
     fn key_in_long_text(self, event: &ev::KeyboardEvent, is_command: bool) {
         self.read_caret();
         let is_all = self.with(|content| content.is_all);
@@ -51,7 +52,8 @@ impl TextField {
             _ if is_all => return,
             ("Home" | "ArrowUp", true) => Some(0),
             ("End" | "ArrowDown", true) => Some(self.with(|content| content.lines.text().len())),
-            // The browser knows pages only in a field that scrolls. Here the element around the field scrolls.
+            // The browser knows pages only in a field that scrolls. Here the element around the field
+            // scrolls.
             ("PageUp", false) => Some(self.byte_of_page(false)),
             ("PageDown", false) => Some(self.byte_of_page(true)),
             _ => None,

@@ -1,7 +1,9 @@
-//! Clicks, and selections by the pointer. In a long text they also work on the lines that the field does not hold.
+//! Clicks, and selections by the pointer. In a long text they also work on the lines that the field does not
+//! hold.
 //!
-//! If a drag begins in the field, the browser selects, and the field gets more lines before the selection reaches its first or last
-//! line. If a drag begins or continues outside of the field, the selection is made here.
+//! If a drag begins in the field, the browser selects, and the field gets more lines before the selection
+//! reaches its first or last line. If a drag begins or continues outside of the field, the selection is made
+//! here.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -10,8 +12,8 @@ use web_sys::Element;
 
 use super::{TextField, whole, whole_px};
 use crate::browser;
+use crate::element_ids::WORKLOAD_TEXT;
 use crate::frames;
-use crate::view::editor::TEXT_ID;
 use crate::view::editor::rows::place_in;
 
 /// A drag of the pointer that selects text.
@@ -40,7 +42,7 @@ impl TextField {
             return;
         }
         self.suggestions.close();
-        // With the pointer captured, moves outside of the text arrive here too.
+        // While the pointer is captured, the events of moves outside of the text arrive here too.
         let text = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
         if let Some(text) = text {
             let _ = text.set_pointer_capture(event.pointer_id());
@@ -53,9 +55,10 @@ impl TextField {
         self.move_caret(self.byte_under(place, row.as_ref()), event.shift_key());
     }
 
-    /// Keeps the browser from making another selection where the selection is made here. Such a stroke begins on a colored line, and the
-    /// browser would take the focus from the field and end the stroke with the field's selection empty: the line is replaced while the
-    /// text scrolls, so that no click follows which would put things right.
+    /// Keeps the browser from making another selection where the selection is made here. Such a stroke begins
+    /// on a colored line, and the browser would take the focus from the field and end the stroke with the
+    /// field's selection empty: the line is replaced while the text scrolls, so that no click follows that
+    /// would restore the selection.
     pub(super) fn mouse_pressed(self, event: &ev::MouseEvent) {
         if self.pointer_selection.get_value().is_some_and(|selection| !selection.is_native) {
             event.prevent_default();
@@ -92,7 +95,8 @@ impl TextField {
         self.pointer_selection.set_value(None);
     }
 
-    /// Gives the field more lines while the browser selects, before the selection reaches the first or last line of the field.
+    /// Gives the field more lines while the browser selects, before the selection reaches the first or last
+    /// line of the field.
     pub(super) fn fill_while_selecting(self) {
         if self.pointer_selection.get_value().is_some_and(|selection| selection.is_native) {
             self.read_caret();
@@ -133,7 +137,8 @@ impl TextField {
         self.read_caret();
     }
 
-    /// The byte of a long text at a place of the window. `row` is the element of the line at this place, if it is known.
+    /// The byte of a long text at a place of the window. `row` is the element of the line at this place, if
+    /// it is known.
     fn byte_under(self, (x, y): (f64, f64), row: Option<&Element>) -> usize {
         let Some(scroller) = self.scroller.get_untracked() else { return 0 };
         let pad = browser::style_of(&scroller, "--sheet-pad");
@@ -155,7 +160,7 @@ impl TextField {
 
 fn is_field(target: Option<web_sys::EventTarget>) -> bool {
     let element = target.and_then(|target| target.dyn_into::<Element>().ok());
-    element.is_some_and(|element| element.id() == TEXT_ID)
+    element.is_some_and(|element| element.id() == WORKLOAD_TEXT)
 }
 
 /// How many letters of the row are to the left of `x`. All letters are equally wide.

@@ -7,14 +7,15 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use crate::browser;
+use crate::element_ids::WORKLOAD_TEXT;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::view::{Help, TEXT_ID, panel_key, present_key, takes_key};
+use crate::view::{Help, panel_key, present_key, takes_key};
 use crate::workbench::WorkbenchPanel;
 
 /// The factor by which one key press zooms.
 const ZOOM: f64 = 1.6;
-/// The part of the width or height by which one key press moves what is shown.
+/// The part of the width or height by which one key press moves the shown part.
 const PAN: f64 = 0.2;
 
 pub(crate) fn listen(session: Session, help: Help) {
@@ -28,10 +29,11 @@ pub(crate) fn listen(session: Session, help: Help) {
             return;
         }
         let is_done = if event.ctrl_key() || event.meta_key() {
-            // Undo and redo work in the workload's text field too: the history of the page contains typed edits and requests by hand.
+            // Undo and redo work in the workload's text field too: the history of the page contains typed
+            // edits and requests by hand.
             let is_foreign = target
                 .as_ref()
-                .is_some_and(|element| browser::is_text_field(element) && element.id() != TEXT_ID);
+                .is_some_and(|element| browser::is_text_field(element) && element.id() != WORKLOAD_TEXT);
             !is_foreign && edit_key(session, &event)
         } else {
             !is_taken && plain_key(session, help, &event)
@@ -145,7 +147,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "/" => {
             session.workbench().reveal(WorkbenchPanel::Side);
             // The panel exists only after the effects of this change.
-            let _ = browser::after_millis(0, || browser::focus(TEXT_ID));
+            let _ = browser::after_millis(0, || browser::focus(WORKLOAD_TEXT));
         }
         _ => return false,
     }
@@ -156,9 +158,9 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 fn escape(session: Session) {
     let view = session.figures().map_view.get_untracked();
     if session.workload().cancel_resize() {
-        // The size is as it was before the drag.
+        // The drag is cancelled: the size is as it was before the drag.
     } else if session.workbench().leave_told() {
-        // What a key has hidden is back.
+        // The panel that a key has hidden is shown again.
     } else if session.messages().message.with_untracked(Option::is_some) {
         session.messages().message.set(None);
     } else if session.figures().unpick() {

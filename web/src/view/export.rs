@@ -1,4 +1,4 @@
-//! Saves what the page shows: figures as SVG and PNG, numbers as CSV and JSON, and the link to it.
+//! Saves the shown view: figures as SVG and PNG, numbers as CSV and JSON, and makes the link to the view.
 
 use std::fmt::Write as _;
 
@@ -62,7 +62,8 @@ fn stage_heading(session: Session) -> (String, Vec<String>) {
     heading(session, "memory of the device", ShownPart::Moment(steps))
 }
 
-/// As [`heading`], of a figure of the steps that the figures over time show.
+/// The title and the facts, as [`heading`] makes them, of a figure over the steps that the figures over time
+/// show.
 fn heading_over_time(session: Session, name: &str) -> (String, Vec<String>) {
     let view = untrack(|| session.figures().timeline_view_or_fit());
     heading(session, name, ShownPart::of_view(&view))
@@ -135,8 +136,8 @@ pub(crate) fn sheet_json(session: Session, kind: &str, sheet: &Sheet) {
     browser::download(&file_name(session, &format!("-{kind}.json")), &sheet.to_json(), "application/json");
 }
 
-/// The address that shows the present view to other readers. A file of the reader's is in no address: then it is the page's own, which
-/// opens nothing in the file's place.
+/// The address that shows the present view to other readers. No address can contain a file of the reader's;
+/// the address is then that of the page alone, which opens nothing in place of the file.
 pub(crate) fn link(session: Session) -> String {
     untrack(|| {
         let link = session.navigation().link();
@@ -152,7 +153,7 @@ pub(crate) fn link(session: Session) -> String {
     })
 }
 
-/// Whether other readers see the same at [`link`].
+/// Whether other readers see the present view at [`link`].
 pub(crate) fn has_link(session: Session) -> bool {
     untrack(|| session.navigation().link().target.is_for_others())
 }

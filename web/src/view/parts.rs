@@ -1,7 +1,8 @@
 //! Parts of the page whose code is fetched when they are shown for the first time.
 //!
-//! With the feature `split`, which `cargo xtask build` uses, the functions that [`part!`] marks are in separate WebAssembly
-//! modules, which share the page's memory. Without the feature (Trunk, tests) they are ordinary functions.
+//! With the feature `split`, which `cargo xtask build` uses, the functions that [`part!`] marks are in
+//! separate WebAssembly modules, which share the page's memory. Without the feature (Trunk, tests) they are
+//! ordinary functions.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -10,11 +11,11 @@ use blockyard_lessons::LessonFile;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::export;
 use crate::files::Samples;
 use crate::lab::RunOrigin;
 use crate::session::Session;
 use crate::view;
+use crate::view::export;
 use crate::view::kit::{button, click};
 
 /// The code of a part could not be fetched, because the network or the server failed.
@@ -63,7 +64,7 @@ part!(
     lesson in lessons: load_lesson, show_lesson(session: Session) => view::lesson::lesson(session)
 );
 part!(
-    /// The list of lessons; of those with these ids, where there are any.
+    /// The list of lessons; if `ids` has any, only the lessons with these ids.
     lessons in lessons: load_lessons, show_lessons(session: Session, ids: String) => view::lessons::listed(session, &ids)
 );
 part!(
@@ -87,7 +88,7 @@ part!(
     handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::teachers::handout(session, &lessons)
 );
 part!(
-    /// What the help says.
+    /// The texts of the help.
     help in workbench: load_help, show_help(session: Session, help: view::Help) => view::help_content(session, help)
 );
 part!(
@@ -111,8 +112,8 @@ async fn lesson_files() -> Result<&'static [LessonFile], LoadError> {
     Ok(blockyard_lessons::lessons())
 }
 
-/// Calls `then` with the files of the lessons: at once if their module is loaded, else when it has come. False if `then` has not been
-/// called yet.
+/// Calls `then` with the files of the lessons: at once if their module is loaded, else as soon as the module
+/// is fetched. Returns false if `then` has not been called yet.
 pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], LoadError>) + 'static) -> bool {
     let mut loading = Box::pin(lesson_files());
     if let Some(files) = poll_once(loading.as_mut()) {
@@ -123,7 +124,8 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], LoadE
     false
 }
 
-/// Asks the lab's question. Its code lies in the workbench's module: a file can be opened before that is loaded.
+/// Asks the lab's question. Its code lies in the workbench's module, and a file can be opened before that
+/// module is loaded.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(workbench, fallible)]
 fn lab_question(session: Session) -> Result<(), LoadError> {
@@ -138,7 +140,8 @@ async fn lab_question(session: Session) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Asks the question of the lab that is shown, at once if the code is loaded. Without a network there is no answer, and no workbench either.
+/// Asks the question of the lab that is shown, at once if the code is loaded. Without a network there is no
+/// answer, and no workbench either.
 pub(crate) fn ask_lab(session: Session) {
     let mut asking = Box::pin(lab_question(session));
     if poll_once(asking.as_mut()).is_none() {
@@ -163,7 +166,8 @@ async fn stage_svg(session: Session) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Saves the memory of the device as an SVG file, at once if the code is loaded, else when it has come.
+/// Saves the memory of the device as an SVG file, at once if the code is loaded, else as soon as it is
+/// fetched.
 pub(crate) fn save_stage_svg(session: Session) {
     let tell = move |saved: Result<(), LoadError>| {
         if saved.is_err() {
@@ -177,7 +181,8 @@ pub(crate) fn save_stage_svg(session: Session) {
     }
 }
 
-/// The run that a report is about. What writes a program's run as a snapshot lies in the workbench's module.
+/// The run that a report is about. The code that writes a program's run as a snapshot lies in the workbench's
+/// module.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(workbench, fallible)]
 fn report_source(session: Session) -> Result<Option<RunOrigin>, LoadError> {
@@ -190,7 +195,8 @@ async fn report_source(session: Session) -> Result<Option<RunOrigin>, LoadError>
     Ok(session.lab().run_source())
 }
 
-/// Calls `then` with the run that a report is about: at once if the code is loaded, else when it has come.
+/// Calls `then` with the run that a report is about: at once if the code is loaded, else as soon as it is
+/// fetched.
 pub(crate) fn with_report_source(
     session: Session,
     then: impl FnOnce(Result<Option<RunOrigin>, LoadError>) + 'static,
@@ -204,7 +210,8 @@ pub(crate) fn with_report_source(
 
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {
-    // One part of each module is enough, because a module is fetched as a whole. If the fetch fails, it is repeated when a part is shown.
+    // One part of each module is enough, because a module is fetched as a whole. If the fetch fails, it is
+    // repeated when a part is shown.
     let _ = load_workbench().await;
     let _ = load_lesson().await;
     let _ = load_program().await;
