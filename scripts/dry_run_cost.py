@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-LEAST_SECONDS = 0.02
+MIN_SECONDS = 0.02
 standin = ctypes.PyDLL("libblockyard_standin.so")
 
 
@@ -132,7 +132,7 @@ def turn(make, count, is_followed):
 
 def measure(name, make, turns):
     """Microseconds of a call in each turn, with values followed and not followed."""
-    count = max(2, round(LEAST_SECONDS * 1e6 / turn(make, 3, True)))
+    count = max(2, round(MIN_SECONDS * 1e6 / turn(make, 3, True)))
     found = [(turn(make, count, False), turn(make, count, True)) for _ in range(turns)]
     alone, followed = zip(*found)
     return {"name": name, "followed": followed, "alone": alone}

@@ -1,7 +1,8 @@
 //! Compiles the Python files of `lib` into the crate.
 //!
-//! As the macro `py_freeze` does, but without the tables of lines, which are two fifths of what a reader of the page loads: tracebacks show no
-//! line of the library. With `BLOCKYARD_SHOW_LIBRARY` they do, and the tables stay.
+//! The result is that of the macro `py_freeze` without the tables of lines, which are two fifths of what a
+//! reader of the page loads: tracebacks show no line of the library. With `BLOCKYARD_SHOW_LIBRARY` tracebacks
+//! show these lines, and the tables are kept.
 
 use std::error::Error;
 use std::path::Path;
@@ -23,10 +24,11 @@ fn without_lines(code: &mut CodeObject) {
     code.constants = stripped.collect();
 }
 
-/// A block of LZ4, which the interpreter reads, that holds the bytes as they are: what the whole page is packed with packs them better.
+/// A block of LZ4, which the interpreter reads, that holds the bytes unpacked: the compression of the whole
+/// page packs them better.
 fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut block = u32::try_from(bytes.len())?.to_le_bytes().to_vec();
-    // A length of 15 or more goes on in further bytes, of which the last is below 255.
+    // A length of 15 or more is continued in further bytes, of which the last is below 255.
     let more = bytes.len().checked_sub(15).ok_or("a module is longer than 15 bytes")?;
     block.push(0xf0);
     block.extend(std::iter::repeat_n(255, more / 255));

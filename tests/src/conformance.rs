@@ -114,7 +114,7 @@ pub fn check_virtual_memory<D: DeviceMemory>(device: &mut D) {
 fn pages_come_and_go<D: DeviceMemory>(device: &mut D) {
     let page = Bytes::mib(20);
     let pages = |count: u64| Bytes::new(page.get() * count);
-    // As the allocator does: more addresses than the device has memory.
+    // Like the allocator, the test reserves more addresses than the device has memory.
     let size = pages(device.total_memory().get() / page.get() + 8);
     let base = memory(device).reserve(size).expect("addresses are plenty");
     assert_eq!(base.get() % Bytes::mib(2).get(), 0);

@@ -68,7 +68,7 @@ pub const fn word_at(pattern: u32, index: u32) -> u32 {
     pattern.wrapping_add(index.wrapping_mul(0x9e37_79b1))
 }
 
-/// Memory that does not hold what was written to it.
+/// A mismatch: memory whose words differ from the written ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where the check began.

@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::{Fault, PatternMemory};
 
 /// The allocator under test, or in tests of this harness a broken one.
-pub trait Blocks {
+pub trait BlockAllocator {
     /// The device of the allocator.
     type Device: PatternMemory;
     /// An allocated block.
@@ -53,7 +53,7 @@ pub trait Blocks {
     fn device(&mut self) -> &mut Self::Device;
 }
 
-impl<D: PatternMemory, S: EventSink> Blocks for CachingAllocator<D, S> {
+impl<D: PatternMemory, S: EventSink> BlockAllocator for CachingAllocator<D, S> {
     type Device = D;
     type Block = Allocation;
 
@@ -110,30 +110,30 @@ impl RandomWorkload {
 pub struct WorkloadReport {
     /// The mismatches; none if the allocator and the device are right.
     pub faults: Vec<Fault>,
-    /// Blocks that were allocated.
+    /// The number of blocks that were allocated.
     pub blocks: u32,
-    /// Bytes that were filled.
+    /// The bytes that were filled.
     pub filled: Bytes,
-    /// Blocks that another stream used.
+    /// The number of blocks that another stream used.
     pub crossings: u32,
-    /// Requests for which there was no memory.
+    /// The number of requests that ran out of memory.
     pub failures: u32,
-    /// Blocks at an address that an earlier block had.
+    /// The number of blocks at an address that an earlier block had.
     pub reused: u32,
 }
 
 /// Counts of an allocator's events: a workload without splits proves nothing about splits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
-    /// Blocks cut in two.
+    /// The number of splits.
     pub splits: u32,
-    /// Blocks taken over by a neighbor.
+    /// The number of merges of a block into its neighbor.
     pub merges: u32,
-    /// Segments given back.
+    /// The number of released segments.
     pub released: u32,
-    /// Pages that got memory.
+    /// The number of pages that got memory.
     pub mapped: u32,
-    /// Pages whose memory was taken away.
+    /// The number of pages whose memory was taken away.
     pub unmapped: u32,
 }
 
@@ -155,7 +155,7 @@ impl EventSink for EventCounts {
 /// # Errors
 ///
 /// A request that the allocator refuses for another reason than a lack of memory.
-pub fn run<B: Blocks>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadReport, AllocError> {
+pub fn run<B: BlockAllocator>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadReport, AllocError> {
     let mut run = Run {
         blocks,
         plan,
@@ -178,7 +178,7 @@ pub fn run<B: Blocks>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadRe
     Ok(run.report)
 }
 
-struct Run<'a, B: Blocks> {
+struct Run<'a, B: BlockAllocator> {
     blocks: &'a mut B,
     plan: RandomWorkload,
     random: Random,
@@ -197,7 +197,7 @@ struct LiveAllocation<T> {
     is_used_elsewhere: bool,
 }
 
-impl<B: Blocks> Run<'_, B> {
+impl<B: BlockAllocator> Run<'_, B> {
     fn step(&mut self) -> Result<(), AllocError> {
         match self.random.below(100) {
             0..=54 => self.allocate(),
@@ -320,7 +320,7 @@ impl<B: Blocks> Run<'_, B> {
 /// # Errors
 ///
 /// Requests that the allocator refuses.
-pub fn check_reuse_waits<B: Blocks>(blocks: &mut B) -> Result<Vec<Fault>, AllocError> {
+pub fn check_reuse_waits<B: BlockAllocator>(blocks: &mut B) -> Result<Vec<Fault>, AllocError> {
     let (own, other) = (StreamId::DEFAULT, StreamId::new(1));
     let size = Bytes::mib(4);
     // All requests below fit into an existing segment: a driver may wait for its streams when it makes a

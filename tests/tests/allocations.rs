@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, AllocationFilter, Allocations, Cell, Changes, Collector, ColorBy, FlameGraph, Grid, GridKind,
-    GridView, GroupBy, Groups, MapView, Mark, Role, Search, Size, TargetId, TimelineView, bytes_of,
-    describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, rows_in, segment_map,
+    AddressMap, AllocationFilter, AllocationQuery, Allocations, Cell, Changes, Collector, ColorBy,
+    FlameGraph, Grid, GridKind, GridView, GroupBy, Groups, MapView, Mark, Role, Size, TargetId, TimelineView,
+    bytes_of, describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, rows_in,
+    segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -188,7 +189,7 @@ fn holders_with_one_line_are_told_apart_by_a_frame_that_differs() {
     }
 }
 
-/// Each area says at least what kind of data it is: no two entries of a legend are alike, and where there are
+/// Each area shows at least the kind of its data: no two entries of a legend are alike, and where there are
 /// several categories, none is the grey of the rest.
 #[test]
 fn a_legend_of_stacks_names_every_site_or_its_category_once() {
@@ -262,7 +263,7 @@ fn a_search_finds_stacks_addresses_sizes_and_streams() {
     let recording = recording("rank0");
     let allocations = Collector::collect(recording.clone());
     let all: Vec<usize> = (0..allocations.len()).collect();
-    let find = |text: &str| Search::parse(text).filter(&allocations, &recording, &all);
+    let find = |text: &str| AllocationQuery::parse(text).filter(&allocations, &recording, &all);
     assert_eq!(find("").len(), all.len());
     let adam = find("ADAM.py");
     assert!(!adam.is_empty() && adam.len() < all.len());

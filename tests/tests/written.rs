@@ -1,5 +1,5 @@
-//! Statistics and snapshots as each release of PyTorch writes them, beside what PyTorch 2.11.0 and 2.15.0
-//! themselves wrote for the same program (`fixtures/written/written.py`).
+//! Statistics and snapshots as each release of PyTorch writes them, compared with the files that PyTorch
+//! 2.11.0 and 2.15.0 wrote for the same program (`fixtures/written/written.py`).
 
 #![allow(
     clippy::unwrap_used,

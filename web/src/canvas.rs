@@ -110,7 +110,7 @@ impl Paints {
         // Without this property some browsers round the width of each letter to whole pixels. A browser that
         // does not know the property ignores it.
         let _ = js_sys::Reflect::set(&context, &"textRendering".into(), &"geometricPrecision".into());
-        let mut brush = Brush { paints: self, context: &context, fill: None, font: None };
+        let mut brush = MarkPainter { paints: self, context: &context, fill: None, font: None };
         for mark in &scene.marks {
             brush.draw(mark);
         }
@@ -194,14 +194,14 @@ struct DeviceRect {
 }
 
 /// Draws marks. Remembers the fill and the font that the context has, because setting them is slow.
-struct Brush<'a> {
+struct MarkPainter<'a> {
     paints: &'a mut Paints,
     context: &'a CanvasRenderingContext2d,
     fill: Option<Fill>,
     font: Option<(f32, Weight)>,
 }
 
-impl Brush<'_> {
+impl MarkPainter<'_> {
     fn draw(&mut self, mark: &Mark) {
         match mark {
             Mark::Rect { rect, fill, outline } => self.rect(*rect, *fill, *outline),

@@ -23,7 +23,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::Feature;
 
-/// The chosen allocations. All figures show the same ones.
+/// The chosen allocations, which all figures show.
 #[derive(Debug)]
 pub(crate) struct Pick {
     pub(crate) title: String,
@@ -67,7 +67,7 @@ pub(crate) type PaperSheet = fn(crate::session::Session) -> String;
 /// The groups that were computed last, with the columns and the meaning of colors that they belong to.
 type LastGroups = (PtrEq<Columns>, ColorBy, PtrEq<Groups>);
 
-/// What the figures show, and what is chosen in them.
+/// The parts of the run that the figures show, the colors, and the chosen block and allocations.
 pub(crate) struct FigureSignals {
     /// The steps that figures over time show, or `None` for all steps.
     pub(crate) timeline_view: RwSignal<Option<TimelineView>>,
@@ -77,7 +77,7 @@ pub(crate) struct FigureSignals {
     pub(crate) clock: Memo<Option<PtrEq<Clock>>>,
     pub(crate) map_view: RwSignal<MapView>,
     /// Whether the map scrolls to the blocks that a step changed.
-    pub(crate) follows: RwSignal<bool>,
+    pub(crate) is_following: RwSignal<bool>,
     /// The term that the pointer or the focus is on. All figures light it up.
     pub(crate) lit: RwSignal<Option<Term>>,
     /// The columns of the shown run, or of a former run while they are being made.
@@ -89,13 +89,14 @@ pub(crate) struct FigureSignals {
     pub(crate) filtered: RwSignal<u16>,
     /// The lowest and the highest byte of the vertical axis, or `None` for all bytes.
     pub(crate) range: RwSignal<Option<(f64, f64)>>,
-    /// What holders are grouped by; `None` if the reader has not chosen, see [`Feature::group_by`].
+    /// The property by which holders are grouped; `None` if the reader has not chosen, see
+    /// [`Feature::group_by`].
     pub(crate) chosen_groups: RwSignal<Option<GroupBy>>,
     pub(crate) is_flame: RwSignal<bool>,
     pub(crate) holder_moment: RwSignal<HolderMoment>,
     /// The step of the mark, a second cursor.
     pub(crate) mark: RwSignal<Option<usize>>,
-    /// What the reader looks for among the holders: a stack, an address, a size, a stream.
+    /// The reader's search among the holders: a stack, an address, a size, a stream.
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
     /// The function that draws the allocations for paper; `None` until the part of the page that draws the
@@ -122,7 +123,7 @@ impl FigureSignals {
             is_by_clock,
             clock,
             map_view: RwSignal::new(MapView::default()),
-            follows: RwSignal::new(false),
+            is_following: RwSignal::new(false),
             lit: RwSignal::new(None),
             last_columns: RwSignal::new(None),
             kind: RwSignal::new(GridKind::default()),
@@ -144,7 +145,7 @@ impl FigureSignals {
 }
 
 impl Feature<FigureSignals> {
-    /// Resets zoom, selection, marks and what else belongs to the former run.
+    /// Resets zoom, selection, marks and everything else that belongs to the former run.
     pub(crate) fn forget(self) {
         self.timeline_view.set(None);
         self.filtered.set(0);
@@ -165,8 +166,7 @@ impl Feature<FigureSignals> {
         self.map_view.with_untracked(|view| view.selected)
     }
 
-    /// The block that a key acts on: the one that the arrow keys or the pointer are on, or else the chosen
-    /// block.
+    /// The block that a key acts on: the block under the arrow keys or the pointer, or else the chosen block.
     pub(crate) fn block_in_hand(self) -> Option<BlockId> {
         self.map_view.with_untracked(|view| match view.hovered {
             Some(TargetId::Block(block)) => Some(block),
@@ -180,8 +180,8 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// What colors mean: the reader's choice, or else categories of a program or of a text about a training,
-    /// or else stacks, names or sizes, whichever the run has. Reads signals.
+    /// The meaning of colors: the reader's choice, or else categories of a program or of a text about a
+    /// training, or else stacks, names or sizes, whichever the run has. Reads signals.
     pub(crate) fn color_by(self) -> ColorBy {
         let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
         let by_default = || {
@@ -217,9 +217,9 @@ impl Feature<FigureSignals> {
         Some(Groups::new(allocations, recording, by))
     }
 
-    /// Gives blocks the colors that their allocations have over time: those of a program by category, and
-    /// those of a recording as the reader has chosen. The blocks of a workload keep the color of live memory,
-    /// since only their sizes would differ in color. Reads signals.
+    /// Gives blocks the colors that their allocations have over time: by category for a program, and by the
+    /// reader's choice for a recording. The blocks of a workload keep the color of live memory, since only
+    /// their sizes would differ in color. Reads signals.
     pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
         let by = self.color_by();
         if let Some(program) = self.session.shown_program() {
@@ -256,8 +256,8 @@ impl Feature<FigureSignals> {
         self.last_groups.with_value(|kept| kept.as_ref().map(|(.., groups)| groups.clone()))
     }
 
-    /// What holders are grouped by: the reader's choice, or else stacks if there are any, or else sizes.
-    /// Reads signals.
+    /// The property by which holders are grouped: the reader's choice, or else stacks if the run has stacks,
+    /// or else sizes. Reads signals.
     pub(crate) fn group_by(self) -> GroupBy {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.chosen_groups.get();
@@ -265,7 +265,7 @@ impl Feature<FigureSignals> {
     }
 
     /// The moment, or the stretch of steps, whose holders the table shows. Reads signals.
-    pub(crate) fn scope(self) -> AllocationFilter {
+    pub(crate) fn allocation_filter(self) -> AllocationFilter {
         let run = self.session.run.get();
         let cursor = self.session.player.with(|player| player.steps);
         let mark = self.mark.get().unwrap_or(0);
@@ -278,7 +278,8 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// Chooses allocations in all figures. Choosing the same ones again, or none, releases them.
+    /// Chooses allocations in all figures. A second choice of the same allocations, or of none, releases
+    /// them.
     pub(crate) fn pick(self, title: String, rows: Vec<usize>) {
         let is_same = self.picked.with_untracked(|picked| {
             picked.as_ref().is_some_and(|picked| picked.rows == rows && picked.title == title)
@@ -294,7 +295,7 @@ impl Feature<FigureSignals> {
         self.map_view.update(|view| view.picked = Arc::new(ids));
     }
 
-    /// Releases the chosen allocations. Returns whether there were any.
+    /// Releases the chosen allocations. Returns whether any were chosen.
     pub(crate) fn unpick(self) -> bool {
         let was_picked = self.picked.with_untracked(Option::is_some);
         if was_picked {

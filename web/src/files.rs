@@ -54,7 +54,7 @@ pub(crate) enum ComparisonState {
 }
 
 impl OpenedFile {
-    /// The title on the page: that of a sample, or the name of the file.
+    /// The title on the page: the title of a sample, or the name of the file.
     pub(crate) fn title(&self) -> String {
         let sample = SAMPLES.iter().find(|sample| sample.file_name() == self.name);
         sample.map_or_else(|| self.name.clone(), |sample| format!("{} training", sample.title))
@@ -99,7 +99,7 @@ const PROGRAM: &str = ".py";
 const JSON: &str = ".json";
 
 /// The events of a larger file do not fit the worker's memory.
-const MOST_BYTES: f64 = 4e9;
+const MAX_BYTES: f64 = 4e9;
 
 /// The first bytes of a file, by which its kind is recognized.
 const FIRST_BYTES: f64 = 65_536.0;
@@ -146,7 +146,7 @@ impl Feature<FileSignals> {
 
     pub(crate) fn open_file(self, file: &File) {
         let name = file.name();
-        if file.size() > MOST_BYTES {
+        if file.size() > MAX_BYTES {
             return self
                 .session
                 .messages()
@@ -203,7 +203,7 @@ impl Feature<FileSignals> {
         spawn_local(self.open_blob(name, blob, device, Box::new(|| ())));
     }
 
-    /// Opens a file of any kind; this is the one place where the bytes of a file become a source.
+    /// Opens a file of any kind; only this function makes a source out of the bytes of a file.
     ///
     /// The page reads the texts that people write: workloads, lessons, programs. The worker reads all other
     /// files, in pieces.
@@ -275,7 +275,7 @@ impl Feature<FileSignals> {
                     .show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
                 true
             }
-            // The reader of recordings gets any other text, since its error explains what is missing.
+            // The reader of recordings gets any other text, since its error names the missing parts.
             Err(_) => false,
         }
     }

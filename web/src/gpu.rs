@@ -49,7 +49,7 @@ async fn adapter() -> Result<JsValue, JsValue> {
 /// The state of the reader's GPU, as far as the page knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GpuState {
-    /// Not asked yet.
+    /// The browser was not asked yet.
     #[default]
     Unknown,
     /// No adapter can be used, for this reason.

@@ -184,15 +184,15 @@ async fn load(
 }
 
 /// How long a program may run.
-const MOST_SECONDS: i32 = 600;
+const MAX_SECONDS: i32 = 600;
 /// How long a program that a class has handed in may run: a loop without an end must not hold up the files
 /// after it.
-const MOST_ANSWER_SECONDS: i32 = 10;
+const MAX_ANSWER_SECONDS: i32 = 10;
 
 /// Ends a program that still runs when its time is over.
 async fn end_in_time(generation: u32) {
-    browser::pause(MOST_SECONDS * 1000).await;
-    report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver(MOST_SECONDS)));
+    browser::pause(MAX_SECONDS * 1000).await;
+    report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver(MAX_SECONDS)));
 }
 
 /// How long the page waits before it asks again for an interpreter that is being built.
@@ -214,7 +214,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
     let message = Uint8Array::from(bytes.as_slice());
     let on_message = move |data: JsValue| {
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
-            // The only other message is the one by which the worker says that it is ready.
+            // The only other message reports that the worker is ready.
             report(generation, ProgramReport::Started);
             spawn_local(end_in_time(generation));
             return INTERPRETER.with_borrow(|interpreter| {
@@ -257,10 +257,10 @@ thread_local! {
     static TRIAL: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
 }
 
-/// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an
-/// earlier question is given up. If the run ends without an answer, `on_answer` is called with `None`.
+/// Asks why memory is alive at the job's step. The program runs again up to this step, in a separate worker;
+/// an earlier question is given up. If the run ends without an answer, `on_answer` is called with `None`.
 pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
-    run_beside(&QUESTION, job, MOST_SECONDS, move |end| {
+    run_beside(&QUESTION, job, MAX_SECONDS, move |end| {
         on_answer(match end {
             Ok(ProgramReply::Referrers(referrers)) => Some(referrers),
             _ => None,
@@ -270,7 +270,7 @@ pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'sta
 
 /// Runs the job beside the program in the editor, whose run and output stay. An earlier trial is given up.
 pub(crate) fn try_out(job: &ProgramJob, on_end: impl Fn(Result<ProgramRun, String>) + 'static) {
-    run_beside(&TRIAL, job, MOST_SECONDS, move |end| {
+    run_beside(&TRIAL, job, MAX_SECONDS, move |end| {
         on_end(match end {
             Ok(ProgramReply::Done(result)) => (*result).map_err(|error| error.to_string()),
             Ok(_) => return,
@@ -296,7 +296,7 @@ pub(crate) async fn run_answer(
     // This promise is never rejected.
     let promise = Promise::new(&mut move |resolve: Function, _reject| {
         let given = std::rc::Rc::clone(&given);
-        run_beside(&ANSWER, &job, MOST_ANSWER_SECONDS, move |end| {
+        run_beside(&ANSWER, &job, MAX_ANSWER_SECONDS, move |end| {
             given.replace(Some(end));
             let _ = resolve.call0(&JsValue::NULL);
         });

@@ -306,7 +306,7 @@ fn is_current(generation: u32) -> bool {
 /// Handles a message of the worker.
 fn receive(message: &JsValue) {
     let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
-        // The only other message is the one by which the worker says that it is ready.
+        // The only other message reports that the worker is ready.
         return RUNNER.with_borrow_mut(|runner| {
             runner.is_ready = true;
             runner.send();

@@ -1,5 +1,5 @@
-//! The lab: questions about the run that is shown, such as what another setting would have done or why the
-//! run went out of memory.
+//! The lab: questions about the run that is shown, such as the effect of another setting, or why the run went
+//! out of memory.
 //!
 //! Answers belong to the run that they are about. When another run is shown, they are dropped.
 
@@ -88,7 +88,7 @@ impl FileContent {
         Self { name: name.to_owned(), file: file.clone() }
     }
 
-    /// Keeps the content in place of that of the former file.
+    /// Keeps the content in place of the content of the former file.
     pub(crate) fn keep(self) {
         CONTENT.set(Some(self));
     }
@@ -246,7 +246,7 @@ impl Feature<LabSignals> {
             QuestionKind::Compare => self.own_conditions().map(Question::Compare),
             QuestionKind::Leaks => Ok(Question::Leaks),
             QuestionKind::Verdict => return self.make_verdict(),
-            // This question is asked when the reader has chosen the other file.
+            // A comparison is asked once the reader has chosen the other file.
             QuestionKind::Diff => return,
         };
         match question {
@@ -260,7 +260,7 @@ impl Feature<LabSignals> {
         }
     }
 
-    /// Asks what changed between the shown run and another file.
+    /// Asks for the differences between the shown run and another file.
     pub(crate) fn ask_diff(self, name: String, file: &Blob) {
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
         self.send(QuestionKind::Diff, Question::Diff(source), Some(file), move |of, answer| {
@@ -330,7 +330,7 @@ impl Feature<LabSignals> {
         step.is_some_and(|step| matches!(run.recording.outcome(step), StepOutcome::OutOfMemory(_)))
     }
 
-    /// Asks why the shown run goes out of memory, and what would have helped.
+    /// Asks why the shown run goes out of memory, and which changes would have helped.
     pub(crate) fn ask_autopsy(self) {
         let conf = self.session.run.with_untracked(|run| run.recording.info().conf.clone());
         let question = Question::Autopsy(Conditions::with_conf(&conf));
@@ -412,7 +412,7 @@ impl Feature<LabSignals> {
         self.work.set(Some(work));
         let device = self.asked_device();
         for (index, conditions) in all.into_iter().enumerate() {
-            let question = Question::SearchRow(conditions);
+            let question = Question::ReplayUnder(conditions);
             let of = of.clone();
             pool::ask(&run_data, device, question, None, move |reply| match reply {
                 TaskReply::Answered(answer) => {

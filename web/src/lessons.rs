@@ -25,14 +25,14 @@ use leptos::prelude::*;
 
 use self::exercise::recall_draft;
 use self::open::OpenLessonError;
-use self::progress::Progress;
+use self::progress::LessonProgress;
 use self::question::GivenAnswers;
 use crate::browser;
 use crate::navigation::{CardPlace, Embed, Place};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Feature, Source};
 
-/// The card of the open lesson, and what the reader has done on it.
+/// The card of the open lesson, with the reader's answer and exercise on the card.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LessonState {
     /// The number of the card, counted from 0.
@@ -43,7 +43,7 @@ pub(crate) struct LessonState {
     pub(crate) answer: Option<GivenAnswer>,
     /// Why the typed answer cannot be read.
     pub(crate) problem: Option<String>,
-    /// The lines of the exercise: the reader's, or those of a link.
+    /// The lines of the exercise: the reader's lines, or the lines of a link.
     pub(crate) text: String,
     /// The lines of the exercise that came in a link. The reader's own lines are kept beside them.
     pub(crate) given: Option<String>,
@@ -78,7 +78,7 @@ impl LessonState {
     }
 }
 
-/// The open lesson, and what the reader has done in all lessons.
+/// The open lesson, and the reader's progress and answers in all lessons.
 pub(crate) struct LessonSignals {
     /// The card of the open lesson, and the reader's answers.
     pub(crate) state: RwSignal<LessonState>,
@@ -95,7 +95,7 @@ pub(crate) struct LessonSignals {
     /// Whether the open lesson is presented to a class.
     pub(crate) presenting: RwSignal<Presentation>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
-    pub(crate) progress: RwSignal<Progress>,
+    pub(crate) progress: RwSignal<LessonProgress>,
     /// The reader's answers to questions, on this visit and earlier ones.
     given_answers: RwSignal<GivenAnswers>,
     /// The lesson and the card, from 0, that the reader saw last.

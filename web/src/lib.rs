@@ -1,15 +1,16 @@
-//! The Blockyard page.
+//! The Blockyard page: the state of the page, its views, and the workers that it starts.
 //!
 //! All state is in one `Session` (`session.rs`). Few signals are written; everything else, from the
 //! workload's text to the scene, is computed from them by the pure crates. This crate draws scenes, handles
 //! events, and leaves long work to workers. It decides nothing about memory and lays out no figure.
 //!
-//! To find the way: `session` has what all features share (the source of a run, the run, the moment in it),
-//! and a handle for each feature, such as `session.lessons()`. The module of a feature has its signals and
-//! everything that can be done with it: `workload`, `program`, `story`, `lessons` and `files` are what the
-//! figures can show; `figures`, `lab` and `workbench` belong to the run that is shown; `navigation` (with
-//! `link`, the form of an address), `appearance` and `messages` belong to the page as a whole. `view` has the
-//! views, `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the calls of the browser.
+//! To find the way: `session` has the state that all features share (the source of a run, the run, the moment
+//! in it), and a handle for each feature, such as `session.lessons()`. The module of a feature has its
+//! signals and every action on it: `workload`, `program`, `story`, `lessons` and `files` are the sources of
+//! runs that the figures can show; `figures`, `lab` and `workbench` belong to the run that is shown;
+//! `navigation` (with `link`, the form of an address), `appearance` and `messages` belong to the page as a
+//! whole. `view` has the views, `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the
+//! calls of the browser.
 //!
 //! # Decisions
 //!
@@ -26,19 +27,19 @@
 //!   interpreter (`web/interpreter`), fetched and compiled for the first program. Each program gets a new
 //!   worker, so that ending the worker stops the program at once. The page keeps the allocator for short
 //!   runs, so that an answer to a key press does not travel.
-//! - **The page's own module is cut into parts** (`parts`): the first screen, and the workbench, the lessons
-//!   and programs, which are fetched when they are shown or once the page rests. Functions marked by
+//! - **The page's own module is cut into parts** (`view/parts.rs`): the first screen, and the workbench, the
+//!   lessons and programs, which are fetched when they are shown or once the page rests. Functions marked by
 //!   `wasm_split_helpers`, Leptos' tool for lazy routes, are the parts; `xtask/src/bundle.rs` cuts the linked
 //!   module there. Parts share the page's memory, so signals and state pass as they are. The texts of the
 //!   lessons and the glossary are data of the lessons' part: the page's own module names lessons only by
-//!   `blockyard_lessons::course`, and asks `parts::with_lessons` for the files. Trunk builds the same page
-//!   whole.
+//!   `blockyard_lessons::course`, and asks `view::parts::with_lessons` for the files. Trunk builds the same
+//!   page whole.
 //! - **The page holds nothing of an opened file.** The worker gets the `File` and reads pieces of 4 MiB,
 //!   since the reader of snapshots is a stream. The recording goes to the page as soon as it is made, and the
 //!   comparison with our allocator follows as a message.
-//! - **One source and one place**: `session::Source` says what the figures show, `navigation::Place` which
-//!   part of the page is open. `link` writes both into the address and reads them back. `open_blob` in
-//!   `files` is where a file's bytes become a source.
+//! - **One source and one place**: `session::Source` is the source of the run that the figures show, and
+//!   `navigation::Place` the open part of the page. `link` writes both into the address and reads them back.
+//!   Only `open_blob` in `files` makes a source out of a file's bytes.
 //!
 //! What runs:
 //!
@@ -47,18 +48,18 @@
 //!   virtual device is used from then on.
 //! - **The story of the first screen is a workload** (`story::Story`): a button adds a line with
 //!   `workload::edit`, and the whole text runs again. Its sentences are written from the states before and
-//!   after the last line, so every number is one of the run, except the CUDA context, which was measured.
+//!   after the last line, so every number comes from the run, except the CUDA context, which was measured.
 //! - **A dragged size changes the text** (`workload::edit::resize`, `workload/resize.rs`), and everything
 //!   else is computed from the text: the workload runs again for each size that the drag passes, so every
-//!   number shown is one of a run. One undo takes the whole drag back.
+//!   shown number comes from a run. One undo takes the whole drag back.
 //!
 //! What is drawn:
 //!
 //! - **A frame is drawn with canvas** from a `Scene`. Where there is a GPU and 2,000 allocations or more, a
 //!   worker draws allocations at their addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's
-//!   thread sends which part is shown. The grid is still ready: it answers the pointer once the view rests,
-//!   and draws where the GPU is lost, fails or is software, whose cost grows with the rectangles
-//!   (`?painter=any` takes software too).
+//!   thread sends the part to show. The grid is still ready: it answers the pointer once the view rests, and
+//!   draws where the GPU is lost, fails or is software, whose cost grows with the rectangles (`?painter=any`
+//!   takes software too).
 //! - **The grid's picture is made in slices** (`view/allocations/picture.rs`) of 1.5 ms of a frame, first
 //!   every eighth column. Until the picture is ready the last one is shown moved and stretched, so that a
 //!   frame costs the page the same however much is drawn.
@@ -67,9 +68,9 @@
 //!   drawn again at `contextrestored`, the worker reports that its device is lost, and end-to-end tests run
 //!   both ways (`GpuChoice::Software`, `GpuChoice::SoftwareScreen`).
 //! - **The editor is a text field over colored lines.** Both break lines at the same letters, so the field is
-//!   the browser's own, with its keys, its screen reader and its input methods. More than 2,000 lines do not
-//!   wrap, and only those in sight have colors: a browser lays out the whole field at each key, which takes
-//!   180 to 300 ms at 100,000 lines. `workload` decides what may be typed (`complete`).
+//!   the browser's own, with its keys, its screen reader and its input methods. A text of more than 2,000
+//!   lines does not wrap, and only its lines in sight have colors: a browser lays out the whole field at each
+//!   key, which takes 180 to 300 ms at 100,000 lines. `workload` decides what may be typed (`complete`).
 //! - **The page brings its typeface along.** `boot.js` waits for the faces before it starts the program,
 //!   since a canvas does not wait. End-to-end tests see the page with one wide font in the place of the
 //!   machine's (`Fonts::OneThatNobodyChose`). Figures are drawn larger where the page's letters are larger

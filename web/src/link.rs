@@ -15,7 +15,7 @@ use thiserror::Error;
 
 /// The part of the page, and the document, that an address opens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum LinkTarget {
     /// The first screen.
     #[default]
     Home,
@@ -37,7 +37,7 @@ pub(crate) enum Target {
     MakeLesson,
     /// A lesson whose text is in the address, at a card, counted from 1. A class is not asked to edit it.
     LessonText { text: String, card: usize, is_for_class: bool },
-    /// The workbench with the workload or recording that was shown there last.
+    /// The workbench with the workload or recording that it showed last.
     Workbench,
     /// A workload that comes with the page, by its id.
     Preset(String),
@@ -61,16 +61,16 @@ pub(crate) enum Target {
 /// The parts of an address. Parts that are `None` are not in the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
-    pub(crate) target: Target,
-    /// `PYTORCH_CUDA_ALLOC_CONF`, if it differs from that of the target.
+    pub(crate) target: LinkTarget,
+    /// `PYTORCH_CUDA_ALLOC_CONF`, if it differs from the target's settings.
     pub(crate) conf: Option<String>,
-    /// The capacity of the device, if it differs from that of the target.
+    /// The capacity of the device, if it differs from the target's capacity.
     pub(crate) capacity: Option<String>,
     /// The id of the GPU that a program runs on, if it is not the H200.
     pub(crate) gpu: Option<String>,
     /// The release of PyTorch that runs a program, if it is not the oldest.
     pub(crate) release: Option<String>,
-    /// What follows the name of a program, as in a shell.
+    /// The arguments of a program, as typed after its name in a shell.
     pub(crate) arguments: Option<String>,
     /// How many steps are done at the cursor.
     pub(crate) step: Option<usize>,
@@ -98,18 +98,18 @@ pub(crate) type Problems = Vec<String>;
 const VERSION: &str = "1.";
 
 /// Texts that are longer than this after decompression are refused.
-const MOST_TEXT_BYTES: u64 = 4 << 20;
+const MAX_TEXT_BYTES: u64 = 4 << 20;
 
 /// Longer addresses are not written, because some programs cut them off.
-pub(crate) const MOST_CHARS: usize = 16_000;
+pub(crate) const MAX_CHARS: usize = 16_000;
 
-impl From<Target> for Link {
-    fn from(target: Target) -> Self {
+impl From<LinkTarget> for Link {
+    fn from(target: LinkTarget) -> Self {
         Self { target, ..Self::default() }
     }
 }
 
-impl Target {
+impl LinkTarget {
     /// Whether other readers can open the link: a file of this machine is in no link.
     pub(crate) fn is_for_others(&self) -> bool {
         let is_own_sheet = matches!(self, Self::Handout(ids) if ids.is_empty());
@@ -140,46 +140,46 @@ impl Link {
                 number
             };
             match key {
-                "lessons" => link.target = Target::Lessons,
-                "glossary" => link.target = Target::Glossary(value),
-                "quiz" => link.target = Target::Quiz,
-                "teachers" => link.target = Target::Teachers,
-                "make-lesson" => link.target = Target::MakeLesson,
+                "lessons" => link.target = LinkTarget::Lessons,
+                "glossary" => link.target = LinkTarget::Glossary(value),
+                "quiz" => link.target = LinkTarget::Quiz,
+                "teachers" => link.target = LinkTarget::Teachers,
+                "make-lesson" => link.target = LinkTarget::MakeLesson,
                 "lesson-text" | "class-text" => match unpacked(&value) {
                     Ok(text) => {
                         let is_for_class = key == "class-text";
-                        link.target = Target::LessonText { text, card: 1, is_for_class };
+                        link.target = LinkTarget::LessonText { text, card: 1, is_for_class };
                     }
                     Err(error) => problems.push(error.to_string()),
                 },
-                "workbench" => link.target = Target::Workbench,
-                "python" => link.target = Target::Python(value),
+                "workbench" => link.target = LinkTarget::Workbench,
+                "python" => link.target = LinkTarget::Python(value),
                 "program" => match unpacked(&value) {
-                    Ok(unpacked) => link.target = Target::Program(unpacked),
+                    Ok(unpacked) => link.target = LinkTarget::Program(unpacked),
                     Err(error) => problems.push(error.to_string()),
                 },
-                "preset" => link.target = Target::Preset(value),
-                "sample" => link.target = Target::Sample(value),
-                "open" => link.target = Target::Beside(value),
-                "own-file" => link.target = Target::OwnFile,
-                "own-lesson" => link.target = Target::OwnLesson(number("card").unwrap_or(1)),
-                "handout" => link.target = Target::Handout(value),
-                "plan" => link.target = Target::Plan(value),
+                "preset" => link.target = LinkTarget::Preset(value),
+                "sample" => link.target = LinkTarget::Sample(value),
+                "open" => link.target = LinkTarget::Beside(value),
+                "own-file" => link.target = LinkTarget::OwnFile,
+                "own-lesson" => link.target = LinkTarget::OwnLesson(number("card").unwrap_or(1)),
+                "handout" => link.target = LinkTarget::Handout(value),
+                "plan" => link.target = LinkTarget::Plan(value),
                 "lesson" => {
                     let card = match link.target {
-                        Target::Lesson { card, .. } => card,
+                        LinkTarget::Lesson { card, .. } => card,
                         _ => 1,
                     };
-                    link.target = Target::Lesson { id: value, card };
+                    link.target = LinkTarget::Lesson { id: value, card };
                 }
                 "card" => {
                     let number = number("card").unwrap_or(1);
                     link.target = match link.target {
-                        Target::Lesson { id, .. } => Target::Lesson { id, card: number },
-                        Target::LessonText { text, is_for_class, .. } => {
-                            Target::LessonText { text, card: number, is_for_class }
+                        LinkTarget::Lesson { id, .. } => LinkTarget::Lesson { id, card: number },
+                        LinkTarget::LessonText { text, is_for_class, .. } => {
+                            LinkTarget::LessonText { text, card: number, is_for_class }
                         }
-                        _ => Target::Lesson { id: String::new(), card: number },
+                        _ => LinkTarget::Lesson { id: String::new(), card: number },
                     };
                 }
                 "text" => match unpacked(&value) {
@@ -210,7 +210,7 @@ impl Link {
             }
         }
         if let Some(text) = text {
-            link.target = Target::Text { title: title.unwrap_or_else(|| "From a link".to_owned()), text };
+            link.target = LinkTarget::Text { title: title.unwrap_or_else(|| "From a link".to_owned()), text };
         }
         (link, problems)
     }
@@ -218,30 +218,30 @@ impl Link {
     /// The hash of the address without its `#`; empty for the first screen.
     pub(crate) fn write(&self) -> String {
         let mut parts: Vec<String> = match &self.target {
-            Target::Home => Vec::new(),
-            Target::Lessons => vec!["lessons".to_owned()],
-            Target::Lesson { id, card } => vec![pair("lesson", id), format!("card={card}")],
-            Target::Handout(id) => vec![pair("handout", id)],
-            Target::Plan(ids) => vec![pair("plan", ids)],
-            Target::Glossary(entry) if entry.is_empty() => vec!["glossary".to_owned()],
-            Target::Glossary(entry) => vec![pair("glossary", entry)],
-            Target::Quiz => vec!["quiz".to_owned()],
-            Target::Teachers => vec!["teachers".to_owned()],
-            Target::MakeLesson => vec!["make-lesson".to_owned()],
-            Target::LessonText { text, card, is_for_class } => {
+            LinkTarget::Home => Vec::new(),
+            LinkTarget::Lessons => vec!["lessons".to_owned()],
+            LinkTarget::Lesson { id, card } => vec![pair("lesson", id), format!("card={card}")],
+            LinkTarget::Handout(id) => vec![pair("handout", id)],
+            LinkTarget::Plan(ids) => vec![pair("plan", ids)],
+            LinkTarget::Glossary(entry) if entry.is_empty() => vec!["glossary".to_owned()],
+            LinkTarget::Glossary(entry) => vec![pair("glossary", entry)],
+            LinkTarget::Quiz => vec!["quiz".to_owned()],
+            LinkTarget::Teachers => vec!["teachers".to_owned()],
+            LinkTarget::MakeLesson => vec!["make-lesson".to_owned()],
+            LinkTarget::LessonText { text, card, is_for_class } => {
                 let key = if *is_for_class { "class-text" } else { "lesson-text" };
                 vec![format!("{key}={VERSION}{}", packed(text)), format!("card={card}")]
             }
-            Target::Workbench => vec!["workbench".to_owned()],
-            Target::Python(id) if id.is_empty() => vec!["python".to_owned()],
-            Target::Python(id) => vec![pair("python", id)],
-            Target::Program(text) => vec![format!("program={VERSION}{}", packed(text))],
-            Target::Preset(id) => vec![pair("preset", id)],
-            Target::Sample(name) => vec![pair("sample", name)],
-            Target::Beside(name) => vec![pair("open", name)],
-            Target::OwnFile => vec!["own-file".to_owned()],
-            Target::OwnLesson(card) => vec![format!("own-lesson={card}")],
-            Target::Text { title, text } => {
+            LinkTarget::Workbench => vec!["workbench".to_owned()],
+            LinkTarget::Python(id) if id.is_empty() => vec!["python".to_owned()],
+            LinkTarget::Python(id) => vec![pair("python", id)],
+            LinkTarget::Program(text) => vec![format!("program={VERSION}{}", packed(text))],
+            LinkTarget::Preset(id) => vec![pair("preset", id)],
+            LinkTarget::Sample(name) => vec![pair("sample", name)],
+            LinkTarget::Beside(name) => vec![pair("open", name)],
+            LinkTarget::OwnFile => vec!["own-file".to_owned()],
+            LinkTarget::OwnLesson(card) => vec![format!("own-lesson={card}")],
+            LinkTarget::Text { title, text } => {
                 vec![format!("text={VERSION}{}", packed(text)), pair("title", title)]
             }
         };
@@ -293,9 +293,9 @@ fn unpacked(value: &str) -> Result<String, LinkTextError> {
     }
     let bytes = URL_SAFE_NO_PAD.decode(rest)?;
     let mut text = String::new();
-    let mut decoder = DeflateDecoder::new(bytes.as_slice()).take(MOST_TEXT_BYTES + 1);
+    let mut decoder = DeflateDecoder::new(bytes.as_slice()).take(MAX_TEXT_BYTES + 1);
     decoder.read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_TEXT_BYTES {
+    if text.len() as u64 > MAX_TEXT_BYTES {
         return Err(LinkTextError::TooLong);
     }
     Ok(text)
@@ -372,15 +372,21 @@ mod tests {
     #[test]
     fn links_that_people_write_are_readable() {
         let step = |target| Link { target, step: Some(5), ..Link::default() };
-        assert_eq!(both_ways(&step(Target::Preset("terms".to_owned()))), "preset=terms&step=5");
-        let lesson = Target::Lesson { id: "streams".to_owned(), card: 4 };
+        assert_eq!(both_ways(&step(LinkTarget::Preset("terms".to_owned()))), "preset=terms&step=5");
+        let lesson = LinkTarget::Lesson { id: "streams".to_owned(), card: 4 };
         assert_eq!(both_ways(&Link { target: lesson, ..Link::default() }), "lesson=streams&card=4");
         assert_eq!(both_ways(&Link::default()), "");
-        assert_eq!(both_ways(&step(Target::OwnFile)), "own-file&step=5");
-        assert_eq!(both_ways(&Target::OwnLesson(3).into()), "own-lesson=3");
+        assert_eq!(both_ways(&step(LinkTarget::OwnFile)), "own-file&step=5");
+        assert_eq!(both_ways(&LinkTarget::OwnLesson(3).into()), "own-lesson=3");
         let text = "---\nid: x\n---\n".to_owned();
-        let simple = [Target::Lessons, Target::Quiz, Target::Teachers, Target::MakeLesson, Target::Workbench];
-        let texts = [false, true].map(|is_for_class| Target::LessonText {
+        let simple = [
+            LinkTarget::Lessons,
+            LinkTarget::Quiz,
+            LinkTarget::Teachers,
+            LinkTarget::MakeLesson,
+            LinkTarget::Workbench,
+        ];
+        let texts = [false, true].map(|is_for_class| LinkTarget::LessonText {
             text: text.clone(),
             card: 2,
             is_for_class,
@@ -388,23 +394,26 @@ mod tests {
         for target in simple.into_iter().chain(texts) {
             both_ways(&Link { target, ..Link::default() });
         }
-        both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });
-        assert_eq!(both_ways(&step(Target::Beside("rank 0.pickle".to_owned()))), "open=rank+0.pickle&step=5");
-        let lesson = Target::Lesson { id: "tensor".to_owned(), card: 6 };
+        both_ways(&Link { target: LinkTarget::Glossary("reserved".to_owned()), ..Link::default() });
+        assert_eq!(
+            both_ways(&step(LinkTarget::Beside("rank 0.pickle".to_owned()))),
+            "open=rank+0.pickle&step=5"
+        );
+        let lesson = LinkTarget::Lesson { id: "tensor".to_owned(), card: 6 };
         let lines = "batch = torch.empty(3, device=\"cuda\")\n    # é".to_owned();
         let hash = both_ways(&Link { target: lesson, solution: Some(lines), ..Link::default() });
         assert!(hash.starts_with("lesson=tensor&card=6&solution=1."), "{hash}");
-        let plan = Target::Plan("tensor,reserved".to_owned());
+        let plan = LinkTarget::Plan("tensor,reserved".to_owned());
         assert_eq!(both_ways(&plan.into()), "plan=tensor,reserved");
         let (link, problems) = Link::read("#card=3&lesson=streams");
-        assert_eq!(link.target, Target::Lesson { id: "streams".to_owned(), card: 3 });
+        assert_eq!(link.target, LinkTarget::Lesson { id: "streams".to_owned(), card: 3 });
         assert!(problems.is_empty());
     }
 
     #[test]
     fn everything_of_a_view_comes_back() {
         let link = Link {
-            target: Target::Text {
+            target: LinkTarget::Text {
                 title: "Mine & \"yours\" 100%".to_owned(),
                 text: "a = alloc 3 MiB # é\nfree a\n".to_owned(),
             },
@@ -433,7 +442,8 @@ mod tests {
             let size = [1, 2, 4, 12, 20, 512, 1024, 3072][(step * 5 % 8) as usize];
             let _ = writeln!(text, "# what step {step} shows\nt{step} = alloc {size} KiB");
         }
-        let link = Link { target: Target::Text { title: "Two hundred".to_owned(), text }, ..Link::default() };
+        let link =
+            Link { target: LinkTarget::Text { title: "Two hundred".to_owned(), text }, ..Link::default() };
         let hash = both_ways(&link);
         assert!(hash.len() < 2048, "{}", hash.len());
     }
@@ -451,11 +461,11 @@ mod tests {
         ];
         for (hash, said) in cases {
             let (link, problems) = Link::read(hash);
-            assert_eq!(link.target, Target::Preset("terms".to_owned()), "{hash}");
+            assert_eq!(link.target, LinkTarget::Preset("terms".to_owned()), "{hash}");
             assert!(problems.len() == 1 && problems[0].contains(said), "{hash}: {problems:?}");
         }
         // A link that is cut off anywhere is read without a panic.
-        let target = Target::Text { title: "t".to_owned(), text: "a = alloc 3 MiB\n".repeat(50) };
+        let target = LinkTarget::Text { title: "t".to_owned(), text: "a = alloc 3 MiB\n".repeat(50) };
         let whole = Link { target, step: Some(3), ..Link::default() }.write();
         for end in 0..whole.len() {
             let _ = Link::read(&whole[..end]);

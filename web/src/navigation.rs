@@ -36,7 +36,7 @@ impl NavigationSignals {
 }
 
 impl Feature<NavigationSignals> {
-    /// Goes to a part of the page, and shows the source that belongs there.
+    /// Goes to a part of the page, and shows the source that belongs to the part.
     pub(crate) fn go_to(self, place: Place) {
         self.go_to_and(place, || ());
     }
@@ -74,7 +74,7 @@ impl Feature<NavigationSignals> {
         if !is_here {
             is_late.set(true);
             self.session.dispatch(PlayerAction::Pause);
-            // The address stays that of the card.
+            // The address keeps the number of the card.
             if let CardPlace::At(card) = card {
                 self.session.lessons().state.update(|state| state.card = card);
             }

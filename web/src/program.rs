@@ -21,7 +21,7 @@ use thiserror::Error;
 use self::examples::FIRST_PROGRAM;
 use crate::browser;
 use crate::interpreter::{self, ProgramReport};
-use crate::link::{Link, Target};
+use crate::link::{Link, LinkTarget};
 use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
 use crate::session::{Feature, Source};
@@ -53,7 +53,7 @@ pub(crate) struct ProgramInput {
     /// The memory of the GPU; empty for all memory that this GPU has.
     pub(crate) capacity: String,
     pub(crate) conf: String,
-    /// What follows the program's name, as in a shell.
+    /// The arguments of the program, as typed after its name in a shell.
     pub(crate) arguments: String,
 }
 
@@ -74,7 +74,7 @@ impl Default for ProgramInput {
 pub(crate) struct ProgramSignals {
     pub(crate) input: RwSignal<ProgramInput>,
     pub(crate) status: RwSignal<ProgramStatus>,
-    /// For how many seconds the program has been running.
+    /// The seconds since the program began.
     pub(crate) seconds: RwSignal<u32>,
     /// The output of the running program, or of the last one.
     pub(crate) printed: RwSignal<Vec<PrintedText>>,
@@ -202,8 +202,7 @@ impl Feature<ProgramSignals> {
         interpreter::run(job, move |progress| self.follow(&input, progress));
     }
 
-    /// Runs the program again where its device or its settings are others than those of the run that is
-    /// shown.
+    /// Runs the program again if its device or its settings differ from those of the shown run.
     pub(crate) fn run_with_other_settings(self) {
         let input = self.input.get_untracked();
         let is_other = |shown: &PtrEq<ProgramResult>| shown.input.text == input.text && shown.input != input;
@@ -307,11 +306,11 @@ impl Feature<ProgramSignals> {
     /// The address of the program. Reads signals.
     pub(crate) fn link(self) -> Link {
         if let Some(example) = self.shown_example() {
-            return Target::Python(example.id.to_owned()).into();
+            return LinkTarget::Python(example.id.to_owned()).into();
         }
         let ProgramInput { text, capacity, conf, gpu, release, arguments } = self.input.get();
         if text == FIRST_PROGRAM {
-            return Target::Python(String::new()).into();
+            return LinkTarget::Python(String::new()).into();
         }
         let typed = |text: String| (!text.trim().is_empty()).then_some(text);
         let gpu = (gpu != DEFAULT_GPU).then_some(gpu);
@@ -321,7 +320,7 @@ impl Feature<ProgramSignals> {
             arguments: typed(arguments),
             gpu,
             release: (release != Release::OF_RECORDED_OPERATORS).then(|| release.name().to_owned()),
-            ..Target::Program(text).into()
+            ..LinkTarget::Program(text).into()
         }
     }
 
@@ -344,8 +343,8 @@ impl Feature<ProgramSignals> {
     pub(crate) fn follow_text(self, text: String, link: &Link) {
         self.session.navigation().go_to(Place::Program);
         let is_kept = self.input.with_untracked(|input| input.text == text);
-        // After a reload the text is kept and the settings are those of the address; what the reader typed
-        // since stays.
+        // After a reload the text is kept and the settings come from the address; settings that the reader
+        // typed since then stay.
         let is_untouched = self
             .input
             .with_untracked(|input| *input == ProgramInput { text: text.clone(), ..ProgramInput::default() });

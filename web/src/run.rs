@@ -20,7 +20,7 @@ pub(crate) struct Input {
     pub(crate) conf: String,
     pub(crate) capacity: String,
     /// Whether the workload runs on the reader's GPU instead of the virtual device.
-    pub(crate) on_gpu: bool,
+    pub(crate) is_on_gpu: bool,
 }
 
 /// A finished run, ready to be drawn.
@@ -28,9 +28,9 @@ pub(crate) struct Input {
 pub(crate) struct Run {
     pub(crate) workload: Workload,
     pub(crate) recording: Arc<Recording>,
-    /// For an opened recording: the facts in its file.
+    /// The facts in the file of an opened recording; `None` for other runs.
     pub(crate) opened: Option<OpenedRecording>,
-    /// For a run on the reader's GPU: the checks of block data in each step.
+    /// The checks of block data in each step of a run on the reader's GPU; `None` for other runs.
     pub(crate) data_checks: Option<Vec<StepDataCheck>>,
     pub(crate) series: Series,
     /// The most segments at any moment, or since the run last reset its peaks.
@@ -150,10 +150,10 @@ impl From<JobFailure> for InputError {
 }
 
 /// Workloads of more requests run in the worker. This many take about 8 ms.
-const MOST_REQUESTS: u64 = 2000;
+const MAX_REQUESTS: u64 = 2000;
 
 /// Texts of more bytes run in the worker, because parsing them takes time too.
-const MOST_BYTES: usize = 200_000;
+const MAX_BYTES: usize = 200_000;
 
 /// The job that runs the input.
 pub(crate) fn job(input: &Input) -> Result<Job, InputError> {
@@ -174,7 +174,7 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
     if !is_short(&input.text) {
         return Attempt::Long;
     }
-    if input.on_gpu {
+    if input.is_on_gpu {
         // A run on the GPU has effects, so a command makes it and not this memo. Errors in the input are
         // still shown at once.
         return match read_input(&job) {
@@ -205,5 +205,5 @@ fn read_input(job: &Job) -> Result<(), JobError> {
 /// Whether the text is short enough to run on the page's thread. A text with an error counts as short, so
 /// that the error is shown at once.
 fn is_short(text: &str) -> bool {
-    text.len() < MOST_BYTES && Workload::length(text).map_or(true, |length| length <= MOST_REQUESTS)
+    text.len() < MAX_BYTES && Workload::length(text).map_or(true, |length| length <= MAX_REQUESTS)
 }

@@ -1,5 +1,5 @@
-//! The state of the page: what the features share, and the signals of each feature. Few signals are written;
-//! the rest is computed from them.
+//! The state of the page: the state that the features share, and the signals of each feature. Few signals are
+//! written; the rest is computed from them.
 //!
 //! What the figures show is shared: the source of a run, the run, and the moment in it. Everything about one
 //! feature is in the module of that name (`lessons`, `story`, `files`, …): its signals, and its methods on
@@ -44,7 +44,7 @@ impl Deref for Session {
     }
 }
 
-/// All signals: first those that the features share, then those of each feature.
+/// All signals: first the signals that the features share, then the signals of each feature.
 pub(crate) struct Signals {
     /// The source of the run that the figures show.
     pub(crate) source: RwSignal<Source>,
@@ -101,7 +101,7 @@ pub(crate) trait FeatureSignals {
     fn of(signals: &Signals) -> &Self;
 }
 
-/// For each feature its method of the session.
+/// Makes, for each feature, the method of the session that returns the feature.
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident: $signals:ty,)*) => {
         $(impl FeatureSignals for $signals {
@@ -122,13 +122,13 @@ macro_rules! features {
 features! {
     /// How the page looks: its theme, its colors, its width.
     appearance: AppearanceSignals,
-    /// What the figures show of the run, and what is chosen in them.
+    /// The parts of the run that the figures show, and the chosen block and allocations.
     figures: FigureSignals,
     /// The files that the reader has opened.
     files: FileSignals,
     /// Questions about the run that is shown.
     lab: LabSignals,
-    /// The lessons, with what the reader has done in them.
+    /// The lessons, with the reader's progress and answers.
     lessons: LessonSignals,
     /// The messages of the page to the reader.
     messages: MessageSignals,

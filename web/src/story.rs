@@ -28,15 +28,15 @@ pub(crate) const CONTEXT_AFTER_KERNEL: Bytes = Bytes::mib(610);
 pub(crate) const EXPANDABLE: &str = "expandable_segments:True";
 
 /// The most lines of a story; further lines are refused.
-const MOST_STEPS: usize = 400;
+const MAX_STEPS: usize = 400;
 
 /// A situation in which the reader begins.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Situation {
     title: &'static str,
-    /// The requests before those of the reader.
+    /// The requests before the reader's requests.
     text: &'static str,
-    /// The same requests in Python.
+    /// The requests of `text` in Python, a line each.
     pub(crate) python: &'static [&'static str],
     capacity: &'static str,
     /// The fewest bytes that the ruler shows.
@@ -51,7 +51,7 @@ static CACHING: Situation = Situation {
     title: "caching",
     text: "",
     python: &["import torch", "# CUDA has started; there is no tensor yet"],
-    // The H200's 150,109,880,320 bytes without those of the context.
+    // The H200's 150,109,880,320 bytes without the bytes of the context.
     capacity: "149566717952",
     least_shown: Bytes::mib(64),
     sizes: &[(Bytes::mib(3), "3 * 2**20"), (Bytes::kib(512), "512 * 2**10"), (Bytes::mib(30), "30 * 2**20")],
@@ -104,7 +104,7 @@ impl Story {
     pub(crate) fn run(&self) -> PtrEq<Run> {
         let SettingsTexts { title, conf, capacity } = self.settings.clone();
         let text = self.history.text().to_owned();
-        match crate::run::attempt(&Input { title, text, conf, capacity, on_gpu: false }) {
+        match crate::run::attempt(&Input { title, text, conf, capacity, is_on_gpu: false }) {
             Attempt::Ran(run) => run,
             _ => PtrEq::new(Run::empty()),
         }
@@ -113,7 +113,7 @@ impl Story {
     /// Adds a line at the end; `run` is the run of the program so far.
     fn act(&mut self, run: &Run, action: EditAction) {
         let done = run.workload.requests().len();
-        if done >= MOST_STEPS {
+        if done >= MAX_STEPS {
             return;
         }
         if let Ok(edit) = insert(self.history.text(), &run.workload, done, action) {
@@ -148,7 +148,7 @@ impl Situation {
         SettingsTexts { title, conf: conf.to_owned(), capacity }
     }
 
-    /// How many requests come before those of the reader.
+    /// How many requests are before the reader's requests.
     fn given(&self) -> usize {
         Workload::parse(self.text).map_or(0, |workload| workload.requests().len())
     }
@@ -180,10 +180,10 @@ pub(crate) enum NextStep {
     Undo,
 }
 
-/// The moment after the last line of a story, and what the line changed.
+/// The moment after the last line of a story, and the effect of the line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoryMoment {
-    /// What the line did, in a sentence or three.
+    /// The effect of the line, in one to three sentences.
     pub(crate) answer: String,
     /// PyTorch's message, if the last line ran out of memory.
     pub(crate) failure: Option<String>,
@@ -357,7 +357,7 @@ impl Feature<StorySignals> {
 
     /// The cursor of the story is always at its end.
     fn go_to_end(self) {
-        self.session.dispatch(PlayerAction::Loaded { goes_to_end: false });
+        self.session.dispatch(PlayerAction::Loaded { is_at_end: false });
         self.session.dispatch(PlayerAction::End);
     }
 }

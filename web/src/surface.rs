@@ -46,8 +46,8 @@ pub(crate) fn pixels(length: f64) -> f32 {
     length as f32
 }
 
-/// The last scene that was drawn, in which handlers look up what the pointer is on; a handle that is copied
-/// freely.
+/// The last scene that was drawn, in which handlers look up the target under the pointer; a handle that is
+/// copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct DrawnScene(StoredValue<Scene, LocalStorage>);
 

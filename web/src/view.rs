@@ -229,7 +229,7 @@ fn follow_appearance(session: Session) {
             browser::listen(&list, "change", move |_: web_sys::Event| changed());
         }
     }
-    // As the style sheet decides it.
+    // The width is that at which the style sheet changes to one column.
     if let Some(list) = browser::media("(max-width: 960px)") {
         session.appearance().is_narrow.set(list.matches());
         let now = list.clone();

@@ -65,7 +65,7 @@ impl PanelLayout {
         self.hidden & panel.bit() != 0
     }
 
-    /// Whether the layout differs from that of the first visit.
+    /// Whether the layout differs from the layout of the first visit.
     pub(crate) fn is_changed(self) -> bool {
         self != Self::default()
     }
@@ -211,8 +211,8 @@ impl Feature<WorkbenchSignals> {
         self.session.messages().announce("All panels shown.".to_owned());
     }
 
-    /// Shows the panel if it is hidden or if another one is alone, because it contains what the reader asked
-    /// for.
+    /// Shows the panel if it is hidden or if another panel is shown alone, because the panel contains
+    /// something that the reader asked for.
     pub(crate) fn reveal(self, panel: WorkbenchPanel) {
         let layout = self.panels.get_untracked();
         let shown = if layout.is_hidden(panel) { layout.with_toggled(panel) } else { layout };

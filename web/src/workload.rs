@@ -60,7 +60,7 @@ pub(crate) struct WorkloadSignals {
     pub(crate) history: RwSignal<History>,
     pub(crate) settings: RwSignal<SettingsTexts>,
     /// Whether workloads run on the reader's GPU, and not on the virtual device.
-    pub(crate) on_gpu: RwSignal<bool>,
+    pub(crate) is_on_gpu: RwSignal<bool>,
     pub(crate) gpu: RwSignal<GpuState>,
     /// The last run that a worker made.
     long_run: RwSignal<Option<LongRun>>,
@@ -83,7 +83,7 @@ impl WorkloadSignals {
         let input = Memo::new(move |_| {
             let SettingsTexts { title, conf, capacity } = settings.get();
             let text = history.with(|history| history.text().to_owned());
-            Input { title, text, conf, capacity, on_gpu: on_gpu.get() }
+            Input { title, text, conf, capacity, is_on_gpu: on_gpu.get() }
         });
         let attempt = Memo::new(move |_| {
             input.with(|input| match long_run.get() {
@@ -94,7 +94,7 @@ impl WorkloadSignals {
         Self {
             history,
             settings,
-            on_gpu,
+            is_on_gpu: on_gpu,
             gpu: RwSignal::new(GpuState::default()),
             long_run,
             resizing: RwSignal::new(None),
@@ -146,7 +146,7 @@ impl Feature<WorkloadSignals> {
         }
     }
 
-    pub(crate) fn set_config(self, conf: String) {
+    pub(crate) fn set_conf(self, conf: String) {
         self.change_settings(|settings| settings.conf = conf);
     }
 
@@ -154,7 +154,7 @@ impl Feature<WorkloadSignals> {
         self.change_settings(|settings| settings.capacity = capacity);
     }
 
-    /// Changes the settings. Undo restores the former ones.
+    /// Changes the settings. Undo restores the former settings.
     fn change_settings(self, change: impl FnOnce(&mut SettingsTexts)) {
         let before = self.settings.get_untracked();
         let mut settings = before.clone();

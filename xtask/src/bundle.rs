@@ -1,7 +1,7 @@
 //! Builds the page into `dist/`: the program as WebAssembly, its bindings, and the files that go with them.
 //!
-//! This is ours because Trunk does not cut the page's program into parts, and because building Trunk takes 11
-//! minutes of a processor before anybody sees the page. `index.html` is the one that Trunk reads, and
+//! This bundler is ours because Trunk does not cut the page's program into parts, and because building Trunk
+//! takes 11 minutes of a processor before anybody sees the page. Trunk can read the same `index.html`, and
 //! [`build_with_trunk`] checks that Trunk makes the same files.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,13 +25,13 @@ use crate::workspace::{self, WASM, Workspace};
 /// The files of `dist/` by their path inside it.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Brings `dist/` up to date; quick where nothing changed.
+/// Brings `dist/` up to date; this is quick if nothing changed.
 pub(crate) fn build(workspace: &Workspace) -> Result<()> {
     build_to(workspace, &workspace.dist(), None)
 }
 
-/// Brings the folder `out` up to date; it holds the page and nothing else then. Another profile of cargo than `index.html` names
-/// may build sooner.
+/// Brings the folder `out` up to date, which then has the page and nothing else. `profile` replaces the
+/// profile of cargo that `index.html` names, for a faster build.
 pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     let (metadata, mut page) = read(workspace)?;
@@ -55,15 +55,16 @@ pub(crate) fn copy_built(page: &Path, out: &Path) -> Result<()> {
     update(out, &files)
 }
 
-/// The program that takes longest to build by far, and that the page needs last.
+/// The program that takes longest to build, and that the page needs last.
 const LATE: &str = "blockyard-interpreter";
 /// While this file exists, the page knows that [`LATE`] is being built.
 const BUILDING: &str = "blockyard-interpreter.building";
 
-/// Brings `dist/` up to date without the Python interpreter, calls `serve`, and builds the interpreter after it.
+/// Brings `dist/` up to date without the Python interpreter, calls `serve`, and builds the interpreter after
+/// it.
 ///
-/// The interpreter is compiled in a separate run of cargo here, so what it shares with the page may be compiled twice: a page
-/// that is ready minutes earlier is worth it.
+/// The interpreter is compiled in a separate run of cargo here, so crates that it shares with the page may be
+/// compiled twice. In return the page is ready minutes earlier.
 pub(crate) fn build_interpreter_last<R>(
     workspace: &Workspace,
     serve: impl FnOnce() -> Result<R>,
@@ -106,7 +107,7 @@ fn with_service_worker(mut files: Files) -> Files {
     files
 }
 
-/// What `index.html` asks for.
+/// The metadata of the workspace, and the programs and files that `index.html` names.
 fn read(workspace: &Workspace) -> Result<(Metadata, Page)> {
     setup::wasm_target(workspace)?;
     let metadata = metadata::read(workspace)?;
@@ -158,8 +159,8 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     }
     let dist = metadata::read(workspace)?.target_directory.join("trunk").into_std_path_buf();
     workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
-    // Trunk does not cut the page's program into parts: they are in the program, as they are without the feature `split`.
-    // It writes no service worker either.
+    // Trunk does not cut the page's program into parts: they are in the program, as they are without the
+    // feature `split`. It writes no service worker either.
     let is_whole = |name: &PathBuf| {
         let name = name.to_string_lossy();
         !name.starts_with("blockyard-web-") && name != SERVICE_WORKER
@@ -170,10 +171,10 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     Ok(StageOutcome::Passed)
 }
 
-/// Compiles the programs and returns where the results lie, in their order.
+/// Compiles the programs and returns the paths of the results, in the order of the programs.
 ///
-/// Programs of one profile at once, so that what they share is compiled once: in two runs of cargo it would
-/// differ in its features.
+/// Programs of one profile are compiled in one run of cargo, so that shared crates are compiled once: in two
+/// runs their features would differ.
 fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> Result<Vec<PathBuf>> {
     let profiles: BTreeSet<&str> = programs.iter().map(|program| program.profile.as_str()).collect();
     for profile in profiles {
@@ -197,15 +198,15 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
     }
     let built = metadata.target_directory.as_std_path().join(WASM);
     let place = |program: &Program| {
-        // Cargo's own word for the folder of the `dev` profile is another one.
+        // Cargo names the folder of the `dev` profile `debug`.
         let folder = if program.profile == "dev" { "debug" } else { &program.profile };
         built.join(folder).join(format!("{}.wasm", program.bin))
     };
     Ok(programs.iter().map(place).collect())
 }
 
-/// Makes the files that the browser loads of `wasm` in a folder of `place`, unless they exist already: the page's own program
-/// is cut into parts, every program gets its JavaScript half.
+/// Makes the files of `wasm` that the browser loads, in a folder below `place`, unless they exist: the page's
+/// own program is cut into parts, and every program gets its bindings of JavaScript.
 fn bind(program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
     let folder = place.join(&program.bin);
     let stamp_file = folder.with_extension("stamp");
@@ -250,7 +251,8 @@ fn bind(program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Cuts the page's program: its parts go into `folder`, what is left of it into `place`; returns where.
+/// Cuts the page's program: the parts go into `folder`, the rest of the program into `place`. Returns the
+/// path of the rest.
 fn cut(wasm: &Path, bin: &str, place: &Path, folder: &Path) -> Result<PathBuf> {
     let main = place.join(format!("{bin}.wasm"));
     let bytes = fs::read(wasm).with_context(|| format!("{} was not built", wasm.display()))?;
@@ -265,10 +267,10 @@ fn cut(wasm: &Path, bin: &str, place: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(main)
 }
 
-/// Names the parts after the page's program, and lets the script that fetches them do so as the page fetches
-/// its program: from beside the page, whatever type the server gives them. The script gets the program from
-/// the page's script, and not the other way round: an HTML file that holds all of the page can have no circle
-/// of modules.
+/// Names the parts after the page's program, and changes the script that fetches them: it fetches parts from
+/// the page's folder, whatever content type the server gives them. The page's script passes the program to
+/// this script instead of being imported by it, because the modules of a page that is one HTML file must not
+/// import each other in a circle.
 fn link_parts(folder: &Path, bin: &str) -> Result<()> {
     let path = folder.join(format!("{bin}-parts.js"));
     let mut script = fs::read_to_string(&path)?;
@@ -303,7 +305,7 @@ fn link_parts(folder: &Path, bin: &str) -> Result<()> {
     Ok(())
 }
 
-/// The page's script hands its program to the script that fetches parts.
+/// Makes the page's script pass its program to the script that fetches parts.
 fn hand_over(folder: &Path, bin: &str) -> Result<()> {
     let path = folder.join(format!("{bin}.js"));
     let script = fs::read_to_string(&path)?;
@@ -311,14 +313,14 @@ fn hand_over(folder: &Path, bin: &str) -> Result<()> {
     fs::write(&path, format!("{script}\n{link}")).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The same module without the names of its functions and what else only tools read: a quarter of what a part
-/// weighs. `None` where the bytes are not a module.
+/// The module without the names of its functions and other sections that only tools read, which are a quarter
+/// of a part's bytes. `None` if the bytes are not a module.
 fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
     const CUSTOM: u8 = 0;
     let (header, mut rest) = module.split_at_checked(8)?;
     let mut plain = header.to_vec();
     while let Some((&kind, after)) = rest.split_first() {
-        // The length, seven bits a byte, the lowest first.
+        // The length is encoded with seven bits in a byte, the lowest bits first.
         let last = after.iter().position(|byte| byte & 0x80 == 0)?;
         let digits = after.get(..=last)?.iter().rev();
         let length = digits.fold(0, |length: usize, digit| length << 7 | usize::from(digit & 0x7f));
@@ -331,9 +333,10 @@ fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// The same script or style without indents, empty lines, and comments that fill whole lines: a fifth of what the bindings weigh.
+/// The script or style without indents, empty lines, and comments that fill whole lines, which are a fifth of
+/// the bindings' bytes.
 ///
-/// Bindings and styles have no text that goes over several lines.
+/// Bindings and styles have no text literals of several lines, which this function would change.
 fn without_comments(script: &str) -> String {
     let mut is_comment = false;
     let mut plain = String::with_capacity(script.len());
@@ -348,7 +351,7 @@ fn without_comments(script: &str) -> String {
     plain
 }
 
-/// Changes whenever cargo writes the file again, and whenever it writes this program again, which cuts the file.
+/// A text that changes whenever cargo writes the file or this program, which cuts the file, again.
 fn stamp(wasm: &Path) -> Result<String> {
     let written = |file: &Path| -> Result<String> {
         let metadata = fs::metadata(file).with_context(|| format!("{} was not built", file.display()))?;
@@ -362,7 +365,7 @@ fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
     let bytes = fs::read(source)
         .with_context(|| format!("the page needs {}, which cannot be read", source.display()))?;
     ensure!(!files.contains_key(&target), "two files of the page are called {}", target.display());
-    // Comments are for those who read the source: they are a sixth of what the style weighs.
+    // Comments are for readers of the source: they are a sixth of the style's bytes.
     let is_style = target.extension().is_some_and(|extension| extension == "css");
     let bytes = match String::from_utf8(bytes) {
         Ok(style) if is_style => without_comments(&style).into_bytes(),
@@ -382,7 +385,8 @@ fn add_folder(files: &mut Files, source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Other files of the folder will be removed, so it must be the page's own: new, empty, or made by an earlier build.
+/// Refuses a folder that is neither new, nor empty, nor made by an earlier build, because a build removes all
+/// other files.
 fn ensure_ours(folder: &Path) -> Result<()> {
     let is_new = !folder.exists() || fs::read_dir(folder)?.next().is_none();
     let is_ours = is_new || folder.join("blockyard-web.js").is_file();
@@ -390,7 +394,8 @@ fn ensure_ours(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes `folder` hold `files` and nothing else. Only files that differ are written: a server may be reading the folder.
+/// Makes `folder` hold `files` and nothing else. Only files that differ are written: a server may be reading
+/// the folder.
 fn update(folder: &Path, files: &Files) -> Result<()> {
     fs::create_dir_all(folder)?;
     for name in files_below(folder)? {
@@ -406,7 +411,8 @@ fn update(folder: &Path, files: &Files) -> Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        // Under another name first: a file that is being served is the old one or the new one, and whole.
+        // The file is written under another name first, so that a server always finds a complete file, old or
+        // new.
         let half = path.with_extension("half-written");
         fs::write(&half, bytes)
             .and_then(|()| fs::rename(&half, &path))

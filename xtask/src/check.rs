@@ -1,4 +1,4 @@
-//! `cargo xtask test` and `cargo xtask ci`: the stages, cheap ones first.
+//! The stages of `cargo xtask test` and `cargo xtask ci`, cheap stages first.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -30,20 +30,22 @@ const TESTED_APART: [&str; 5] = [
     "blockyard-questions",
 ];
 
-/// Packages that are tested apart too, together: those that drive the page, and those over Vulkan. Their
+/// Packages that a third stage tests together: those that drive the page, and those over Vulkan. Their
 /// dependencies ask for features of crates that the Python interpreter is made of, which the Python package
 /// would otherwise compile a second time.
 const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKAGE, "blockyard-render"];
 
-/// What follows from the types of answers: it alone asks these types for their schemas.
+/// The package that writes the files that follow from the types of answers. Only this package enables the
+/// schemas of these types.
 const ANSWERS_WRITER: &str = "blockyard-answers-writer";
 
 /// The device over Vulkan and WebGPU, which has tests for both targets.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
 
-/// Runs every test; fails if one does.
+/// Runs every test; fails if one test fails.
 ///
-/// The page is built for tests: minutes sooner than the page that visitors load, which `cargo xtask ci` tests.
+/// The page is built with a profile for tests, which takes minutes less than the page that visitors load.
+/// `cargo xtask ci` tests the latter.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut stages = Stages::new();
     let page = TestedPage { folder: workspace.root().join("target/tested-page"), profile: Some("wasm-test") };
@@ -51,7 +53,8 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     stages.finish()
 }
 
-/// Everything that a change must pass; where there is a list, a stage that it does not name may not be skipped.
+/// Runs every check that a change must pass. With a list `may_skip`, a stage that the list does not name must
+/// not be skipped.
 pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result<()> {
     let mut stages = Stages::that_must_run_but(may_skip);
     stages.run("format", || workspace::run(&mut workspace.cargo(["fmt", "--all", "--check"])));
@@ -97,7 +100,8 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
     stages.finish()
 }
 
-/// The advisories of `RustSec` for the packages of the lock file, with the database that cargo-deny has fetched before.
+/// Checks the advisories of `RustSec` for the packages of the lock file, with the database that cargo-deny
+/// fetched earlier.
 fn advisories(workspace: &Workspace) -> Result<StageOutcome> {
     if !workspace::succeeds(&mut workspace.cargo(["deny", "--version"])) {
         return Ok(StageOutcome::Skipped(
@@ -115,7 +119,7 @@ fn advisories(workspace: &Workspace) -> Result<StageOutcome> {
     Ok(StageOutcome::Passed)
 }
 
-/// The page in Firefox, which not every system has with its driver.
+/// Tests the page in Firefox; skipped if Firefox or its driver is not installed.
 fn firefox(workspace: &Workspace) -> Result<StageOutcome> {
     for (name, program) in [("GECKODRIVER", "geckodriver"), ("FIREFOX", "firefox")] {
         let program = std::env::var(name).unwrap_or_else(|_| program.to_owned());
@@ -146,7 +150,7 @@ fn python_with_pytorch(workspace: &Workspace) -> Result<String, StageOutcome> {
     Err(StageOutcome::Skipped(format!("{python} has no PyTorch 2.11.0; BLOCKYARD_PYTHON names one that has")))
 }
 
-/// Four recorded programs by a dry run, where there is a PyTorch of the release that they were recorded with.
+/// Runs four recorded programs by a dry run, if a PyTorch of their release is installed.
 fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
     let python = match python_with_pytorch(workspace) {
         Ok(python) => python,
@@ -158,9 +162,10 @@ fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
     Ok(StageOutcome::Passed)
 }
 
-/// Operator calls and programs on PyTorch's own code and here, where there is a PyTorch: the same calls each time.
+/// Runs operator calls and programs on PyTorch's own code and on ours, if a PyTorch is installed; the calls
+/// are the same each time.
 fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
-    /// The exit status where Python has no PyTorch for CUDA.
+    /// The exit status if Python has no PyTorch for CUDA.
     const NO_PYTORCH: i32 = 3;
     let python = match python_with_pytorch(workspace) {
         Ok(python) => python,
@@ -179,9 +184,9 @@ fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
     }
 }
 
-/// A minute against PyTorch's own library, with sequences that are new each time.
+/// Compares our allocator with PyTorch's own library for a minute, with new sequences each time.
 fn short_oracle(workspace: &Workspace) -> Result<StageOutcome> {
-    /// The oracle's exit status where it was not set up.
+    /// The oracle's exit status if the wheel is missing.
     const WHEEL_MISSING: i32 = 3;
     let mut cargo = oracle_command(workspace);
     let status = cargo.args(["--if-present", "--seconds", "60"]).status().context("cannot run the oracle")?;
@@ -194,7 +199,7 @@ fn short_oracle(workspace: &Workspace) -> Result<StageOutcome> {
     }
 }
 
-/// Runs our allocator against PyTorch's own library.
+/// Compares our allocator with PyTorch's own library.
 pub(crate) fn oracle(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -203,7 +208,7 @@ pub(crate) fn oracle(
     workspace::run(oracle_command(workspace).args(arguments))
 }
 
-/// Recorded operator calls through our operators.
+/// Runs recorded operator calls through our operators.
 pub(crate) fn zoo(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -211,7 +216,8 @@ pub(crate) fn zoo(
     workspace::run(workspace.cargo(["run", "--quiet", "--package", "blockyard-zoo", "--"]).args(arguments))
 }
 
-/// Runs recorded programs by a dry run: the library that stands for CUDA's is built first, beside the program that looks for it.
+/// Runs recorded programs by a dry run. The stand-in is built first, in the folder of the program that looks
+/// for it.
 pub(crate) fn dry_run_truth(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -222,9 +228,9 @@ pub(crate) fn dry_run_truth(
     )
 }
 
-/// Runs random operator calls on PyTorch's own code and on our operators, optimized, since that is for many
-/// calls: the library that stands for CUDA's is built first, beside the program that looks for it. Where
-/// nothing names a Python, PyTorch is fetched once.
+/// Runs random operator calls on PyTorch's own code and on our operators, in an optimized build because of
+/// the many calls. The stand-in is built first, in the folder of the program that looks for it. If no
+/// argument names a Python, PyTorch is fetched once.
 pub(crate) fn torch_oracle(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
     let packages = ["--package", "blockyard-standin", "--package", "blockyard-torch-oracle"];
     workspace::run(workspace.cargo(["build", "--quiet", "--release"]).args(packages))?;
@@ -244,13 +250,13 @@ fn oracle_command(workspace: &Workspace) -> Command {
 /// The page that the tests open.
 struct TestedPage {
     folder: PathBuf,
-    /// A profile of cargo; the page's profiles where none is named.
+    /// A profile of cargo; `None` for the page's own profiles.
     profile: Option<&'static str>,
 }
 
 /// A page that another process of this program builds. Cargo locks the folder of each profile by itself, so
-/// that tests of another profile compile and run at the same time: while either of them waits for one crate,
-/// the other has the second processor.
+/// that tests of another profile compile and run at the same time: while one of the two processes waits for a
+/// crate, the other uses the second processor.
 struct PageBuild(JoinHandle<io::Result<Output>>);
 
 impl PageBuild {
@@ -265,7 +271,7 @@ impl PageBuild {
         Ok(Self(thread::spawn(move || command.output())))
     }
 
-    /// Waits for the page, and prints what the process said.
+    /// Waits for the page, and prints the output of the process.
     fn finish(self) -> Result<()> {
         let Ok(output) = self.0.join() else { bail!("the thread that waits for the page ended") };
         let output = output.context("cannot run the process that builds the page")?;
@@ -294,12 +300,14 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
         workspace::run(cargo.args(apart.iter().flat_map(|package| ["--exclude", package])))
     });
     stages.run("tests, tools", || {
-        // Three commands: the first compiles nothing that this program was not compiled from.
+        // These are three commands, so that the first one compiles only crates that this program was compiled
+        // from.
         for packages in [&["xtask"][..], &[ANSWERS_WRITER], &TOOL_PACKAGES] {
             let named = packages.iter().flat_map(|package| ["--package", package]);
             let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
             if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
-                // Mesa complains once for each test where the variable is not set, though nothing is shown on a screen.
+                // Without this variable Mesa prints a warning for each test, although nothing is shown on a
+                // screen.
                 cargo.env("XDG_RUNTIME_DIR", workspace.tools());
             }
             workspace::run(cargo.args(named))?;
@@ -312,7 +320,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
         Ok(())
     });
     stages.run("tests, Python package", || {
-        // An old page in the folder would pass for the new one.
+        // Otherwise the tests would run on an old page in the folder.
         ensure!(is_built, "the page was not built");
         wheel::test(workspace, &page.folder)
     });
@@ -321,7 +329,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
         let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--profile", "wasm-test"]);
         cargo.args(["--package", "blockyard-wasm-tests", "--package", WGPU_PACKAGE, "--target", WASM]);
         cargo.args(["--package", "blockyard-web"]);
-        // The test runner would take Firefox where its driver is named too.
+        // The test runner would use Firefox if its driver were named too.
         cargo.env("CHROMEDRIVER", driver).env_remove("GECKODRIVER");
         // A browser that starts beside a compiler needs more than the usual 20 seconds.
         workspace::run(cargo.env("WASM_BINDGEN_TEST_TIMEOUT", "120"))
@@ -333,14 +341,15 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
     });
 }
 
-/// The tests of the page in Chromium; prints which of them passed only when they ran a second time, and why the first run failed.
+/// Runs the tests of the page in Chromium. Prints the tests that passed only in a second run, and why the
+/// first run failed.
 fn end_to_end(workspace: &Workspace, driver: &Path, page: &Path) -> Result<()> {
     let second_runs = workspace.root().join("target/e2e/second-runs.txt");
     if second_runs.exists() {
         fs::remove_file(&second_runs)?;
     }
     let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
-    // The packages of the stage of tools, for the same features of their dependencies.
+    // All packages of the stage "tools" are named, so that their dependencies have the same features.
     cargo.args(TOOL_PACKAGES.iter().flat_map(|package| ["--package", package]));
     cargo.args(["--test", "smoke", "--test", "page"]);
     let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page));

@@ -1,8 +1,8 @@
 //! Which of our packages may depend on which: the table of ARCHITECTURE.md, compared with the manifests.
 //!
-//! A row names packages by their folders, and in its last column those of ours that their normal and build dependencies may
-//! name: folders of `crates/` by their last part, others whole, `nothing`, or `` any of `crates` `` with what is left out after
-//! `but`, and what else after `; also`.
+//! A row names packages by their folders. Its last column names the packages of ours that may be their normal
+//! and build dependencies: folders of `crates/` by their last part, other folders whole, `nothing`, or `` any
+//! of `crates` ``. In the last form, `but` precedes exceptions, and `; also` further packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,18 +13,19 @@ use cargo_metadata::{DependencyKind, Metadata, PackageId};
 use crate::metadata;
 use crate::workspace::Workspace;
 
-/// Never, not even through another package: a saved snapshot draws as well as a live run.
+/// Packages that must never see others, not even through a third package: a saved snapshot draws as well as a
+/// live run.
 const NEVER_SEEN: &[(&str, &[&str])] = &[
     ("crates/figure", &["crates/allocator", "crates/device"]),
     ("crates/pytorch", &["crates/allocator"]),
     ("crates/allocator", &["crates/workload", "crates/figure", "crates/replay"]),
 ];
 
-/// A backend is a package, and a shared harness lives in `tests`; neither is a feature.
+/// Features that no package may have: a backend is a package, and shared test code is in `tests`.
 const NO_FEATURE: &[&str] = &["cuda", "wgpu", "testing", "test-util"];
 
-/// What users run and what opens no connection to another machine: SECURITY.md promises it. The page has a
-/// policy for that, which a test of `tests` reads.
+/// Packages for users that open no connection to another machine, as SECURITY.md promises. The page has a
+/// policy for this, which a test in `tests` reads.
 const OFFLINE: &[&str] = &["blockyard-cli", "blockyard-wheel", "blockyard-torch-plugin"];
 
 /// Packages that open connections.
@@ -48,7 +49,7 @@ const CLIENTS: &[&str] = &[
 /// The first cells of the table's head.
 const HEAD: &str = "| crate | holds |";
 
-/// Folders of packages and those that each depends on, or may depend on.
+/// From the folder of each package to the folders of the packages that it depends on, or may depend on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks the manifests of the workspace against the table of ARCHITECTURE.md.
@@ -83,7 +84,7 @@ fn graph(metadata: &Metadata) -> Graph {
     let folders: BTreeMap<&str, String> =
         members.iter().map(|member| (member.name.as_str(), folder(&member.manifest_path))).collect();
     let row = |member: &&cargo_metadata::Package| {
-        // Tests may use anything; code that ships may not.
+        // Only code that ships is restricted; tests may use any package.
         let shipped =
             member.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development);
         let ours = shipped.filter_map(|dependency| folders.get(dependency.name.as_str()).cloned());
@@ -159,7 +160,7 @@ fn violations(graph: &Graph, allowed: &Graph) -> Vec<String> {
     found
 }
 
-/// What each package of the lock file ships with, by name.
+/// The shipped dependencies of each package of the lock file, by name.
 fn shipped_packages(metadata: &Metadata) -> Graph {
     let name = |id: &PackageId| {
         metadata.packages.iter().find(|package| package.id == *id).map(|package| package.name.to_string())
@@ -183,7 +184,7 @@ fn shipped_packages(metadata: &Metadata) -> Graph {
     graph
 }
 
-/// Which packages that stay offline ship with one that opens connections.
+/// Sentences about packages that stay offline and ship with a package that opens connections.
 fn clients(graph: &Graph) -> Vec<String> {
     let seen = OFFLINE.iter().flat_map(|package| {
         let reached = reached(graph, package);

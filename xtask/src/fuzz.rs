@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: lets libFuzzer look for input that breaks a target of `tests/fuzz`.
 //!
 //! The stable toolchain is enough: without a sanitizer cargo-fuzz asks for nothing else. The code of the
-//! targets has no `unsafe` but in the lock, which Miri runs.
+//! targets has `unsafe` only in the lock, which Miri tests.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,7 +18,7 @@ use crate::workspace::{self, Workspace, which};
 const SHRINKING_SECONDS: u64 = 20;
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Runs one target, or each for so long.
+/// Runs one target, or each of them, for this many seconds.
 pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Result<()> {
     let targets = targets(workspace)?;
     if let Some(name) = only.filter(|name| !targets.iter().any(|target| target == name)) {
@@ -35,7 +35,7 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Re
     Ok(())
 }
 
-/// The same where nothing has to be installed for it.
+/// Runs each target if all tools are installed; otherwise the stage is skipped.
 pub(crate) fn run_if_possible(workspace: &Workspace, seconds: u64) -> Result<StageOutcome> {
     match missing(workspace) {
         None => run(workspace, None, seconds).map(|()| StageOutcome::Passed),
@@ -99,7 +99,8 @@ impl<'a> Fuzzer<'a> {
         let host = host(workspace)?;
         let mut build = workspace.cargo(["fuzz", "build", "--fuzz-dir", "tests/fuzz", "--sanitizer", "none"]);
         build.args(["--target", &host, "--target-dir"]).arg(&folder).arg(target);
-        // A sum that wraps is a finding, and not the number that the release profile would go on with.
+        // With overflow checks a sum that wraps is a finding; the release profile would continue with the
+        // wrapped number.
         build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
         build.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
         workspace::run(&mut build)?;
@@ -114,7 +115,7 @@ impl<'a> Fuzzer<'a> {
         command
     }
 
-    /// Runs it for so long; says in a line how far it came.
+    /// Runs the target for this many seconds; returns a line about its progress.
     fn run(&self, seconds: u64) -> Result<String> {
         let found = self.workspace.root().join("target/fuzz/found").join(self.target);
         fs::create_dir_all(&found)?;
@@ -180,7 +181,7 @@ impl<'a> Fuzzer<'a> {
         )
     }
 
-    /// Puts the input, or a shorter one that fails too, among the regressions.
+    /// Adds the input, or a shorter one that fails too, to the regressions.
     fn keep(&self, input: &Path) -> Result<PathBuf> {
         let folder = self.workspace.root().join("tests/fuzz/regressions").join(self.target);
         fs::create_dir_all(&folder)?;
@@ -189,7 +190,7 @@ impl<'a> Fuzzer<'a> {
         println!("    {} fails; looking for a shorter input for {SHRINKING_SECONDS} s", self.target);
         let mut command = self.command(SHRINKING_SECONDS);
         command.arg("-minimize_crash=1").arg(format!("-exact_artifact_path={}", kept.display())).arg(input);
-        // Whether it finds one or not, a failing input is in its place.
+        // The file has a failing input in any case: the shorter one if the command found one.
         let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         Ok(kept)
     }
@@ -209,7 +210,7 @@ struct Progress {
     a_second: u64,
     /// The message of the target's panic.
     panic: Vec<String>,
-    /// Where the input is that broke it.
+    /// The path of the input that broke the target.
     input: Option<String>,
 }
 

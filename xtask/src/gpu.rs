@@ -1,7 +1,7 @@
 //! `cargo xtask gpu`: tests and measurements on a machine with a GPU, which often has no toolchain.
 //!
 //! The scripts are in `xtask/gpu`, so that such a machine needs nothing but a shell: `pack` builds the files
-//! that are carried there, into `target/gpu/KIND`, and `run` runs it.
+//! for that machine into `target/gpu/KIND`, and `run` runs the tests or the measurements.
 
 use std::ffi::OsString;
 
@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 
 use crate::workspace::{self, Workspace};
 
-/// The scripts: our tests and benchmark on CUDA and Vulkan, PyTorch with our plug-in, and `cargo xtask bench` on a
-/// faster machine.
+/// The scripts: our tests and benchmark on CUDA and Vulkan, PyTorch with our plug-in, and `cargo xtask bench`
+/// on a faster machine.
 const KINDS: [&str; 3] = ["cuda", "torch", "bench"];
 
 /// Runs the script that the first argument names, with the other arguments.

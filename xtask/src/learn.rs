@@ -35,9 +35,9 @@ pub(crate) enum LearnedFile {
 struct Source {
     /// The file that is written.
     file: &'static str,
-    /// What it is learned from.
+    /// The source from which the file is learned.
     from: &'static str,
-    /// Where the input comes from; it is too large for the repository, except where this says so.
+    /// Where the input comes from. It is too large for the repository unless this text says otherwise.
     input: &'static str,
     /// The arguments of the command.
     arguments: &'static str,
@@ -45,7 +45,7 @@ struct Source {
 }
 
 enum Program {
-    /// A script of Python's, whose output is the file where this is so.
+    /// A script of Python. If `prints_the_file`, the output of the script is the file.
     Script { name: &'static str, before: &'static [&'static str], prints_the_file: bool },
     /// The program of recorded operator calls.
     Zoo(&'static [&'static str]),

@@ -1,7 +1,8 @@
 //! The rules for dependencies: the licenses, banned packages and sources of `deny.toml`, checked on the
 //! output of `cargo metadata`.
 //!
-//! cargo-deny reads the same file and checks more, but to build it takes minutes of a CI run that this takes a second of.
+//! cargo-deny reads the same file and checks more, but building it takes minutes of a CI run, and this check
+//! takes a second.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +26,7 @@ struct Policy {
 #[derive(Deserialize)]
 struct Licenses {
     allow: Vec<String>,
-    /// For packages that name no license.
+    /// Licenses of packages that name none.
     #[serde(default)]
     clarify: Vec<Clarification>,
 }

@@ -1,7 +1,8 @@
 //! The developer's commands: `cargo xtask play`, `cargo xtask test`, `cargo xtask ci`.
 //!
-//! Each does its own set-up, so that a fresh machine with the stable Rust toolchain needs nothing else. What the page
-//! is made of is written in `index.html` alone, in Trunk's words; this program reads the same file.
+//! Each command does its own set-up, so that a fresh machine with the stable Rust toolchain needs nothing
+//! else. Only `index.html` lists the files of the page, in Trunk's words; this program reads the same file.
+//! Each command is a module; `stages` runs a list of checks, `workspace` knows the folders and runs programs.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 mod bench;
@@ -145,10 +146,12 @@ enum Command {
     /// Run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more.
     #[command(disable_help_flag = true)]
     Zoo(PassedArguments),
-    /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help` tells more.
+    /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help`
+    /// tells more.
     #[command(disable_help_flag = true)]
     DryRunTruth(PassedArguments),
-    /// Compare crates/torch with PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells more.
+    /// Compare crates/torch with PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells
+    /// more.
     #[command(disable_help_flag = true)]
     TorchOracle(PassedArguments),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.

@@ -25,7 +25,8 @@ pub(crate) fn package_in<'a>(metadata: &'a Metadata, folder: &Path) -> Result<&'
     found.map(|member| &member.id).with_context(|| format!("no package in {}", folder.display()))
 }
 
-/// Bindings made by one version of wasm-bindgen do not load in a program built with another.
+/// Checks that this program and the page use the same version of wasm-bindgen: bindings of one version do not
+/// load in a program built with another.
 pub(crate) fn check_bindgen(metadata: &Metadata) -> Result<()> {
     let versions = |name: &str| -> Vec<&Version> {
         let found = metadata.packages.iter().filter(|package| package.name == name);

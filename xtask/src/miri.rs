@@ -1,10 +1,11 @@
-//! `cargo xtask miri`: the unit tests of the allocator and of its lock in an interpreter that sees undefined behavior and races.
+//! `cargo xtask miri`: the unit tests of the allocator and of its lock in an interpreter that sees undefined
+//! behavior and races.
 
 use anyhow::{Context, Result};
 
 use crate::workspace::{self, Workspace};
 
-/// Runs them, with the nightly toolchain and its Miri installed first where they are missing.
+/// Runs the tests; first installs the nightly toolchain and its Miri if they are missing.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let nightly = |arguments: &[&str]| {
         let mut rustup = workspace.program("rustup");
@@ -17,7 +18,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         install.args(["--component", "miri", "--component", "rust-src"]);
         workspace::run(&mut install).context("Miri comes with the nightly toolchain, through rustup")?;
     }
-    // A separate folder, since its output is of no use to the compiler.
+    // Miri has a separate folder, because the compiler cannot use its output.
     workspace::run(&mut nightly(&[
         "miri",
         "test",

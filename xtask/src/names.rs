@@ -1,7 +1,8 @@
 //! Types are nouns: a participle, an adjective or an adverb as the name of a type leaves open what the type
 //! is. `cargo xtask style` finds such names by their last word.
 //!
-//! This check is ours, because no linter knows the form of an English word: the endings and the irregular forms are listed here.
+//! This check is ours, because no linter knows the form of an English word: the endings and the irregular
+//! forms are listed here.
 
 use std::fs;
 
@@ -10,7 +11,8 @@ use regex::Regex;
 
 use crate::workspace::Workspace;
 
-/// Participles that do not end in `ed` or `ing`. Those that are usual as nouns (`Set`, `Split`, `Run`, `Cut`) are not listed.
+/// Participles that do not end in `ed` or `ing`. Those that are usual as nouns (`Set`, `Split`, `Run`, `Cut`)
+/// are not listed.
 const IRREGULAR: [&str; 51] = [
     "Begun",
     "Bought",

@@ -1,7 +1,7 @@
-//! `index.html` as Trunk reads it: which program, which files, and what the browser gets to see.
+//! `index.html` as Trunk reads it: the programs, the files, and the text that the browser gets.
 //!
-//! Only the directives that the page uses are understood; any other is an error, so that this reading and Trunk's
-//! never part in silence. It must not touch a file.
+//! Only the directives that the page uses are understood; any other is an error, so that a difference from
+//! Trunk is always reported. This module reads and writes no file.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail, ensure};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) html: String,
-    /// The page's own program first, then those that it loads when it needs them.
+    /// The page's own program, then the programs that it loads when it needs them.
     pub(crate) programs: Vec<Program>,
     /// In the order of `index.html`.
     pub(crate) assets: Vec<Asset>,
 }
 
-/// A program: `<link data-trunk rel="rust">` is the page's own, with `data-type="worker"` it is one that only gets a module of
-/// JavaScript beside it.
+/// A program: `<link data-trunk rel="rust">` is the page's own, with `data-type="worker"` it is one that only
+/// gets a module of JavaScript beside it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) is_own: bool,
@@ -32,7 +32,7 @@ pub(crate) enum Asset {
     Folder { source: String, target: String },
 }
 
-/// A tag of the text, and where it stands.
+/// A tag of the text, with its place.
 struct Tag<'html> {
     start: usize,
     end: usize,
@@ -57,7 +57,7 @@ impl<'html> Tag<'html> {
         Ok(())
     }
 
-    /// Where the file or folder of `href` comes from and where it goes below `dist/`.
+    /// The path of the file or folder of `href` in the repository, and its path below `dist/`.
     fn paths(&self) -> Result<(String, String)> {
         let source = self.need("href")?;
         let name = source.rsplit('/').next().unwrap_or(source);
@@ -111,7 +111,7 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
                 "data-type",
                 "data-bindgen-target",
             ])?;
-            // The bindings are modules here; Trunk's are for workers only where its settings say so.
+            // Bindings are always modules here; Trunk makes modules for workers only if its settings say so.
             let is_own = match (tag.get("data-type"), tag.get("data-bindgen-target")) {
                 (None, None | Some("web")) => true,
                 (Some("worker"), Some("web")) => false,
@@ -149,7 +149,7 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
         "copy-dir" => {
             tag.allow(&["data-target-path"])?;
             let (source, target) = tag.paths()?;
-            // Trunk takes the path of a folder for the folder itself, not for its parent.
+            // For Trunk, the target path of a folder is the folder itself and not its parent.
             let target = tag.get("data-target-path").map_or(target, str::to_owned);
             assets.push(Asset::Folder { source, target });
             Ok(String::new())

@@ -12,12 +12,13 @@ use regex::{Regex, RegexBuilder};
 
 use crate::workspace::Workspace;
 
-/// A pattern of English that is correct and hard to read, as a regular expression in which letters are small or large.
+/// A pattern of English that is correct and hard to read, as a regular expression in which letters are small
+/// or large.
 struct Pattern {
     found: &'static str,
-    /// Where the same words are plain.
+    /// A pattern of places at which the same words are fine.
     plain: Option<&'static str>,
-    /// What to write.
+    /// The advice: what to write instead.
     write: &'static str,
 }
 
@@ -86,7 +87,7 @@ const PATTERNS: [Pattern; 25] = [
     pattern(r"\bfor ever\b", "without an end, always"),
 ];
 
-/// Files whose sentences nobody has read for this yet, or that keep the words of their day.
+/// Files that are not checked: their sentences were not revised yet, or are a record of their time.
 const NOT_READ: [&str; 5] =
     ["docs/programs.md", "docs/releases.md", "docs/benchmarks/", "CHANGELOG.md", "LICENSE"];
 
@@ -110,7 +111,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Whether the sentences of a file are checked. Tests are not: their names are for those who change them.
+/// Whether the sentences of a file are checked. Those of tests are not: only developers read them.
 fn is_read(name: &str) -> bool {
     let is_test = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("tests.rs");
     let is_checked = match ending(name) {
@@ -138,7 +139,7 @@ impl Patterns {
         Ok(Self(compiled.collect::<Result<_>>()?))
     }
 
-    /// The line of each match, and what it says with what to write.
+    /// The line of each match, with the matched words and the advice.
     fn find(&self, paragraphs: &[Paragraph]) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for paragraph in paragraphs {
@@ -161,7 +162,7 @@ impl Patterns {
 #[derive(Debug, Default, PartialEq)]
 struct Paragraph {
     text: String,
-    /// Where each line begins in the text, and its number in the file.
+    /// For each line, its offset in `text` and its number in the file.
     lines: Vec<(usize, usize)>,
 }
 
@@ -273,7 +274,7 @@ fn strings(text: &str) -> Vec<Paragraph> {
     all
 }
 
-/// Puts spaces in the place of code in backticks and of values in braces.
+/// Puts spaces in place of code in backticks and of values in braces.
 fn blank_code(text: &mut String) {
     let mut closing = None;
     let mut blanked = String::with_capacity(text.len());
@@ -282,7 +283,7 @@ fn blank_code(text: &mut String) {
             (None, '`') => closing = Some('`'),
             (None, '{') => closing = Some('}'),
             (Some(close), _) if close == letter => closing = None,
-            // As many bytes: the places of lines stay right.
+            // The replacement has equally many bytes, so that the offsets of lines stay right.
             (Some(_), _) => {
                 blanked.extend(std::iter::repeat_n('_', letter.len_utf8()));
                 continue;

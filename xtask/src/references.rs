@@ -1,12 +1,12 @@
 //! Room for more references to one object in the page's Python interpreter.
 //!
-//! The published interpreter counts references in 15 bits where a word has 32, and ends the program at the
-//! next one; each number of a list refers to its class, so 32,767 numbers were all that a page had room for.
-//! The other bits of the word are for a count of weak references that nothing reads. Release 0.6 of the
-//! interpreter counts in 28 bits, but its parser needs Rust 1.96.
+//! The published interpreter counts references in 15 bits on targets of 32 bits, and ends the program when a
+//! count exceeds them. Each number of a list refers to its class, so a page could have at most 32,767
+//! numbers. The other bits of the word are for a count of weak references that nothing reads. Release 0.6 of
+//! the interpreter counts in 28 bits, but its parser needs Rust 1.96.
 //!
-//! So the page is built with a copy of the one package that counts, made in `target/` from what cargo fetched, with one constant
-//! changed. The copy goes once the interpreter is 0.6.
+//! So the page is built with a copy of the one package that counts, made in `target/` from what cargo
+//! fetched, with one constant changed. The copy can be removed when the interpreter is 0.6.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use anyhow::{Context, Result, ensure};
 use cargo_metadata::Metadata;
 
 const PACKAGE: &str = "rustpython-common";
-/// The file of the package that changes, its words, and the words that replace them.
+/// The file of the package that is changed. [`NARROW`] is its line, and [`WIDE`] the line that replaces it.
 const FILE: &str = "src/refcount.rs";
 const NARROW: &str = "const WEAK_WIDTH: u32 = TOTAL_COUNT_WIDTH / 2;";
 const WIDE: &str = "const WEAK_WIDTH: u32 = 1;";
 
-/// What cargo has to be told, so that it compiles the copy.
+/// The arguments that make cargo compile the copy.
 pub(crate) fn cargo_arguments(metadata: &Metadata) -> Result<[String; 2]> {
     let found: Vec<_> = metadata.packages.iter().filter(|package| package.name == PACKAGE).collect();
     ensure!(found.len() == 1, "the lock file has {} versions of {PACKAGE}", found.len());

@@ -27,7 +27,8 @@ pub(crate) enum ReleaseStep {
         /// The folder; target/release-VERSION where none is named.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// What a wheel is built for beside this machine, as `aarch64-unknown-linux-gnu`; may be given several times.
+        /// What a wheel is built for beside this machine, as `aarch64-unknown-linux-gnu`; may be given
+        /// several times.
         #[arg(long, value_name = "TRIPLE")]
         target: Vec<String>,
     },
@@ -36,13 +37,13 @@ pub(crate) enum ReleaseStep {
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 
-/// A draft has this line until a person has made sentences of it.
+/// A draft has this line until a person has written its sentences.
 const DRAFT: &str = "<!-- draft -->";
 
-/// The heading of a version has these words until the version has a date.
+/// The heading of a version has these words in place of its date until the release.
 const UNRELEASED: &str = "not yet released";
 
-/// Takes a step.
+/// Runs one of the two steps of a release.
 pub(crate) fn run(workspace: &Workspace, step: &ReleaseStep) -> Result<()> {
     match step {
         ReleaseStep::Prepare { version } => prepare(workspace, version),
@@ -77,7 +78,7 @@ fn build(workspace: &Workspace, out: Option<&Path>, targets: &[String]) -> Resul
     ensure_dated(&changelog, version)?;
     let notes = notes_of(&changelog, version)?;
     let out = match out {
-        // Programs that run here have another current folder.
+        // The path is made absolute, because the programs of this step run in another folder.
         Some(out) => std::path::absolute(out)?,
         None => workspace.root().join(format!("target/release-{version}")),
     };
@@ -98,7 +99,7 @@ fn build(workspace: &Workspace, out: Option<&Path>, targets: &[String]) -> Resul
     bundle::build_to(workspace, &page, None)?;
     let name = format!("blockyard-page-{version}.tar.gz");
     let mut tar = workspace.program("tar");
-    // The same files make the same archive.
+    // With these options the same files make the same archive.
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "-czf"]);
     workspace::run(tar.arg(out.join(name)).arg("-C").arg(&page).arg("."))?;
     fs::write(out.join("NOTES.md"), notes)?;
@@ -137,7 +138,8 @@ fn version_of(manifest: &str) -> Option<&str> {
     version_line(manifest)?.split('"').nth(1)
 }
 
-/// The manifest with another version of the workspace, and of the crates in it that have one beside their folder.
+/// The manifest with another version of the workspace, and of the crates in it that have one beside their
+/// folder.
 fn with_version(manifest: &str, version: &str) -> Result<String> {
     let line = version_line(manifest).context("no version")?;
     let changed = format!("version = \"{version}\"");

@@ -1,8 +1,8 @@
 //! Set-up of a fresh machine: the WebAssembly target, a browser with its driver, a driver for Vulkan,
 //! axe-core.
 //!
-//! Each step looks first and does nothing if the tool exists; if the step may not install the tool, it says in
-//! one line what to install.
+//! Each step looks first and does nothing if the tool exists; if the step may not install the tool, it says
+//! in one line what to install.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,8 @@ fn driver() -> Option<PathBuf> {
     which("chromedriver").or_else(|| elsewhere.into_iter().map(PathBuf::from).find(|file| file.is_file()))
 }
 
-/// Makes sure that Vulkan has a driver: the one of a GPU, or Mesa's lavapipe, which computes on the processor.
+/// Makes sure that Vulkan has a driver: the one of a GPU, or Mesa's lavapipe, which computes on the
+/// processor.
 pub(crate) fn vulkan(workspace: &Workspace) -> Result<()> {
     if has_vulkan() {
         return Ok(());

@@ -13,12 +13,13 @@ use crate::workspace::Workspace;
 /// Files that are loaded together, and their budget in bytes after gzip.
 struct Budget {
     what: &'static str,
-    /// How the names of its files begin.
+    /// How the names of the files begin.
     prefixes: &'static [&'static str],
     most: u64,
 }
 
-/// Files that are loaded later, and the typeface, which comes with the first load; all other files are the first load.
+/// Files that are loaded later, and the typeface, which comes with the first load; all other files are the
+/// first load.
 const LATER: [Budget; 10] = [
     Budget {
         what: "parts of the page, once the page rests",
@@ -29,14 +30,15 @@ const LATER: [Budget; 10] = [
         // (20 kB), programs that run again with a change, solutions to hand in, sheets of questions alone,
         // and grades of a class with its table, answer keys and pages that are filled by measure (20 kB).
         // With the sheet of the workbench for a printer and its figure as SVG, which were in the first load
-        // with the time chart (31 kB). With the search for the largest batch, what an answer of an exercise does
-        // otherwise than the solution, and archives and notebooks that a class hands in (34 kB).
+        // with the time chart (31 kB). With the search for the largest batch, what an answer of an exercise
+        // does otherwise than the solution, and archives and notebooks that a class hands in (34 kB).
         most: 740_000,
     },
     Budget {
         what: "worker, once the page rests",
         prefixes: &["blockyard-worker", "worker.js"],
-        // Reads snapshots of five releases of PyTorch, with intervals by a kept crate (about 2 kB more than by hand).
+        // Reads snapshots of five releases of PyTorch, with intervals by a kept crate (about 2 kB more than
+        // by hand).
         most: 530_000,
     },
     Budget {
@@ -51,20 +53,22 @@ const LATER: [Budget; 10] = [
     Budget { what: "WebGPU, for a first run on the GPU", prefixes: &["blockyard-gpu"], most: 100_000 },
     Budget { what: "Python, for a first program", prefixes: &["blockyard-interpreter"], most: 4_000_000 },
     Budget { what: "example programs, one at a time", prefixes: &["programs/"], most: 60_000 },
-    // Recordings are as large as they are; the budget keeps one from being added in passing.
+    // The size of recordings is given; the budget prevents a recording from being added unnoticed.
     Budget { what: "samples, once the page rests", prefixes: &["samples/"], most: 200_000 },
     Budget {
         what: "keeps the page in the browser, once the page rests",
         prefixes: &["offline.js", "service-worker.js"],
         most: 3_000,
     },
-    // A separate budget, so that letters do not compete with the program: a page without them is laid out again on every machine.
+    // The typeface has a separate budget, so that it does not compete with the program: without it the layout
+    // of the page would differ from machine to machine.
     Budget { what: "typeface, beside the first load", prefixes: &["typeface/"], most: 32_000 },
 ];
 
 const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 700_000 };
 
-/// Prints every file of `dist/` with its size after gzip and fails if those of a budget cost more than it allows.
+/// Prints every file of `dist/` with its size after gzip and fails if those of a budget cost more than it
+/// allows.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let dist = workspace.dist();
     let mut sums = [0_u64; LATER.len() + 1];
@@ -88,7 +92,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The place of the file's budget: that of the first load is the last.
+/// The index of the file's budget; the budget of the first load is the last.
 fn budget_of(name: &Path) -> usize {
     let name = name.to_string_lossy();
     let is_of = |budget: &Budget| budget.prefixes.iter().any(|prefix| name.starts_with(prefix));

@@ -1,13 +1,13 @@
-//! A row of stages: each is announced, timed and remembered, and a failure does not hide the next one.
+//! A list of stages: each stage is announced and timed, and a failure does not stop the next stage.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How a stage ended that did not fail.
+/// The outcome of a stage that did not fail.
 pub(crate) enum StageOutcome {
     Passed,
-    /// It did not run, for a reason.
+    /// The stage did not run; the text is the reason.
     Skipped(String),
 }
 
@@ -15,7 +15,7 @@ pub(crate) enum StageOutcome {
 pub(crate) struct Stages {
     begun: Instant,
     done: Vec<Stage>,
-    /// The only stages that may be skipped, or any where there is no such list.
+    /// The names of the stages that may be skipped; `None` if each may.
     may_skip: Option<Vec<String>>,
 }
 
@@ -40,7 +40,7 @@ impl Stages {
         Self { begun: Instant::now(), done: Vec::new(), may_skip: None }
     }
 
-    /// Stages of which only those in the list may be skipped.
+    /// An empty list of stages, of which only those named in `may_skip` may be skipped.
     pub(crate) fn that_must_run_but(may_skip: Option<Vec<String>>) -> Self {
         Self { may_skip, ..Self::new() }
     }
@@ -50,7 +50,7 @@ impl Stages {
         self.run_or_skip(name, || stage().map(|()| StageOutcome::Passed));
     }
 
-    /// Runs one stage that says itself where it cannot run.
+    /// Runs one stage, which reports itself if it cannot run.
     pub(crate) fn run_or_skip(&mut self, name: &'static str, stage: impl FnOnce() -> Result<StageOutcome>) {
         println!("\n==> {name}");
         let begun = Instant::now();
@@ -69,7 +69,7 @@ impl Stages {
         self.done.push(Stage { name, took, outcome });
     }
 
-    /// Prints the table and fails if a stage did, or a name of a stage that may be skipped is the name of none.
+    /// Prints the table. Fails if a stage failed, or if `may_skip` names a stage that does not exist.
     pub(crate) fn finish(self) -> Result<()> {
         println!();
         for stage in &self.done {

@@ -17,7 +17,8 @@ pub(crate) enum Truth {
         /// Other recordings, in the form of `tests/fixtures/pytorch_programs/recorded.jsonl.gz`.
         #[arg(long, value_name = "FILE")]
         recorded: Option<PathBuf>,
-        /// Write the requests of the named program there, each with number, bytes, line and operator of its allocation.
+        /// Write the requests of the named program there, each with number, bytes, line and operator of its
+        /// allocation.
         #[arg(long, value_name = "FILE", requires = "names")]
         requests: Option<PathBuf>,
         /// Take what cuDNN allocated in the named program into the tables, where they have nothing for a
@@ -25,7 +26,8 @@ pub(crate) enum Truth {
         #[arg(long, value_name = "FOLDER", requires = "names")]
         learn: Option<PathBuf>,
     },
-    /// The lines of recorded programs that differ, and which of them are marked as uncertain; of one that is named, the marks.
+    /// The lines of recorded programs that differ, and which of them are marked as uncertain; of one that is
+    /// named, the marks.
     Marks {
         /// Names as `programs/dqn`, with commas between; all programs where none is named.
         names: Option<String>,
@@ -35,7 +37,7 @@ pub(crate) enum Truth {
 /// Runs the programs and prints the comparison.
 pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
     if let Truth::Programs { names: Some(names), recorded, learn: Some(folder), .. } = what {
-        // The tables are written by the example, and not by the test.
+        // An example writes the tables, because the test only compares.
         let run = ["run", "--quiet", "--package", "blockyard-python", "--example", "recorded", "learn"];
         let mut cargo = workspace.cargo(run);
         cargo.arg(std::path::absolute(folder)?).arg(names);
@@ -48,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
         Truth::Programs { .. } => "recorded",
         Truth::Marks { .. } => "marked",
     };
-    // The test that holds the programs to what was reached before prints the comparison where variables ask for it.
+    // The test that compares the programs with `floors.txt` prints the comparison if variables ask for it.
     let mut cargo = workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", test]);
     match what {
         Truth::Programs { names, recorded, requests, .. } => {

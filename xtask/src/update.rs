@@ -10,7 +10,8 @@ use crate::workspace::{self, Workspace};
 /// What is written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UpdateTarget {
-    /// JSON Schema, classes of the Python package and tables of the documents, from the types of crates/answers.
+    /// JSON Schema, classes of the Python package and tables of the documents, from the types of
+    /// crates/answers.
     Answers,
     /// Scenes and words of the figure, in crates/figure/tests.
     Figure,
@@ -40,7 +41,7 @@ pub(crate) fn run(workspace: &Workspace, what: &[UpdateTarget], python: &[String
 }
 
 fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Result<()> {
-    // The tests that hold a file against what the file follows from write it where a variable says so.
+    // The tests that compare a file with its sources write the file if a variable says so.
     let (variable, arguments): (&str, &[&str]) = match what {
         UpdateTarget::Answers => {
             let run = ["run", "--quiet", "--package", "blockyard-answers-writer"];

@@ -1,4 +1,4 @@
-//! The Python package: built by maturin, tested by pytest where it is installed as a user installs it.
+//! The Python package: built by maturin, and tested by pytest after an installation as users make it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace::{self, Workspace};
 use crate::{bundle, metadata, setup};
 
-/// Versions that work with the toolchain of the workspace.
+/// The versions of the tools that work with the toolchain of the workspace.
 const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
 
 /// Packages that only tests need: readers of Arrow streams, schedulers of many ranks, types.
@@ -19,9 +19,9 @@ const TEST_PACKAGES: [&str; 5] =
 const STYLE: [&str; 1] = ["ruff==0.17.6"];
 
 /// The most lines of a module of the library that programs run over.
-const MOST_LINES: usize = 500;
+const MAX_LINES: usize = 500;
 
-/// Modules that are longer still, each with its greatest length: none may grow.
+/// Modules that are longer, each with its present length, beyond which it must not grow.
 const LONGER: [(&str, usize); 4] = [
     ("numpy/__init__.py", 975),
     ("torch/__init__.py", 800),
@@ -77,13 +77,13 @@ pub(crate) fn build(workspace: &Workspace, options: &WheelOptions) -> Result<()>
     Ok(())
 }
 
-/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a new virtual environment and
-/// runs its tests there.
+/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a new
+/// virtual environment and runs its tests there.
 pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
     let out = workspace.root().join("target/wheel-under-test");
     if out.exists() {
-        // A wheel of another version would be found beside the new one.
+        // Otherwise pip could find a wheel of another version in the folder.
         fs::remove_dir_all(&out)?;
     }
     bundle::copy_built(page, &packed_page(workspace))?;
@@ -111,7 +111,7 @@ pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
     let ruff = virtual_environment(workspace, "python-style", &STYLE)?.join("bin/ruff");
     let (format, check): (&[&str], &[&str]) =
         if fix { (&["format"], &["check", "--fix"]) } else { (&["format", "--check"], &["check"]) };
-    // What a fix changes is formatted after it.
+    // The formatter runs after the fixes, which may change the layout.
     workspace::run(workspace.program(&ruff).args(check).arg("--quiet"))?;
     workspace::run(workspace.program(&ruff).args(format).arg("--quiet"))?;
     let library = workspace.root().join("crates/python/lib");
@@ -119,18 +119,18 @@ pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
     for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "py")) {
         let lines = fs::read_to_string(library.join(path))?.lines().count();
         let longer = LONGER.iter().find(|(name, _)| Path::new(name) == path.as_path());
-        let most = longer.map_or(MOST_LINES, |(_, most)| *most);
+        let most = longer.map_or(MAX_LINES, |(_, most)| *most);
         ensure!(lines <= most, "{} has {lines} lines: more than {most}", path.display());
     }
     Ok(())
 }
 
-/// Where the page lies in the package: notebooks show it, and `blockyard open` serves it.
+/// The folder of the page in the package: notebooks show the page, and `blockyard open` serves it.
 fn packed_page(workspace: &Workspace) -> PathBuf {
     workspace.root().join("crates/wheel/python/blockyard/page")
 }
 
-/// Builds the library that stands for CUDA's into the package, for dry runs, which run on x86-64 alone. Git does not keep it.
+/// Builds the stand-in into the package, for dry runs, which run on x86-64 alone. The file is not in git.
 fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> Result<()> {
     let name = "libblockyard_standin.so";
     // Maturin leaves out files that end in `.so`.
@@ -151,7 +151,7 @@ fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> R
     Ok(())
 }
 
-/// A Python with PyTorch 2.11.0 for CUDA, without NVIDIA's libraries: what stands for them is ours.
+/// A Python with PyTorch 2.11.0 for CUDA, without NVIDIA's libraries, which our stand-in replaces.
 pub(crate) fn pytorch(workspace: &Workspace) -> Result<PathBuf> {
     const PACKAGES: [&str; 10] = [
         "--no-deps",
@@ -187,7 +187,7 @@ fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> 
 
 fn run_maturin(workspace: &Workspace, tools: &Path, arguments: &[&str], out: &Path) -> Result<()> {
     let mut maturin = workspace.program(tools.join("bin/maturin"));
-    // Where maturin looks for the Python that has Zig.
+    // Maturin looks for the Python that has Zig in `PATH`.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
     maturin.env("PATH", std::env::join_paths(folders)?);

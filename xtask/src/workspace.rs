@@ -1,4 +1,4 @@
-//! Where things are, and how to run a program there.
+//! The folders of the repository, and functions that run programs there.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed something that is not text"))
 }
 
-/// Whether `command` runs and succeeds; says nothing.
+/// Whether `command` runs and succeeds; its output is not shown.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -81,7 +81,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Where the system would find the program `name`.
+/// The path at which the system finds the program `name`; `None` if it is not installed.
 pub(crate) fn which(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())

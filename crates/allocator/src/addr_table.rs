@@ -8,9 +8,9 @@ use crate::block::BlockIndex;
 
 /// Allocated blocks by address. A hash of the address chooses a pair of slots, the home of the block.
 ///
-/// The slot of the pair is chosen without a branch, because a branch that the processor cannot predict costs more than memory
-/// does. At most an eighth of the slots are in use, so that nearly every block is in its home. A block whose home is full is
-/// in the neighboring pair, and if that pair is full too, in a tree.
+/// The slot of the pair is chosen without a branch, because a branch that the processor cannot predict costs
+/// more than memory does. At most an eighth of the slots are in use, so that nearly every block is in its
+/// home. A block whose home is full is in the neighboring pair, and if that pair is full too, in a tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddrTable {
     /// The number of pairs is a power of two, or zero.
@@ -21,8 +21,8 @@ pub(crate) struct AddrTable {
     room: usize,
 }
 
-/// The number of a block, and above it the tag of its address: four bytes, so that many slots fit into a cache. The address
-/// itself is in the block.
+/// The number of a block, and above it the tag of its address: four bytes, so that many slots fit into a
+/// cache. The address itself is in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot(u32);
 
@@ -60,7 +60,8 @@ impl Hash {
         Self((addr.get() >> 9).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// Distinguishes most blocks that have the same home. A tag is at least 128, so that no empty slot has one.
+    /// Distinguishes most blocks that have the same home. A tag is at least 128, so that no empty slot has
+    /// one.
     #[inline]
     fn tag(self) -> u32 {
         // Seven bits remain.
@@ -78,7 +79,7 @@ impl Hash {
 
 /// Stands for the place of a block that is in the tree of the overflow.
 const OVERFLOW: usize = usize::MAX;
-const LEAST_PAIRS: usize = 256;
+const MIN_PAIRS: usize = 256;
 /// The number of slots for each block in the table.
 const SPARSITY: usize = 8;
 
@@ -93,17 +94,18 @@ impl AddrTable {
     pub(crate) fn find(
         &self,
         addr: DeviceAddr,
-        is_it: impl Fn(BlockIndex) -> bool,
+        accepts: impl Fn(BlockIndex) -> bool,
     ) -> Option<(usize, BlockIndex)> {
         let hash = Hash::of(addr);
         let home = hash.home(self.pairs.len());
         let [first, second] = self.pairs.get(home)?;
         let is_second = second.tag() == hash.tag();
-        // Both slots are loaded before the choice: a load from the chosen slot would have to wait for the choice.
+        // Both slots are loaded before the choice: a load from the chosen slot would have to wait for the
+        // choice.
         let slot = std::hint::select_unpredictable(is_second, *second, *first);
         match slot.index() {
-            Some(index) if is_it(index) => Some((home * 2 + usize::from(is_second), index)),
-            _ => self.find_elsewhere(addr, is_it),
+            Some(index) if accepts(index) => Some((home * 2 + usize::from(is_second), index)),
+            _ => self.find_elsewhere(addr, accepts),
         }
     }
 
@@ -138,8 +140,8 @@ impl AddrTable {
         self.put(addr, index);
     }
 
-    /// Removes the block at this address. `place` was returned by [`AddrTable::find`], with no change to the table in
-    /// between.
+    /// Removes the block at this address. `place` was returned by [`AddrTable::find`], with no change to the
+    /// table in between.
     #[inline]
     pub(crate) fn remove(&mut self, addr: DeviceAddr, place: usize) {
         self.room += 1;
@@ -184,7 +186,7 @@ impl AddrTable {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, addr_of: impl Fn(BlockIndex) -> DeviceAddr) {
-        let pairs = (self.pairs.len() * 2).max(LEAST_PAIRS);
+        let pairs = (self.pairs.len() * 2).max(MIN_PAIRS);
         let old = std::mem::replace(&mut self.pairs, vec![[Slot::EMPTY; 2]; pairs]);
         let overflow = std::mem::take(&mut self.overflow);
         let in_slots = old.into_iter().flatten().filter_map(Slot::index);

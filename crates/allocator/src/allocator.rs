@@ -55,8 +55,8 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) next_segment_id: u32,
     /// The number of the next allocation.
     pub(crate) next_allocation_id: u32,
-    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses and
-    /// numbers.
+    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal
+    /// addresses and numbers.
     identity: u64,
 }
 
@@ -64,8 +64,8 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 /// An allocated block, to be freed with [`CachingAllocator::free`].
 ///
-/// An allocation of zero bytes has no block; its address is 0, like PyTorch's null pointer. An allocation cannot be freed
-/// twice:
+/// An allocation of zero bytes has no block; its address is 0, like PyTorch's null pointer. An allocation
+/// cannot be freed twice:
 ///
 /// ```compile_fail,E0382
 /// # use blockyard_allocator::CachingAllocator;
@@ -140,8 +140,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`AllocError::OutOfMemory`] when the device has not enough memory even after all was released that may be released,
-    /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::Device`] when the device fails for another reason.
+    /// [`AllocError::OutOfMemory`] when the device has not enough memory even after all was released that may
+    /// be released, [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::Device`] when the device
+    /// fails for another reason.
     #[expect(
         clippy::inline_always,
         reason = "an allocation that is returned through memory costs as much as making it"
@@ -157,12 +158,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(self.handle(self.addr_of(index), index, id))
     }
 
-    /// Frees an allocation (`free`). If other streams used the block, the free is pending until their work is done.
+    /// Frees an allocation (`free`). If other streams used the block, the free is pending until their work is
+    /// done.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator, [`AllocError::Device`] when
-    /// the device fails to record an event. In both cases nothing changes.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator,
+    /// [`AllocError::Device`] when the device fails to record an event. In both cases nothing changes.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     #[expect(clippy::inline_always, reason = "as for `allocate`")]
     #[inline(always)]
@@ -230,7 +232,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Records that `stream` uses the allocation too (`recordStream`). The free will wait for the work of that stream.
+    /// Records that `stream` uses the allocation too (`recordStream`). The free will wait for the work of
+    /// that stream.
     ///
     /// The stream of the allocation itself is ignored, and so are allocations of zero bytes.
     ///
@@ -410,7 +413,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.blocks.at(index).is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
     }
 
-    /// Updates `has_default_rules` from the settings, and from memory that was allocated under other settings.
+    /// Updates `has_default_rules` from the settings, and from memory that was allocated under other
+    /// settings.
     pub(crate) fn note_settings(&mut self) {
         self.has_default_rules = self.config.max_split_size() == size::UNLIMITED
             && !self.config.expandable_segments()

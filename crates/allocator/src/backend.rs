@@ -7,19 +7,21 @@ use blockyard_record::{
 use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 use crate::{
-    AllocError, Allocation, AsyncAllocation, AsyncAllocator, CachingAllocator, Corruption, PoolOptions,
+    AllocError, Allocation, CachingAllocator, Corruption, MallocAsyncAllocation, MallocAsyncAllocator,
+    PoolOptions,
 };
 
 /// PyTorch's device allocator of the backend that the settings name.
 ///
-/// This type has the calls of both backends. A call that a backend does not support fails with PyTorch's error.
+/// This type has the calls of both backends. A call that a backend does not support fails with PyTorch's
+/// error.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of them, which never moves")]
 pub enum BackendAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     /// `backend:native`.
     Native(CachingAllocator<D, S>),
     /// `backend:cudaMallocAsync`.
-    CudaMallocAsync(AsyncAllocator<D, S>),
+    CudaMallocAsync(MallocAsyncAllocator<D, S>),
 }
 
 /// An allocated block, to be freed with [`BackendAllocator::free`].
@@ -29,7 +31,7 @@ pub enum BackendAllocation {
     /// An allocation of the native allocator.
     Native(Allocation),
     /// An allocation of the driver's memory pool.
-    CudaMallocAsync(AsyncAllocation),
+    CudaMallocAsync(MallocAsyncAllocation),
     /// Memory that the device allocated while caching was switched off.
     Uncached(UncachedAllocation),
 }
@@ -90,7 +92,9 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
         match config.backend() {
             Backend::Native => Self::Native(CachingAllocator::new(device, config, sink)),
-            Backend::CudaMallocAsync => Self::CudaMallocAsync(AsyncAllocator::new(device, config, sink)),
+            Backend::CudaMallocAsync => {
+                Self::CudaMallocAsync(MallocAsyncAllocator::new(device, config, sink))
+            }
         }
     }
 
@@ -117,8 +121,8 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// Serves the next requests at recorded addresses ([`AsyncAllocator::place_as_recorded`]). The native
-    /// backend ignores the call, because its addresses follow from the requests and the device.
+    /// Serves the next requests at recorded addresses ([`MallocAsyncAllocator::place_as_recorded`]). The
+    /// native backend ignores the call, because its addresses follow from the requests and the device.
     pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
         match self {
             Self::Native(_) => {}
@@ -128,12 +132,12 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
 
     /// Allocates `requested` bytes for use on `stream`.
     ///
-    /// With caching switched off, the native backend allocates from the device and releases to the device. No statistic,
-    /// event, snapshot or trace entry shows such memory, as in PyTorch.
+    /// With caching switched off, the native backend allocates from the device and releases to the device. No
+    /// statistic, event, snapshot or trace entry shows such memory, as in PyTorch.
     ///
     /// # Errors
     ///
-    /// The errors of [`CachingAllocator::allocate`] or [`AsyncAllocator::allocate`]; without caching
+    /// The errors of [`CachingAllocator::allocate`] or [`MallocAsyncAllocator::allocate`]; without caching
     /// [`AllocError::UncachedOutOfMemory`] when the device has not enough memory.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<BackendAllocation, AllocError> {
         match self {
@@ -151,8 +155,8 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator, [`AllocError::Device`] when
-    /// the device fails. In both cases nothing changes.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator,
+    /// [`AllocError::Device`] when the device fails. In both cases nothing changes.
     pub fn free(&mut self, allocation: BackendAllocation) -> Result<(), AllocError> {
         match (self, allocation) {
             (Self::Native(allocator), BackendAllocation::Native(allocation)) => allocator.free(allocation),
@@ -230,7 +234,8 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         either!(self, allocator => allocator.reset_peak_stats());
     }
 
-    /// Sets all accumulated counts to zero. `cudaMallocAsync` has none; PyTorch warns that the call has no effect.
+    /// Sets all accumulated counts to zero. `cudaMallocAsync` has none; PyTorch warns that the call has no
+    /// effect.
     pub fn reset_accumulated_stats(&mut self) {
         if let Self::Native(allocator) = self {
             allocator.reset_accumulated_stats();

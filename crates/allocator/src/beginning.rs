@@ -13,18 +13,18 @@ use crate::memory_pool::{MemoryPool, MemoryPoolIndex};
 use crate::{AllocError, Allocation, CachingAllocator, Corruption};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// An allocator with the segments of the snapshot, which the device must have allocated before. Also returns the live
-    /// allocations, by ascending address.
+    /// An allocator with the segments of the snapshot, which the device must have allocated before. Also
+    /// returns the live allocations, by ascending address.
     ///
-    /// Ids are those of the snapshot, and new ids follow the largest. The sink gets no events for the memory of the snapshot.
-    /// Pending frees wait for all work that their streams have on the device at this moment. Statistics are those of
-    /// [`Stats::beginning_with`]. A memory pool other than the default one counts as used by its owner. For garbage
-    /// collection, all cached blocks have the same age.
+    /// Ids are those of the snapshot, and new ids follow the largest. The sink gets no events for the memory
+    /// of the snapshot. Pending frees wait for all work that their streams have on the device at this moment.
+    /// Statistics are those of [`Stats::beginning_with`]. A memory pool other than the default one counts as
+    /// used by its owner. For garbage collection, all cached blocks have the same age.
     ///
     /// # Errors
     ///
-    /// [`AllocError::Beginning`] for a snapshot that no allocator can be in, [`AllocError::Device`] when the device fails to
-    /// record an event.
+    /// [`AllocError::Beginning`] for a snapshot that no allocator can be in, [`AllocError::Device`] when the
+    /// device fails to record an event.
     pub fn beginning_with(
         device: D,
         config: AllocatorConfig,
@@ -87,7 +87,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// The memory pool with this id, which is added if there is none.
+    /// The memory pool with this id, which is added if it does not exist.
     fn memory_pool_of(&mut self, id: PoolId) -> MemoryPoolIndex {
         if let Some(memory_pool) = self.memory_pools.iter().position(|pool| pool.id == id) {
             return memory_pool;

@@ -1,9 +1,9 @@
 //! Free blocks ordered by size, then by address. Best fit takes a few steps for any number of blocks.
 //!
-//! Sizes are divided into bins: one bin for each size in the small pool, whose sizes are below 2 MiB, and 128 bins an octave
-//! in the large pool. A bitmap of two levels marks the bins that have blocks. The order within a bin is exact too, so that
-//! the whole is an ordered set. Unlike in a tree, the bin of a block is found by arithmetic, and a bin of up to three blocks,
-//! which is the usual case, takes no further memory.
+//! Sizes are divided into bins: one bin for each size in the small pool, whose sizes are below 2 MiB, and 128
+//! bins an octave in the large pool. A bitmap of two levels marks the bins that have blocks. The order within
+//! a bin is exact too, so that the whole is an ordered set. Unlike in a tree, the bin of a block is found by
+//! arithmetic, and a bin of up to three blocks, which is the usual case, takes no further memory.
 
 mod list;
 mod sorted;
@@ -14,7 +14,8 @@ use crate::bins::list::{Key, List};
 use crate::block::{Block, BlockIndex, BlockTable};
 
 const FEW: usize = 3;
-/// A list that shrinks to this length is stored in the bin again; one more block fits before the bin needs a list again.
+/// A list that shrinks to this length is stored in the bin again; one more block fits before the bin needs a
+/// list again.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
 /// How many bits after the leading one number the bins of an octave.
@@ -23,14 +24,14 @@ const LAST_BIN: usize = WORD * WORD - 1;
 
 /// The free blocks of one stream in one block pool.
 ///
-/// The latest block is kept outside of the bins. A block that was just freed or split off is most often taken or merged next;
-/// then it never needs to be put in a bin.
+/// The latest block is kept outside of the bins. A block that was just freed or split off is most often taken
+/// or merged next; then it never needs to be put in a bin.
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
     /// The small or the large block pool, which decides which sizes share a bin.
     pub(crate) pool: PoolKind,
     latest: Option<BlockIndex>,
-    /// Zero if there is no latest block.
+    /// Zero without a latest block.
     latest_size: Bytes,
     latest_addr: DeviceAddr,
     /// One bit for each word of `occupied` that is not zero.
@@ -231,10 +232,11 @@ impl SizeBins {
         }
     }
 
-    /// Removes and returns the smallest block of at least `size`, with its size. Ties go to the lowest address.
+    /// Removes and returns the smallest block of at least `size`, with its size. Ties go to the lowest
+    /// address.
     ///
-    /// The caller passes the pool although the set has it: a constant lets the compiler leave out the code for the other
-    /// pool.
+    /// The caller passes the pool although the set has it: a constant lets the compiler leave out the code
+    /// for the other pool.
     #[expect(clippy::inline_always, reason = "to be made for either pool")]
     #[inline(always)]
     pub(crate) fn take_first_fitting(
@@ -246,7 +248,8 @@ impl SizeBins {
         debug_assert_eq!(pool, self.pool, "the pool that these bins are for");
         let number = bin_of(pool, size);
         let bit = self.occupied[number / WORD % WORD] >> (number % WORD) & 1;
-        // Most requests have the size of the block that was just freed, and no other free block has this size.
+        // Most requests have the size of the block that was just freed, and no other free block has this
+        // size.
         if self.latest_size == size && bit == 0 {
             return self.take_latest();
         }
@@ -355,15 +358,15 @@ impl SizeBins {
         std::iter::successors(first, |index| self.next_after(*index, &blocks[*index]))
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(crate) fn count(&self, blocks: &BlockTable) -> usize {
         usize::from(self.latest.is_some()) + self.iter(blocks).count()
     }
 }
 
-/// The number of the bin for this size. In the small pool, whose segments have 2 MiB, the number is the size in units of 512
-/// bytes. In the large pool, the number is the octave and the seven bits after the leading one. The last bin holds all larger
-/// sizes.
+/// The number of the bin for this size. In the small pool, whose segments have 2 MiB, the number is the size
+/// in units of 512 bytes. In the large pool, the number is the octave and the seven bits after the leading
+/// one. The last bin holds all larger sizes.
 #[inline]
 fn bin_of(pool: PoolKind, size: Bytes) -> usize {
     let units = size.get() >> 9;
@@ -389,7 +392,7 @@ fn holds_one_size(pool: PoolKind, number: usize) -> bool {
 fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
     // The processor cannot predict the count nor the order, so this code has no branches.
     let goes_before =
-        |place: Option<BlockIndex>| place.is_none() | key.comes_before(blocks.at_or_nothing(place));
+        |place: Option<BlockIndex>| place.is_none() | key.comes_before(blocks.at_or_first(place));
     let index = Some(key.index);
     let [first, second, _] = *few;
     let (is_first, is_second) = (goes_before(first), goes_before(second));

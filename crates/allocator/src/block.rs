@@ -49,7 +49,8 @@ impl BlockIndex {
         self.0.get() as usize
     }
 
-    /// The place of a neighbor. Without a neighbor this is the first place of the table, so that callers need no branch.
+    /// The place of a neighbor. Without a neighbor this is the first place of the table, so that callers need
+    /// no branch.
     #[inline]
     pub(crate) fn place_of(neighbor: Option<Self>) -> usize {
         neighbor.map_or(0, Self::place)
@@ -58,9 +59,9 @@ impl BlockIndex {
 
 /// A part of a segment. Neighbors in address order are linked (`prev` and `next` in PyTorch).
 ///
-/// A block takes 64 bytes, which is one cache line, because the time of a request depends on the number of cache lines that
-/// it touches. Values that are the same for a whole segment are in its free list or with its pages, and values that few
-/// blocks have are in [`StreamUses`].
+/// A block takes 64 bytes, which is one cache line, because the time of a request depends on the number of
+/// cache lines that it touches. Values that are the same for a whole segment are in its free list or with its
+/// pages, and values that few blocks have are in [`StreamUses`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
@@ -167,18 +168,18 @@ pub(crate) struct StreamUses {
 
 /// All blocks of an allocator.
 ///
-/// An index is valid from [`BlockTable::insert`] to [`BlockTable::remove`]. The allocator has indices only in links of
-/// blocks, free lists, pending queues and live allocations, and removes an index from all of these before it removes the
-/// block.
+/// An index is valid from [`BlockTable::insert`] to [`BlockTable::remove`]. The allocator has indices only in
+/// links of blocks, free lists, pending queues and live allocations, and removes an index from all of these
+/// before it removes the block.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockTable {
-    /// The first place is never used, so that an index is never 0. It stands for a neighbor that does not exist: values
-    /// written to it are never read.
+    /// The first place is never used, so that an index is never 0. It stands for a neighbor that does not
+    /// exist: values written to it are never read.
     blocks: Vec<Block>,
     /// The first vacant place; vacant places are linked by `next`.
     vacant: Option<BlockIndex>,
-    /// Entry `i` belongs to the block with `Block::uses` = `i`; entry 0 belongs to no block. Vacant entries keep their
-    /// memory.
+    /// Entry `i` belongs to the block with `Block::uses` = `i`; entry 0 belongs to no block. Vacant entries
+    /// keep their memory.
     uses: Vec<StreamUses>,
     vacant_uses: Vec<NonZeroU32>,
     /// The number of the next block id.
@@ -255,7 +256,7 @@ impl BlockTable {
 
     /// The block, or the first place of the table for `None`, so that callers need no branch.
     #[inline]
-    pub(crate) fn at_or_nothing(&self, index: Option<BlockIndex>) -> &Block {
+    pub(crate) fn at_or_first(&self, index: Option<BlockIndex>) -> &Block {
         &self.blocks[BlockIndex::place_of(index)]
     }
 
@@ -275,7 +276,7 @@ impl BlockTable {
         block.uses.and_then(|uses| self.uses.get(uses.get() as usize))
     }
 
-    /// The [`StreamUses`] of the block, made if there is none.
+    /// The [`StreamUses`] of the block, made if the block has none.
     pub(crate) fn uses_mut(&mut self, index: BlockIndex) -> &mut StreamUses {
         let block = &mut self.blocks[index.place()];
         let uses = *block.uses.get_or_insert_with(|| {

@@ -1,9 +1,10 @@
 //! The statistics, stored as few numbers from which all others are computed on reading.
 //!
-//! PyTorch stores four numbers for each quantity (current, peak, allocated, freed), three times: for the small pool, the
-//! large pool, and both. Here a request updates about half of them. Sums over both pools are computed on reading, except
-//! peaks. The freed amount is the allocated amount minus the change of the current value. Active memory is allocated memory
-//! plus pending frees, so that its peak needs extra work only while frees are pending.
+//! PyTorch stores four numbers for each quantity (current, peak, allocated, freed), three times: for the
+//! small pool, the large pool, and both. Here a request updates about half of them. Sums over both pools are
+//! computed on reading, except peaks. The freed amount is the allocated amount minus the change of the
+//! current value. Active memory is allocated memory plus pending frees, so that its peak needs extra work
+//! only while frees are pending.
 
 use blockyard_record::{Bytes, PoolKind, Stat, StatArray, Stats};
 
@@ -14,7 +15,8 @@ const REQUESTED: usize = 2;
 /// The counters of one allocator. All sums wrap around, as PyTorch's do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    /// For the small and the large pool: count and bytes of allocated blocks, and requested bytes of active blocks.
+    /// For the small and the large pool: count and bytes of allocated blocks, and requested bytes of active
+    /// blocks.
     live: [[Tally; 3]; 2],
     live_all: [Level; 3],
     /// All pending frees.
@@ -29,7 +31,8 @@ pub(crate) struct Counters {
     /// For the small and the large pool: count and bytes of inactive blocks in split segments.
     inactive_splits: [[Tally; 2]; 2],
     inactive_splits_all: [Level; 2],
-    /// The statistics that change rarely, as PyTorch stores them. The other fields of this value are not used.
+    /// The statistics that change rarely, as PyTorch stores them. The other fields of this value are not
+    /// used.
     pub(crate) infrequent: Stats,
 }
 
@@ -45,9 +48,10 @@ struct Tally {
 
 /// The current value and the peak of one quantity.
 ///
-/// The stored number is the distance from the current value to the peak. A change is then one subtraction, and the sign of
-/// the result says whether there is a new peak. The distances of different quantities are not adjacent in memory: otherwise
-/// the compiler would load two of them with one wide load, which has to wait for the two narrow stores before it.
+/// The stored number is the distance from the current value to the peak. A change is then one subtraction,
+/// and the sign of the result says whether there is a new peak. The distances of different quantities are not
+/// adjacent in memory: otherwise the compiler would load two of them with one wide load, which has to wait
+/// for the two narrow stores before it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     below_peak: i64,
@@ -238,7 +242,8 @@ impl Counters {
 
     /// The inactive splits changed by `blocks` and `bytes`.
     ///
-    /// Each request and each free is one net change, because peaks and accumulated counts would differ after two changes.
+    /// Each request and each free is one net change, because peaks and accumulated counts would differ after
+    /// two changes.
     #[inline]
     pub(crate) fn splits_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
         let inactive_splits = &mut self.inactive_splits[pool_index(pool)];
@@ -256,8 +261,8 @@ impl Counters {
         }
     }
 
-    /// The inactive splits fell by `blocks` and `bytes`. A decrease adds nothing to accumulated counts and makes no new peak,
-    /// so this is shorter than [`Counters::splits_changed`].
+    /// The inactive splits fell by `blocks` and `bytes`. A decrease adds nothing to accumulated counts and
+    /// makes no new peak, so this is shorter than [`Counters::splits_changed`].
     #[inline]
     pub(crate) fn splits_fell(&mut self, pool: PoolKind, blocks: i64, bytes: Bytes) {
         let inactive_splits = &mut self.inactive_splits[pool_index(pool)];
@@ -319,8 +324,8 @@ impl Counters {
         let active = |quantity: usize| {
             let of_pool = |pool: usize| {
                 let current = self.active(pool, quantity);
-                // A block becomes active when it is allocated, so the increases of the two are equal. While no free is
-                // pending, the peaks are equal too.
+                // A block becomes active when it is allocated, so the increases of the two are equal. While
+                // no free is pending, the peaks are equal too.
                 let allocated = self.live[pool][quantity].gained;
                 let since_start = current.wrapping_sub(self.active_start[pool][quantity]);
                 let peak = self.live[pool][quantity].level.peak.max(self.pending_peak[pool][quantity]);

@@ -9,7 +9,8 @@ use blockyard_record::{Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// The request ran out of memory, although the allocator had released all cached memory that it may release.
+    /// The request ran out of memory, although the allocator had released all cached memory that it may
+    /// release.
     #[error(transparent)]
     OutOfMemory(Box<OutOfMemory>),
     /// The request ran out of memory under `backend:cudaMallocAsync`.
@@ -72,11 +73,12 @@ pub enum AllocError {
 pub struct OutOfMemory {
     /// The memory pool of the request.
     pub pool_id: PoolId,
-    /// What the caller asked for.
+    /// The bytes that the caller asked for.
     pub requested: Bytes,
     /// The request after rounding.
     pub rounded: Bytes,
-    /// The size of the segment that was needed, which PyTorch's text calls the size that it tried to allocate.
+    /// The size of the segment that was needed, which PyTorch's text calls the size that it tried to
+    /// allocate.
     pub segment_size: Bytes,
     /// The stream of the request.
     pub stream: StreamId,
@@ -112,7 +114,8 @@ pub enum OomAdvice {
     None,
     /// To reserve fewer addresses: from release 2.15 on with expandable segments.
     LowerReserve,
-    /// To reserve more addresses, since the request does not fit into those that an expandable segment reserves.
+    /// To reserve more addresses, since the request does not fit into those that an expandable segment
+    /// reserves.
     RaiseReserve {
         /// Bytes of addresses that the settings let a segment reserve.
         reserve: Bytes,
@@ -195,7 +198,7 @@ impl std::error::Error for OutOfMemory {}
 pub struct MallocAsyncOutOfMemory {
     /// Requested bytes in use.
     pub allocated: Bytes,
-    /// What the caller asked for.
+    /// The bytes that the caller asked for.
     pub requested: Bytes,
     /// The device's number.
     pub device: u32,
@@ -232,7 +235,8 @@ impl fmt::Display for MallocAsyncOutOfMemory {
 
 impl std::error::Error for MallocAsyncOutOfMemory {}
 
-/// A size as PyTorch's C++ code writes it (`format_size`): with two decimals, and exactly 1024 of a unit in that unit.
+/// A size as PyTorch's C++ code writes it (`format_size`): with two decimals, and exactly 1024 of a unit in
+/// that unit.
 struct PyTorchSize(Bytes);
 
 impl fmt::Display for PyTorchSize {

@@ -1,7 +1,8 @@
 //! Expandable segments: memory is mapped into reserved addresses page by page.
 //!
-//! A segment starts as one unmapped block. Mapping makes the low part of an unmapped block inactive. Unmapping makes the
-//! whole pages inside an inactive block unmapped. In both cases the block is merged with neighbors that have its new state.
+//! A segment starts as one unmapped block. Mapping makes the low part of an unmapped block inactive.
+//! Unmapping makes the whole pages inside an inactive block unmapped. In both cases the block is merged with
+//! neighbors that have its new state.
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
@@ -34,9 +35,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The block that best fit chooses, before the oversize limits are applied.
     ///
-    /// The reach of a block is its size plus the size of the unmapped block after it, into which it could grow. While segments
-    /// expand, a block that could grow is skipped if the next block in the order has a smaller reach. While segments do not
-    /// expand, blocks of expandable segments are skipped.
+    /// The reach of a block is its size plus the size of the unmapped block after it, into which it could
+    /// grow. While segments expand, a block that could grow is skipped if the next block in the order has a
+    /// smaller reach. While segments do not expand, blocks of expandable segments are skipped.
     #[inline]
     pub(crate) fn best_fit(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         if self.config.release().oldest_block_first() {
@@ -116,7 +117,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.size.saturating_add(next.map_or(Bytes::ZERO, |next| next.size))
     }
 
-    /// Maps pages for the request (`try_allocate_expandable_block`); `None` when the device has not enough memory.
+    /// Maps pages for the request (`try_allocate_expandable_block`); `None` when the device has not enough
+    /// memory.
     ///
     /// Pages that were mapped before a failure stay mapped and are cached.
     pub(crate) fn expand(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
@@ -134,8 +136,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         while self.blocks[candidate].size < wanted {
             let missing = wanted - self.blocks[candidate].size;
-            // The addresses after the candidate are known to be free, and neighbors in the same state are merged, so that an
-            // unmapped block follows.
+            // The addresses after the candidate are known to be free, and neighbors in the same state are
+            // merged, so that an unmapped block follows.
             let Some(next) = self.blocks[candidate].next else {
                 return Ok(None);
             };
@@ -149,7 +151,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(Some(candidate))
     }
 
-    /// The lowest run of inactive and unmapped blocks of the stream that is long enough (`find_expandable_block`).
+    /// The lowest run of inactive and unmapped blocks of the stream that is long enough
+    /// (`find_expandable_block`).
     fn find_addresses(&self, params: &AllocParams) -> Option<BlockIndex> {
         let unmapped = self.free_lists[params.list].unmapped.iter().map(|(_, index)| *index);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
@@ -211,8 +214,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(Some(index))
     }
 
-    /// Maps memory into the low part of an unmapped block: `wanted` bytes, in whole pages (`map_block`). Returns whether the
-    /// device had enough memory.
+    /// Maps memory into the low part of an unmapped block: `wanted` bytes, in whole pages (`map_block`).
+    /// Returns whether the device had enough memory.
     fn map(&mut self, index: BlockIndex, wanted: Bytes) -> Result<bool, AllocError> {
         let block = &self.blocks[index];
         let (id, addr, pool, memory_pool) =

@@ -1,7 +1,8 @@
 //! Free lists: the inactive and the unmapped blocks, in best-fit order.
 //!
-//! PyTorch has one set for each `BlockPool`, ordered by stream, size and address. A search uses the blocks of one stream
-//! only, so here each stream has its own free list; iteration over a whole block pool takes the lists by ascending stream.
+//! PyTorch has one set for each `BlockPool`, ordered by stream, size and address. A search uses the blocks of
+//! one stream only, so here each stream has its own free list; iteration over a whole block pool takes the
+//! lists by ascending stream.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +24,8 @@ impl FreeListIndex {
     }
 }
 
-/// The free blocks of one stream in one block pool, and the values that all these blocks share. The size is a power of two
-/// and equals the alignment, so that indexing takes a shift instead of a multiplication.
+/// The free blocks of one stream in one block pool, and the values that all these blocks share. The size is a
+/// power of two and equals the alignment, so that indexing takes a shift instead of a multiplication.
 #[derive(Clone, Debug)]
 #[repr(align(1024))]
 pub(crate) struct FreeList {
@@ -42,7 +43,7 @@ pub(crate) struct FreeList {
 }
 
 impl FreeList {
-    /// Whether there are no cached and no unmapped blocks.
+    /// Whether no block is cached or unmapped.
     pub(crate) fn is_empty(&self) -> bool {
         self.cached.is_empty() && self.unmapped.is_empty()
     }
@@ -71,7 +72,8 @@ impl FreeList {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockPool {
     lists: Vec<(StreamId, FreeListIndex)>,
-    /// How many searches there were, counted only while garbage collection is possible (`get_free_blocks_call_count`).
+    /// How many searches there were, counted only while garbage collection is possible
+    /// (`get_free_blocks_call_count`).
     calls: u64,
     never_splits: bool,
 }

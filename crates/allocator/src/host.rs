@@ -1,4 +1,5 @@
-//! Pinned host memory (`at::CachingHostAllocator`, releases 2.11 to 2.15): blocks of powers of two, cached and never split.
+//! Pinned host memory (`at::CachingHostAllocator`, releases 2.11 to 2.15): blocks of powers of two, cached
+//! and never split.
 //!
 //! A request takes the block of its size that was freed last, or pins new memory. Two settings, which PyTorch
 //! has from 2.13 on, change the sizes: a request above `pinned_max_round_threshold_mb` or
@@ -20,7 +21,8 @@ use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
 use blockyard_rules::{PinnedConfig, size};
 use stats::HostCounters;
 
-/// One list of cached blocks for each power of two: the blocks that are not larger, and larger than half of that.
+/// One list of cached blocks for each power of two: the blocks that are not larger, and larger than half of
+/// that.
 const LISTS: usize = 64;
 /// Blocks from the reserve are multiples of this.
 const PAGE: Bytes = Bytes::kib(4);
@@ -39,7 +41,8 @@ pub struct HostAllocator<H: HostMemory> {
     counters: HostCounters,
     /// How many allocations there were.
     allocations: u64,
-    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses.
+    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal
+    /// addresses.
     identity: u64,
 }
 
@@ -120,7 +123,8 @@ pub enum HostError {
 }
 
 impl<H: HostMemory> HostAllocator<H> {
-    /// An allocator without memory, with the settings of [`AllocatorConfig::pinned`](blockyard_rules::AllocatorConfig::pinned).
+    /// An allocator without memory, with the settings of
+    /// [`AllocatorConfig::pinned`](blockyard_rules::AllocatorConfig::pinned).
     pub fn new(memory: H, config: PinnedConfig) -> Self {
         Self {
             memory,
@@ -135,11 +139,13 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Allocates a block of at least `requested` bytes: the next power of two, or the bytes themselves where a setting says so.
+    /// Allocates a block of at least `requested` bytes: the next power of two, or the bytes themselves where
+    /// a setting says so.
     ///
     /// # Errors
     ///
-    /// [`HostError::Memory`] when the host cannot pin enough memory, [`HostError::TooLarge`] above 2^63 bytes.
+    /// [`HostError::Memory`] when the host cannot pin enough memory, [`HostError::TooLarge`] above 2^63
+    /// bytes.
     pub fn allocate(&mut self, requested: Bytes) -> Result<HostAllocation, HostError> {
         if requested.is_zero() {
             return Ok(HostAllocation { addr: HostAddr::default(), number: None, allocator: self.identity });
@@ -176,7 +182,8 @@ impl<H: HostMemory> HostAllocator<H> {
         Some(if is_rounded { rounded } else { requested })
     }
 
-    /// Frees a block. If streams used the block, it can be reused once the work that they have so far is done.
+    /// Frees a block. If streams used the block, it can be reused once the work that they have so far is
+    /// done.
     ///
     /// # Errors
     ///
@@ -234,11 +241,11 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Completes the frees of blocks whose streams are done: from the oldest event on, up to the first event that is not
-    /// complete.
+    /// Completes the frees of blocks whose streams are done: from the oldest event on, up to the first event
+    /// that is not complete.
     ///
-    /// Each allocation does so first, unless background threads are switched on: then a thread of PyTorch does so every 100
-    /// microseconds.
+    /// Each allocation does so first, unless background threads are switched on: then a thread of PyTorch
+    /// does so every 100 microseconds.
     ///
     /// # Errors
     ///
@@ -255,7 +262,8 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// Looks for one pending block of the size whose streams are done. Events that are not complete move to the front.
+    /// Looks for one pending block of the size whose streams are done. Events that are not complete move to
+    /// the front.
     fn process_events_of(&mut self, size: Bytes) -> Result<(), HostError> {
         // One round and two more events, as in PyTorch.
         for _ in 0..self.pending.len() + 2 {
@@ -298,7 +306,7 @@ impl<H: HostMemory> HostAllocator<H> {
                     return Err(error);
                 }
                 self.blocks.remove(&addr);
-                self.counters.block_gone(size);
+                self.counters.block_released(size);
             }
         }
         Ok(())
@@ -351,13 +359,14 @@ impl<H: HostMemory> HostAllocator<H> {
         HostAllocation { addr, number: Some(number), allocator: self.identity }
     }
 
-    /// Caches a block that nothing uses any more, or gives a block above `pinned_max_cached_size_mb` back to the host.
+    /// Caches a block that nothing uses any more, or gives a block above `pinned_max_cached_size_mb` back to
+    /// the host.
     fn complete_free(&mut self, addr: HostAddr) -> Result<(), HostError> {
         let Some(block) = self.blocks.get(&addr) else {
             return Ok(());
         };
         let (size, exponent, pinning) = (block.size, block.exponent(), block.pinning);
-        self.counters.reusable(exponent, size);
+        self.counters.free_completed(exponent, size);
         // Bytes of the reserve are never released, and not used again without a block.
         let released = match pinning {
             _ if size <= self.config.max_cached_size => None,
@@ -366,7 +375,7 @@ impl<H: HostMemory> HostAllocator<H> {
         };
         if let Some(Ok(())) = released {
             self.blocks.remove(&addr);
-            self.counters.block_gone(size);
+            self.counters.block_released(size);
         } else if let Some(list) = self.cached.get_mut(exponent) {
             list.push(addr);
         }

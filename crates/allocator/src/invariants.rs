@@ -8,8 +8,8 @@ use crate::block::Block;
 use crate::{CachingAllocator, Corruption};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Tests the invariants that the crate's first page lists, as far as they can be seen at one moment. Of the last one, the
-    /// check sees only that all blocks of a segment belong to one stream.
+    /// Tests the invariants that the crate's first page lists, as far as they can be seen at one moment. Of
+    /// the last one, the check sees only that all blocks of a segment belong to one stream.
     ///
     /// This is for tests: the time is linear in the number of blocks.
     ///

@@ -1,9 +1,10 @@
-//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.11 to 2.15), to the byte.
+//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.11 to 2.15), to the
+//! byte.
 //!
-//! [`CachingAllocator`] allocates segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), splits them into blocks
-//! for its callers, and caches freed blocks for the next request. With the same requests and the same segment addresses it
-//! returns the addresses, statistics, trace and snapshot that PyTorch returns. The cross-crate tests check that against
-//! recordings of the real library.
+//! [`CachingAllocator`] allocates segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), splits
+//! them into blocks for its callers, and caches freed blocks for the next request. With the same requests and
+//! the same segment addresses it returns the addresses, statistics, trace and snapshot that PyTorch returns.
+//! The cross-crate tests check that against recordings of the real library.
 //!
 //! # Example
 //!
@@ -50,7 +51,8 @@
 //!   `requested_size` values equal PyTorch's, and a figure has keys that survive a split.
 //! - **Expandable segments are one more way to find space** (`reclaim::find_new_block`). They need the
 //!   optional part of the device trait ([`VirtualMemory`](blockyard_device::VirtualMemory)).
-//! - **Memory pools are pairs of block pools** beside the default pair; `AllocParams` names the memory pool of its request.
+//! - **Memory pools are pairs of block pools** beside the default pair; `AllocParams` names the memory pool
+//!   of its request.
 //! - **`malloc_async` is another allocator**: PyTorch's thin layer over a model of the driver's pool, which
 //!   was derived from a recording. Its events are those of a segment that grows, so that figures need no
 //!   special case. What PyTorch reports under it is a projection of the statistics
@@ -61,12 +63,13 @@
 //! # Invariants
 //!
 //! 1. The blocks of a segment cover the segment exactly, in address order, and are linked in both directions.
-//! 2. Two neighbors are never both inactive nor both unmapped, because they are merged at once. (A pending block is active.)
-//! 3. A block is among the cached blocks of a free list exactly when it is inactive, and among the unmapped blocks of a free
-//!    list exactly when it is unmapped.
+//! 2. Two neighbors are never both inactive nor both unmapped, because they are merged at once. (A pending
+//!    block is active.)
+//! 3. A block is among the cached blocks of a free list exactly when it is inactive, and among the unmapped
+//!    blocks of a free list exactly when it is unmapped.
 //! 4. Every block size is a multiple of 512 and at least 512.
-//! 5. The current values of the statistics are the sums over the blocks. (Not so `oversize_allocations` and `oversize_segments`, which
-//!    go by the setting at the time of each request.)
+//! 5. The current values of the statistics are the sums over the blocks. (Not so `oversize_allocations` and
+//!    `oversize_segments`, which go by the setting at the time of each request.)
 //! 6. Blocks never move between streams: a block serves the stream that its segment was allocated for.
 //!
 //! [`CachingAllocator::check`] tests the first five, and that the blocks of a segment belong to one stream.
@@ -80,7 +83,7 @@
 //! `large_segment_size_mb`, `per_process_memory_fraction`, `throw_on_cudamalloc_oom`, `expandable_segments`
 //! and `expandable_segments_reserve`; memory pools of programs and captures. The settings name the release
 //! whose rules hold ([`blockyard_rules::Release`]). `backend:cudaMallocAsync` is another allocator,
-//! [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`]
+//! [`MallocAsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`]
 //! caches pinned host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take
 //! (`getCheckpointState`), and pools with their own allocator.
 //!
@@ -88,24 +91,29 @@
 //!
 //! Where PyTorch's order is that of a hash table, ours is fixed:
 //!
-//! * Completed frees are collected stream by stream in ascending order of the handle, and frees that waited for the end of a
-//!   scope in the order of their requests.
+//! * Completed frees are collected stream by stream in ascending order of the handle, and frees that waited
+//!   for the end of a scope in the order of their requests.
 //! * Pools out of use are released, and pools with `use_on_oom` are asked, in the order of creation.
 //!
-//! Where PyTorch has a known defect or stops with an internal assertion, ours does what the code is meant to do:
+//! Where PyTorch has a known defect or stops with an internal assertion, ours does what the code is meant to
+//! do:
 //!
-//! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
+//! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so
+//!   leaks it.
 //! * A pool whose last use was released while a scope on it is open exists until the scope is closed.
 //! * A pool may be released while a scope on another pool is open; PyTorch fails with an assertion.
-//! * A stream that [`CachingAllocator::record_stream`] recorded inside of a scope is forgotten when the allocation is freed.
-//!   If the free comes outside of a scope, PyTorch keeps the stream under the host address of the block object, and applies
-//!   it to a later block object at that address, which then may be reused too early.
-//! * A pool with `use_on_oom` serves other requests also while a scope for another stream is open on it; PyTorch fails with
-//!   "already recording".
-//! * A block of a split segment is never released alone. PyTorch does that when `max_split_size_mb` became smaller, or when
-//!   `expandable_segments` was switched on too, and damages its own state.
-//! * A capture that was announced counts for every stream; PyTorch also asks whether the current stream is captured.
-//! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with classes.
+//! * A stream that [`CachingAllocator::record_stream`] recorded inside of a scope is forgotten when the
+//!   allocation is freed. If the free comes outside of a scope, PyTorch keeps the stream under the host
+//!   address of the block object, and applies it to a later block object at that address, which then may be
+//!   reused too early.
+//! * A pool with `use_on_oom` serves other requests also while a scope for another stream is open on it;
+//!   PyTorch fails with "already recording".
+//! * A block of a split segment is never released alone. PyTorch does that when `max_split_size_mb` became
+//!   smaller, or when `expandable_segments` was switched on too, and damages its own state.
+//! * A capture that was announced counts for every stream; PyTorch also asks whether the current stream is
+//!   captured.
+//! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with
+//!   classes.
 //! * `allocateWithAddress` (2.13), a request for a given address inside of a free block
 //!   (`UntypedStorage._resize_with_addr_` in Python), is missing. It exists for tensors that CUDA graphs read
 //!   at fixed addresses; no operator asks for it, and PyTorch's interface for plug-ins refuses it, so that no
@@ -115,19 +123,22 @@
 //! * In 2.13 a pinned request above `pinned_max_round_threshold_mb` may get a cached block that is too small
 //!   for it; here it gets one that is large enough, as in PyTorch from 2.14 on.
 //! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.
-//! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when expandable segments
-//!   are mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.
+//! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when
+//!   expandable segments are mapped and unmapped in unequal pieces, and may end the pool too early, which
+//!   leaves garbage in snapshots.
 //! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also after a gap.
-//! * The statistics of active pinned memory fall by the block when its free completes; releases 2.11 and 2.12 skip blocks that no
-//!   stream has used, and decrease the bytes by 1 for the others. See [`HostAllocator`].
+//! * The statistics of active pinned memory fall by the block when its free completes; releases 2.11 and 2.12
+//!   skip blocks that no stream has used, and decrease the bytes by 1 for the others. See [`HostAllocator`].
 //!
 //! Where our interface differs from PyTorch's:
 //!
-//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile. An allocation
-//!   of another allocator is an error, and nothing changes. The same holds for the other allocators.
-//! * All functions refuse requests of 2^60 bytes and more; in PyTorch only the functions that allocate tensors do. Pinned
-//!   requests above 2^63 bytes, which PyTorch rounds up to zero, are refused too.
-//! * Errors about settings that C++ cannot read as numbers, or that end too early, have PyTorch's text and name the token.
+//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not
+//!   compile. An allocation of another allocator is an error, and nothing changes. The same holds for the
+//!   other allocators.
+//! * All functions refuse requests of 2^60 bytes and more; in PyTorch only the functions that allocate
+//!   tensors do. Pinned requests above 2^63 bytes, which PyTorch rounds up to zero, are refused too.
+//! * Errors about settings that C++ cannot read as numbers, or that end too early, have PyTorch's text and
+//!   name the token.
 //! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
 #![forbid(unsafe_code)]
@@ -159,6 +170,6 @@ pub use allocator::{Allocation, CachingAllocator};
 pub use backend::{BackendAllocation, BackendAllocator, UncachedAllocation};
 pub use error::{AllocError, Corruption, MallocAsyncOutOfMemory, OomAdvice, OutOfMemory};
 pub use host::{HostAllocation, HostAllocator, HostError};
-pub use malloc_async::{AsyncAllocation, AsyncAllocator};
+pub use malloc_async::{MallocAsyncAllocation, MallocAsyncAllocator};
 pub use memory_pool::PoolOptions;
 pub use shared::SharedAllocator;

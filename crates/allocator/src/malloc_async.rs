@@ -1,23 +1,25 @@
 //! `backend:cudaMallocAsync`: the driver's stream-ordered memory pool, and PyTorch's thin layer over it
 //! (`c10/cuda/CUDAMallocAsyncAllocator.cpp`).
 //!
-//! Here PyTorch rounds and caches nothing: it compares the bytes in use with the memory fraction, and the driver does the
-//! rest. The code of the driver's pool is not public. This model was derived from a recording of the pool (`async-mix`: 672
-//! allocations on one stream of an H200):
+//! Here PyTorch rounds and caches nothing: it compares the bytes in use with the memory fraction, and the
+//! driver does the rest. The code of the driver's pool is not public. This model was derived from a recording
+//! of the pool (`async-mix`: 672 allocations on one stream of an H200):
 //!
-//! * Blocks are at multiples of 512 bytes in one range of addresses. Memory is mapped into the range in granules of 32 MiB.
-//! * A request takes the smallest free region that is large enough, mapped or not. Regions that its own stream has freed and
-//!   that no stream has used since come first; ties go to the oldest. If none of them is large enough, all free regions are
-//!   joined, and ties go to the lowest address. So new addresses are used last.
+//! * Blocks are at multiples of 512 bytes in one range of addresses. Memory is mapped into the range in
+//!   granules of 32 MiB.
+//! * A request takes the smallest free region that is large enough, mapped or not. Regions that its own
+//!   stream has freed and that no stream has used since come first; ties go to the oldest. If none of them is
+//!   large enough, all free regions are joined, and ties go to the lowest address. So new addresses are used
+//!   last.
 //! * Reserved bytes are mapped granules. Granules without live blocks are mapped at new addresses before the
 //!   device allocates more; `empty_cache` releases all of them. The pool itself releases nothing. From 2.14
 //!   on PyTorch releases them too when a request fails, and asks once more.
 //!
-//! The statistics equal the recorded ones after every operation, with the recorded addresses and with the addresses of the
-//! model. Addresses cannot be predicted exactly, because the driver's choice also depends on when the driver notices that
-//! work is done, which depends on time and not on the requests. Given all recorded addresses before, the model predicts 621
-//! of the 672 addresses; without them, 501 are equal. A replay takes the addresses from the recording, as it takes those of
-//! segments.
+//! The statistics equal the recorded ones after every operation, with the recorded addresses and with the
+//! addresses of the model. Addresses cannot be predicted exactly, because the driver's choice also depends on
+//! when the driver notices that work is done, which depends on time and not on the requests. Given all
+//! recorded addresses before, the model predicts 621 of the 672 addresses; without them, 501 are equal. A
+//! replay takes the addresses from the recording, as it takes those of segments.
 
 mod check;
 mod memory;
@@ -47,11 +49,11 @@ const UNIFYING_STREAM: StreamId = StreamId::new(u64::MAX);
 /// The allocator of `backend:cudaMallocAsync` over the device `D`. It reports every action to the sink `S` as
 /// an event.
 ///
-/// The events are those of an allocator with an expandable segment that grows by granules. PyTorch reports three statistics:
-/// `allocated_bytes.all` and `active_bytes.all`, which are both the requested bytes in use, and `reserved_bytes.all`, each
-/// with its peak; see [`Stats::reported_by`].
+/// The events are those of an allocator with an expandable segment that grows by granules. PyTorch reports
+/// three statistics: `allocated_bytes.all` and `active_bytes.all`, which are both the requested bytes in use,
+/// and `reserved_bytes.all`, each with its peak; see [`Stats::reported_by`].
 #[derive(Debug)]
-pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
+pub struct MallocAsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     device: D,
     sink: S,
     config: AllocatorConfig,
@@ -68,23 +70,23 @@ pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     placed_as_predicted: usize,
     /// How many blocks were allocated.
     allocations: u32,
-    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses and
-    /// numbers.
+    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal
+    /// addresses and numbers.
     identity: u64,
 }
 
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
-/// An allocated block of an [`AsyncAllocator`].
+/// An allocated block of a [`MallocAsyncAllocator`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an allocation that is dropped stays allocated"]
-pub struct AsyncAllocation {
+pub struct MallocAsyncAllocation {
     addr: DeviceAddr,
     id: Option<AllocationId>,
     allocator: u64,
 }
 
-impl AsyncAllocation {
+impl MallocAsyncAllocation {
     /// The address of the first byte; 0 for an allocation of zero bytes.
     #[must_use]
     pub fn addr(&self) -> DeviceAddr {
@@ -98,7 +100,7 @@ impl AsyncAllocation {
     }
 }
 
-impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
+impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
     /// An allocator without memory. No setting changes what this allocator does.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
         Self {
@@ -117,8 +119,8 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         }
     }
 
-    /// Serves the next requests at recorded addresses, in the order of the requests. The driver's choice also depends on when
-    /// the driver notices that work is done, which no recording contains.
+    /// Serves the next requests at recorded addresses, in the order of the requests. The driver's choice also
+    /// depends on when the driver notices that work is done, which no recording contains.
     pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
         self.placements = placements.into_iter().collect();
     }
@@ -131,11 +133,19 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     /// memory, [`AllocError::TooLarge`] for 2^60 bytes and more,
     /// [`AllocError::MallocAsyncNeedsVirtualMemory`] when the device has no virtual memory,
     /// [`AllocError::Device`] when the device fails for another reason.
-    pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<AsyncAllocation, AllocError> {
+    pub fn allocate(
+        &mut self,
+        requested: Bytes,
+        stream: StreamId,
+    ) -> Result<MallocAsyncAllocation, AllocError> {
         let request = self.requests;
         self.requests += 1;
         if requested.is_zero() {
-            return Ok(AsyncAllocation { addr: DeviceAddr::default(), id: None, allocator: self.identity });
+            return Ok(MallocAsyncAllocation {
+                addr: DeviceAddr::default(),
+                id: None,
+                allocator: self.identity,
+            });
         }
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
@@ -178,7 +188,8 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(Some(addr))
     }
 
-    /// The address of the block: the recorded address, if it is free, or else the address by the model's rule.
+    /// The address of the block: the recorded address, if it is free, or else the address by the model's
+    /// rule.
     fn choose_addr(
         &mut self,
         size: Bytes,
@@ -217,7 +228,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         addr: DeviceAddr,
         requested: Bytes,
         stream: StreamId,
-    ) -> AsyncAllocation {
+    ) -> MallocAsyncAllocation {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         if let Some(block) = self.memory.blocks.get_mut(&addr) {
@@ -228,16 +239,17 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             self.stats.allocated(PoolKind::Large, block.size, requested, false);
             self.sink.record(Event::Allocated { block: block.id, allocation, requested, is_oversize: false });
         }
-        AsyncAllocation { addr, id: Some(allocation), allocator: self.identity }
+        MallocAsyncAllocation { addr, id: Some(allocation), allocator: self.identity }
     }
 
     /// Frees an allocation (`freeAsync`). Requests of the same stream can use the memory at once.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator. Nothing changes.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator. Nothing
+    /// changes.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
-    pub fn free(&mut self, allocation: AsyncAllocation) -> Result<(), AllocError> {
+    pub fn free(&mut self, allocation: MallocAsyncAllocation) -> Result<(), AllocError> {
         let Some(addr) = self.live_block(&allocation)? else {
             return Ok(());
         };
@@ -259,7 +271,8 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
-    /// Records that `stream` uses the allocation too. The memory will be freed after the work of all streams that used it.
+    /// Records that `stream` uses the allocation too. The memory will be freed after the work of all streams
+    /// that used it.
     ///
     /// The stream of the allocation itself has no effect; PyTorch warns once.
     ///
@@ -268,7 +281,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator.
     pub fn record_stream(
         &mut self,
-        allocation: &AsyncAllocation,
+        allocation: &MallocAsyncAllocation,
         stream: StreamId,
     ) -> Result<(), AllocError> {
         let Some(addr) = self.live_block(allocation)? else {
@@ -312,7 +325,8 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
-    /// The limit as a fraction of the device (`getMemoryFraction`); above 1 while no fraction was set, as in PyTorch.
+    /// The limit as a fraction of the device (`getMemoryFraction`); above 1 while no fraction was set, as in
+    /// PyTorch.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "PyTorch divides doubles")]
     pub fn memory_fraction(&self) -> f64 {
@@ -336,8 +350,8 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.stats
     }
 
-    /// How many blocks are at the address that the model predicts, and how many blocks were allocated. The two differ only
-    /// for recorded addresses.
+    /// How many blocks are at the address that the model predicts, and how many blocks were allocated. The
+    /// two differ only for recorded addresses.
     pub fn predicted_placements(&self) -> (usize, usize) {
         (self.placed_as_predicted, self.allocations as usize)
     }
@@ -411,7 +425,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     }
 
     /// The address of the allocation's block; `None` for an allocation of zero bytes.
-    fn live_block(&self, allocation: &AsyncAllocation) -> Result<Option<DeviceAddr>, AllocError> {
+    fn live_block(&self, allocation: &MallocAsyncAllocation) -> Result<Option<DeviceAddr>, AllocError> {
         let Some(id) = allocation.id else {
             return Ok(None);
         };

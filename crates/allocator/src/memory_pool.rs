@@ -1,7 +1,7 @@
 //! Memory pools: the default pool, and the pools of programs (`MemPool`) and of graph captures.
 //!
-//! A pool has its own segments and free blocks. Requests go to a pool while a scope on it is open. A block returns to its
-//! pool whenever it is freed.
+//! A pool has its own segments and free blocks. Requests go to a pool while a scope on it is open. A block
+//! returns to its pool whenever it is freed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,8 +36,8 @@ pub(crate) struct MemoryPool {
     pub(crate) options: PoolOptions,
     /// How many uses the pool has: its owner and open scopes. At 0 its cache may be released.
     uses: u32,
-    /// Allocated segments minus released segments (`cudaMalloc_count`), counted for each call, not for each page, as in
-    /// PyTorch.
+    /// Allocated segments minus released segments (`cudaMalloc_count`), counted for each call, not for each
+    /// page, as in PyTorch.
     pub(crate) device_allocations: i64,
     is_deleted: bool,
 }
@@ -130,8 +130,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         id
     }
 
-    /// Directs requests of `stream`, or of all streams, to the pool until [`CachingAllocator::end_allocate_to_pool`]
-    /// (`beginAllocateToPool`). The newest scope is asked first. A pool that does not exist is created.
+    /// Directs requests of `stream`, or of all streams, to the pool until
+    /// [`CachingAllocator::end_allocate_to_pool`] (`beginAllocateToPool`). The newest scope is asked first. A
+    /// pool that does not exist is created.
     ///
     /// Up to release 2.12 each scope counts as a capture; see [`CachingAllocator::mark_capture_begin`].
     ///
@@ -147,7 +148,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// As [`CachingAllocator::begin_allocate_to_pool`].
+    /// The errors of [`CachingAllocator::begin_allocate_to_pool`].
     pub fn begin_allocate_to_pool_if(
         &mut self,
         id: PoolId,
@@ -172,7 +173,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Ends the scope on the pool (`endAllocateToPool`). The pool stays in use until [`CachingAllocator::release_pool`].
+    /// Ends the scope on the pool (`endAllocateToPool`). The pool stays in use until
+    /// [`CachingAllocator::release_pool`].
     ///
     /// # Errors
     ///
@@ -186,10 +188,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// A graph capture has begun (`markCaptureBegin`). Captures may be nested.
     ///
-    /// During a capture, frees that wait for streams are not completed, and `empty_cache` and failed requests do not
-    /// release the default pool's cache. Garbage collection, and releases for the oversize limit, still release it.
+    /// During a capture, frees that wait for streams are not completed, and `empty_cache` and failed requests
+    /// do not release the default pool's cache. Garbage collection, and releases for the oversize limit,
+    /// still release it.
     ///
-    /// Up to release 2.12 this call does nothing, since there the allocator takes each open scope for a capture.
+    /// Up to release 2.12 this call does nothing, since there the allocator takes each open scope for a
+    /// capture.
     pub fn mark_capture_begin(&mut self) {
         self.captures = self.captures.saturating_add(1);
     }
@@ -219,8 +223,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// Releases one use of the pool (`releasePool`). When the use count is 0, the cache of the pool is released together with
-    /// that of the default pool.
+    /// Releases one use of the pool (`releasePool`). When the use count is 0, the cache of the pool is
+    /// released together with that of the default pool.
     ///
     /// # Errors
     ///
@@ -231,11 +235,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Destroys a pool of the program (`~MemPool`): releases the use of its owner, and the cache if that was the last use.
+    /// Destroys a pool of the program (`~MemPool`): releases the use of its owner, and the cache if that was
+    /// the last use.
     ///
     /// # Errors
     ///
-    /// [`AllocError::UnknownPool`] when no pool with this number is in use, [`AllocError::Device`] when the device fails.
+    /// [`AllocError::UnknownPool`] when no pool with this number is in use, [`AllocError::Device`] when the
+    /// device fails.
     pub fn destroy_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         let index = self.used_pool(id)?;
         self.memory_pools[index].options.serves_on_oom = false;
@@ -248,7 +254,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.release_unused_pools(Some(index))
     }
 
-    /// The use count of the pool: its owner and open scopes (`MemPool.use_count()`); 0 if the pool does not exist.
+    /// The use count of the pool: its owner and open scopes (`MemPool.use_count()`); 0 if the pool does not
+    /// exist.
     pub fn pool_use_count(&self, id: PoolId) -> u32 {
         let pool = self.memory_pools.iter().find(|pool| pool.id == id && !pool.is_deleted);
         pool.map_or(0, |pool| pool.uses)
@@ -264,7 +271,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.scopes.iter().rev().find(|scope| scope.accepts(stream)).map_or(DEFAULT_POOL, |scope| scope.pool)
     }
 
-    /// Pools whose cached blocks may serve a request of the default pool that would run out of memory (`use_on_oom`).
+    /// Pools whose cached blocks may serve a request of the default pool that would run out of memory
+    /// (`use_on_oom`).
     pub(crate) fn pools_on_oom(&self) -> Vec<MemoryPoolIndex> {
         let pools = self.memory_pools.iter().enumerate();
         pools
@@ -273,8 +281,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             .collect()
     }
 
-    /// Releases the caches of pools with a use count of 0, small blocks first, and removes those pools that have no segments
-    /// then.
+    /// Releases the caches of pools with a use count of 0, small blocks first, and removes those pools that
+    /// have no segments then.
     pub(crate) fn release_unused_pools(&mut self, only: Option<MemoryPoolIndex>) -> Result<(), AllocError> {
         for index in DEFAULT_POOL + 1..self.memory_pools.len() {
             let pool = &self.memory_pools[index];
@@ -283,7 +291,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             self.release_blocks(index, PoolKind::Small)?;
             self.release_blocks(index, PoolKind::Large)?;
-            // A pool with an open scope is not removed: requests of the scope would get memory that is never released.
+            // A pool with an open scope is not removed: requests of the scope would get memory that is never
+            // released.
             let is_open = self.scopes.iter().any(|scope| scope.pool == index);
             let pool = &mut self.memory_pools[index];
             pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_lists);

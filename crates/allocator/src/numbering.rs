@@ -1,4 +1,5 @@
-//! New ids for all segments, blocks and allocations, so that a recording can begin after any number of allocations.
+//! New ids for all segments, blocks and allocations, so that a recording can begin after any number of
+//! allocations.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{AllocationId, BlockId, EventSink, SegmentId};

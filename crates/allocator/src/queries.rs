@@ -11,8 +11,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.limit
     }
 
-    /// The limit as a fraction of the device (`getMemoryFraction`); 1 without a limit. The value differs a little from the
-    /// fraction that was set, because the limit is a whole number of bytes.
+    /// The limit as a fraction of the device (`getMemoryFraction`); 1 without a limit. The value differs a
+    /// little from the fraction that was set, because the limit is a whole number of bytes.
     #[expect(clippy::cast_precision_loss, reason = "PyTorch divides doubles")]
     pub fn memory_fraction(&self) -> f64 {
         let total = self.device.total_memory().get() as f64;
@@ -21,7 +21,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The segments of one memory pool, by ascending address (`MemPool.snapshot()`).
     ///
-    /// Differs: the snapshot has every mapped run of an expandable segment; PyTorch leaves out runs after a gap.
+    /// Differs: the snapshot has every mapped run of an expandable segment; PyTorch leaves out runs after a
+    /// gap.
     #[must_use]
     pub fn pool_snapshot(&self, id: PoolId) -> Snapshot {
         let mut snapshot = self.snapshot();

@@ -1,4 +1,5 @@
-//! What the allocator tries for a request that no cached block fits, from a new segment to a release of the whole cache.
+//! What the allocator tries for a request that no cached block fits, from a new segment to a release of the
+//! whole cache.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, Event, EventSink, PoolKind};
@@ -10,8 +11,8 @@ use crate::request::AllocParams;
 use crate::{AllocError, CachingAllocator};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Garbage collection, a new segment, a new segment after releasing enough oversize blocks, a new segment after
-    /// releasing the whole cache; `None` when all of that fails (`malloc`, after `get_free_block`).
+    /// Garbage collection, a new segment, a new segment after releasing enough oversize blocks, a new segment
+    /// after releasing the whole cache; `None` when all of that fails (`malloc`, after `get_free_block`).
     pub(crate) fn find_new_block(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
         if self.can_collect_garbage() {
             self.collect_garbage()?;
@@ -21,8 +22,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         if params.memory_pool == DEFAULT_POOL {
             for pool in self.pools_on_oom() {
-                // Only cached blocks of these pools are used: no segment grows, and blocks of expandable segments are
-                // skipped.
+                // Only cached blocks of these pools are used: no segment grows, and blocks of expandable
+                // segments are skipped.
                 let list = self.free_list(pool, params.pool, params.stream);
                 let from_other_pool = AllocParams { memory_pool: pool, list, expands: false, ..*params };
                 if let Some(block) = self.find_free_block(&from_other_pool) {
@@ -71,7 +72,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let mut unsplit = self.cached_blocks(DEFAULT_POOL, PoolKind::Large);
         unsplit.retain(|index| !self.blocks[*index].is_split());
-        // An expandable segment that is one block, mapped as a whole, counts in the mean; only other segments are released.
+        // An expandable segment that is one block, mapped as a whole, counts in the mean; only other segments
+        // are released.
         let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
         let mut count = unsplit.len();
         let mut candidates = unsplit;
@@ -99,8 +101,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`). Returns whether
-    /// enough could be released.
+    /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`).
+    /// Returns whether enough could be released.
     fn release_available_cached_blocks(&mut self, params: &AllocParams) -> Result<bool, AllocError> {
         let max_split_size = self.config.max_split_size();
         if max_split_size == size::UNLIMITED {
@@ -138,9 +140,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(released >= wanted)
     }
 
-    /// Waits for all pending frees, then releases every cached segment: large ones before small ones, each by ascending
-    /// stream, size and address. Whole pages of cached blocks in expandable segments are unmapped last
-    /// (`release_cached_blocks`).
+    /// Waits for all pending frees, then releases every cached segment: large ones before small ones, each by
+    /// ascending stream, size and address. Whole pages of cached blocks in expandable segments are unmapped
+    /// last (`release_cached_blocks`).
     ///
     /// During a graph capture the default pool is left out, as in PyTorch. Pools out of use come last.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), AllocError> {

@@ -24,8 +24,8 @@ pub(crate) struct AllocParams {
     pub(crate) pool: PoolKind,
     /// The free list that is searched: the one of the stream in the block pool.
     pub(crate) list: FreeListIndex,
-    /// Whether expandable segments are used: new memory is mapped page by page, and blocks are split as in expandable
-    /// segments.
+    /// Whether expandable segments are used: new memory is mapped page by page, and blocks are split as in
+    /// expandable segments.
     pub(crate) expands: bool,
 }
 
@@ -64,8 +64,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// The fast path: allocates a cached block if the rules for default settings decide. `None` means that the slow path must
-    /// decide.
+    /// The fast path: allocates a cached block if the rules for default settings decide. `None` means that
+    /// the slow path must decide.
     #[cfg_attr(
         not(target_arch = "wasm32"),
         expect(
@@ -79,8 +79,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return None;
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-        // This is a branch and not an index into two free lists: when the processor predicts the branch, it does not wait for
-        // the size.
+        // This is a branch and not an index into two free lists: when the processor predicts the branch, it
+        // does not wait for the size.
         match PoolKind::serving(rounded) {
             PoolKind::Small => self.allocate_in_pool(requested, rounded, stream, PoolKind::Small),
             PoolKind::Large => self.allocate_in_pool(requested, rounded, stream, PoolKind::Large),
@@ -171,7 +171,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(self.out_of_memory(&params, false));
         };
         let block = &self.blocks[index];
-        // A block of another pool (`use_on_oom`) was searched for as if segments did not expand, and is split so too.
+        // A block of another pool (`use_on_oom`) was searched for as if segments did not expand, and is split
+        // so too.
         let expands = params.expands && block.list == params.list;
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_lists[block.list].never_splits;
@@ -231,8 +232,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Some(index)
     }
 
-    /// Allocates a new segment from the device (`alloc_block`); `None` when the limit or the memory of the device does not
-    /// allow it.
+    /// Allocates a new segment from the device (`alloc_block`); `None` when the limit or the memory of the
+    /// device does not allow it.
     pub(crate) fn allocate_segment(
         &mut self,
         params: &AllocParams,
@@ -291,8 +292,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Allocates the block, or the front of the block, to the caller (`alloc_found_block`).
     ///
-    /// `IS_RECORDED` says whether the sink gets the events. On the fast path (`IS_FAST_PATH`) no block is oversize or part of
-    /// an expandable segment, and no free is pending.
+    /// `IS_RECORDED` says whether the sink gets the events. On the fast path (`IS_FAST_PATH`) no block is
+    /// oversize or part of an expandable segment, and no free is pending.
     #[expect(clippy::inline_always, reason = "as its callers")]
     #[inline(always)]
     fn allocate_found_block<const IS_FAST_PATH: bool, const IS_RECORDED: bool>(
@@ -365,8 +366,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         remainder.previous = Some(index);
         remainder.calls_when_freed = free_list.calls;
         places[BlockIndex::place_of(previous)].next = Some(index);
-        // The fields are written one by one. A copy with changes would be loaded in pieces that do not match the stores
-        // before.
+        // The fields are written one by one. A copy with changes would be loaded in pieces that do not match
+        // the stores before.
         places[index.place()] = Block {
             addr,
             size: rounded,

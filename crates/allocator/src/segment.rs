@@ -7,8 +7,8 @@ use crate::CachingAllocator;
 use crate::block::{Block, BlockIndex};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Moves the low `size` bytes to a new block and returns it; the old block keeps the remainder. Neither is put in a free
-    /// list.
+    /// Moves the low `size` bytes to a new block and returns it; the old block keeps the remainder. Neither
+    /// is put in a free list.
     pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.new_id();
         let old = &self.blocks[index];
@@ -25,12 +25,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         front
     }
 
-    /// Completes the free of a block and merges it with inactive neighbors, first with the lower one (`free_block`).
-    /// `IS_RECORDED` says whether the sink gets the events.
+    /// Completes the free of a block and merges it with inactive neighbors, first with the lower one
+    /// (`free_block`). `IS_RECORDED` says whether the sink gets the events.
     #[expect(clippy::inline_always, reason = "most frees complete at once")]
     #[inline(always)]
     pub(crate) fn complete_free<const IS_RECORDED: bool>(&mut self, index: BlockIndex) {
-        // Single fields are loaded and stored, never the whole block: a wide load after narrow stores has to wait for them.
+        // Single fields are loaded and stored, never the whole block: a wide load after narrow stores has to
+        // wait for them.
         let (places, vacant) = self.blocks.places();
         let block = &places[index.place()];
         let Block { id, pool, is_expandable, list, previous, next, size: own, .. } = *block;
@@ -76,7 +77,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let is_split = before.is_some() | behind.is_some();
         list.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
-            // The absorbed blocks counted as inactive splits before. A block that is a whole segment again does not count.
+            // The absorbed blocks counted as inactive splits before. A block that is a whole segment again
+            // does not count.
             let kept = if is_split { size.get() } else { 0 };
             let bytes = kept.wrapping_sub(size.get() - own.get()).cast_signed();
             self.counters.splits_changed(pool, i64::from(is_split) - absorbed, bytes);
@@ -122,8 +124,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     pub(crate) fn new_segment_id(&mut self) -> SegmentId {
         loop {
             let segment = SegmentId::new(self.next_segment_id);
-            // After 2^32 segments the numbers begin again. Expandable segments are looked up by their id, so an id that one
-            // of them has is skipped.
+            // After 2^32 segments the numbers begin again. Expandable segments are looked up by their id, so
+            // an id that one of them has is skipped.
             self.next_segment_id = self.next_segment_id.wrapping_add(1);
             if !self.expandable_segments.contains_key(&segment) {
                 return segment;

@@ -10,8 +10,9 @@ use crate::{AllocError, CachingAllocator};
 
 /// A [`CachingAllocator`] behind a lock, with frees by address (`raw_alloc`, `raw_delete`).
 ///
-/// There is one lock for all streams, as in PyTorch: requests of different threads are served one after the other. A thread
-/// holds the lock for some tens of nanoseconds, or for a call of the device; threads that wait sleep.
+/// There is one lock for all streams, as in PyTorch: requests of different threads are served one after the
+/// other. A thread holds the lock for some tens of nanoseconds, or for a call of the device; threads that
+/// wait sleep.
 #[derive(Debug)]
 pub struct SharedAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     inner: BiasedMutex<Inner<D, S>>,
@@ -33,7 +34,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// As [`CachingAllocator::allocate`].
+    /// The errors of [`CachingAllocator::allocate`].
     #[inline]
     pub fn allocate(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         if requested.is_zero() {
@@ -61,8 +62,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when no allocated block starts at `addr`, [`AllocError::Device`] when the device fails
-    /// to record an event. In both cases nothing changes.
+    /// [`AllocError::InvalidPointer`] when no allocated block starts at `addr`, [`AllocError::Device`] when
+    /// the device fails to record an event. In both cases nothing changes.
     #[inline]
     pub fn free(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         if addr == DeviceAddr::default() {

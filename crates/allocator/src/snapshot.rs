@@ -7,7 +7,8 @@ use crate::CachingAllocator;
 use crate::block::Block;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// All segments and blocks, by ascending address. As in PyTorch, frees whose streams are done are not completed first.
+    /// All segments and blocks, by ascending address. As in PyTorch, frees whose streams are done are not
+    /// completed first.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut segments: Vec<SegmentSnapshot> = self

@@ -62,8 +62,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         (self.pending.outstanding > 0) | !self.deferred.is_empty()
     }
 
-    /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`] (`insert_events`). With
-    /// `only_outside`, streams that were recorded during a graph capture are left out. After an error no event is kept.
+    /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`]
+    /// (`insert_events`). With `only_outside`, streams that were recorded during a graph capture are left
+    /// out. After an error no event is kept.
     pub(crate) fn record_events(&mut self, index: BlockIndex, only_outside: bool) -> Result<(), AllocError> {
         self.pending.recorded.clear();
         let Some(uses) = self.blocks.uses(&self.blocks[index]) else {
@@ -78,7 +79,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Makes the free of the block wait for the events just recorded. Without events, the free completes at once.
+    /// Makes the free of the block wait for the events just recorded. Without events, the free completes at
+    /// once.
     pub(crate) fn await_events(&mut self, index: BlockIndex) {
         let outstanding = self.pending.recorded.len();
         if outstanding == 0 {
@@ -94,7 +96,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.pending.recorded = recorded;
     }
 
-    /// Completes the frees whose streams are done (`process_events`): each stream up to its first incomplete event.
+    /// Completes the frees whose streams are done (`process_events`): each stream up to its first incomplete
+    /// event.
     pub(crate) fn process_events(&mut self) -> Result<(), AllocError> {
         self.undefer_frees()?;
         let mut position = 0;
@@ -108,7 +111,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Waits for all events, or for the events of one pool's blocks, and completes the frees (`synchronize_and_free_events`).
+    /// Waits for all events, or for the events of one pool's blocks, and completes the frees
+    /// (`synchronize_and_free_events`).
     pub(crate) fn synchronize_streams(&mut self, only: Option<MemoryPoolIndex>) -> Result<(), AllocError> {
         self.counters.infrequent.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
@@ -142,7 +146,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Removes one event from the queue of its stream. The last event of a block completes the free of the block.
+    /// Removes one event from the queue of its stream. The last event of a block completes the free of the
+    /// block.
     fn finish_event(&mut self, position: usize, place: usize) {
         let Some((_, index)) = self.pending.take(position, place) else {
             return;

@@ -23,7 +23,7 @@ pub struct AllocatorsAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AllocatorOutcome {
-    /// The allocator.
+    /// The name of the allocator.
     pub name: String,
     /// The most bytes reserved at a time.
     pub peak_reserved: u64,

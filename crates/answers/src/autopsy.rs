@@ -76,15 +76,15 @@ pub struct FailedAllocationAnswer {
     pub allocations_before: u64,
     /// The bytes that the request asked for.
     pub size: u64,
-    /// The size after rounding.
+    /// The bytes of `size` after rounding.
     pub rounded: u64,
     /// The bytes of the segment that was wanted for the request.
     pub segment_size: u64,
-    /// The stream.
+    /// The stream that the request is on.
     pub stream: u64,
     /// The memory pool, as PyTorch numbers pools of graphs and of programs; `[0, 0]` is the default pool.
     pub pool_id: (u64, u64),
-    /// `small` or `large`.
+    /// The block pool: `small` or `large`.
     pub pool: String,
     /// The name of the tensor, or null.
     pub name: Option<String>,
@@ -100,13 +100,13 @@ pub struct FailureMemory {
     pub reserved: u64,
     /// Bytes of allocated blocks.
     pub allocated: u64,
-    /// Bytes that are live.
+    /// The requested bytes of allocated blocks, rounded up to 512 bytes for each block.
     pub live: u64,
     /// Bytes that were freed while another stream used them.
     pub pending: u64,
     /// Bytes that are cached for the stream and the pool of the request.
     pub cached_here: u64,
-    /// The largest block among `cached_here`.
+    /// The largest block among `cached_here` in the block pool (small or large) of the request.
     pub largest_cached_here: u64,
     /// Bytes that are cached for other streams.
     pub cached_other_streams: u64,
@@ -126,7 +126,7 @@ pub struct PinnedBy {
     pub stream: u64,
     /// The memory pool that owns the segment.
     pub pool_id: (u64, u64),
-    /// `small` or `large`.
+    /// The block pool: `small` or `large`.
     pub pool: String,
     /// The free bytes of the segment.
     pub free: u64,
@@ -160,7 +160,7 @@ pub struct PinningBlockAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeAnswer {
-    /// What changes.
+    /// What the change is about.
     pub kind: ChangeName,
     /// What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for
     /// `free_tensors`, else null.
@@ -173,7 +173,7 @@ pub struct ChangeAnswer {
     pub sentence: String,
 }
 
-/// What a change changes.
+/// What a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -38,9 +38,9 @@ pub struct DifferingFact {
     pub step: Option<u64>,
     /// The name of the fact.
     pub what: String,
-    /// What PyTorch did.
+    /// The fact as PyTorch recorded it.
     pub expected: String,
-    /// What the replay did.
+    /// The fact in the replay.
     pub found: String,
 }
 
@@ -63,7 +63,7 @@ pub struct VerifyAnswer {
     pub file: String,
     /// The release of PyTorch whose rules the allocator followed.
     pub release: String,
-    /// The comparison.
+    /// The comparison with the replay.
     #[serde(flatten)]
     pub compared: ComparedFacts,
     /// The other releases under which the replay is identical; null unless asked for.
@@ -88,7 +88,7 @@ pub struct ComparedFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FactCount {
-    /// How many are identical.
+    /// How many facts are identical.
     pub identical: u64,
     /// How many the recording or the replay has, the larger number of the two.
     pub total: u64,

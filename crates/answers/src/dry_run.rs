@@ -27,7 +27,7 @@ pub struct DryRunResult {
     /// Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as
     /// far as other orders were tried: see `addresses`.
     pub exact: bool,
-    /// The exit status.
+    /// The program's exit status.
     pub status: i32,
     /// The name of the exception or signal that ended the program, or null.
     pub error: Option<String>,
@@ -48,9 +48,9 @@ pub struct DryRunResult {
     pub steady: Option<bool>,
     /// The holders of the peak of the last measured step, all devices together; empty without `--steps`.
     pub holders: Vec<DryRunHolder>,
-    /// Each GPU of `--gpu`.
+    /// Whether the program fits on each GPU of `--gpu`, in the order of the option.
     pub gpus: Vec<DryRunGpu>,
-    /// The assumptions.
+    /// The assumptions; empty where nothing was assumed.
     pub notes: Vec<DryRunEstimateNote>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
@@ -80,7 +80,7 @@ pub struct DryRunRanks {
     pub failed_rank: Option<u32>,
     /// Whether the run was interrupted.
     pub interrupted: bool,
-    /// Each rank that ran.
+    /// Each rank that ran, by ascending rank.
     pub ranks: Vec<DryRunRank>,
 }
 
@@ -88,7 +88,7 @@ pub struct DryRunRanks {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunRank {
-    /// As [`DryRunAnswer::version`].
+    /// 1; the version grows when a field changes its meaning or goes.
     pub version: u32,
     /// The run of the rank.
     #[serde(flatten)]
@@ -99,7 +99,7 @@ pub struct DryRunRank {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunPlace {
-    /// The file.
+    /// The file of the line.
     pub file: String,
     /// The line, counted from 1.
     pub line: u32,
@@ -109,7 +109,7 @@ pub struct DryRunPlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunLine {
-    /// The line.
+    /// The text of the line, without its end.
     pub text: String,
     /// Whether the line was printed before the first note, and before numbers depended on the driver's
     /// addresses.
@@ -123,7 +123,7 @@ pub struct DryRunLine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunPeaks {
-    /// The device.
+    /// The index of the device.
     pub device: u64,
     /// The most bytes allocated at a time.
     pub allocated: u64,
@@ -137,7 +137,7 @@ pub struct DryRunPeaks {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunNonPytorch {
-    /// The device.
+    /// The index of the device.
     pub device: u64,
     /// The holders with their bytes.
     pub parts: Vec<DryRunHolder>,
@@ -149,9 +149,9 @@ pub struct DryRunNonPytorch {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunHolder {
-    /// The holder.
+    /// The name of the holder.
     pub what: String,
-    /// The bytes.
+    /// The bytes of the holder.
     pub bytes: u64,
 }
 
@@ -161,7 +161,7 @@ pub struct DryRunHolder {
 pub struct DryRunStep {
     /// The step, counted from 1.
     pub number: u32,
-    /// The device.
+    /// The index of the device.
     pub device: u64,
     /// The most bytes allocated at a time in the step.
     pub peak_allocated: u64,
@@ -194,7 +194,7 @@ pub struct DryRunEstimateNote {
     /// `read` for a value that a kernel would have computed, `function` for a function of which only the name
     /// is known, or `estimate`.
     pub kind: String,
-    /// The sentence.
+    /// The assumption, in a sentence.
     pub text: String,
     /// The file of the program; empty where it is not known.
     pub file: String,
@@ -208,7 +208,7 @@ pub struct DryRunEstimateNote {
 pub struct DryRunChild {
     /// The number of the process.
     pub process: u32,
-    /// The device.
+    /// The index of the device.
     pub device: u64,
     /// The most bytes that the process took.
     pub bytes: u64,
@@ -253,7 +253,7 @@ pub struct DryRunOrders {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunPeakRanges {
-    /// The device.
+    /// The index of the device.
     pub device: u64,
     /// The most bytes allocated at a time.
     pub allocated: DryRunRange,

@@ -15,7 +15,7 @@ pub const FIT_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitAnswer {
-    /// The call.
+    /// The call of the command, and its runs.
     #[serde(flatten)]
     pub call: FitCall,
     /// The answer. The answer about the first GPU is at the top, those about further GPUs are in `others`.
@@ -31,7 +31,7 @@ pub struct FitCall {
     pub version: u32,
     /// The program, as the command line names it.
     pub program: String,
-    /// The program's arguments.
+    /// The program's arguments, as the command line has them.
     pub arguments: Vec<String>,
     /// After how many steps of its first optimizer each run ends.
     pub steps: u32,
@@ -67,9 +67,9 @@ pub enum FitResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitLargestAnswer {
-    /// The option or variable.
+    /// The option or variable whose values are searched.
     pub vary: FitVary,
-    /// The first GPU.
+    /// The answer about the first GPU.
     #[serde(flatten)]
     pub first: FitLargestOnGpu,
     /// The answers about further GPUs.
@@ -117,7 +117,7 @@ pub struct FitLargestOnGpu {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitSite {
-    /// The line.
+    /// The line of the program.
     pub what: String,
     /// The bytes that the line holds at the peak allocated of the largest value.
     pub bytes: u64,
@@ -133,9 +133,9 @@ pub struct FitTriedSetting {
     pub variable: String,
     /// The text of the variable.
     pub conf: String,
-    /// The value.
+    /// The value that was tried.
     pub value: u64,
-    /// Whether the value fits.
+    /// Whether the value fits with the setting.
     pub fits: bool,
     /// The largest value that fits; null where no search was made.
     pub largest: Option<u64>,

@@ -10,7 +10,7 @@ use crate::{FitHolder, FitRun, FitTerms};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitLayoutsAnswer {
-    /// The first GPU.
+    /// The answer about the first GPU.
     #[serde(flatten)]
     pub first: FitLayoutsOnGpu,
     /// The answers about further GPUs.
@@ -30,7 +30,7 @@ pub struct FitLayoutsOnGpu {
     pub mesh: Vec<String>,
     /// The layout that fits with the least peak reserved, by dimension; null where none fits.
     pub best: Option<BTreeMap<String, u64>>,
-    /// The layouts.
+    /// The layouts of ranks.
     pub layouts: Vec<FitLayout>,
     /// Why the question ended before its end, or null.
     pub error: Option<String>,
@@ -49,7 +49,7 @@ pub struct FitLayout {
     pub peak_allocated: Option<u64>,
     /// The most bytes reserved at a time in a rank, in the run that decides.
     pub peak_reserved: Option<u64>,
-    /// Whether nothing was assumed.
+    /// Whether nothing was assumed in the run that decides.
     pub exact: Option<bool>,
     /// The ranks that ran on a GPU without an end.
     pub ranks: Option<Vec<FitRank>>,
@@ -67,7 +67,7 @@ pub struct FitRank {
     pub rank: u64,
     /// Who holds the peak of the last step.
     pub holders: Vec<FitHolder>,
-    /// The run.
+    /// The run of the rank.
     #[serde(flatten)]
     pub run: FitRun,
 }

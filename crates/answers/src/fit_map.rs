@@ -15,7 +15,7 @@ pub struct FitMapAnswer {
     /// What the rows differ in. `kind` is `option` or `variable`, with the fields of `vary`, or `settings`
     /// with a `list` of texts, or `layouts` with a `list` of layouts and the number of `ranks`.
     pub by: FitBy,
-    /// The first GPU.
+    /// The answer about the first GPU.
     #[serde(flatten)]
     pub first: FitMapOnGpu,
     /// The answers about further GPUs.
@@ -56,7 +56,7 @@ pub struct FitMapOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
     pub terms: FitTerms,
-    /// The rows.
+    /// The rows of the map.
     pub rows: Vec<FitMapRow>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitTerms {
-    /// The GPU.
+    /// The GPU on which the program has to fit.
     pub gpu: FitGpu,
     /// The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside`
     /// is taken off.
@@ -34,9 +34,9 @@ pub struct FitGpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitHolder {
-    /// The holder.
+    /// The name of the holder.
     pub what: String,
-    /// The bytes.
+    /// The bytes of the holder.
     pub bytes: u64,
 }
 
@@ -82,9 +82,9 @@ pub struct FitValues {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitProbe {
-    /// The value.
+    /// The value of the option.
     pub value: u64,
-    /// The run.
+    /// The run with the value.
     #[serde(flatten)]
     pub run: FitRun,
 }
@@ -99,7 +99,7 @@ pub struct FitRun {
     pub peak_allocated: u64,
     /// The most bytes reserved at a time.
     pub peak_reserved: u64,
-    /// Whether nothing was assumed.
+    /// Whether nothing was assumed in the run.
     pub exact: bool,
     /// The request that ran out of memory, or null.
     pub failed: Option<FitFailedRequest>,
@@ -140,7 +140,7 @@ pub struct FitFailedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitContradiction {
-    /// What contradicts.
+    /// Which number contradicts.
     pub kind: FitContradictionKind,
     /// The smaller value.
     pub value: u64,
@@ -165,7 +165,7 @@ pub enum FitContradictionKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitGrowth {
-    /// The rule.
+    /// The form of the rule.
     pub kind: FitGrowthKind,
     /// The bytes of the value 0.
     pub base: f64,

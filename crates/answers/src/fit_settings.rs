@@ -8,7 +8,7 @@ use crate::{FitProbe, FitTerms};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitSettingsAnswer {
-    /// The first GPU.
+    /// The answer about the first GPU.
     #[serde(flatten)]
     pub first: FitSettingsOnGpu,
     /// The answers about further GPUs.
@@ -40,7 +40,7 @@ pub struct FitSettingsOnGpu {
 pub struct FitSetting {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub conf: String,
-    /// The replay.
+    /// The result of the replay.
     #[serde(flatten)]
     pub result: FitReplay,
     /// A run of the program under these settings and the limit, whose `value` is 0; null where none was made.

@@ -83,7 +83,7 @@ pub enum GuardFailure {
     Budget {
         /// The budget in bytes.
         budget: u64,
-        /// The peak reserved.
+        /// The peak reserved of the run, in bytes.
         reserved: u64,
     },
     /// The peak allocated grew by more than the tolerance.
@@ -109,7 +109,7 @@ pub enum GuardFailure {
         /// The line, where it is known.
         at: Option<String>,
     },
-    /// The program failed otherwise.
+    /// The program failed for another reason.
     Error {
         /// The reason, in a sentence.
         why: String,
@@ -136,7 +136,7 @@ pub struct GuardHolder {
 pub struct GuardBaseline {
     /// PyTorch's version.
     pub torch: String,
-    /// Whether nothing was assumed.
+    /// Whether nothing was assumed in the run of the baseline.
     pub exact: bool,
     /// The most bytes allocated at a time.
     pub peak_allocated: u64,

@@ -14,7 +14,7 @@ pub struct LimitAnswer {
     pub high: u64,
     /// How the limit is known.
     pub source: LimitSourceAnswer,
-    /// What the limit is.
+    /// What sets the limit.
     pub by: LimitKind,
     /// The bytes of the device that others hold: other processes, and what is not PyTorch's in this one.
     pub others: u64,
@@ -32,7 +32,7 @@ pub enum LimitSourceAnswer {
     Given,
 }
 
-/// What a limit is.
+/// What sets a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

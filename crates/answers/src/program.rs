@@ -18,7 +18,7 @@ pub struct ProgramAnswer {
     pub notes: Vec<ProgramNoteAnswer>,
     /// Operators whose allocations are unverified estimates.
     pub estimated: Vec<EstimatedOperator>,
-    /// The devices.
+    /// The devices, by ascending index.
     pub devices: Vec<ProgramDevice>,
 }
 
@@ -38,9 +38,9 @@ pub struct ProgramNoteAnswer {
 pub struct EstimatedOperator {
     /// The line of the program, counted from 1; 0 where no line ran.
     pub line: u32,
-    /// The operator.
+    /// The name of the operator.
     pub operator: String,
-    /// What is not known.
+    /// Why the allocations are not known.
     pub reason: String,
 }
 

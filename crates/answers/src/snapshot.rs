@@ -96,7 +96,7 @@ pub struct OutOfMemoryEvent {
     pub event: u64,
     /// The bytes that the request asked for.
     pub size: u64,
-    /// The stream.
+    /// The stream of the request.
     pub stream: u64,
     /// The free bytes of the device then.
     pub device_free: u64,
@@ -134,7 +134,7 @@ pub struct MomentAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HolderAnswer {
-    /// The bytes.
+    /// The live bytes of the stack.
     pub bytes: u64,
     /// How many blocks have these bytes.
     pub blocks: u64,
@@ -148,9 +148,9 @@ pub struct HolderAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackFrame {
-    /// The function.
+    /// The name of the function.
     pub name: String,
-    /// The file.
+    /// The path of the file, as Python names it.
     pub filename: String,
     /// The line, counted from 1; 0 where it is not known.
     pub line: u32,

@@ -21,7 +21,8 @@ pub struct VerdictAnswer {
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits,
     /// those first that held most.
     pub held: Vec<HoldingLineAnswer>,
-    /// How many requests were served by then.
+    /// The request at the moment of `held`, counted from 1: the request that failed, or the one that reaches
+    /// the peak; 0 where the run has no such request.
     pub moment: u64,
     /// Settings that help, or null.
     pub setting: Option<String>,
@@ -90,7 +91,7 @@ pub enum AboutAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerdictMomentAnswer {
-    /// What happens then.
+    /// What happens at the moment.
     pub name: MomentNameAnswer,
     /// The request, counted from 1.
     pub request: u64,

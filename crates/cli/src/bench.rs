@@ -1,4 +1,5 @@
-//! `blockyard bench`: the cost of allocations on a device, with our allocator and the driver's own, in one run.
+//! `blockyard bench`: the cost of allocations on a device, with our allocator and the driver's own, in one
+//! run.
 
 mod contenders;
 mod sections;
@@ -22,7 +23,7 @@ const VIRTUAL_MEMORY: Bytes = Bytes::gib(128);
 
 pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
     let device = options.device;
-    // Before anything is measured: a device that does not exist is reported at once.
+    // This comes before all measurements, so that a device that does not exist is reported at once.
     let machine = machine(device)?;
     let traces = options
         .recordings
@@ -47,7 +48,7 @@ pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The requests of a recording, as far as any allocator can serve them.
+/// The operations of a recording, for contenders that know neither memory pools nor settings.
 fn trace(bytes: &[u8]) -> anyhow::Result<OperationList> {
     let run = RecordedRun::read(bytes)?;
     let trace = match OperationList::recorded(&run.meta.name, &run) {

@@ -1,4 +1,4 @@
-//! Which device a command runs on.
+//! The device that a command runs on, by its name on the command line.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ pub(crate) enum DeviceName {
     /// No hardware.
     #[default]
     Virtual,
-    /// The CUDA device of that number.
+    /// The CUDA device with this index.
     Cuda(u32),
 }
 

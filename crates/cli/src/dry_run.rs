@@ -21,7 +21,7 @@ use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
 
-/// Whether a Ctrl-C is for this process, and no longer for the program alone.
+/// Whether Ctrl-C ends this process; while the program runs, Ctrl-C ends only the program.
 static IS_PROGRAM_DONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether there was a Ctrl-C.
@@ -34,7 +34,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         bail!("{}: no such file", options.file.display());
     }
     let ranks = options.ranks.ranks()?;
-    if ranks.as_ref().is_some_and(|ranks| ranks.asked().len() > 1) && options.opens_page {
+    if ranks.as_ref().is_some_and(|ranks| ranks.running().len() > 1) && options.opens_page {
         bail!("--page opens one snapshot: name one rank with --ranks");
     }
     let python = options.python();
@@ -46,14 +46,14 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         devices: u32::from(options.devices).max(ranks.as_ref().map_or(1, Ranks::per_node)),
         conf: options.conf.clone(),
         snapshot: opened.path.clone(),
-        steps: options.steps,
+        iterations: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
         keeps_requests: !options.address_orders,
         lists_lines: options.json.is_some() || options.address_orders,
         environment: environment(options),
         ..Program::new(options.file.clone(), python, gpu.clone())
     };
-    // The program gets the signal too, and its report is still to come.
+    // The program gets the signal too, and this process still prints the report.
     ctrlc::set_handler(interrupted).context("cannot pass Ctrl-C on to the program")?;
     let (status, text, json) = if let Some(ranks) = &ranks {
         let of = |rank| rank_program(&program, ranks, rank);
@@ -93,13 +93,13 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitStatus::of_program(status))
 }
 
-/// What one rank runs.
+/// The program with the environment of one rank.
 fn rank_program(program: &Program, ranks: &Ranks, rank: u32) -> Program {
     let snapshot = program.snapshot.as_ref().map(|path| ranks.path(path, rank));
     Program { snapshot, ..program.clone() }
 }
 
-/// What the library that stands for CUDA's and the runner read in the program's environment.
+/// The variables of the program's environment for the stand-in and the runner.
 fn environment(options: &DryRunOptions) -> Vec<(String, String)> {
     let mut environment = Vec::new();
     if !options.assume.is_empty() {
@@ -128,7 +128,7 @@ fn interrupted() {
     }
 }
 
-/// The GPUs that are named, the first with the memory that is asked for.
+/// The named GPUs; the first has the memory of `--total-memory`, if the option is given.
 fn gpus(options: &DryRunOptions) -> Vec<GpuProfile> {
     let mut gpus = options.gpu.clone();
     if let (Some(first), Some(total)) = (gpus.first_mut(), options.total_memory) {
@@ -137,7 +137,7 @@ fn gpus(options: &DryRunOptions) -> Vec<GpuProfile> {
     gpus
 }
 
-/// Where the snapshot goes: where the user says, or to a file that the page alone needs.
+/// The file of the snapshot: the one that the user names, or a temporary file for the page.
 struct OpenedSnapshot {
     path: Option<PathBuf>,
 }
@@ -153,7 +153,7 @@ impl OpenedSnapshot {
         Ok(Self { path: Some(folder.join(format!("{stem}.pickle"))) })
     }
 
-    /// Serves the page until Ctrl-C. A file that only the page needs is left for a page that is loaded again.
+    /// Serves the page until Ctrl-C. A temporary file stays until then, for a page that is loaded again.
     fn open(&self, options: &DryRunOptions) -> anyhow::Result<()> {
         let Some(file) = self.path.as_deref().filter(|path| Path::is_file(path)) else {
             return Ok(output::warn(

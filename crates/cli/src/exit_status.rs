@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
-/// What a script learns from the exit status, the worst last.
+/// The result of a command for a script, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExitStatus {
     /// The answer is good: all files are alike, every run fits, nothing grows, the goals are met.
     Positive = 0,
-    /// The answer is bad: a difference, an out of memory, a growth, a value that does not fit, a goal that is missed.
+    /// The answer is bad: a difference, an out of memory, a growth, a value that does not fit, a goal that is
+    /// missed.
     Negative = 1,
-    /// There is no answer: a file or an argument is wrong, or a program failed for another reason than memory.
+    /// There is no answer: a file or an argument is wrong, or a program failed for another reason than
+    /// memory.
     Failed = 2,
     /// Ctrl-C ended the command.
     Interrupted = 130,
@@ -21,7 +23,7 @@ impl ExitStatus {
         self as u8
     }
 
-    /// The exit status of a program that the command ran; 1 for one that has no place in a byte.
+    /// The exit status of a program that the command ran; 1 for a status that does not fit in a byte.
     pub(crate) fn of_program(status: i32) -> ExitCode {
         ExitCode::from(u8::try_from(status).unwrap_or(Self::Negative.code()))
     }

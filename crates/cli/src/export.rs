@@ -22,7 +22,7 @@ use crate::snapshot::open_bytes;
 /// The size of a figure, in pixels.
 const FIGURE: blockyard_figure::Size = blockyard_figure::Size::new(1280.0, 480.0);
 
-/// How many pixels of a PNG stand for one of the figure's.
+/// How many pixels of a PNG one pixel of the figure becomes, in each direction.
 const PIXEL_SCALE: f32 = 2.0;
 
 /// A run that is exported.
@@ -43,12 +43,13 @@ pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to make of a run.
+/// The format of an export, and its options.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     /// `pickle`, `jsonl`, `svg`, `png`, `csv` or `html`, as the end of a file's name.
     pub format: &'a str,
-    /// The device of a snapshot, or host memory; needed where it has several devices, except for a pickle or a page of all.
+    /// The device of a snapshot, or host memory; needed where it has several devices, except for a pickle or
+    /// a page of all.
     pub device: Option<MemoryName>,
     /// The folder of the built page: see [`crate::BuiltPage::find`].
     pub page: Option<&'a Path>,
@@ -58,7 +59,7 @@ pub struct Export<'a> {
 ///
 /// # Errors
 ///
-/// The command's own: another format, a file that is not a run, work that `on_progress` cancelled.
+/// The errors of the command: an unknown format, a file that is not a run, work that `on_progress` cancelled.
 pub fn export_bytes(
     name: &str,
     bytes: Vec<u8>,
@@ -79,7 +80,7 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
         },
         "csv" => |name, bytes, export, bar| csv(&read(bytes, name, bar)?, export.device, name, bar),
         "html" => {
-            // Where there is no page, the file need not be read.
+            // The page is looked for first: without a page, the file need not be read.
             BuiltPage::find(export.page)?;
             |name, bytes, export, _| {
                 let file = PageFile::new(name, bytes, export.device)?;
@@ -211,7 +212,7 @@ fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     Ok(pixels.encode_png()?)
 }
 
-/// A line a step: how many bytes are in each class after it.
+/// A table with a line for each step: the bytes of each class after the step.
 fn csv(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
     let recording = source.recording(device, name, bar)?;
     let mut content =

@@ -1,4 +1,5 @@
-//! `blockyard fit`: which value, settings or layout of a program fits a GPU, by runs of the program without a GPU.
+//! `blockyard fit`: which value, settings or layout of a program fits a GPU, by runs of the program without a
+//! GPU.
 
 mod answer;
 mod by_other;
@@ -127,7 +128,7 @@ fn largest(runs: &Runs<'_>, conditions: &[RunConditions], vary: &Vary) -> anyhow
     if answers.len() > 1 {
         text += &text::gpus(vary, &answers)?;
     }
-    let ended = answers.iter().find_map(|answer| answer.found.ended.as_ref());
+    let ended = answers.iter().find_map(|answer| answer.found.failure.as_ref());
     let is_found = answers.iter().all(|answer| answer.largest.is_some());
     Ok(Reply {
         text,

@@ -55,7 +55,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
         held.push(GuardedRun { entry, run, report, found });
     }
     bar.finish_and_clear();
-    if options.update && held.iter().any(|held| held.run.ended.is_none()) {
+    if options.update && held.iter().any(|held| held.run.failure.is_none()) {
         update(&mut file, &held)?;
         output::write_whole(&place.file, file.to_string().as_bytes())?;
     }
@@ -69,10 +69,10 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     Ok(status(options.update, &held).into())
 }
 
-/// The file, and the folder that its programs are in.
+/// The guard's file, and the folder of its programs.
 struct GuardPaths {
     file: PathBuf,
-    /// Absolute, without links.
+    /// The folder as an absolute path without symbolic links.
     folder: PathBuf,
 }
 
@@ -114,7 +114,7 @@ impl GuardPaths {
     }
 }
 
-/// The entries of the question. Options replace values of the file.
+/// The entries of the programs that run. Options replace values of the file.
 fn entries(
     options: &GuardOptions,
     place: &GuardPaths,
@@ -150,9 +150,9 @@ fn entries(
     Ok(entries)
 }
 
-/// Takes the results of the programs that ended.
+/// Stores the results of the programs that ended in the file.
 fn update(file: &mut GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
-    for GuardedRun { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
+    for GuardedRun { entry, run, .. } in held.iter().filter(|held| held.run.failure.is_none()) {
         let baseline = Some(run.baseline(entry.lines));
         file.set(&ProgramEntry { baseline, ..entry.clone() })?;
     }
@@ -180,7 +180,7 @@ fn print(
         )?;
     }
     if options.update {
-        let written = held.iter().filter(|held| held.run.ended.is_none()).count();
+        let written = held.iter().filter(|held| held.run.failure.is_none()).count();
         let words = match written {
             0 => format!("{name} is unchanged"),
             _ => format!("{name} has the new baseline of {}", blockyard_record::counted(written, "program")),

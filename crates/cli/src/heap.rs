@@ -1,4 +1,4 @@
-//! The memory of the process, counted, so that a program that takes more and more of it ends in a sentence.
+//! Counts the memory of the process, so that a program that takes too much ends with a sentence.
 #![expect(unsafe_code, reason = "an allocator that counts stands in for the system's")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,7 +11,7 @@ use crate::exit_status::ExitStatus;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// A request beyond these bytes ends the process.
-static MOST_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+static MAX_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The system's allocator with a count of its bytes; the command's binary has it.
 #[derive(Clone, Copy, Debug)]
@@ -22,24 +22,24 @@ pub(crate) fn used() -> u64 {
     USED.load(Ordering::Relaxed) as u64
 }
 
-/// Ends the process when it asks for half as much again as `most`. A program is stopped at `most` between two
-/// of its steps; one call that takes everything at once has no such place.
+/// Ends the process when it asks for more than one and a half times `most`. The interpreter stops a program
+/// at `most`, but only between two operations: a single call may take everything at once.
 pub(crate) fn limit(most: Bytes) {
     let beyond = most.get().saturating_add(most.get() / 2);
-    MOST_BYTES.store(usize::try_from(beyond).unwrap_or(usize::MAX), Ordering::Relaxed);
+    MAX_BYTES.store(usize::try_from(beyond).unwrap_or(usize::MAX), Ordering::Relaxed);
 }
 
 fn grow(bytes: usize) {
     let before = USED.fetch_add(bytes, Ordering::Relaxed);
-    if before.saturating_add(bytes) > MOST_BYTES.load(Ordering::Relaxed) {
+    if before.saturating_add(bytes) > MAX_BYTES.load(Ordering::Relaxed) {
         end();
     }
 }
 
 #[cold]
 fn end() -> ! {
-    // Another request must not come back here.
-    MOST_BYTES.store(usize::MAX, Ordering::Relaxed);
+    // The requests of this function must not call it again.
+    MAX_BYTES.store(usize::MAX, Ordering::Relaxed);
     let text = b"blockyard: the program was stopped because one of its calls needs more of the computer's \
 memory than a run may take (see --max-host-memory)\n";
     let _nobody_reads = std::io::stderr().write_all(text);

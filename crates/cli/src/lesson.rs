@@ -32,7 +32,8 @@ pub(crate) struct LessonOptions {
     /// does not, 2 if one cannot be graded.
     #[arg(long, value_name = "SOLUTION", requires = "lessons", num_args = 1..)]
     pub(crate) check: Vec<PathBuf>,
-    /// Write the grades as a table, a row for each file: the table of the page for teachers. `-` for standard output.
+    /// Write the grades as a table, a row for each file: the table of the page for teachers. `-` for standard
+    /// output.
     #[arg(long, value_name = "GRADES.csv", requires = "check")]
     pub(crate) csv: Option<PathBuf>,
     /// Print the workload or the Python program that the exercise begins with, to be saved and changed.

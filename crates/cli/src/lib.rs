@@ -1,6 +1,7 @@
 //! The `blockyard` command. Its subcommands:
 //!
-//! - show what happened in a file: `verdict` (or the file alone), `snapshot`, `play`, `report`, `export`, `open`;
+//! - show what happened in a file: `verdict` (or the file alone), `snapshot`, `play`, `report`, `export`,
+//!   `open`;
 //! - replay it: `run`, `verify`, and the questions (`what-if`, `search`, `autopsy`, `bound`,
 //!   `compare-allocators`, `diff`, `leaks`);
 //! - run PyTorch programs without a GPU: `python`, `dry-run`, `fit`, `guard`;
@@ -19,12 +20,12 @@
 //!
 //! # Decisions
 //!
-//! **A page can be one file** (`page.rs`; `export OUT.html` and a notebook's cell are such pages). The page's
-//! program, its style and one opened file lie packed inside of the file, a short script answers the page's
-//! `fetch` from them, and `data-address` on its root holds the part of the address that names the view. Such
-//! a page has no origin, so its workers load scripts from `data:` addresses. `blockyard open` serves the
-//! built page and puts the file beside it, where `#open=NAME` finds it; the address has `?once`, so that the
-//! browser keeps nothing of a page for one file.
+//! **A page can be one file** (`page.rs`; `export OUT.html` and a notebook's cell are such pages). The file
+//! contains the page's program, its style and one opened file, packed; a short script answers the page's
+//! `fetch` from them, and the attribute `data-address` of the root element has the part of the address that
+//! names the view. Such a page has no origin, so its workers load scripts from `data:` addresses. `blockyard
+//! open` serves the built page with the file beside it, which the page finds by `#open=NAME`; the address has
+//! `?once`, so that the browser does not keep a page for one file.
 
 mod bench;
 mod device;
@@ -76,7 +77,7 @@ use crate::options::{Command, Options};
 pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let options = match Options::try_parse_from(arguments) {
         Ok(options) => options,
-        // The help and the version come this way too.
+        // The help and the version are such an error of clap too.
         Err(error) => {
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Failed } else { ExitStatus::Positive }.into();

@@ -20,8 +20,8 @@ use crate::questions::{
 use crate::site::SiteOptions;
 use crate::snapshot::MomentChoice;
 
-/// PyTorch's CUDA caching allocator without a GPU: show what happened in memory snapshots, run operations, compare the allocator
-/// with recordings of PyTorch's own, play workloads.
+/// PyTorch's CUDA caching allocator without a GPU: show what happened in memory snapshots, run operations,
+/// compare the allocator with recordings of PyTorch's own, play workloads.
 ///
 /// `blockyard FILE` is short for `blockyard verdict FILE`.
 #[derive(Debug, Parser)]
@@ -42,21 +42,23 @@ impl Options {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Give the verdict about runs: what happened, how sure that is, what grows, what helps, and what does not.
+    /// Give the verdict about runs: what happened, how sure that is, what grows, what helps, and what does
+    /// not.
     ///
-    /// The exit status is 0 if every run fits, 1 if one goes out of memory, 2 if a file cannot be read or replayed.
+    /// The exit status is 0 if every run fits, 1 if one goes out of memory, 2 if a file cannot be read or
+    /// replayed.
     Verdict(FileOptions<VerdictQuestion>),
     /// Run operations through the allocator and write the results, in the format of the input.
     Run(RunOptions),
     /// Replay recordings of PyTorch's allocator and compare everything that they contain.
     ///
-    /// Prints a line a file. The exit status is 0 if all files are identical, 1 if any differs, 2 if one could not be
-    /// replayed.
+    /// Prints a line a file. The exit status is 0 if all files are identical, 1 if any differs, 2 if one
+    /// could not be replayed.
     Verify(VerifyOptions),
     /// Run a workload and print its segments step by step.
     Play(PlayOptions),
-    /// Open PyTorch's memory snapshots (`torch.cuda.memory._dump_snapshot`): devices, peaks, who holds what, and whether our
-    /// allocator decides each placement the same way.
+    /// Open PyTorch's memory snapshots (`torch.cuda.memory._dump_snapshot`): devices, peaks, who holds what,
+    /// and whether our allocator decides each placement the same way.
     ///
     /// Files are pickles, also packed with gzip, zstd or zip, or what `_memory_viz.py` writes as JSON or
     /// HTML; folders stand for the files in them, one a rank. No code in a file is ever run. The exit status
@@ -66,21 +68,24 @@ pub(crate) enum Command {
     /// and `_memory_viz.py`, `jsonl` as a recording, `svg` and `png` as a figure of memory over time, `csv`
     /// as a table, `html` as one page that opens without a network.
     Export(ExportOptions),
-    /// Write a report about a run: one HTML page to read, to send and to print, without a script and without a network.
+    /// Write a report about a run: one HTML page to read, to send and to print, without a script and without
+    /// a network.
     ///
     /// The report says what happened, who holds the memory, what other settings do, and how sure that is.
     Report(ReportCommand),
-    /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
+    /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until
+    /// Ctrl-C.
     Open(OpenOptions),
-    /// Write a course for any web server: the page with its lessons, your own files beside it, and an index of both.
+    /// Write a course for any web server: the page with its lessons, your own files beside it, and an index
+    /// of both.
     ///
     /// After one visit the site opens without a network, its Python included. The server needs no settings. A
     /// browser keeps a site only if the site comes over HTTPS, or from the same machine.
     Site(SiteOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
     ///
-    /// Prints a table: nanoseconds as the median of all rounds with the range, and as a multiple of our time. Contenders take
-    /// turns in each round.
+    /// Prints a table: nanoseconds as the median of all rounds with the range, and as a multiple of our time.
+    /// Contenders take turns in each round.
     Bench(BenchOptions),
     /// Replay the requests of runs under other settings, another capacity or another limit.
     ///
@@ -89,23 +94,27 @@ pub(crate) enum Command {
     WhatIf(FileOptions<WhatIfQuestion>),
     /// Try all sensible settings and pairs of them, and say which is best.
     ///
-    /// Prints the settings that no other beats in both peak reserved and device calls, and the line to copy. The exit status is
-    /// 0 if the run's own settings are as good as any, 1 if another is better, 2 if a file cannot be read.
+    /// Prints the settings that no other beats in both peak reserved and device calls, and the line to copy.
+    /// The exit status is 0 if the run's own settings are as good as any, 1 if another is better, 2 if a file
+    /// cannot be read.
     Search(FileOptions<SearchQuestion>),
     /// Say why runs went out of memory, and what would have helped, each change proved by a replay.
     ///
-    /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or replayed.
+    /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or
+    /// replayed.
     Autopsy(FileOptions<AutopsyQuestion>),
     /// Say how good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
     Bound(FileOptions<BoundQuestion>),
     /// Run the same requests through other allocators.
     ///
-    /// TensorFlow's BFC, TLSF, buddy, RMM's arena, stitching, no caching, and a model of cudaMallocAsync, beside PyTorch's own.
+    /// TensorFlow's BFC, TLSF, buddy, RMM's arena, stitching, no caching, and a model of cudaMallocAsync,
+    /// beside PyTorch's own.
     CompareAllocators(FileOptions<AllocatorsQuestion>),
-    /// Say what changed from one run to others: the change of the peaks, as a sum over call sites that adds up to the byte.
+    /// Say what changed from one run to others: the change of the peaks, as a sum over call sites that adds
+    /// up to the byte.
     ///
-    /// Each run is replayed under its own settings. The exit status is 0 if nothing changed, 1 if something did, 2 if a file
-    /// cannot be read.
+    /// Each run is replayed under its own settings. The exit status is 0 if nothing changed, 1 if something
+    /// did, 2 if a file cannot be read.
     Diff(DiffOptions),
     /// Say what grows from iteration to iteration, by call site.
     ///
@@ -117,18 +126,20 @@ pub(crate) enum Command {
     Lesson(LessonOptions),
     /// Run a PyTorch program without PyTorch and without a GPU, and print what it would print.
     ///
-    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. Each unverified estimate
-    /// is named on standard error, with its line. The exit status is the program's.
+    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. Each
+    /// unverified estimate is named on standard error, with its line. The exit status is the program's.
     #[cfg(feature = "python")]
     Python(PythonOptions),
-    /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's memory it takes.
+    /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's
+    /// memory it takes.
     ///
     /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels do not run,
     /// everything else is PyTorch's own. The program's output comes first, then a report on standard error.
     /// Values that a kernel would have computed read as 0, and the report names each line that reads one. The
     /// exit status is the program's.
     DryRun(DryRunOptions),
-    /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the program.
+    /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the
+    /// program.
     ///
     /// `blockyard fit train.py --vary batch-size=1..512 --gpu h100 -- OTHER ARGUMENTS`. The answer says which
     /// value fits, where the next value runs out of memory, how memory grows with the value, and what helps.
@@ -189,7 +200,8 @@ pub(crate) struct PythonOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are ignored.
+    /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are
+    /// ignored.
     pub(crate) operations: PathBuf,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without the option, those of the environment, where the
     /// first variable that is set counts, as for PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF`
@@ -198,7 +210,8 @@ pub(crate) struct RunOptions {
     /// `PYTORCH_NO_CUDA_MEMORY_CACHING=1` switches caching off.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
-    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real device's own.
+    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real
+    /// device's own.
     #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
@@ -230,8 +243,8 @@ pub(crate) struct VerifyOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlayOptions {
-    /// A workload's text or a recording, one JSON value a line, plain or gzip; `-` for standard input; or the name of a
-    /// preset. A recording is played under its own settings.
+    /// A workload's text or a recording, one JSON value a line, plain or gzip; `-` for standard input; or the
+    /// name of a preset. A recording is played under its own settings.
     pub(crate) workload: PathBuf,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
     #[arg(long, value_name = "SETTINGS")]
@@ -282,7 +295,8 @@ pub(crate) struct ExportOptions {
     pub(crate) file: PathBuf,
     /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.png`, `OUT.csv` or `OUT.html`.
     pub(crate) out: PathBuf,
-    /// The device of a snapshot, or `host`; needed where it has several devices, except for a pickle or a page of all.
+    /// The device of a snapshot, or `host`; needed where it has several devices, except for a pickle or a
+    /// page of all.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<MemoryName>,
     #[command(flatten)]
@@ -291,7 +305,8 @@ pub(crate) struct ExportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportCommand {
-    /// A snapshot or a recording, also packed, or a workload's text, or the name of a preset; `-` for standard input.
+    /// A snapshot or a recording, also packed, or a workload's text, or the name of a preset; `-` for
+    /// standard input.
     pub(crate) file: PathBuf,
     /// The page to write; `-` for standard output.
     #[arg(short, long, value_name = "OUT.html")]
@@ -315,7 +330,8 @@ pub(crate) struct ReportCommand {
 /// Where the built page is.
 #[derive(Debug, Args)]
 pub(crate) struct PageOptions {
-    /// The folder of the built page, as `cargo xtask build` makes it; without it, `BLOCKYARD_PAGE` or beside the program.
+    /// The folder of the built page, as `cargo xtask build` makes it; without it, `BLOCKYARD_PAGE` or beside
+    /// the program.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) page: Option<PathBuf>,
 }
@@ -352,7 +368,8 @@ pub(crate) struct BenchOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffOptions {
-    /// The run to compare with: a recording or a snapshot, also packed, or a workload's text, or the name of a preset.
+    /// The run to compare with: a recording or a snapshot, also packed, or a workload's text, or the name of
+    /// a preset.
     #[arg(value_name = "BEFORE")]
     pub(crate) before: PathBuf,
     /// The runs that are compared with the first.
@@ -371,7 +388,8 @@ pub(crate) struct DiffOptions {
     pub(crate) json: bool,
 }
 
-/// The help of an option `--gpu`, with the names of all GPUs: first those whose numbers were checked against recordings.
+/// The help of an option `--gpu`, with the names of all GPUs: first those whose numbers were checked against
+/// recordings.
 pub(crate) fn gpu_help(what: &str) -> String {
     let names = |is_proved: bool| {
         let those = GpuProfile::ALL.iter().filter(|profile| profile.is_proved == is_proved);

@@ -1,4 +1,4 @@
-//! What the command reads and writes: standard output in large pieces, warnings, whole files.
+//! Input and output of the command: standard output in large pieces, warnings, whole files.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-/// Standard output in large pieces: a line a call would be slow for half a million operations.
+/// Standard output in large pieces: a call of the system for each line would be slow for half a million
+/// operations.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
@@ -43,7 +44,7 @@ pub(crate) fn workload_text(bytes: Vec<u8>) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("not UTF-8"))
 }
 
-/// Writes beside the file and puts it in its place once it is complete.
+/// Writes a file as a whole: the content goes to a file beside it, which is renamed once it is complete.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");

@@ -22,8 +22,8 @@ use crate::options::OpenOptions;
 use crate::output;
 use crate::snapshot::open_bytes;
 
-/// What a page that is one file consists of, beside the parts of its program ([`LATER`]). The module for
-/// WebGPU and the samples stay out: such a page shows one file.
+/// The files of a page that is one file, without the parts of its program ([`LATER`]). The module for WebGPU
+/// and the samples are left out, because such a page shows one file.
 const PARTS: [&str; 6] = [
     "boot.js",
     "blockyard-web.js",
@@ -33,7 +33,7 @@ const PARTS: [&str; 6] = [
     "blockyard-worker_bg.wasm",
 ];
 
-/// What only the whole page needs, not the figure with its timeline.
+/// The files that only the whole page needs, and not the figure with its timeline.
 const QUESTIONS: [&str; 4] = [
     "blockyard-questions.js",
     "blockyard-questions_bg.wasm",
@@ -41,23 +41,24 @@ const QUESTIONS: [&str; 4] = [
     "blockyard-report_bg.wasm",
 ];
 
-/// How the parts of the page's program are called that are fetched when they are shown.
+/// How the names of the parts of the page's program begin, which are fetched when they are shown.
 const LATER: &str = "blockyard-web-";
-/// The script that fetches them, without which the program does not start.
+/// The script that fetches the parts, without which the program does not start.
 const LATER_SCRIPT: &str = "blockyard-web-parts.js";
 
 /// The script that gives the page its files out of the page itself.
 const UNPACK: &str = include_str!("page/unpack.js");
 
-/// Nothing is fetched from anywhere, and nothing can be sent anywhere.
+/// The content security policy of such a page: it fetches nothing and sends nothing.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' blob: data: 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
                       img-src data: blob:; font-src data:; worker-src data:; connect-src blob:; base-uri 'none'; form-action 'none'";
 
-/// The height of the stage with its timeline, as in the page's own texts for frames, and a line more.
+/// The height of a frame in pixels: that of the stage with its timeline, as in the page's own texts for
+/// frames, and one more line.
 const FRAME_PX: u32 = 480;
 
-/// Browsers have no longer texts than half a gigabyte.
-const MOST_PACKED_BYTES: usize = 256 << 20;
+/// The most packed bytes of a file in a page: browsers have no texts above half a gigabyte.
+const MAX_PACKED_BYTES: usize = 256 << 20;
 
 /// The built page: a folder as `cargo xtask build` makes it.
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ pub struct BuiltPage {
 #[derive(Clone, Debug)]
 pub struct PageFile {
     name: String,
-    /// As the page wants it, or packed with gzip.
+    /// The content as the page reads it, or packed with gzip.
     bytes: Vec<u8>,
     /// Whether `bytes` are packed for the transport alone.
     is_unpacked_by_script: bool,
@@ -81,7 +82,7 @@ impl BuiltPage {
     ///
     /// # Errors
     ///
-    /// Where there is no page; the message says how to get one.
+    /// If no page is found; the message says how to get one.
     pub fn find(folder: Option<&Path>) -> anyhow::Result<Self> {
         let named =
             folder.map(Path::to_owned).or_else(|| std::env::var_os("BLOCKYARD_PAGE").map(PathBuf::from));
@@ -114,7 +115,8 @@ impl BuiltPage {
         std::fs::read(&path).with_context(|| path.display().to_string())
     }
 
-    /// The files of a page that is one file, sorted within their kind: for the figure with its timeline alone, or all.
+    /// The files of a page that is one file, sorted within their kind: those of the figure with its timeline
+    /// (`is_embedded`), or all.
     fn parts(&self, is_embedded: bool) -> anyhow::Result<Vec<String>> {
         let folder = || self.folder.display().to_string();
         let mut later = Vec::new();
@@ -135,11 +137,11 @@ fn missing_part(folder: &Path) -> Option<&'static str> {
 }
 
 impl PageFile {
-    /// The content of a file: a snapshot, a recording, or a workload's text. Of a snapshot, only `device` where one is named.
+    /// The content of a file: a snapshot (all devices, or only `device`), a recording, or a workload's text.
     ///
     /// # Errors
     ///
-    /// Where the page could not open it, or it is too large to be a part of a page.
+    /// If the page could not open the file, or the file is too large for a page.
     pub fn new(name: &str, bytes: Vec<u8>, device: Option<MemoryName>) -> anyhow::Result<Self> {
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
         let kind = file_kind(&bytes);
@@ -166,7 +168,7 @@ impl PageFile {
             }
             FileKind::Other => (packed(workload_with_device(&name, bytes)?.as_bytes())?, true),
         };
-        if bytes.len() > MOST_PACKED_BYTES {
+        if bytes.len() > MAX_PACKED_BYTES {
             bail!(
                 "{name} is too large for one page, {} MB packed; `blockyard open` shows it",
                 bytes.len() / 1_000_000
@@ -182,7 +184,8 @@ impl PageFile {
     }
 }
 
-/// A workload's text with its device: without one, the page would take the device of whatever it showed before.
+/// A workload's text with a line for its device: without this line, the page would use the device of the
+/// document that it showed before.
 pub(crate) fn workload_with_device(name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     let text = output::workload_text(bytes)
         .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
@@ -204,12 +207,12 @@ fn packed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
-/// The page with the file opened in it, as one HTML file that opens without a network. `is_embedded` is the page as other pages
-/// show it in a frame: the figure with its timeline and nothing around.
+/// The page with the file opened in it, as one HTML file that opens without a network. `is_embedded` is the
+/// page as other pages show it in a frame: the figure with its timeline and nothing around.
 ///
 /// # Errors
 ///
-/// Where a file of the page cannot be read.
+/// If a file of the page cannot be read.
 pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow::Result<String> {
     let title = escaped(&file.name);
     let place = if is_embedded { "?embed=stage" } else { "" };
@@ -236,7 +239,7 @@ pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow:
 ///
 /// # Errors
 ///
-/// As [`one_page`].
+/// The errors of [`one_page`].
 pub fn frame(page: &BuiltPage, file: &PageFile) -> anyhow::Result<String> {
     let content = escaped(&one_page(page, file, true)?);
     Ok(format!(
@@ -246,7 +249,7 @@ pub fn frame(page: &BuiltPage, file: &PageFile) -> anyhow::Result<String> {
     ))
 }
 
-/// A script of a type that no browser runs holds the bytes.
+/// Adds a part to the page: a script element of a type that no browser runs contains the bytes.
 fn add_part(html: &mut String, name: &str, bytes: &[u8], is_unpacked_by_script: bool) {
     let packed = if is_unpacked_by_script { " data-packed" } else { "" };
     let _ = write!(html, "<script type=\"text/plain\" data-file=\"{}\"{packed}>", escaped(name));
@@ -254,10 +257,11 @@ fn add_part(html: &mut String, name: &str, bytes: &[u8], is_unpacked_by_script: 
     html.push_str("</script>\n");
 }
 
-/// What an address keeps as it is in the value of a key.
+/// The characters that are escaped in the value of a key of an address: all but letters, digits, `-`, `_` and
+/// `.`.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// As the value of a key in an address.
+/// The text with the escapes of a value of a key in an address.
 pub(crate) fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
@@ -273,7 +277,7 @@ pub(crate) fn open(options: &OpenOptions) -> anyhow::Result<ExitCode> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let beside = ServedFile { name: name.clone(), path: found };
     let server = Server::start_with(&page.folder, Port::take(options.port)?, vec![beside])?;
-    // A browser keeps no page that is served for one file.
+    // With `?once` the browser does not keep the page after this file.
     let url = format!("{}?once#open={}", server.url(), percent_encoded(&name));
     let mut out = output::stdout();
     output::line(&mut out, &format!("{name} is open at {url} (Ctrl-C ends it)"))?;

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use blockyard_replay::{OnProgress, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Where progress goes.
+/// The receiver of the progress of long work.
 pub(crate) enum Bar<'a> {
-    /// A bar on standard error, for people only: it draws nothing where standard error is not a terminal.
+    /// A bar on standard error, for people only: it draws nothing if standard error is not a terminal.
     Drawn(ProgressBar),
     /// A caller of this library, who can also cancel.
     Reported(RefCell<OnProgress<'a>>),
@@ -41,7 +41,7 @@ impl<'a> Bar<'a> {
         Self::Drawn(bar)
     }
 
-    /// A bar that nobody sees.
+    /// A bar that draws nothing.
     pub(crate) fn hidden() -> Self {
         Self::Drawn(ProgressBar::hidden())
     }
@@ -55,7 +55,7 @@ impl<'a> Bar<'a> {
             }
             Self::Reported(on_progress) => match on_progress.try_borrow_mut() {
                 Ok(mut on_progress) => on_progress(progress.clone()),
-                // The caller reports from within its own answer.
+                // The caller's function reports progress itself, while it is being called.
                 Err(_) => ControlFlow::Continue(()),
             },
         }

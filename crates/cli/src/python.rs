@@ -39,7 +39,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     let writer = std::thread::spawn(move || print(&printed, shows));
     let name = program.file.clone();
     let finished = run_on_thread(program, settings, move |text: &str| {
-        // Only a reader that went away hangs up, and the program runs on for its recording.
+        // Sending fails only after the reader of the output ended; the program continues for its recording.
         let _gone = send.send(text.to_owned());
     })?;
     let text = writer.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))??;
@@ -82,8 +82,8 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
         non_pytorch: blockyard_gpus::context_and_libraries(),
         is_recorded: options.record.is_some(),
-        most_operators: options.max_operators,
-        most_requests: options.max_requests,
+        max_operators: options.max_operators,
+        max_requests: options.max_requests,
         process_memory: Some(HostMemoryLimit { used: heap::used, most: options.max_host_memory }),
         time_limit: Some(Duration::from_secs(options.time_limit)),
     })
@@ -92,19 +92,21 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
 /// A program that has run.
 #[derive(Clone, Debug)]
 pub struct PlayedProgram {
-    /// What the command prints with `--json`.
+    /// The answer that the command prints with `--json`.
     pub summary: ProgramAnswer,
     /// The devices as a snapshot of PyTorch would have them, with the trace from the program's start.
     pub snapshot: SnapshotFile,
 }
 
-/// Runs a program as the command does, and hands out each piece of printed text as soon as the program prints it.
+/// Runs a program as the command does, and hands out each piece of printed text as soon as the program prints
+/// it.
 ///
 /// `arguments` are the command's options, then the program, then the program's own arguments.
 ///
 /// # Errors
 ///
-/// The command's own: a wrong option, a file that cannot be read. A program that fails has a traceback and is not an error.
+/// The errors of the command: a wrong option, a file that cannot be read. A program that fails has a
+/// traceback and is not an error.
 pub fn play_program(
     arguments: &[String],
     mut on_text: impl FnMut(&str) + Send + 'static,
@@ -136,7 +138,7 @@ pub fn play_program(
     Ok(PlayedProgram { summary: summary(&text, &finished), snapshot })
 }
 
-/// Prints as the program does; the whole text at the end.
+/// Prints each text when the program prints it; returns the whole text at the end.
 fn print(printed: &mpsc::Receiver<String>, shows: bool) -> anyhow::Result<String> {
     let mut out = std::io::stdout().lock();
     let mut all = String::new();
@@ -195,7 +197,7 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
         name: name.to_owned(),
         torch: recording.info().release.version().to_owned(),
         conf: device.conf.clone(),
-        // What the driver and CUDA's libraries leave.
+        // The bytes that the driver and CUDA's libraries leave.
         total_memory: recording.info().capacity,
         device: gpu.name.to_owned(),
         ..Meta::default()

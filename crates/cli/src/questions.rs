@@ -1,4 +1,5 @@
-//! What the commands that ask about runs have in common: reading runs, and one answer a file.
+//! The common parts of the commands that ask about runs: reading runs, and one answer for each file. Each
+//! question is a module.
 
 pub(crate) mod autopsy;
 pub(crate) mod bound;
@@ -37,9 +38,9 @@ pub use self::options::{
 
 /// The answer about one file.
 pub(crate) struct QuestionReply {
-    /// As JSON, without version and file.
+    /// The answer as JSON, without version and file.
     pub(crate) json: Answer,
-    /// For people, line by line.
+    /// The answer as text for people, line by line.
     pub(crate) text: String,
     pub(crate) status: ExitStatus,
 }
@@ -63,7 +64,7 @@ pub fn ask(run: &Run, question: &RunQuestion, on_progress: OnProgress) -> anyhow
     Ok(line_of(None, &run.name, answer))
 }
 
-/// What changed from one run to another: the answer of `diff` with `--json` about the second file.
+/// The changes from one run to another: the answer of `diff` with `--json` about the second file.
 ///
 /// # Errors
 ///
@@ -72,7 +73,7 @@ pub fn ask_diff(before: &Run, after: &Run, on_progress: OnProgress) -> anyhow::R
     Ok(line_of(None, &after.name, diff::answer(before, after, &Bar::to(on_progress))?))
 }
 
-/// What changed from one step of a run to another: what `diff` with `--steps` and `--json` says.
+/// The changes from one iteration of a run to another: the answer of `diff` with `--steps` and `--json`.
 ///
 /// # Errors
 ///
@@ -99,7 +100,7 @@ fn line_of(file: Option<&str>, run: &str, answer: QuestionReply) -> AnswerLine {
 ///
 /// # Errors
 ///
-/// None of the types of answers has a part that JSON cannot write.
+/// If JSON cannot represent a part of the answer, which none of our types has.
 pub fn json_line(answer: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_value(answer)?.to_string())
 }
@@ -173,7 +174,8 @@ fn is_preset(path: &Path) -> bool {
     presets().iter().any(|preset| path == Path::new(preset.id))
 }
 
-/// The runs of a file: a recording, a snapshot with one for each device, a workload's text, or the name of a preset.
+/// The runs of a file: a recording, a snapshot with one for each device, a workload's text, or the name of a
+/// preset.
 pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     let name = path.display().to_string();
     if let Some(preset) = presets().iter().find(|preset| preset.id == name)
@@ -200,12 +202,13 @@ pub(crate) fn limit_json(limit: Limit) -> LimitAnswer {
     }
 }
 
-/// Bytes as JSON has them.
+/// Numbers of bytes as plain integers, for JSON.
 pub(crate) fn byte_counts(all: &[Bytes]) -> Vec<u64> {
     all.iter().map(|bytes| bytes.get()).collect()
 }
 
-/// How many requests a run has, and the limit that its file implies, where that counts.
+/// A sentence with the number of requests of a run and, if `limit` is inferred, the limit that its file
+/// implies.
 pub(crate) fn requests_sentence(run: &Run, limit: Option<Limit>) -> String {
     let requests = grouped(run.requests().len() as u64);
     match limit.filter(Limit::is_inferred) {

@@ -29,7 +29,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     if run.operations.is_empty() {
         make_operations(&mut run, &mut inferred).with_context(|| name.clone())?;
     }
-    let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
+    let settings =
+        RunSettings { title: run.meta.name.clone(), conf: config, capacity: run.meta.total_memory };
     let bar = Bar::new(&name);
     match options.device {
         DeviceName::Cuda(index) => {
@@ -67,7 +68,7 @@ fn write_on<D: DeviceMemory + Advance>(
     write_run(run, inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), bar)
 }
 
-/// Settings of the command line, else of the environment, else of the file.
+/// The settings of the command line, or else of the environment, or else of the file.
 fn config(conf: Option<&str>, of_file: &str) -> anyhow::Result<AllocatorConfig> {
     let found = Environment::read(|name| std::env::var(name).ok());
     // Other variables say whether memory is cached.
@@ -112,7 +113,7 @@ where
         }
         answer = answer.or(runner.step()?.and_then(|result| result.answer()));
         let operation = inferred.operations.get(index).copied();
-        // Several requests may stand for one operation: its line comes after the last of them.
+        // One operation may be several requests: its line comes after the last of them.
         if inferred.operations.get(index + 1).copied() == operation {
             continue;
         }
@@ -142,14 +143,15 @@ where
     Ok(())
 }
 
-/// A program's recording has no operations: write those that its trace shows.
+/// Makes the operations of a program's recording, which has none, from its trace.
 ///
-/// Snapshots are left out: they change nothing, and no operation stands for them.
+/// Snapshots are left out: they change nothing, and recordings have no operation for them.
 fn make_operations(run: &mut RecordedRun, inferred: &mut InferredRun) -> anyhow::Result<()> {
     let requests = inferred.workload.requests().iter().filter(|request| **request != Request::Snapshot);
     inferred.workload = Workload::from_requests(requests.copied().collect());
     for (index, request) in inferred.workload.requests().iter().enumerate() {
-        // The wait of a recorded stream has no operation that ends it, so `record_stream` cannot be written either.
+        // The wait of a recorded stream has no operation that ends it, so `record_stream` cannot be written
+        // either.
         let is_written = !matches!(request, Request::RecordStream { .. });
         let Some(kind) = OperationKind::of(request).filter(|_| is_written) else {
             bail!(

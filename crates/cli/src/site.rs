@@ -22,7 +22,8 @@ use crate::snapshot::open_bytes;
 pub(crate) struct SiteOptions {
     /// The folder to write: a new one, an empty one, or one that this command wrote before.
     pub(crate) out: PathBuf,
-    /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the index.
+    /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the
+    /// index.
     pub(crate) files: Vec<PathBuf>,
     /// The heading of the index.
     #[arg(long, value_name = "TEXT", default_value = "GPU memory in PyTorch")]
@@ -33,11 +34,12 @@ pub(crate) struct SiteOptions {
 
 /// The script of the page that lets the browser keep the site.
 const OFFLINE: &str = "offline.js";
-/// How the service worker of a site begins, in every version; a folder that has one is one of ours.
+/// The beginning of the service worker of a site, in every version. It shows that this command wrote a
+/// folder.
 const MARK: &str = "// Written by `blockyard site`.";
 /// The index of the course.
 const INDEX: &str = "course.html";
-/// Where the page looks for files beside it.
+/// The folder in which the page looks for files beside it.
 const BESIDE: &str = "open";
 
 /// A file of the reader's own.
@@ -93,7 +95,7 @@ pub(crate) fn site(options: &SiteOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a file, and finds out what it is: one that the page could not open is an error.
+/// Reads a file of the reader's and finds its kind. A file that the page could not open is an error.
 fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
     let shown = path.display().to_string();
     let bytes = fs::read(path).with_context(|| shown.clone())?;
@@ -186,7 +188,7 @@ fn item(html: &mut String, address: &str, title: &str, about: &str) -> std::fmt:
     )
 }
 
-/// Refuses a folder with other things in it.
+/// Refuses a folder with files that this command did not write.
 fn ensure_ours(out: &Path) -> anyhow::Result<()> {
     if !out.exists() {
         return Ok(());
@@ -204,7 +206,7 @@ fn ensure_ours(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Empties a folder of ours.
+/// Empties a folder that this command wrote.
 fn clear(out: &Path) -> anyhow::Result<()> {
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| out.display().to_string())?;

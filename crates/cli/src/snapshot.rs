@@ -29,7 +29,7 @@ use crate::questions::json_line;
 /// The moment that is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MomentChoice {
-    /// When most bytes were allocated.
+    /// The moment at which the most bytes were allocated.
     Peak,
     /// The first request that failed.
     OutOfMemory,
@@ -79,11 +79,12 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
 
 /// One device of a snapshot, or host memory, as JSON: an element of `devices` with `--json`, or `host`.
 ///
-/// `at` is a number of events, `peak` or `oom`; without it, the moment that the command takes. `top` stacks hold most bytes then.
+/// `at` is a number of events, `peak` or `oom`; without it, the moment that the command takes. `top` is the
+/// number of stacks that the answer lists, by descending bytes.
 ///
 /// # Errors
 ///
-/// The command's own: a moment that is not there, work that `on_progress` cancelled.
+/// The errors of the command: a moment that the trace does not have, work that `on_progress` cancelled.
 pub fn describe_device(
     file: &SnapshotFile,
     place: usize,
@@ -100,7 +101,8 @@ pub fn describe_device(
 ///
 /// # Errors
 ///
-/// A place that the file does not have, a trace without requests that can be replayed, work that `on_progress` cancelled.
+/// A place that the file does not have, a trace without requests that can be replayed, work that
+/// `on_progress` cancelled.
 pub fn certify_device(
     file: &SnapshotFile,
     place: usize,
@@ -155,7 +157,7 @@ fn answer(
     Ok((reports, FileSummary { file }))
 }
 
-/// The name of what threads without a line of Python ask for.
+/// The name of the holder for requests of threads without a line of Python.
 pub(crate) const WITHOUT_LINE: &str = "threads without a line of Python, as those of backward";
 
 /// The bytes that each line of the program holds at the peak of allocated memory, those first that hold most.
@@ -177,7 +179,7 @@ pub(crate) fn lines_at_peak<L: Ord>(
         }
     }
     let mut lines: Vec<(L, Bytes)> = lines.into_iter().collect();
-    // The sort is stable: lines that hold as much stay in their order.
+    // The sort is stable: lines with equally many bytes stay in their order.
     lines.sort_by_key(|(_, bytes)| Reverse(*bytes));
     Ok(lines)
 }
@@ -192,7 +194,7 @@ pub(crate) fn open(path: &Path, bar: &Bar) -> anyhow::Result<SnapshotFile> {
     let shows = std::io::stderr().is_terminal();
     let file = snapshot::read(reader, &mut |read| {
         if shows {
-            // A bar of a file that does not fit an address space of 32 bits is at its end.
+            // On 32 bits, the bar of a file above 4 GiB is at its end.
             let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
             return bar.report(&Progress::new("reading", count(read), count(total)));
         }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blockyard_figure::typeface::{FACES, Face};
 
-/// Rules of CSS that bring the typeface along.
+/// Rules of CSS that contain the typeface.
 #[must_use]
 pub fn font_faces() -> String {
     FACES.iter().map(rule).collect()
@@ -19,7 +19,7 @@ fn rule(face: &Face) -> String {
     )
 }
 
-/// The page's style with the fonts in it, in the place of their files.
+/// The page's style with the fonts inside, instead of links to their files.
 pub(crate) fn with_fonts_inside(style: &str) -> String {
     let replace =
         |style: String, face: &Face| style.replace(&format!("./typeface/{}", face.file), &address(face));

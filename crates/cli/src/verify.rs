@@ -22,7 +22,7 @@ use crate::snapshot::{difference_json, open_bytes};
 
 pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     if let DeviceName::Cuda(index) = options.device {
-        // No file can be replayed without it: one error, not one a file.
+        // Without the device no file can be replayed: this is one error instead of one for each file.
         open_cuda(index)?;
     }
     let mut worst = ExitStatus::Positive;
@@ -50,7 +50,7 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
                 }
             }
         }
-        // A line a file, as soon as it is known.
+        // Each file has a line, which is printed as soon as it is known.
         out.flush()?;
     }
     Ok(worst.into())
@@ -77,7 +77,7 @@ struct VerifiedRun {
     name: String,
     /// The release of PyTorch whose rules held.
     release: Release,
-    /// The other releases under which the replay is identical, where that was asked for.
+    /// The other releases under which the replay is identical; `None` without the option for it.
     others: Option<Vec<Release>>,
     comparison: Comparison,
 }

@@ -134,7 +134,8 @@ impl CudaDevice {
     ///
     /// # Safety
     ///
-    /// The handle must be a `CUstream` (or `cudaStream_t`) of this device, and must stay alive as long as the number is used.
+    /// The handle must be a `CUstream` (or `cudaStream_t`) of this device, and must stay alive as long as the
+    /// number is used.
     #[expect(unsafe_code, reason = "only the caller knows what the handle is")]
     pub unsafe fn add_stream(&mut self, id: StreamId, handle: *mut c_void) {
         // SAFETY: the caller guarantees that the handle is a live stream of this device.
@@ -146,7 +147,8 @@ impl CudaDevice {
     ///
     /// # Safety
     ///
-    /// Every number that is used from now on must be a `CUstream` (or `cudaStream_t`) of this device that is alive.
+    /// Every number that is used from now on must be a `CUstream` (or `cudaStream_t`) of this device that is
+    /// alive.
     #[expect(unsafe_code, reason = "only the caller knows what the numbers are")]
     pub unsafe fn use_handles_as_streams(&mut self) {
         self.streams.numbers_are_handles = true;

@@ -49,8 +49,9 @@ pub(crate) struct Event(sys::CUevent);
 #[derive(Debug)]
 pub(crate) struct Page(sys::CUmemGenericAllocationHandle);
 
-// SAFETY: the driver's handles may be used from any thread, which its reference promises for all calls here; only
-// which context is current belongs to a thread, and every call is made under a `ContextGuard` of the calling one.
+// SAFETY: the driver's handles may be used from any thread, which its reference promises for all calls here;
+// only which context is current belongs to a thread, and every call is made under a `ContextGuard` of the
+// calling one.
 unsafe impl Send for PrimaryContext {}
 // SAFETY: as above.
 unsafe impl Sync for PrimaryContext {}
@@ -65,27 +66,28 @@ unsafe impl Sync for Event {}
 /// Whether there is a driver library; nothing else here may be called without one.
 pub(crate) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: loads and unloads the driver library; its constructors are NVIDIA's and have no conditions for us.
+    // SAFETY: loads and unloads the driver library; its constructors are NVIDIA's and have no conditions for
+    // us.
     *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
 pub(crate) fn init() -> DriverResult<()> {
     // SAFETY: needs nothing but the library.
-    answer("cuInit", unsafe { sys::cuInit(0) })
+    check("cuInit", unsafe { sys::cuInit(0) })
 }
 
 /// The newest CUDA that the driver supports, 13020 for 13.2.
 pub(crate) fn version() -> DriverResult<u32> {
     let mut version = 0;
     // SAFETY: writes one number.
-    answer("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
+    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
     Ok(version.unsigned_abs())
 }
 
 pub(crate) fn device_count() -> DriverResult<u32> {
     let mut count = 0;
     // SAFETY: writes one number.
-    answer("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
+    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
     Ok(count.unsigned_abs())
 }
 
@@ -94,14 +96,14 @@ impl Device {
         // The driver refuses the largest number, since no machine has that many devices.
         let (mut device, index) = (0, c_int::try_from(index).unwrap_or(c_int::MAX));
         // SAFETY: writes one number.
-        answer("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, index) })?;
+        check("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, index) })?;
         Ok(Self(device))
     }
 
     pub(crate) fn name(self) -> DriverResult<String> {
         let mut text = [0; 256];
         // SAFETY: writes at most this many characters, with a zero at the end.
-        answer("cuDeviceGetName", unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), 255, self.0) })?;
+        check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), 255, self.0) })?;
         // SAFETY: the last character was zero before the call and is not written by it.
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
@@ -109,7 +111,7 @@ impl Device {
     pub(crate) fn total_memory(self) -> DriverResult<Bytes> {
         let mut size = 0;
         // SAFETY: writes one number.
-        answer("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&raw mut size, self.0) })?;
+        check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&raw mut size, self.0) })?;
         Ok(Bytes::new(size as u64))
     }
 
@@ -117,7 +119,7 @@ impl Device {
     pub(crate) fn bus_address(self) -> DriverResult<CString> {
         let mut text = [0; 32];
         // SAFETY: writes at most this many characters, with a zero at the end.
-        answer("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), 31, self.0) })?;
+        check("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), 31, self.0) })?;
         // SAFETY: the last character was zero before the call and is not written by it.
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
     }
@@ -127,7 +129,7 @@ impl Device {
         let mut value = 0;
         // SAFETY: writes one number.
         let code = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, self.0) };
-        answer("cuDeviceGetAttribute", code)?;
+        check("cuDeviceGetAttribute", code)?;
         Ok(value != 0)
     }
 }
@@ -136,7 +138,7 @@ impl PrimaryContext {
     pub(crate) fn retain(device: Device) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one handle.
-        answer("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device.0) })?;
+        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device.0) })?;
         Ok(Self { raw, device })
     }
 
@@ -144,12 +146,12 @@ impl PrimaryContext {
     pub(crate) fn enter(&self) -> DriverResult<ContextGuard> {
         let mut before = ptr::null_mut();
         // SAFETY: writes one handle.
-        answer("cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut before) })?;
+        check("cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut before) })?;
         if before == self.raw {
             return Ok(ContextGuard { before: None });
         }
         // SAFETY: the context is retained as long as `self` lives.
-        answer("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
         Ok(ContextGuard { before: Some(before) })
     }
 }
@@ -161,7 +163,8 @@ impl Drop for PrimaryContext {
     }
 }
 
-/// While this value lives, the calling thread's current context is the device's; then it is the previous context again.
+/// While this value lives, the calling thread's current context is the device's; then it is the previous
+/// context again.
 #[derive(Debug)]
 pub(crate) struct ContextGuard {
     before: Option<sys::CUcontext>,
@@ -180,14 +183,14 @@ impl Drop for ContextGuard {
 
 pub(crate) fn synchronize(_: &ContextGuard) -> DriverResult<()> {
     // SAFETY: needs a current context.
-    answer("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
 }
 
 /// Free and total bytes.
 pub(crate) fn memory_info(_: &ContextGuard) -> DriverResult<(Bytes, Bytes)> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: writes two numbers.
-    answer("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+    check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
     Ok((Bytes::new(free as u64), Bytes::new(total as u64)))
 }
 
@@ -219,26 +222,26 @@ impl Drop for CaptureModeGuard {
 pub(crate) fn allocate(_: &ContextGuard, size: Bytes) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address.
-    answer("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut addr, length(size)) })?;
+    check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut addr, length(size)) })?;
     Ok(DeviceAddr::new(addr))
 }
 
 pub(crate) fn free(_: &ContextGuard, addr: DeviceAddr) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that it did not allocate, and waits for work that uses the memory.
-    answer("cuMemFree", unsafe { sys::cuMemFree_v2(addr.get()) })
+    check("cuMemFree", unsafe { sys::cuMemFree_v2(addr.get()) })
 }
 
 pub(crate) fn allocate_on(_: &ContextGuard, size: Bytes, stream: &Stream) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address; the stream is alive.
     let code = unsafe { sys::cuMemAllocAsync(&raw mut addr, length(size), stream.0) };
-    answer("cuMemAllocAsync", code)?;
+    check("cuMemAllocAsync", code)?;
     Ok(DeviceAddr::new(addr))
 }
 
 pub(crate) fn free_on(_: &ContextGuard, addr: DeviceAddr, stream: &Stream) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that it did not allocate; the stream is alive.
-    answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
+    check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
 }
 
 /// Makes the device's pool of stream-ordered memory keep freed memory (`keeps`), or release all of it now and
@@ -247,30 +250,30 @@ pub(crate) fn keep_pool(_: &ContextGuard, device: Device, keeps: bool) -> Driver
     let mut pool = ptr::null_mut();
     // SAFETY: writes one handle.
     let code = unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device.0) };
-    answer("cuDeviceGetDefaultMemPool", code)?;
+    check("cuDeviceGetDefaultMemPool", code)?;
     let mut threshold = if keeps { u64::MAX } else { 0 };
     let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     // SAFETY: the attribute is a number of 64 bits, which is read; the pool is the device's own.
     let code = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) };
-    answer("cuMemPoolSetAttribute", code)?;
+    check("cuMemPoolSetAttribute", code)?;
     if keeps {
         return Ok(());
     }
     // SAFETY: the pool is the device's own.
-    answer("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })
+    check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })
 }
 
 pub(crate) fn reserve(_: &ContextGuard, size: Bytes) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address.
     let code = unsafe { sys::cuMemAddressReserve(&raw mut addr, length(size), 0, 0, 0) };
-    answer("cuMemAddressReserve", code)?;
+    check("cuMemAddressReserve", code)?;
     Ok(DeviceAddr::new(addr))
 }
 
 pub(crate) fn free_range(_: &ContextGuard, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     // SAFETY: the driver refuses ranges that it did not reserve or that have memory.
-    answer("cuMemAddressFree", unsafe { sys::cuMemAddressFree(addr.get(), length(size)) })
+    check("cuMemAddressFree", unsafe { sys::cuMemAddressFree(addr.get(), length(size)) })
 }
 
 pub(crate) fn create_page(_: &ContextGuard, device: Device, size: Bytes) -> DriverResult<Page> {
@@ -288,7 +291,7 @@ pub(crate) fn create_page(_: &ContextGuard, device: Device, size: Bytes) -> Driv
     };
     let mut handle = 0;
     // SAFETY: reads the properties and writes one handle.
-    answer("cuMemCreate", unsafe {
+    check("cuMemCreate", unsafe {
         sys::cuMemCreate(&raw mut handle, length(size), &raw const properties, 0)
     })?;
     Ok(Page(handle))
@@ -297,17 +300,17 @@ pub(crate) fn create_page(_: &ContextGuard, device: Device, size: Bytes) -> Driv
 #[expect(clippy::needless_pass_by_value, reason = "this call released the page")]
 pub(crate) fn release_page(_: &ContextGuard, page: Page) -> DriverResult<()> {
     // SAFETY: the page is alive, and gone with this call.
-    answer("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })
+    check("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })
 }
 
 pub(crate) fn map(_: &ContextGuard, addr: DeviceAddr, size: Bytes, page: &Page) -> DriverResult<()> {
     // SAFETY: the page is alive; the driver refuses addresses that are not reserved.
-    answer("cuMemMap", unsafe { sys::cuMemMap(addr.get(), length(size), 0, page.0, 0) })
+    check("cuMemMap", unsafe { sys::cuMemMap(addr.get(), length(size), 0, page.0, 0) })
 }
 
 pub(crate) fn unmap(_: &ContextGuard, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that are not mapped.
-    answer("cuMemUnmap", unsafe { sys::cuMemUnmap(addr.get(), length(size)) })
+    check("cuMemUnmap", unsafe { sys::cuMemUnmap(addr.get(), length(size)) })
 }
 
 pub(crate) fn allow_access(
@@ -322,7 +325,7 @@ pub(crate) fn allow_access(
     };
     // SAFETY: reads one description; the driver refuses addresses that are not mapped.
     let code = unsafe { sys::cuMemSetAccess(addr.get(), length(size), &raw const access, 1) };
-    answer("cuMemSetAccess", code)
+    check("cuMemSetAccess", code)
 }
 
 impl Stream {
@@ -343,7 +346,7 @@ impl Stream {
         let mut stream = ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
         // SAFETY: writes one handle.
-        answer("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
         Ok(Self(stream))
     }
 
@@ -357,7 +360,7 @@ impl Stream {
 
     pub(crate) fn synchronize(&self, _: &ContextGuard) -> DriverResult<()> {
         // SAFETY: the stream is alive.
-        answer("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
     }
 }
 
@@ -367,13 +370,13 @@ impl Event {
         let mut event = ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
         // SAFETY: writes one handle.
-        answer("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
+        check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
         Ok(Self(event))
     }
 
     pub(crate) fn record(&self, _: &ContextGuard, stream: &Stream) -> DriverResult<()> {
         // SAFETY: both are alive.
-        answer("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.0) })
+        check("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.0) })
     }
 
     /// Whether the work before the event is done. Never blocks.
@@ -381,13 +384,13 @@ impl Event {
         // SAFETY: the event is alive.
         match unsafe { sys::cuEventQuery(self.0) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            code => answer("cuEventQuery", code).map(|()| true),
+            code => check("cuEventQuery", code).map(|()| true),
         }
     }
 
     pub(crate) fn wait(&self, _: &ContextGuard) -> DriverResult<()> {
         // SAFETY: the event is alive.
-        answer("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
+        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
     }
 
     pub(crate) fn destroy(self, _: &ContextGuard) {
@@ -405,7 +408,7 @@ fn length(size: Bytes) -> usize {
     usize::try_from(size.get()).unwrap_or(usize::MAX)
 }
 
-fn answer(operation: &'static str, code: sys::CUresult) -> DriverResult<()> {
+fn check(operation: &'static str, code: sys::CUresult) -> DriverResult<()> {
     if code == sys::CUresult::CUDA_SUCCESS {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! A device over the CUDA driver, for the allocator.
 //!
 //! [`CudaDevice`] allocates segments with the driver's own calls: `cuMemAlloc`, and for expandable segments
-//! `cuMemAddressReserve` and `cuMemMap`. The driver library is loaded when a device is opened, so that this crate builds on
-//! any machine and programs start without a driver; [`CudaOpenError`] says what is missing.
+//! `cuMemAddressReserve` and `cuMemMap`. The driver library is loaded when a device is opened, so that this
+//! crate builds on any machine and programs start without a driver; [`CudaOpenError`] says what is missing.
 //!
 //! [`Patterns`] writes to and reads from the memory on the device, to check the data of blocks.
 //! [`StreamOrderedAllocator`] is the driver's own allocator, for comparison.

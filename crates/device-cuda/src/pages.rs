@@ -91,9 +91,9 @@ impl ReservedRanges {
         if at != end {
             return Err(DeviceError::UnknownSegment(addr));
         }
-        // Unlike the release of a segment this does not wait for work that uses the memory. PyTorch waits for the stream that the
-        // memory was first used on; but a graph's memory is used on whichever stream the graph is launched, so that only the
-        // whole context is enough.
+        // Unlike the release of a segment this does not wait for work that uses the memory. PyTorch waits for
+        // the stream that the memory was first used on; but a graph's memory is used on whichever stream the
+        // graph is launched, so that only the whole context is enough.
         driver::synchronize(current)?;
         while let Some((start, length)) =
             range.pages.range(addr..end).next().map(|(start, (length, _))| (*start, *length))

@@ -46,7 +46,7 @@ struct Check {
 /// Memory that does not hold the pattern that was written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CudaMismatch {
-    /// Where the check began.
+    /// The first address of the check.
     pub addr: DeviceAddr,
     /// How many bytes were checked.
     pub size: Bytes,
@@ -65,12 +65,13 @@ const CODE: &CStr = match CStr::from_bytes_with_nul(concat!(include_str!("patter
     Err(_) => c"",
 };
 const THREADS: u32 = 256;
-const MOST_BLOCKS: u64 = 1056;
+const MAX_BLOCKS: u64 = 1056;
 /// A result is two numbers of 64 bits. The first has the count of wrong words in its low half and one wrong
 /// word in its high half; the second is the address of that word.
 const RESULT: Bytes = Bytes::new(16);
-const MOST_CHECKS: usize = 4096;
-/// A stream that is never released continues after a time limit, so that a mistake ends in an error and not in a hang.
+const MAX_CHECKS: usize = 4096;
+/// A stream that is never released continues after a time limit, so that a mistake ends in an error and not
+/// in a hang.
 const LONGEST_HOLD_NANOS: u64 = 5_000_000_000;
 
 impl Patterns {
@@ -78,7 +79,7 @@ impl Patterns {
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     pub fn new(device: &mut CudaDevice) -> Result<Self, DeviceError> {
         let current = device.enter()?;
         let module = Module::load(&current, CODE)?;
@@ -102,7 +103,7 @@ impl Patterns {
             gate: None,
         };
         // From here on, dropping `patterns` releases its resources.
-        let size = Bytes::new(RESULT.get() * MOST_CHECKS as u64);
+        let size = Bytes::new(RESULT.get() * MAX_CHECKS as u64);
         patterns.results = driver::allocate(&current, size).map_err(|failure| failure.of_request(size))?;
         patterns.gate = Some(SharedWord::allocate(&current)?);
         patterns.clear_results(&current)?;
@@ -134,7 +135,7 @@ impl Patterns {
     ///
     /// # Errors
     ///
-    /// As [`Patterns::fill`].
+    /// The errors of [`Patterns::fill`].
     pub fn check(
         &mut self,
         device: &mut CudaDevice,
@@ -144,7 +145,7 @@ impl Patterns {
         pattern: u32,
     ) -> Result<(), DeviceError> {
         let words = self.words(device, addr, size)?;
-        if self.checks.len() == MOST_CHECKS {
+        if self.checks.len() == MAX_CHECKS {
             self.collect(device)?;
         }
         let result = self.results.offset(Bytes::new(RESULT.get() * self.checks.len() as u64));
@@ -158,7 +159,7 @@ impl Patterns {
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     pub fn hold(&mut self, device: &mut CudaDevice, stream: StreamId) -> Result<(), DeviceError> {
         self.held += 1;
         let held = self.held;
@@ -177,7 +178,7 @@ impl Patterns {
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     pub fn delay(
         &mut self,
         device: &mut CudaDevice,
@@ -191,7 +192,7 @@ impl Patterns {
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     pub fn mismatches(&mut self, device: &mut CudaDevice) -> Result<Vec<CudaMismatch>, DeviceError> {
         self.collect(device)?;
         Ok(std::mem::take(&mut self.found))
@@ -218,7 +219,7 @@ impl Patterns {
     }
 
     fn clear_results(&self, current: &ContextGuard) -> Result<(), DriverError> {
-        let words = RESULT.get() / 4 * MOST_CHECKS as u64;
+        let words = RESULT.get() / 4 * MAX_CHECKS as u64;
         driver::set_words(current, self.results, 0, words, &driver::Stream::default())
     }
 
@@ -252,8 +253,8 @@ impl Patterns {
         let current = device.enter()?;
         let stream = device.stream(&current, stream)?;
         #[expect(unsafe_code, reason = "only this module knows what its code takes")]
-        // SAFETY: the three functions take numbers of 64 bits, as many as their callers here pass; `words` saw to it that
-        // they stay within the device's own memory.
+        // SAFETY: the three functions take numbers of 64 bits, as many as their callers here pass; `words`
+        // saw to it that they stay within the device's own memory.
         unsafe {
             function(code).launch(&current, stream, shape, parameters)?;
         }
@@ -279,7 +280,7 @@ impl Drop for Patterns {
 }
 
 fn blocks(words: u64) -> (u32, u32) {
-    let blocks = words.div_ceil(THREADS.into()).clamp(1, MOST_BLOCKS);
+    let blocks = words.div_ceil(THREADS.into()).clamp(1, MAX_BLOCKS);
     (u32::try_from(blocks).unwrap_or(1), THREADS)
 }
 

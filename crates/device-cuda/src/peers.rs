@@ -9,7 +9,8 @@ use crate::CudaDevice;
 use crate::context::DeviceContext;
 use crate::driver;
 
-/// The driver's stream-ordered allocator (`cuMemAllocAsync`), which caches freed memory until this value is dropped.
+/// The driver's stream-ordered allocator (`cuMemAllocAsync`), which caches freed memory until this value is
+/// dropped.
 #[derive(Debug)]
 pub struct StreamOrderedAllocator {
     context: Arc<DeviceContext>,
@@ -20,7 +21,7 @@ impl StreamOrderedAllocator {
     ///
     /// # Errors
     ///
-    /// As the driver reports, for devices without such pools too.
+    /// The errors that the driver reports, also for devices without such pools.
     pub fn new(device: &mut CudaDevice) -> Result<Self, DeviceError> {
         let current = device.enter()?;
         driver::keep_pool(&current, device.context.device, true)?;
@@ -47,7 +48,7 @@ impl StreamOrderedAllocator {
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     pub fn free(
         &self,
         device: &mut CudaDevice,
@@ -65,7 +66,7 @@ impl StreamOrderedAllocator {
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     pub fn trim(&self, device: &mut CudaDevice) -> Result<(), DeviceError> {
         let current = device.enter()?;
         driver::keep_pool(&current, device.context.device, false)?;

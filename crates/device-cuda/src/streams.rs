@@ -1,4 +1,4 @@
-//! Which of the driver's streams a number stands for.
+//! The driver's streams by their numbers.
 
 use std::collections::BTreeMap;
 

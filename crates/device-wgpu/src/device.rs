@@ -27,7 +27,7 @@ pub struct WgpuDevice {
     addresses: VirtualDevice,
     segments: BTreeMap<DeviceAddr, wgpu::Buffer>,
     pub(crate) work: PendingWork,
-    /// The last event and how much had been submitted by then.
+    /// The last event, and how much work had been submitted when the event was recorded.
     last_event: (u64, u64),
     completed: Arc<AtomicU64>,
 }

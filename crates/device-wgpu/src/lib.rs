@@ -1,8 +1,8 @@
 //! A device whose segments are [`wgpu`] buffers: over Vulkan natively, over WebGPU in the browser.
 //!
-//! [`Gpu::open`] finds an adapter and opens it, which takes an `await` and happens once. [`WgpuDevice`] is then as
-//! synchronous as every [`DeviceMemory`](blockyard_device::DeviceMemory): each segment is one buffer, and a block of an
-//! allocator is a range of it.
+//! [`Gpu::open`] finds an adapter and opens it, which takes an `await` and happens once. [`WgpuDevice`] is
+//! then as synchronous as every [`DeviceMemory`](blockyard_device::DeviceMemory): each segment is one buffer,
+//! and a block of an allocator is a range of this buffer.
 //!
 //! - **Addresses.** Buffers have no addresses. A [`VirtualDevice`](blockyard_device::VirtualDevice) assigns
 //!   the addresses of segments here, so that a workload runs the same way on both devices: addresses grow
@@ -11,8 +11,8 @@
 //!   capacity of bytes decides at once. A segment beyond the adapter's largest buffer is
 //!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is not a
 //!   limit of segments: a larger segment is filled and checked in several passes.
-//! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes each later call
-//!   [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.
+//! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes
+//!   each later call [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.
 //! - **Streams.** WebGPU has one queue, which works in order: later work finds the earlier work done.
 //!   [`QueueEvent`] says what an event is then. [`StreamedWgpu`] has streams that its user advances.
 //! - **Data.** [`WgpuDevice::fill`] and [`WgpuDevice::check`] write and compare a pattern in a compute pass;

@@ -6,7 +6,8 @@ use blockyard_record::Bytes;
 use crate::device::WgpuDevice;
 use crate::work::{Pass, PatternRange};
 
-/// Addresses and sizes of filled and checked ranges are multiples of this number, as blocks of PyTorch's allocator are.
+/// Addresses and sizes of filled and checked ranges are multiples of this number, as blocks of PyTorch's
+/// allocator are.
 pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
 
 /// The most bytes of one pass, so that the index of a word stays far below 32 bits.
@@ -16,7 +17,7 @@ const LARGEST_WINDOW: u64 = 1 << 30;
 const WORKGROUP_WORDS: u64 = 8192;
 /// The number of workgroups that every adapter of WebGPU has. For more words, each workgroup takes more
 /// words.
-const MOST_WORKGROUPS: u64 = 65_535;
+const MAX_WORKGROUPS: u64 = 65_535;
 
 /// Parameters of passes begin at multiples of this, the largest alignment that an adapter may ask for.
 const PARAMETERS: usize = 256;
@@ -29,10 +30,10 @@ impl WgpuDevice {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is not a multiple of
-    /// [`PATTERN_ALIGNMENT`]; [`DeviceError::Lost`].
+    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is
+    /// not a multiple of [`PATTERN_ALIGNMENT`]; [`DeviceError::Lost`].
     pub fn fill(&mut self, range: PatternRange) -> Result<(), DeviceError> {
-        self.go_over(range, None)
+        self.plan_passes(range, None)
     }
 
     /// Compares a range with its pattern, in the order of the queue; [`WgpuDevice::mismatches`] returns the
@@ -42,10 +43,10 @@ impl WgpuDevice {
     ///
     /// The errors of [`WgpuDevice::fill`].
     pub fn check(&mut self, range: PatternRange, tag: u32) -> Result<(), DeviceError> {
-        self.go_over(range, Some(tag))
+        self.plan_passes(range, Some(tag))
     }
 
-    fn go_over(&mut self, range: PatternRange, tag: Option<u32>) -> Result<(), DeviceError> {
+    fn plan_passes(&mut self, range: PatternRange, tag: Option<u32>) -> Result<(), DeviceError> {
         self.gpu.health.check()?;
         let (window, start) = self.find(range.addr, range.size)?;
         let window = window.clone();
@@ -142,7 +143,7 @@ impl Passes {
                 let group = self.group(device, pass, &uniforms, (index * PARAMETERS) as u64, &found);
                 run.set_pipeline(if pass.check.is_some() { &self.check } else { &self.fill });
                 run.set_bind_group(0, &group, &[]);
-                let workgroups = (pass.size / 4).div_ceil(WORKGROUP_WORDS).min(MOST_WORKGROUPS);
+                let workgroups = (pass.size / 4).div_ceil(WORKGROUP_WORDS).min(MAX_WORKGROUPS);
                 run.dispatch_workgroups(low_bits(workgroups), 1, 1);
             }
         }

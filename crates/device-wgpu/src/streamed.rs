@@ -46,13 +46,13 @@ impl StreamedWgpu {
     /// Writes a range's pattern ([`WgpuDevice::fill`]) in the order of the stream. A wrong range is reported
     /// when the stream's work is submitted.
     pub fn fill(&mut self, stream: StreamId, range: PatternRange) {
-        self.give(stream, Task::Fill(range));
+        self.queue_task(stream, Task::Fill(range));
     }
 
     /// Compares a range with its pattern ([`WgpuDevice::check`]) in the order of the stream. A wrong range is
     /// reported when the stream's work is submitted.
     pub fn check(&mut self, stream: StreamId, range: PatternRange, tag: u32) {
-        self.give(stream, Task::Check(range, tag));
+        self.queue_task(stream, Task::Check(range, tag));
     }
 
     /// Submits the work of each stream that has no incomplete event.
@@ -64,7 +64,7 @@ impl StreamedWgpu {
         self.take_late_error()?;
         let free = self.streams.iter().filter(|(_, stream)| stream.done == stream.recorded);
         for stream in free.map(|(stream, _)| *stream).collect::<Vec<_>>() {
-            self.work_off(stream, u64::MAX)?;
+            self.submit_until(stream, u64::MAX)?;
         }
         Ok(())
     }
@@ -92,12 +92,12 @@ impl StreamedWgpu {
         self.device.mismatches_now()
     }
 
-    fn give(&mut self, stream: StreamId, task: Task) {
+    fn queue_task(&mut self, stream: StreamId, task: Task) {
         self.streams.entry(stream).or_default().work.push_back(task);
     }
 
     /// Submits a stream's work up to the event with this number.
-    fn work_off(&mut self, stream: StreamId, until: u64) -> Result<(), DeviceError> {
+    fn submit_until(&mut self, stream: StreamId, until: u64) -> Result<(), DeviceError> {
         let Some(stream) = self.streams.get_mut(&stream) else { return Ok(()) };
         while stream.done < until {
             match stream.work.pop_front() {
@@ -116,7 +116,7 @@ impl StreamedWgpu {
             None => self.streams.keys().copied().collect(),
         };
         for stream in all {
-            self.work_off(stream, u64::MAX)?;
+            self.submit_until(stream, u64::MAX)?;
         }
         // Natively, waiting for an event means that the work is really done afterwards.
         let event = self.device.record_event(StreamId::DEFAULT)?;
@@ -158,7 +158,7 @@ impl DeviceMemory for StreamedWgpu {
         self.take_late_error()?;
         let streams: Vec<_> = self.streams.keys().copied().collect();
         for stream in streams {
-            self.work_off(stream, u64::MAX)?;
+            self.submit_until(stream, u64::MAX)?;
         }
         self.device.release_segment(base)
     }
@@ -181,7 +181,7 @@ impl DeviceMemory for StreamedWgpu {
         if self.is_complete(event)? {
             return Ok(());
         }
-        self.work_off(event.stream(), event.number())?;
+        self.submit_until(event.stream(), event.number())?;
         let event = self.device.record_event(event.stream())?;
         self.device.wait(&event)
     }

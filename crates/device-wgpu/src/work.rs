@@ -15,7 +15,7 @@ use crate::device::WgpuDevice;
 pub struct PatternRange {
     /// The address of the first byte.
     pub addr: DeviceAddr,
-    /// Its size.
+    /// The size of the range in bytes.
     pub size: Bytes,
     /// The pattern: word `i` of the range is `pattern + 0x9e3779b1 * i`, wrapping.
     pub pattern: u32,
@@ -60,7 +60,7 @@ pub(crate) struct PendingWork {
 
 /// How many passes are submitted together: few enough to keep the adapter busy, enough that submissions cost
 /// little.
-const MOST_PASSES: usize = 256;
+const MAX_PASSES: usize = 256;
 
 impl PendingWork {
     pub(crate) fn submitted(&self) -> u64 {
@@ -78,7 +78,7 @@ impl PendingWork {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.passes.len() >= MOST_PASSES
+        self.passes.len() >= MAX_PASSES
     }
 }
 
@@ -105,7 +105,8 @@ impl WgpuDevice {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Lost`] if the adapter stopped working, [`DeviceError::Driver`] if its buffers cannot be read.
+    /// [`DeviceError::Lost`] if the adapter stopped working, [`DeviceError::Driver`] if its buffers cannot be
+    /// read.
     pub async fn mismatches(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         self.submit()?;
         let mut asked = Vec::new();

@@ -10,8 +10,8 @@ trait StreamedDevice: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug {
 
 impl<D: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug> StreamedDevice for D {}
 
-/// Any device whose user advances its streams, as one type. The allocator is then compiled once for all such devices, which
-/// keeps the page small.
+/// Any device whose user advances its streams, as one type. The allocator is then compiled once for all such
+/// devices, which keeps the page small.
 #[derive(Debug)]
 pub struct AnyDevice(Box<dyn StreamedDevice>);
 

@@ -15,7 +15,8 @@ pub enum DeviceError {
     /// No segment of this device starts at the address.
     #[error("no segment of this device starts at {0}")]
     UnknownSegment(DeviceAddr),
-    /// No segment of this device can be so large, whatever is free. Nothing changed; a smaller request may succeed.
+    /// No segment of this device can be so large, whatever is free. Nothing changed; a smaller request may
+    /// succeed.
     #[error("a segment of {requested} is more than the device gives at once: {largest}")]
     TooLarge {
         /// The requested size of the segment.

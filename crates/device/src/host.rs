@@ -38,7 +38,8 @@ pub trait HostMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when the host cannot pin this much, other errors as the driver reports them.
+    /// [`DeviceError::OutOfMemory`] when the host cannot pin this much, other errors as the driver reports
+    /// them.
     fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError>;
 
     /// Releases memory, which was pinned as `pinning` says. Returns the time in microseconds.
@@ -65,8 +66,9 @@ pub trait HostMemory {
 
 /// Host memory without hardware: a model of a host that can pin a given number of bytes.
 ///
-/// Addresses grow and are never reused. The first memory starts at [`VirtualHostMemory::FIRST_ADDR`], and later memory at the
-/// next multiple of 4 KiB. Calls take no time, unless [`VirtualHostMemory::set_call_time`] sets one.
+/// Addresses grow and are never reused. The first memory starts at [`VirtualHostMemory::FIRST_ADDR`], and
+/// later memory at the next multiple of 4 KiB. Calls take no time, unless
+/// [`VirtualHostMemory::set_call_time`] sets one.
 #[derive(Clone, Debug)]
 pub struct VirtualHostMemory {
     total: Bytes,
@@ -141,7 +143,8 @@ impl HostMemory for VirtualHostMemory {
     }
 
     fn release(&mut self, addr: HostAddr, pinning: Pinning) -> Result<i64, DeviceError> {
-        // Registered memory must not be released as memory that the driver allocated, nor the other way round.
+        // Registered memory must not be released as memory that the driver allocated, nor the other way
+        // round.
         match self.taken.get(&addr) {
             Some((size, taken)) if *taken == pinning => {
                 self.used -= *size;

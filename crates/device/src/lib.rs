@@ -37,7 +37,8 @@
 //!   on a real device shows the recorded addresses to the allocator, and takes a real segment, page and event
 //!   for each ([`MirroredDevice`]). If the driver's addresses are used instead, the same addresses without
 //!   hardware must lead to the same run.
-//! - **The page has one type of device**, [`AnyDevice`], so that the allocator over a device is compiled once.
+//! - **The page has one type of device**, [`AnyDevice`], so that the allocator over a device is compiled
+//!   once.
 
 #![forbid(unsafe_code)]
 
@@ -90,7 +91,8 @@ pub trait DeviceMemory {
     /// All bytes of the device.
     fn total_memory(&self) -> Bytes;
 
-    /// How much memory is free, and how much each process uses, if the driver reports it. The call has no effect on the device.
+    /// How much memory is free, and how much each process uses, if the driver reports it. The call has no
+    /// effect on the device.
     ///
     /// # Errors
     ///
@@ -101,8 +103,8 @@ pub trait DeviceMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when not enough memory is free; an allocator reacts to it by releasing cached segments. An
-    /// allocator passes all other errors on, also [`DeviceError::TooLarge`].
+    /// [`DeviceError::OutOfMemory`] when not enough memory is free; an allocator reacts to it by releasing
+    /// cached segments. An allocator passes all other errors on, also [`DeviceError::TooLarge`].
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
     /// Releases the segment at `base`, once the work that uses the segment is done.
@@ -148,7 +150,8 @@ pub trait Advance {
 
     /// Marks the end of a request that failed after all attempts of the allocator.
     ///
-    /// A device that repeats a recording cannot see from the calls it gets where one request ends and the next one begins.
+    /// A device that repeats a recording cannot see from the calls it gets where one request ends and the
+    /// next one begins.
     fn end_failed_request(&mut self) {}
 }
 
@@ -161,7 +164,8 @@ pub trait VirtualMemory {
     /// [`DeviceError::OutOfMemory`] when not enough addresses are left.
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
-    /// Releases a range of addresses that [`VirtualMemory::reserve`] returned. No memory may be mapped in the range.
+    /// Releases a range of addresses that [`VirtualMemory::reserve`] returned. No memory may be mapped in the
+    /// range.
     ///
     /// # Errors
     ///
@@ -172,8 +176,8 @@ pub trait VirtualMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when not enough memory is free, [`DeviceError::UnknownSegment`] when the addresses are not
-    /// all in one range or some of them are mapped.
+    /// [`DeviceError::OutOfMemory`] when not enough memory is free, [`DeviceError::UnknownSegment`] when the
+    /// addresses are not all in one range or some of them are mapped.
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
 
     /// Unmaps `size` bytes from `addr` on, once the work that uses the memory is done.

@@ -8,9 +8,10 @@ use crate::{Advance, DeviceError, DeviceMemory, MemoryInfo, RecordedDevice, Stre
 
 /// A device that shows the addresses of a recording and takes the memory from a real device.
 ///
-/// Best fit breaks ties by address, and a real driver chooses its own addresses. So a replay on a real device must be shown the
-/// recorded addresses to do the same as the recording. [`RecordedDevice`] decides what the recording decides: addresses, the
-/// amount of memory, when work is done. Each segment, page and event is made on the real device too.
+/// Best fit breaks ties by address, and a real driver chooses its own addresses. So a replay on a real device
+/// must be shown the recorded addresses to do the same as the recording. [`RecordedDevice`] decides what the
+/// recording decides: addresses, the amount of memory, when work is done. Each segment, page and event is
+/// made on the real device too.
 #[derive(Debug)]
 pub struct MirroredDevice<D> {
     shown: RecordedDevice,

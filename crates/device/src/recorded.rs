@@ -10,10 +10,10 @@ use crate::{
 
 /// A device that returns the segment addresses of a recording, in the recorded order.
 ///
-/// Real drivers choose the addresses of segments, and best fit breaks ties by address, so that an exact replay needs the
-/// recorded addresses. If a segment has another size than the next recorded one, or its address is still in use, the run has
-/// left the recording. This segment and all later ones get addresses above every recorded address, by the rule of
-/// [`VirtualDevice`].
+/// Real drivers choose the addresses of segments, and best fit breaks ties by address, so that an exact
+/// replay needs the recorded addresses. If a segment has another size than the next recorded one, or its
+/// address is still in use, the run has left the recording. This segment and all later ones get addresses
+/// above every recorded address, by the rule of [`VirtualDevice`].
 #[derive(Clone, Debug)]
 pub struct RecordedDevice {
     device: VirtualDevice,
@@ -78,8 +78,8 @@ pub enum InitialMemory {
 }
 
 impl RecordedDevice {
-    /// A device of `total` bytes that returns `segments` (address and size) and `ranges` (addresses of expandable segments) in
-    /// order, and reports `failures` in order.
+    /// A device of `total` bytes that returns `segments` (address and size) and `ranges` (addresses of
+    /// expandable segments) in order, and reports `failures` in order.
     #[must_use]
     pub fn new(
         total: Bytes,
@@ -93,8 +93,8 @@ impl RecordedDevice {
         let twice = total.saturating_add(total);
         let ends = segments.iter().map(|(base, size)| base.offset(*size));
         let end = ends.chain(ranges.iter().map(|base| base.offset(twice))).max();
-        // Addresses at the end of 64 bits, which only a damaged recording has, leave no room above them. Other segments then have
-        // addresses below, and the recording of the run reports an overlap.
+        // Addresses at the end of 64 bits, which only a damaged recording has, leave no room above them.
+        // Other segments then have addresses below, and the recording of the run reports an overlap.
         let alignment = VirtualDevice::ALIGNMENT.get();
         let next = end.and_then(|end| end.get().checked_next_multiple_of(alignment)).map(DeviceAddr::new);
         Self {
@@ -108,8 +108,8 @@ impl RecordedDevice {
         }
     }
 
-    /// Marks this memory as allocated before the recording begins. If the sum exceeds the memory of the device, all memory
-    /// counts as allocated.
+    /// Marks this memory as allocated before the recording begins. If the sum exceeds the memory of the
+    /// device, all memory counts as allocated.
     #[must_use]
     pub fn with_initial_memory(mut self, memory: impl IntoIterator<Item = InitialMemory>) -> Self {
         for memory in memory {
@@ -120,7 +120,7 @@ impl RecordedDevice {
 
     /// Makes the driver's calls fail at these moments, until the run leaves the recording.
     #[must_use]
-    pub fn failing_at(mut self, device_failures: impl IntoIterator<Item = RecordedDeviceFailure>) -> Self {
+    pub fn with_failures(mut self, device_failures: impl IntoIterator<Item = RecordedDeviceFailure>) -> Self {
         let moments = device_failures.into_iter();
         self.device_failures = moments.map(|moment| ((moment.given, moment.failed), moment)).collect();
         self
@@ -190,8 +190,9 @@ impl DeviceMemory for RecordedDevice {
         self.device.total_memory()
     }
 
-    /// The free memory that the recording has for its next failed request. Allocators ask only after a failure. The device itself
-    /// cannot see the failure, because a request above the memory fraction makes no call of the device.
+    /// The free memory that the recording has for its next failed request. Allocators ask only after a
+    /// failure. The device itself cannot see the failure, because a request above the memory fraction makes
+    /// no call of the device.
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         let info = self.device.memory_info()?;
         Ok(match self.failures.front() {
@@ -299,7 +300,7 @@ mod tests {
         let failure = |mib| RecordedOom { free: Bytes::mib(mib), processes: Vec::new() };
         let moment = |failed| RecordedDeviceFailure { given: 0, failed, until_released: None };
         let mut device = RecordedDevice::new(Bytes::gib(1), [], [], [failure(7), failure(5)])
-            .failing_at([moment(0), moment(1)]);
+            .with_failures([moment(0), moment(1)]);
         let free = |device: &RecordedDevice| device.memory_info().unwrap().free;
         for mib in [7, 5] {
             // An allocator tries again once it has released what it can.
@@ -321,7 +322,7 @@ mod tests {
             RecordedDeviceFailure { given: 1, failed: 0, until_released: None },
             RecordedDeviceFailure { given: 1, failed: 1, until_released: Some(1) },
         ];
-        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []).failing_at(device_failures);
+        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []).with_failures(device_failures);
         assert!(device.allocate_segment(Bytes::mib(2)).is_ok());
         assert!(device.allocate_segment(Bytes::mib(30)).is_err());
         device.end_failed_request();

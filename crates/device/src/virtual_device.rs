@@ -48,10 +48,10 @@ impl AddressOrder {
 
 /// A device without hardware: a model of a device with a given number of bytes.
 ///
-/// Addresses grow and are never reused, unless [`VirtualDevice::with_order`] was called. The first segment starts at
-/// [`VirtualDevice::FIRST_ADDR`], each later segment at the next multiple of 2 MiB after the one before. Best fit breaks ties by
-/// address, so that a tie goes to the older segment. Work on a stream is done after [`VirtualDevice::advance`], or when a caller
-/// waits for it.
+/// Addresses grow and are never reused, unless [`VirtualDevice::with_order`] was called. The first segment
+/// starts at [`VirtualDevice::FIRST_ADDR`], each later segment at the next multiple of 2 MiB after the one
+/// before. Best fit breaks ties by address, so that a tie goes to the older segment. Work on a stream is done
+/// after [`VirtualDevice::advance`], or when a caller waits for it.
 #[derive(Clone, Debug)]
 pub struct VirtualDevice {
     total: Bytes,
@@ -130,7 +130,7 @@ impl VirtualDevice {
     /// later segments follow.
     ///
     /// No segment may have had addresses from `next` on, because addresses are never reused.
-    pub fn continue_at(&mut self, next: DeviceAddr) {
+    pub fn set_next_address(&mut self, next: DeviceAddr) {
         self.next = next;
     }
 
@@ -198,12 +198,12 @@ impl VirtualDevice {
     /// addresses, and the largest possible segment of the device fits in one.
     fn take_slot(&mut self, seed: u64, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         /// A search ends after this many tries, so that it is not endless when nearly all slots are taken.
-        const MOST_TRIES: u64 = 1 << 16;
+        const MAX_TRIES: u64 = 1 << 16;
         let full = DeviceError::OutOfMemory { requested: size };
         let room = self.total.max(size).get().checked_mul(2).and_then(u64::checked_next_power_of_two);
         let slots = room.and_then(|room| Self::END_OF_ADDRESSES.get().checked_div(room));
         let (Some(room), Some(slots)) = (room, slots.filter(|slots| *slots > 1)) else { return Err(full) };
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             self.slots_taken = self.slots_taken.wrapping_add(1);
             let slot = mix(seed, self.slots_taken) % slots;
             let base = DeviceAddr::new(slot * room);

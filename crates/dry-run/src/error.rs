@@ -10,7 +10,7 @@ pub enum DryRunError {
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the system.
         error: io::Error,
@@ -18,7 +18,7 @@ pub enum DryRunError {
     /// A file is not a shared library of this system.
     #[error("{}: this is not a shared library that can be read: {text}", path.display())]
     Library {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong.
         text: String,
@@ -26,7 +26,7 @@ pub enum DryRunError {
     /// Python does not start.
     #[error("{python} does not start ({error}): name the Python that has PyTorch with --python")]
     NoPython {
-        /// The command.
+        /// The command that starts Python.
         python: String,
         /// The error of the system.
         error: io::Error,
@@ -38,7 +38,7 @@ pub enum DryRunError {
          numpy); --python names another Python that has it"
     )]
     NoTorch {
-        /// The command.
+        /// The command that starts Python.
         python: String,
     },
     /// The PyTorch was built for processors only.
@@ -81,6 +81,7 @@ pub enum DryRunError {
 }
 
 impl DryRunError {
+    /// Makes the error of a failed access to the file from its I/O error, for `map_err`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::File { path, error }

@@ -70,7 +70,7 @@ impl RanksReport {
     pub fn to_answer(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> DryRunAnswer {
         let of_rank = |rank: &RankReport| DryRunResult {
             rank: Some(rank.rank),
-            local_rank: Some(ranks.local(rank.rank)),
+            local_rank: Some(ranks.local_rank(rank.rank)),
             ..rank.report.fields(gpus)
         };
         let largest = self.largest().map_or_else(|| Report::default().fields(gpus), of_rank);
@@ -81,7 +81,7 @@ impl RanksReport {
         };
         let each = self.ranks.iter().map(|rank| DryRunRank { version: DRY_RUN_VERSION, run: of_rank(rank) });
         let ranks = DryRunRanks {
-            world_size: ranks.world(),
+            world_size: ranks.world_size(),
             failed_rank: self.failed,
             interrupted: self.is_interrupted,
             ranks: each.collect(),

@@ -26,12 +26,12 @@ pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{EstimateNote, NoteKind, ProgramLine};
 pub use orders::{
-    BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
+    AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, available_memory, run_other_orders,
 };
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, Store, run_ranks};
-pub use report::{Crossing, DeviceReport, Fit, PeakHolder, Report, RunOom};
+pub use report::{CapacityCrossing, DeviceReport, Fit, PeakHolder, Report, RunOom};
 pub use run::{Program, run, run_until};
 pub use run_log::{ChildCounts, ChildPeak, Iteration, IterationPeak, PrintedLine};
 pub use symbols::{Imports, defined};

@@ -1,7 +1,7 @@
 //! Non-PyTorch memory, which `nvidia-smi` would show beside PyTorch's segments: an estimate from what was
 //! recorded.
 
-use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, NonPytorchHolder, non_pytorch_measured_words};
+use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, NonPytorchHolder, non_pytorch_measured_text};
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::Report;
 /// How often a holder of non-PyTorch memory took memory of a device, as the stand-in counts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct HolderCount {
-    /// The device.
+    /// The index of the device.
     pub device: usize,
     /// The name of a [`NonPytorchHolder`].
     pub what: String,
@@ -46,7 +46,8 @@ impl Report {
         let devices = self.devices.iter().enumerate();
         devices
             .map(|(at, device)| {
-                let taken: Vec<&HolderCount> = self.taken.iter().filter(|taken| taken.device == at).collect();
+                let taken: Vec<&HolderCount> =
+                    self.holder_counts.iter().filter(|taken| taken.device == at).collect();
                 if taken.is_empty() && device.peak_reserved.is_zero() {
                     return NonPytorchMemory::default();
                 }
@@ -86,7 +87,7 @@ fn device_memory(taken: &[&HolderCount], gpu: &GpuProfile) -> NonPytorchMemory {
     all.extend(nccl(taken, &mut unknown));
     all.retain(|(_, bytes)| !bytes.is_zero());
     if !gpu.has_non_pytorch_recorded {
-        unknown.insert(0, non_pytorch_measured_words(gpu.name));
+        unknown.insert(0, non_pytorch_measured_text(gpu.name));
     }
     NonPytorchMemory { parts: all, unknown }
 }
@@ -160,7 +161,7 @@ mod tests {
 
     fn report(taken: Vec<HolderCount>) -> Report {
         let device = DeviceReport { peak_reserved: Bytes::mib(20), ..DeviceReport::default() };
-        Report { devices: vec![device, DeviceReport::default()], taken, ..Report::default() }
+        Report { devices: vec![device, DeviceReport::default()], holder_counts: taken, ..Report::default() }
     }
 
     /// The stand-in takes off the sum, and the report lists the parts.

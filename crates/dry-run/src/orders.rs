@@ -12,7 +12,7 @@ use crate::{DeviceReport, DryRunError, LibraryFolder, Program, Report, Torch};
 
 /// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentOrder {
+pub enum AddressOrder {
     /// The order of NVIDIA's driver.
     Driver,
     /// Each new segment above the others.
@@ -21,7 +21,7 @@ pub enum SegmentOrder {
     Falling,
 }
 
-impl SegmentOrder {
+impl AddressOrder {
     /// All orders, the driver's first.
     pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
 
@@ -39,9 +39,9 @@ impl SegmentOrder {
 /// The least and the most bytes over the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BytesRange {
-    /// The least.
+    /// The least bytes of all orders.
     pub least: Bytes,
-    /// The most.
+    /// The most bytes of all orders.
     pub most: Bytes,
 }
 
@@ -82,7 +82,7 @@ pub struct ReplayedOrders {
 impl ReplayedOrders {
     /// Whether some number depends on the addresses.
     #[must_use]
-    pub fn differ(&self) -> bool {
+    pub fn has_differences(&self) -> bool {
         self.first_differences.iter().any(Option::is_some)
     }
 
@@ -117,7 +117,7 @@ impl ReplayedOrders {
     pub fn to_answer(&self) -> DryRunAddresses {
         DryRunAddresses {
             orders: self.count as u64,
-            equal: self.why_not.is_none().then(|| !self.differ()),
+            equal: self.why_not.is_none().then(|| !self.has_differences()),
             peaks: ranges(&self.devices),
             why_not: self.why_not.clone(),
         }
@@ -128,7 +128,7 @@ impl Report {
     /// Adds the results of replays under other orders of addresses: lines that were printed after numbers
     /// differed for the first time are not exact.
     pub fn add_replayed_orders(&mut self, replayed: ReplayedOrders) {
-        if replayed.differ() {
+        if replayed.has_differences() {
             let why = replayed.sentences().join("; ");
             for line in self.lines.iter_mut().filter(|line| line.why.is_none()) {
                 let mut counts = replayed.first_differences.iter().zip(&line.allocations);
@@ -157,7 +157,7 @@ impl DeviceRange {
 #[derive(Clone, Debug, Default)]
 pub struct OtherOrders {
     /// Each order with its report.
-    pub runs: Vec<(SegmentOrder, Report)>,
+    pub runs: Vec<(AddressOrder, Report)>,
 }
 
 impl OtherOrders {
@@ -183,7 +183,7 @@ impl OtherOrders {
 
     /// The orders under which the program ended otherwise: their numbers are not compared.
     #[must_use]
-    pub fn ended_otherwise(&self, own: &Report) -> Vec<SegmentOrder> {
+    pub fn ended_otherwise(&self, own: &Report) -> Vec<AddressOrder> {
         let others = self.runs.iter().filter(|(_, report)| !is_like(report, own));
         others.map(|(order, _)| *order).collect()
     }
@@ -200,7 +200,7 @@ impl OtherOrders {
 
     /// Whether no number and no line depends on the order.
     #[must_use]
-    pub fn are_equal(&self, own: &Report) -> bool {
+    pub fn is_equal(&self, own: &Report) -> bool {
         let is_one = |range: &DeviceRange| {
             range.allocated.is_one() && range.reserved.is_one() && range.allocated_at_end.is_one()
         };
@@ -217,11 +217,11 @@ impl OtherOrders {
     /// The runs for JSON.
     #[must_use]
     pub fn to_answer(&self, own: &Report) -> DryRunOrders {
-        let orders = std::iter::once(SegmentOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
-        let name = |order: SegmentOrder| order.name().to_owned();
+        let orders = std::iter::once(AddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
+        let name = |order: AddressOrder| order.name().to_owned();
         DryRunOrders {
             orders: orders.map(name).collect(),
-            equal: self.are_equal(own),
+            equal: self.is_equal(own),
             peaks: ranges(&self.devices(own)),
             lines: self.lines(own).into_iter().map(|line| line as u64).collect(),
             ended_otherwise: self.ended_otherwise(own).into_iter().map(name).collect(),
@@ -259,8 +259,8 @@ pub fn run_other_orders(
     prepared: &LibraryFolder,
     is_stopped: impl Fn() -> bool,
 ) -> Result<OtherOrders, DryRunError> {
-    let others: Vec<SegmentOrder> =
-        SegmentOrder::ALL.into_iter().filter(|order| *order != SegmentOrder::Driver).collect();
+    let others: Vec<AddressOrder> =
+        AddressOrder::ALL.into_iter().filter(|order| *order != AddressOrder::Driver).collect();
     let count = u64::try_from(others.len()).unwrap_or(u64::MAX);
     let wanted = own.host_peak.get().saturating_mul(count);
     let at_once =
@@ -303,7 +303,7 @@ pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use blockyard_record::Bytes;
 
-    use super::{BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, kilobytes};
+    use super::{AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, kilobytes};
     use crate::{DeviceReport, PrintedLine, Report};
 
     fn report(reserved: u64, line: &str) -> Report {
@@ -320,12 +320,12 @@ mod tests {
     #[test]
     fn numbers_that_differ_are_ranges() {
         let own = report(20, "reserved 20");
-        let rising = (SegmentOrder::Rising, report(22, "reserved 22"));
-        let falling = (SegmentOrder::Falling, report(18, "reserved 20"));
+        let rising = (AddressOrder::Rising, report(22, "reserved 22"));
+        let falling = (AddressOrder::Falling, report(18, "reserved 20"));
         let others = OtherOrders { runs: vec![rising, falling] };
         let [device] = others.devices(&own)[..] else { unreachable!() };
         assert_eq!((device.reserved.least.get(), device.reserved.most.get()), (18, 22));
-        assert!(device.allocated.is_one() && !others.are_equal(&own));
+        assert!(device.allocated.is_one() && !others.is_equal(&own));
         assert_eq!(others.lines(&own), [1]);
         let answer = others.to_answer(&own);
         assert_eq!((answer.peaks[0].reserved.least, answer.peaks[0].reserved.most), (18, 22));
@@ -363,9 +363,9 @@ mod tests {
     fn a_run_that_ended_otherwise_is_named_and_not_compared() {
         let own = report(20, "a");
         let failed = Report { status: 1, ..report(99, "b") };
-        let others = OtherOrders { runs: vec![(SegmentOrder::Rising, failed)] };
-        assert_eq!(others.ended_otherwise(&own), [SegmentOrder::Rising]);
-        assert!(others.devices(&own)[0].reserved.is_one() && !others.are_equal(&own));
+        let others = OtherOrders { runs: vec![(AddressOrder::Rising, failed)] };
+        assert_eq!(others.ended_otherwise(&own), [AddressOrder::Rising]);
+        assert!(others.devices(&own)[0].reserved.is_one() && !others.is_equal(&own));
     }
 
     #[test]

@@ -23,28 +23,34 @@ use crate::{DryRunError, LibraryFolder, Program, Torch};
 #[derive(Clone, Debug)]
 pub struct PreloadedProcess(Arc<SharedProcess>);
 
+/// The process, which all handles and the thread that reads its reports share.
 #[derive(Debug)]
 struct SharedProcess {
     process: Mutex<Child>,
+    /// The process's standard input, to which jobs are written; `None` once the process is to end.
     jobs: Mutex<Option<ChildStdin>>,
     state: Mutex<State>,
     /// Notified of each change of the state.
     changed: Condvar,
 }
 
+/// What the process has reported so far.
 #[derive(Debug, Default)]
 struct State {
+    /// How many jobs were begun, which is the number of the last job.
     begun: u64,
+    /// The copies by the number of their job.
     copies: HashMap<u64, CopyState>,
     /// Why no further copy can be made.
     fault: Option<String>,
 }
 
+/// A copy of the process, which runs one program.
 #[derive(Clone, Copy, Debug, Default)]
 struct CopyState {
     pid: u32,
     /// The status of `waitpid`; `None` while the copy runs.
-    ended: Option<i32>,
+    wait_status: Option<i32>,
 }
 
 /// A line that the process reports.
@@ -158,7 +164,7 @@ fn listen(answers: ChildStdout, shared: impl Fn() -> Option<Arc<SharedProcess>>)
         if let Some(job) = said.job {
             let copy = state.copies.entry(job).or_default();
             copy.pid = said.pid.unwrap_or(copy.pid);
-            copy.ended = said.ended.or(copy.ended);
+            copy.wait_status = said.ended.or(copy.wait_status);
         }
         state.fault = said.fault.or_else(|| state.fault.take());
         drop(state);
@@ -210,14 +216,17 @@ pub(crate) struct ProcessCopy {
 }
 
 impl ProcessCopy {
+    /// The process id of the copy.
     pub(crate) fn id(&self) -> u32 {
         self.pid
     }
 
+    /// The status of the copy; `None` while it runs.
     pub(crate) fn try_wait(&self) -> std::io::Result<Option<ExitStatus>> {
         Self::status(&self.shared.state(), self.job)
     }
 
+    /// Waits for the end of the copy; an error where the process that makes the copies failed.
     pub(crate) fn wait(&self) -> std::io::Result<ExitStatus> {
         let mut state = self.shared.state();
         loop {
@@ -229,13 +238,14 @@ impl ProcessCopy {
     }
 
     fn status(state: &State, job: u64) -> std::io::Result<Option<ExitStatus>> {
-        match (state.copies.get(&job).and_then(|copy| copy.ended), &state.fault) {
+        match (state.copies.get(&job).and_then(|copy| copy.wait_status), &state.fault) {
             (Some(status), _) => Ok(Some(ExitStatus::from_raw(status))),
             (None, Some(fault)) => Err(Error::other(fault.clone())),
             (None, None) => Ok(None),
         }
     }
 
+    /// Sends a signal to the copy.
     pub(crate) fn end(&self, signal: Signal) -> rustix::io::Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         pid.map_or(Ok(()), |pid| kill_process(pid, signal))

@@ -57,6 +57,7 @@ pub struct LibraryFolder {
 }
 
 impl LibraryFolder {
+    /// The path of the runner.
     pub(crate) fn runner(&self) -> PathBuf {
         self.folder.join(RUNNER_FOLDER)
     }

@@ -77,7 +77,7 @@ impl Ranks {
 
     /// How many ranks the program has.
     #[must_use]
-    pub fn world(&self) -> u32 {
+    pub fn world_size(&self) -> u32 {
         self.nodes.saturating_mul(self.per_node)
     }
 
@@ -95,23 +95,23 @@ impl Ranks {
 
     /// The ranks that run, in ascending order.
     #[must_use]
-    pub fn asked(&self) -> &[u32] {
+    pub fn running(&self) -> &[u32] {
         &self.asked
     }
 
     /// The number of a rank in its node, which is the device that most programs take.
     #[must_use]
-    pub fn local(&self, rank: u32) -> u32 {
+    pub fn local_rank(&self, rank: u32) -> u32 {
         rank % self.per_node
     }
 
     /// The variables that `torchrun` sets for a rank, whose store is on this port.
     #[must_use]
     pub fn environment(&self, rank: u32, port: u16) -> Vec<(String, String)> {
-        let world = self.world().to_string();
+        let world = self.world_size().to_string();
         let mut variables = vec![
             ("RANK", rank.to_string()),
-            ("LOCAL_RANK", self.local(rank).to_string()),
+            ("LOCAL_RANK", self.local_rank(rank).to_string()),
             ("GROUP_RANK", (rank / self.per_node).to_string()),
             ("ROLE_RANK", rank.to_string()),
             ("ROLE_NAME", "default".to_owned()),
@@ -153,7 +153,7 @@ impl Ranks {
 /// The memory that one rank took.
 #[derive(Clone, Debug)]
 pub struct RankReport {
-    /// The rank.
+    /// The number of the rank.
     pub rank: u32,
     /// The memory that the process of the rank took.
     pub report: Report,
@@ -205,10 +205,10 @@ pub fn run_ranks(
     prepared: &LibraryFolder,
     is_interrupted: impl Fn() -> bool,
 ) -> Result<RanksReport, DryRunError> {
-    let store = Store::start(port, ranks.asked(), ranks.world())
+    let store = Store::start(port, ranks.running(), ranks.world_size())
         .map_err(|error| DryRunError::Port { port, error })?;
     let mut running = RankProcesses { processes: Vec::new() };
-    for rank in ranks.asked() {
+    for rank in ranks.running() {
         let mut program = program(*rank);
         program.environment.extend(ranks.environment(*rank, store.port()));
         running.processes.push((*rank, RunningProgram::new(program, torch, prepared)?));
@@ -242,7 +242,7 @@ fn assumed(store: &Store, ranks: &Ranks) -> Option<EstimateNote> {
     let keys = store.assumed();
     let first = keys.first()?;
     let count = keys.len();
-    let running: Vec<String> = ranks.asked().iter().map(ToString::to_string).collect();
+    let running: Vec<String> = ranks.running().iter().map(ToString::to_string).collect();
     Some(EstimateNote::estimate(format!(
         "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
          those of rank {}",
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn ranks_are_numbered_as_torchrun_does() {
         let ranks = Ranks::new(8, 8, &[63, 0, 7]).unwrap();
-        assert_eq!((ranks.world(), ranks.asked()), (64, &[0, 7, 63][..]));
+        assert_eq!((ranks.world_size(), ranks.running()), (64, &[0, 7, 63][..]));
         let variables = ranks.environment(63, 2950);
         let value =
             |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
@@ -340,8 +340,8 @@ mod tests {
 
     #[test]
     fn all_of_one_node_run_and_one_of_several() {
-        assert_eq!(Ranks::new(1, 3, &[]).unwrap().asked(), [0, 1, 2]);
-        assert_eq!(Ranks::new(2, 3, &[]).unwrap().asked(), [0]);
+        assert_eq!(Ranks::new(1, 3, &[]).unwrap().running(), [0, 1, 2]);
+        assert_eq!(Ranks::new(2, 3, &[]).unwrap().running(), [0]);
         assert_eq!(Ranks::new(2, 3, &[6]), Err(RankError { rank: 6, world: 6 }));
         let two = Ranks::new(1, 2, &[]).unwrap();
         assert_eq!(two.path(Path::new("a/b.pickle"), 1), PathBuf::from("a/b.rank1.pickle"));

@@ -27,7 +27,7 @@ pub struct DeviceReport {
 /// The bytes of one holder at the peak of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct PeakHolder {
-    /// The holder.
+    /// The name of the holder.
     pub what: String,
     /// The bytes of whole blocks.
     pub bytes: Bytes,
@@ -35,7 +35,7 @@ pub struct PeakHolder {
 
 /// The place at which segments exceeded a number of bytes for the first time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Crossing {
+pub struct CapacityCrossing {
     /// The number of bytes.
     pub total: Bytes,
     /// The line of the program; `None` where it is not known.
@@ -45,7 +45,7 @@ pub struct Crossing {
 /// The request that ran out of memory and ended the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct RunOom {
-    /// The device.
+    /// The index of the device.
     pub device: u32,
     /// The bytes that the allocator wanted for the request.
     pub bytes: Bytes,
@@ -90,14 +90,14 @@ pub struct Report {
     /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
     pub holders: Vec<PeakHolder>,
     /// Where segments exceeded the GPUs that the run was compared with.
-    pub crossings: Vec<Crossing>,
+    pub crossings: Vec<CapacityCrossing>,
     /// The request that ran out of memory, if the run ends at such a request.
     pub failed: Option<RunOom>,
     /// Files of the program that Python loaded, if the run ends at the first request that runs out of memory.
     pub files: Vec<PathBuf>,
     /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has
     /// these bytes.
-    pub taken: Vec<HolderCount>,
+    pub holder_counts: Vec<HolderCount>,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The memory of processes that the program started; no other number counts it, unless
@@ -127,7 +127,7 @@ struct RunnerReport {
     #[serde(default)]
     holders: Vec<PeakHolder>,
     #[serde(default)]
-    crossings: Vec<Crossing>,
+    crossings: Vec<CapacityCrossing>,
     failed: Option<RunOom>,
     #[serde(default)]
     files: Vec<PathBuf>,
@@ -146,7 +146,7 @@ impl Report {
             notes: records.notes,
             lines: records.lines,
             iterations: records.iterations,
-            taken: records.taken,
+            holder_counts: records.taken,
             remarks: records.remarks,
             children: records.children,
             ..Self::default()
@@ -193,7 +193,7 @@ impl Report {
     /// segments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        let depends = self.replayed_orders.as_ref().is_some_and(ReplayedOrders::differ);
+        let depends = self.replayed_orders.as_ref().is_some_and(ReplayedOrders::has_differences);
         self.notes.is_empty() && !self.is_cut && !depends
     }
 
@@ -261,7 +261,7 @@ impl Report {
         self.devices.iter().any(|device| ooms(device) > 0)
     }
 
-    /// The notes as sentences, each once, in the order of the notes.
+    /// The notes as sentences, each once, in alphabetical order.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let seen: BTreeSet<String> = self.notes.iter().map(EstimateNote::sentence).collect();

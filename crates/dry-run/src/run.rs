@@ -46,7 +46,7 @@ pub struct Program {
     pub keeps_requests: bool,
     /// After how many iterations (steps of the first optimizer) the program ends; the report then has the
     /// peaks of each iteration. `None` for a program that runs to its end.
-    pub steps: Option<u32>,
+    pub iterations: Option<u32>,
     /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
     pub totals: Vec<Bytes>,
     /// Whether the report has the lines that the program prints.
@@ -84,7 +84,7 @@ impl Program {
             conf: None,
             snapshot: None,
             keeps_requests: false,
-            steps: None,
+            iterations: None,
             totals: Vec::new(),
             lists_lines: false,
             fraction: None,
@@ -253,6 +253,8 @@ pub(crate) struct RunningProgram {
 }
 
 impl RunningProgram {
+    /// Starts the program, as a copy of the preloaded process where the program has one. A program that is
+    /// not a rank gets a store for the values that its own processes exchange.
     pub(crate) fn new(
         program: Program,
         torch: &Torch,
@@ -325,6 +327,7 @@ impl RunningProgram {
     }
 }
 
+/// The error for a Python that does not start or cannot be waited for.
 pub(crate) fn no_python(program: &Program, error: std::io::Error) -> DryRunError {
     DryRunError::NoPython { python: program.python.clone(), error }
 }
@@ -341,7 +344,7 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
             program.gpu.name
         ));
     }
-    let (major, minor) = torch.release();
+    let (major, minor) = torch.version_pair();
     let (own, recorded) = (format!("{major}.{minor}"), Release::OF_RECORDED_OPERATORS.name());
     if own != recorded {
         remarks.push(format!(
@@ -364,7 +367,7 @@ fn settings(program: &Program, scratch: &Scratch) -> Value {
         "out": scratch.counted(),
         "requests": program.keeps_requests.then(|| scratch.requests()),
         "snapshot": program.snapshot.as_deref().map(absolute),
-        "steps": program.steps,
+        "steps": program.iterations,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
         "lines": program.lists_lines,
         "fraction": program.fraction,
@@ -410,7 +413,8 @@ pub(crate) fn environment(
         set("STANDIN_CUDNN", cudnn.to_string().into());
     }
     if let Some(conf) = &program.conf {
-        let name = if torch.release() >= (2, 9) { "PYTORCH_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
+        let name =
+            if torch.version_pair() >= (2, 9) { "PYTORCH_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
         set(name, conf.into());
     }
     for (name, value) in &program.environment {

@@ -43,9 +43,9 @@ pub struct Iteration {
 pub struct ChildPeak {
     /// The process's number (PID).
     pub process: u32,
-    /// The device.
+    /// The index of the device.
     pub device: usize,
-    /// The bytes.
+    /// The most bytes that the process took at a time.
     #[serde(default)]
     pub bytes: Bytes,
     /// The counts of PyTorch's allocator at the process's end; `None` where the process ended before they
@@ -101,6 +101,7 @@ struct Head {
 }
 
 impl Records {
+    /// Reads all lines. If lines are damaged, a note says how many.
     pub(crate) fn read(text: &str) -> Self {
         let mut records = Self::default();
         let mut unread = 0_usize;

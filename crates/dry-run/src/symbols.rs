@@ -83,7 +83,8 @@ fn read(path: &Path) -> Result<LibrarySymbols, DryRunError> {
     for symbol in elf.dynamic_symbols() {
         let name = symbol.name().map_err(wrong)?.to_owned();
         if symbol.is_undefined() {
-            // A weak symbol that no library defines is null, and the library that uses the symbol checks for that.
+            // A weak symbol that no library defines is null, and the library that uses the symbol checks for
+            // that.
             if !symbol.is_weak() {
                 found.undefined.push(name);
             }

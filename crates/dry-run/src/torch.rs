@@ -82,7 +82,7 @@ impl Torch {
 
     /// The release as two numbers.
     #[must_use]
-    pub fn release(&self) -> (u32, u32) {
+    pub fn version_pair(&self) -> (u32, u32) {
         let mut numbers = self.version.split(['.', '+']).map(|number| number.parse().unwrap_or(0));
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }

@@ -119,7 +119,7 @@ fn a_process_that_the_program_starts_ends_after_its_steps() {
     let (file, output) = (over.folder.0.join("program.py"), over.folder.0.join("output"));
     std::fs::write(&file, STEPS).expect("the program is written");
     let program = blockyard_dry_run::Program {
-        steps: Some(2),
+        iterations: Some(2),
         output: Some(output.clone()),
         ..blockyard_dry_run::Program::new(file, over.python, blockyard_gpus::GpuProfile::H200)
     };

@@ -75,7 +75,7 @@ fn communicators_of_one_process_are_on_the_devices_of_their_ranks() {
     };
     let report = run(&program, &over.torch, &over.prepared).unwrap();
     let counted = |device: usize| {
-        let of = report.taken.iter().filter(|taken| taken.device == device);
+        let of = report.holder_counts.iter().filter(|taken| taken.device == device);
         of.filter(|taken| taken.what == NonPytorchHolder::Communicators.name()).map(|taken| taken.count).max()
     };
     assert_eq!((report.status, counted(0), counted(1)), (0, Some(1), Some(1)));

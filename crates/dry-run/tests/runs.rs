@@ -87,7 +87,7 @@ fn done(name: &str, source: &str, asked: &RunOptions) -> Option<RunOutput> {
     let program = Program {
         arguments: vec!["one".to_owned()],
         snapshot: asked.is_with_snapshot.then(|| in_folder("snapshot")),
-        steps: asked.steps,
+        iterations: asked.steps,
         totals: asked.totals.iter().map(|total| Bytes::new(*total)).collect(),
         lists_lines: true,
         fraction: asked.fraction,

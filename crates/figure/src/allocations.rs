@@ -1,4 +1,5 @@
-//! All allocations of a recording as columns: where each block is, how long it lives, and what it belongs to.
+//! All allocations of a recording as columns: where each block is, how long it lives, and its segment, stream
+//! and pool.
 
 mod collect;
 mod gradients;
@@ -46,37 +47,37 @@ pub struct Allocations {
     /// order counts.
     pub(crate) active: Vec<u32>,
     /// For each group of moments the moment with the most active bytes; each further level is for `GROUP`
-    /// groups of the one before.
+    /// groups of the level before.
     busiest: Vec<Vec<u32>>,
     /// The rows by size, an entry for each power of two.
     classes: Vec<SizeClass>,
     reserved_index: IntervalIndex,
 }
 
-/// From when to when one allocation lives, and what it is.
+/// One allocation: its life in moments, its block, and the block's segment, stream and pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationLifetime {
     /// The allocation's number in the recording.
     pub id: AllocationId,
-    /// Where its block is.
+    /// The address of the allocation's block.
     pub addr: DeviceAddr,
     /// The size of the block.
     pub size: Bytes,
-    /// What the caller asked for.
+    /// The requested bytes.
     pub requested: Bytes,
-    /// The first moment at which it exists; 0 if it is older than the recording.
+    /// The first moment at which the allocation exists; 0 if it is older than the recording.
     pub start: usize,
-    /// The first moment at which its free is requested; `None` if that is not in the recording.
+    /// The first moment at which the free is requested; `None` if the recording ends before.
     pub freed: Option<usize>,
-    /// The first moment at which the block can be used again; `None` if that is not in the recording.
+    /// The first moment at which the block can be used again; `None` if the recording ends before.
     pub end: Option<usize>,
-    /// The segment that its block is part of.
+    /// The segment that the block is part of.
     pub segment: SegmentId,
     /// The stream that the block belongs to.
     pub stream: StreamId,
     /// The memory pool that the block belongs to.
     pub pool_id: PoolId,
-    /// The small or the large block pool.
+    /// The block pool, small or large, that the block belongs to.
     pub pool: PoolKind,
 }
 
@@ -162,8 +163,8 @@ impl Allocations {
         &self.pools
     }
 
-    /// The rows of all allocations that are in their callers' hands at this moment, ascending. Their sizes
-    /// add up to the allocated bytes.
+    /// The rows of all allocations that exist at this moment and whose free is not requested by then,
+    /// ascending. Their sizes add up to the allocated bytes.
     #[must_use]
     pub fn allocated_at(&self, moment: usize) -> Vec<usize> {
         let moment = crate::conversions::step_u32(moment);
@@ -174,8 +175,8 @@ impl Allocations {
         rows.into_iter().map(|row| row as usize).collect()
     }
 
-    /// Adds the rows of the allocations that are active at this moment, of this size class and larger ones,
-    /// the largest class first.
+    /// Adds the rows of the allocations that are active at this moment, of this size class and larger
+    /// classes, the largest class first.
     pub(crate) fn active_at(&self, moment: u32, smallest_class: usize, rows: &mut Vec<u32>) {
         for class in self.classes.iter().skip(smallest_class).rev() {
             class.index.at(moment, |place| rows.extend(class.rows.get(place)));

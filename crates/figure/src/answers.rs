@@ -1,4 +1,4 @@
-//! Figures of answers about a run: two timelines on one scale, a planned layout, what pins segments.
+//! Figures of answers about a run: two timelines on one scale, a planned layout, pinned segments.
 
 mod axes;
 mod compared;

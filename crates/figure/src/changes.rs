@@ -1,10 +1,10 @@
-//! What a range of events changed.
+//! The changes that a range of events made.
 
 use std::collections::BTreeSet;
 
 use blockyard_record::{BlockId, Bytes, DeviceAddr, Event, PoolId, PoolKind, Recording, SegmentId, StreamId};
 
-/// What a range of events changed, for the segment map to emphasize.
+/// The changes that a range of events made, for the segment map to emphasize.
 ///
 /// Blocks that existed only within the range may be included; a figure draws only the blocks that exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Changes {
     /// Segments that the device allocated.
     pub new_segments: BTreeSet<SegmentId>,
     /// Segments that were released to the device, by ascending address.
-    pub released: Vec<Ghost>,
+    pub released: Vec<ReleasedSegment>,
     /// Fronts of splits: the edge at their end is new.
     pub split_fronts: BTreeSet<BlockId>,
     /// Blocks that a neighbor was merged into.
@@ -31,18 +31,18 @@ pub struct Changes {
 
 /// A segment that was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ghost {
+pub struct ReleasedSegment {
     /// The id of the segment.
     pub segment: SegmentId,
     /// The address of the segment.
     pub addr: DeviceAddr,
     /// The size of the segment.
     pub size: Bytes,
-    /// The stream that could use it.
+    /// The stream that could use the segment.
     pub stream: StreamId,
-    /// The memory pool that owned it.
+    /// The memory pool that owned the segment.
     pub pool_id: PoolId,
-    /// The block pool that owned it.
+    /// The block pool that owned the segment.
     pub pool: PoolKind,
 }
 
@@ -62,7 +62,7 @@ impl Changes {
             }
         }
         if !releases.is_empty() {
-            changes.released = ghosts(recording, from_event, &releases);
+            changes.released = released_segments(recording, from_event, &releases);
         }
         changes
     }
@@ -116,7 +116,11 @@ impl Changes {
 
 /// The segments of `releases` (event index and segment), as they were just before the release; by ascending
 /// address.
-fn ghosts(recording: &Recording, from_event: usize, releases: &[(usize, SegmentId)]) -> Vec<Ghost> {
+fn released_segments(
+    recording: &Recording,
+    from_event: usize,
+    releases: &[(usize, SegmentId)],
+) -> Vec<ReleasedSegment> {
     let Ok(mut state) = recording.state_at(from_event) else { return Vec::new() };
     let mut at = from_event;
     let mut ghosts = Vec::new();
@@ -126,7 +130,7 @@ fn ghosts(recording: &Recording, from_event: usize, releases: &[(usize, SegmentI
         }
         at = *index;
         if let Some(segment) = state.segment(*id) {
-            ghosts.push(Ghost {
+            ghosts.push(ReleasedSegment {
                 segment: *id,
                 addr: segment.addr,
                 size: segment.size,

@@ -12,23 +12,24 @@ use crate::fill::Fill;
 use crate::holders::{GroupBy, GroupKey, group_key, group_text};
 use crate::role::Role;
 
-/// What the color of an allocation says.
+/// The property of allocations that colors show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColorBy {
-    /// The stack that allocated it.
+    /// The stack that made the allocation.
     #[default]
     Stack,
-    /// The kind of its data, if the stack shows it.
+    /// The kind of the allocation's data, if the stack shows the kind.
     Category,
-    /// The name that the program gave to it, without the number of an element: `weight` of `weight[2]`.
+    /// The name that the program gave to the allocation, without the number of an element: `weight` of
+    /// `weight[2]`.
     Name,
-    /// The size of its block.
+    /// The size of the allocation's block.
     Size,
-    /// The stream that its block belongs to.
+    /// The stream that the allocation's block belongs to.
     Stream,
-    /// The memory pool and the block pool of its block.
+    /// The memory pool and the block pool of the allocation's block.
     Pool,
-    /// How many steps it lives.
+    /// The number of steps for which the allocation lives.
     Age,
 }
 
@@ -61,13 +62,13 @@ impl ColorBy {
 /// One color of a legend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegendEntry {
-    /// What the color stands for.
+    /// The meaning of the color, as a text.
     pub text: String,
     /// The color.
     pub role: Role,
-    /// How many allocations have it.
+    /// How many allocations have the color.
     pub count: usize,
-    /// The sizes of all of them, added up over the whole recording.
+    /// The sizes of all allocations with the color, added up over the whole recording.
     pub bytes: Bytes,
 }
 
@@ -87,7 +88,7 @@ pub struct Groups {
     legend: Vec<LegendEntry>,
 }
 
-/// The upper bounds of sizes and of ages, and what they are called.
+/// The upper bounds of sizes in bytes and of ages in steps, with their names.
 const SIZES: [(u64, &str); 6] = [
     (size::SMALL_SIZE.get(), "up to 1 MiB (small pool)"),
     (size::MIN_LARGE_ALLOCATION.get(), "up to 10 MiB"),
@@ -107,7 +108,7 @@ const AGES: [(u64, &str); 6] = [
 
 impl Groups {
     /// Groups the allocations by what `by` says. At most nine groups have a separate entry; the smallest
-    /// share the last one, or, where colors are shades of categories, one for each category.
+    /// groups share the last entry, or, where colors are shades of categories, an entry for each category.
     #[must_use]
     pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {
         match by {
@@ -129,9 +130,9 @@ impl Groups {
         }
     }
 
-    /// Groups the allocations by categories that somebody else knows: `place_of` is the place of an
-    /// allocation's category among `names`, which are in the order of [`Role::CATEGORIES`]. Allocations
-    /// without a place share the last color.
+    /// Groups the allocations by categories that the caller knows: `place_of` is the place of an allocation's
+    /// category among `names`, which are in the order of [`Role::CATEGORIES`]. Allocations without a place
+    /// share the last color.
     #[must_use]
     pub fn named(
         allocations: &Allocations,
@@ -161,7 +162,7 @@ impl Groups {
         self.places.clone()
     }
 
-    /// What the colors stand for.
+    /// The meaning of each color, in the order of the legend.
     #[must_use]
     pub fn legend(&self) -> &[LegendEntry] {
         &self.legend
@@ -267,7 +268,7 @@ impl Groups {
 /// The color of allocations that have no separate entry.
 const REST: Role = Role::Group(Role::GROUPS - 1);
 
-/// What allocations are grouped by, before colors are given.
+/// The groups of allocations by texts, before colors are given.
 struct Sites<'a> {
     recording: &'a Recording,
     by: GroupBy,

@@ -128,7 +128,8 @@ impl ByteUnit {
         if tick.is_zero() { "0".to_owned() } else { format!("{:.digits$}", bytes_f64(tick) / self.bytes()) }
     }
 
-    /// Bytes in this unit, for a column of numbers: `344.72`, and `<0.01` for what would be zero.
+    /// Bytes in this unit, for a column of numbers: `344.72`, and `<0.01` for bytes that would be written as
+    /// zero.
     #[must_use]
     pub fn number(self, bytes: Bytes) -> String {
         let value = bytes_f64(bytes) / self.bytes();

@@ -63,7 +63,7 @@ pub enum Pattern {
     Barred,
 }
 
-/// What a pattern repeats, in pixels of a square tile.
+/// The square tile that a pattern repeats, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
     /// The side of the tile.
@@ -124,7 +124,7 @@ impl Pattern {
         }
     }
 
-    /// What to repeat, so that every renderer draws the same.
+    /// The tile that the pattern repeats, so that every renderer draws the same.
     #[must_use]
     pub fn tile(self) -> Tile {
         let plain = Tile { size_px: 8.0, tint: 1.0, lines: &[], line_px: 0.0, dots: &[] };

@@ -81,7 +81,8 @@ impl Rect {
         Point::new(self.x_px + self.width_px / 2.0, self.y_px + self.height_px / 2.0)
     }
 
-    /// Whether the point lies inside; the left and upper edges belong to the rectangle, the others do not.
+    /// Whether the point lies inside; the left and upper edges belong to the rectangle, the right and lower
+    /// edges do not.
     #[must_use]
     pub fn contains(&self, x_px: f32, y_px: f32) -> bool {
         x_px >= self.x_px && x_px < self.right_px() && y_px >= self.y_px && y_px < self.bottom_px()

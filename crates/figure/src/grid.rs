@@ -1,9 +1,9 @@
 //! Lifetimes of allocations as a grid of cells, one for each pixel: stacked, or at their addresses.
 //!
 //! A grid costs pixels, not allocations. Each column shows one true moment, the one with the most active
-//! bytes among those that the column covers, so that peaks are never lost. An index finds what is alive at
-//! that moment and large enough to be seen; the rest is counted. The cell under the pointer says at once
-//! which allocation it shows.
+//! bytes among those that the column covers, so that peaks are never lost. An index finds the allocations of
+//! that moment that are large enough to be seen; the others are counted. The cell under the pointer says at
+//! once which allocation it shows.
 
 mod address;
 mod draw;
@@ -24,7 +24,7 @@ use crate::conversions::{bytes_f64, count_f64, floor_count, round_bytes, step_u3
 use crate::rects::RECT_UNIT;
 use crate::timeline::TimelineView;
 
-/// What the vertical axis is.
+/// The meaning of the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GridKind {
     /// Each allocation at its true address; addresses that are never reserved are left out.
@@ -38,7 +38,7 @@ pub enum GridKind {
 /// Which part of a figure a grid shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GridView {
-    /// From left to right.
+    /// The steps from the left edge to the right edge.
     pub steps: TimelineView,
     /// The byte at the bottom.
     pub low: f64,
@@ -46,7 +46,7 @@ pub struct GridView {
     pub high: f64,
 }
 
-/// What a cell shows.
+/// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// Nothing: memory that is not reserved, or above the stack.
@@ -97,9 +97,9 @@ const SMALL: u32 = u32::MAX - 2;
 /// comes.
 const COARSEST: usize = 8;
 
-/// The most visits to allocations for a whole grid: what bounds the cost of a frame where an allocation is
+/// The most visits to allocations for a whole grid, which bounds the cost of a frame where allocations are
 /// smaller than a pixel.
-const MOST_VISITS: usize = 400_000;
+const MAX_VISITS: usize = 400_000;
 
 impl Grid {
     /// A grid of `width` by `height` cells, of which none is drawn yet.
@@ -171,13 +171,14 @@ impl Grid {
         self.next >= self.width.div_ceil(COARSEST)
     }
 
-    /// The column whose turn it is, and how many columns it stands for until those have their turn.
+    /// The column with this index in the order of drawing, and how many columns show its cells until their
+    /// own turn. `None` after the last column.
     fn turn(&self, index: usize) -> Option<(usize, usize)> {
         let coarse = self.width.div_ceil(COARSEST);
         if index < coarse {
             return Some((index * COARSEST, COARSEST));
         }
-        // Then the columns in the middle between those, and so on.
+        // After the coarse columns, the columns in the middle between two drawn ones have their turns.
         let mut before = coarse;
         let mut apart = COARSEST;
         while apart > 1 {
@@ -192,7 +193,7 @@ impl Grid {
         None
     }
 
-    /// What the axis shows.
+    /// The meaning of the vertical axis of this grid.
     #[must_use]
     pub fn kind(&self) -> GridKind {
         self.kind
@@ -204,13 +205,13 @@ impl Grid {
         &self.view
     }
 
-    /// How many cells there are from left to right, and from bottom to top.
+    /// The number of cells from left to right, and from bottom to top.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.width, self.height)
     }
 
-    /// What the cell shows; `row` counts from the bottom.
+    /// The content of a cell; `row` counts from the bottom. [`Cell::Nothing`] outside of the grid.
     #[must_use]
     pub fn cell(&self, column: usize, row: usize) -> Cell {
         if column >= self.width || row >= self.height {
@@ -230,13 +231,13 @@ impl Grid {
         self.moments.get(column).map(|moment| *moment as usize)
     }
 
-    /// What the column does not show one by one.
+    /// The allocations that the column does not show one by one.
     #[must_use]
     pub fn hidden(&self, column: usize) -> HiddenAllocations {
         self.hidden.get(column).copied().unwrap_or_default()
     }
 
-    /// The most that any column does not show one by one.
+    /// The hidden allocations of the column that hides the most bytes.
     #[must_use]
     pub fn most_hidden(&self) -> HiddenAllocations {
         self.hidden.iter().copied().max_by_key(|hidden| hidden.bytes).unwrap_or_default()
@@ -259,8 +260,8 @@ impl Grid {
         allocations.busiest(from, to)
     }
 
-    /// The smallest class that is looked through: all that are as high as half a cell, and smaller ones while
-    /// they are few.
+    /// The smallest size class that columns look through: all classes at least as high as half a cell, and
+    /// smaller classes while they have few allocations.
     fn smallest_class_of(&self, allocations: &Allocations) -> usize {
         let needed = size_class(round_bytes(self.bytes_per_cell() / 2.0).get());
         let mut class = needed.min(allocations.class_count());
@@ -270,7 +271,7 @@ impl Grid {
         while class > 0 {
             let most = moments.iter().map(|moment| allocations.active_count(*moment, class - 1)).max();
             visits += most.unwrap_or(0) * self.width;
-            if visits > MOST_VISITS {
+            if visits > MAX_VISITS {
                 break;
             }
             class -= 1;
@@ -310,7 +311,7 @@ impl Grid {
     }
 }
 
-/// Puts the rows on top of each other, and what is too small above them.
+/// Puts the rows on top of each other, and above them the `small` bytes of smaller allocations.
 fn stack(
     cells: &mut [u32],
     allocations: &Allocations,
@@ -318,7 +319,7 @@ fn stack(
     small: u64,
     (low, per_cell): (f64, f64),
 ) {
-    // A cell shows what is in its middle.
+    // A cell shows the allocation in its middle.
     let edge = |bytes: u64| floor_count(((bytes_f64(Bytes::new(bytes)) - low) / per_cell + 0.5).max(0.0));
     let mut height: u64 = 0;
     let parts = rows.iter().map(|row| (*row, allocations.sizes().get(*row as usize).copied().unwrap_or(0)));

@@ -1,4 +1,4 @@
-//! A heading over a figure that leaves the page: what run it shows, which moment, and under what conditions.
+//! A heading over a figure that leaves the page: the shown run, the moment, and the conditions of the run.
 
 use blockyard_record::Recording;
 
@@ -14,7 +14,7 @@ const TITLE_PX: f32 = 16.0;
 const FACTS_PX: f32 = 12.0;
 const MARGIN_PX: f32 = 10.0;
 
-/// What part of a run a figure shows.
+/// The part of a run that a figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownPart {
     /// The memory after this many steps.
@@ -62,7 +62,7 @@ pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> 
 }
 
 impl Scene {
-    /// The same picture below a title and the lines of its facts, on its own ground.
+    /// The picture below a title and the lines of its facts, on a ground in the background color.
     #[must_use]
     pub fn under_heading(&self, title: &str, facts: &[String]) -> Self {
         let room = (self.width_px - 2.0 * MARGIN_PX).max(1.0);
@@ -80,12 +80,12 @@ impl Scene {
         let mut y = MARGIN_PX + TITLE_PX;
         let cut = |text: &str, size_px: f32, weight: Weight| fitted(text, size_px, weight, room);
         if let Some(title) = cut(title, TITLE_PX, Weight::Bold) {
-            made.text(Point::new(MARGIN_PX, y), title, TextStyle::new(Role::Text, TITLE_PX).bold());
+            made.add_text(Point::new(MARGIN_PX, y), title, TextStyle::new(Role::Text, TITLE_PX).bold());
         }
         for line in lines {
             y += FACTS_PX + 5.0;
             if let Some(line) = cut(&line, FACTS_PX, Weight::Normal) {
-                made.text(Point::new(MARGIN_PX, y), line, TextStyle::new(Role::TextMuted, FACTS_PX));
+                made.add_text(Point::new(MARGIN_PX, y), line, TextStyle::new(Role::TextMuted, FACTS_PX));
             }
         }
         let down_px = (y + MARGIN_PX).round();
@@ -103,7 +103,7 @@ impl Scene {
 }
 
 impl Mark {
-    /// The same mark lower in the picture.
+    /// The mark, moved down by this many pixels.
     fn moved_down(&self, by_px: f32) -> Self {
         let lower = |rect: &Rect| Rect { y_px: rect.y_px + by_px, ..*rect };
         let point = |at: &Point| Point::new(at.x_px, at.y_px + by_px);
@@ -156,7 +156,7 @@ mod tests {
             )
         );
         let mut scene = Scene::new(300.0, 40.0);
-        scene.text(Point::new(1.0, 20.0), "inner", TextStyle::new(Role::Text, 11.0));
+        scene.add_text(Point::new(1.0, 20.0), "inner", TextStyle::new(Role::Text, 11.0));
         let made = scene.under_heading("run.json: memory over time", &facts);
         let texts: Vec<(&str, f32)> = made
             .marks

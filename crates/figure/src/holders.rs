@@ -1,11 +1,11 @@
-//! Who holds the bytes of a moment: groups of allocations, by stack, by size and by what else is known about
-//! them.
+//! The holders of the bytes of a moment: groups of allocations, by stack, by size and by other known
+//! properties.
 
 mod flame;
 mod query;
 
 pub use self::flame::{FlameGraph, FlameNode, flame_scene};
-pub use self::query::Search;
+pub use self::query::AllocationQuery;
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,19 @@ use blockyard_record::{
 use crate::allocations::{Allocations, NEVER};
 use crate::conversions::step_u32;
 
-/// Which allocations are meant. Moments count complete steps.
+/// A choice of allocations by moments, which count complete steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationFilter {
-    /// Allocations whose free is not requested at the moment.
+    /// Allocations that exist at the moment and whose free is not requested by then.
     At(usize),
-    /// Allocations whose free is not requested from the first moment to the second.
+    /// Allocations that exist at both moments and whose free is not requested up to the later one.
     Throughout(usize, usize),
-    /// Allocations that were made after the first moment and whose free is not requested at the second.
+    /// Allocations that were made after the first moment, exist at the second, and whose free is not
+    /// requested by then.
     NewBetween(usize, usize),
 }
 
-/// What allocations are grouped by.
+/// The property by which allocations are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupBy {
     /// The whole stack.
@@ -48,7 +49,7 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// All of them, those that need stacks first.
+    /// All properties, those that need stacks first.
     pub const ALL: [Self; 7] =
         [Self::Stack, Self::Line, Self::Module, Self::Category, Self::Size, Self::Stream, Self::Pool];
 
@@ -79,7 +80,7 @@ impl GroupBy {
     }
 }
 
-/// What the allocations of one group share.
+/// The property that the allocations of one group share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
     /// The allocations with this stack.
@@ -109,16 +110,16 @@ pub struct Holder {
     pub requested: Bytes,
     /// How many allocations the group has.
     pub count: usize,
-    /// The first moment of the oldest of them.
+    /// The first moment of the oldest allocation.
     pub oldest: usize,
-    /// The first of them that the program gave a name.
+    /// The first allocation that the program gave a name.
     pub named: Option<AllocationId>,
-    /// How many of them have a name.
+    /// How many allocations have a name.
     pub named_count: usize,
 }
 
-/// The rows of the allocations that are meant, ascending. The sizes of the rows at a moment add up to the
-/// allocated bytes of that moment.
+/// The rows of the allocations that pass the filter, ascending. With [`AllocationFilter::At`] their sizes add
+/// up to the allocated bytes of the moment.
 #[must_use]
 pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize> {
     let freed_after = |row: &usize, moment: usize| {
@@ -142,7 +143,7 @@ pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize>
     }
 }
 
-/// What the allocation of a row is grouped under.
+/// The key of the group that the allocation of a row belongs to; `None` for a row that does not exist.
 #[must_use]
 pub fn group_key(
     allocations: &Allocations,
@@ -169,7 +170,7 @@ pub fn group_key(
     })
 }
 
-/// The groups of the rows, those that hold most first; equal ones in the order of their keys.
+/// The groups of the rows, the group that holds most first; groups of equal bytes in the order of their keys.
 #[must_use]
 pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize], by: GroupBy) -> Vec<Holder> {
     let mut groups: BTreeMap<GroupKey, Holder> = BTreeMap::new();

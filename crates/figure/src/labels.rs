@@ -58,7 +58,7 @@ pub(crate) const PLATE_PX: f32 = 15.0;
 /// A part of an area, between two upright lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_field_names, reason = "each is a length in pixels")]
-pub(crate) struct Strip {
+pub(crate) struct AreaStrip {
     pub(crate) left_px: f32,
     pub(crate) right_px: f32,
     pub(crate) top_px: f32,
@@ -68,7 +68,12 @@ pub(crate) struct Strip {
 /// The place for a text of this size in an area, where the area is the highest, and clear of the rectangles
 /// in `taken`; `None` where the area has no room for the text. The strips are in order from the left and
 /// touch each other.
-pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &[Rect]) -> Option<Rect> {
+pub(crate) fn roomiest_place(
+    strips: &[AreaStrip],
+    width_px: f32,
+    height_px: f32,
+    taken: &[Rect],
+) -> Option<Rect> {
     let mut best: Option<(f32, Rect)> = None;
     let mut from = 0;
     while let Some(first) = strips.get(from) {
@@ -96,9 +101,9 @@ pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &
     best.map(|(_, place)| place)
 }
 
-/// A text on a rectangle in which the background color covers most of what lies below, so that the text can
+/// A text on a rectangle in which the background color covers most of the marks below, so that the text can
 /// be read on every color.
-pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px: f32, weight: Weight) {
+pub(crate) fn draw_plated_text(scene: &mut Scene, center: Point, text: &str, size_px: f32, weight: Weight) {
     let width = text_width_px(text, size_px, weight).ceil();
     let plate = Rect::new(
         (center.x_px - width / 2.0 - 3.0).round(),
@@ -106,9 +111,13 @@ pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px:
         width + 6.0,
         (size_px * 1.3).round(),
     );
-    scene.rect(plate, Fill { role: Role::Background, pattern: Pattern::Strong }, None);
+    scene.add_rect(plate, Fill { role: Role::Background, pattern: Pattern::Strong }, None);
     let style = TextStyle { weight, ..TextStyle::new(Role::Text, size_px) };
-    scene.text(Point::new(center.x_px, baseline(center.y_px, size_px)), text, style.anchored(Anchor::Middle));
+    scene.add_text(
+        Point::new(center.x_px, baseline(center.y_px, size_px)),
+        text,
+        style.anchored(Anchor::Middle),
+    );
 }
 
 /// The baseline of a text whose small letters and digits are centered on `center_y_px`.
@@ -132,19 +141,19 @@ mod tests {
 
     #[test]
     fn a_name_goes_where_its_area_is_the_highest_and_nothing_else_is_written() {
-        let strip = |(at, height): (u8, f32)| Strip {
+        let strip = |(at, height): (u8, f32)| AreaStrip {
             left_px: f32::from(at) * 10.0,
             right_px: f32::from(at) * 10.0 + 10.0,
             top_px: 100.0 - height,
             foot_px: 100.0,
         };
         let heights = [0.0, 20.0, 20.0, 20.0, 60.0, 50.0, 60.0, 10.0, 30.0, 30.0];
-        let strips: Vec<Strip> = (0..).zip(heights).map(strip).collect();
+        let strips: Vec<AreaStrip> = (0..).zip(heights).map(strip).collect();
         let highest = Rect::new(40.0, 68.0, 30.0, 15.0);
-        assert_eq!(roomiest(&strips, 30.0, 15.0, &[]), Some(highest));
-        let beside = roomiest(&strips, 30.0, 15.0, &[highest]).unwrap();
+        assert_eq!(roomiest_place(&strips, 30.0, 15.0, &[]), Some(highest));
+        let beside = roomiest_place(&strips, 30.0, 15.0, &[highest]).unwrap();
         assert!(!beside.overlaps(&highest) && beside.x_px >= 10.0, "{beside:?}");
-        assert_eq!(roomiest(&strips, 80.0, 15.0, &[]), None);
+        assert_eq!(roomiest_place(&strips, 80.0, 15.0, &[]), None);
     }
 
     #[test]

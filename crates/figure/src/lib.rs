@@ -10,6 +10,10 @@
 //!   say who holds the bytes of a moment, and a [`Grid`] draws lifetimes.
 //! * [`segment_map`]: a row for every segment, blocks to scale, with the [`Changes`] of the current step
 //!   emphasized.
+//! * [`MapOverview`]: all segments as one strip above the rows of the segment map.
+//! * [`ColorBy`] and [`Groups`]: the color of each allocation, and the legend.
+//! * [`compared_timelines`], [`planned_layout`] and [`pinned_segments`]: the figures of the lab's answers.
+//! * [`Rects`]: allocations as rectangles for a renderer on a GPU.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
 //! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: steps, events, blocks
 //!   and whole figures in words.
@@ -95,7 +99,7 @@ pub use answers::{
     ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
     compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
 };
-pub use changes::{Changes, Ghost};
+pub use changes::{Changes, ReleasedSegment};
 pub use coloring::{ColorBy, Groups, LegendEntry};
 pub use conversions::{ByteUnit, percent};
 pub use fill::{Fill, Pattern, Tile};
@@ -106,8 +110,8 @@ pub use grid::{
 };
 pub use heading::{ShownPart, figure_facts};
 pub use holders::{
-    AllocationFilter, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Search, bytes_of, flame_scene,
-    frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
+    AllocationFilter, AllocationQuery, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, bytes_of,
+    flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
 };
 pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,
@@ -115,7 +119,7 @@ pub use map::{
 };
 pub use markup::escaped;
 pub use moments::steps_at_allocation;
-pub use player::{MANY_UNITS, Player, PlayerAction, SPEEDS, Unit, reduce};
+pub use player::{MANY_UNITS, MoveUnit, Player, PlayerAction, SPEEDS, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
@@ -125,11 +129,11 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Clock, Series, TimelineView, plot_sides, timeline, timeline_cursor, timeline_line, timeline_mini_map,
-    timeline_mini_map_window, timeline_plot, timeline_small, timeline_so_far, timeline_step_at,
+    Clock, Series, TimelineView, plot_sides, small_timeline, timeline, timeline_cursor, timeline_line,
+    timeline_mini_map, timeline_mini_map_window, timeline_plot, timeline_so_far, timeline_step_at,
     timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };
 pub use words::{
-    BlockRow, SegmentRow, StepWords, block_age_steps, block_facts, breakdown_text, describe_event,
+    BlockRow, SegmentRow, StepText, block_age_steps, block_facts, breakdown_text, describe_event,
     describe_step, describe_target, map_table, map_text, timeline_text,
 };

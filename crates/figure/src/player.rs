@@ -1,4 +1,4 @@
-//! The position in a recording, and how actions move it: a pure reducer.
+//! The position in a recording, and the pure reducer by which actions move the position.
 
 mod jumps;
 
@@ -25,14 +25,14 @@ pub struct Player {
     /// The speed in units a second.
     pub speed: f32,
     /// The unit of one move.
-    pub unit: Unit,
+    pub unit: MoveUnit,
     /// The part of the next move for which time has passed, from 0 to 1.
     pub earned: f64,
 }
 
 /// The unit of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unit {
+pub enum MoveUnit {
     /// One request of the workload.
     #[default]
     Step,
@@ -87,7 +87,7 @@ pub enum PlayerAction {
     /// The next lower speed.
     Slower,
     /// Another unit for moves.
-    SetUnit(Unit),
+    SetUnit(MoveUnit),
     /// Time has passed.
     Tick {
         /// The time since the last tick, in milliseconds.
@@ -96,13 +96,13 @@ pub enum PlayerAction {
     /// Another recording replaced the old one.
     Loaded {
         /// Whether to go to the end of the new recording.
-        goes_to_end: bool,
+        is_at_end: bool,
     },
 }
 
 impl Default for Player {
     fn default() -> Self {
-        Self { cursor: 0, steps: 0, is_playing: false, speed: 4.0, unit: Unit::Step, earned: 0.0 }
+        Self { cursor: 0, steps: 0, is_playing: false, speed: 4.0, unit: MoveUnit::Step, earned: 0.0 }
     }
 }
 
@@ -132,8 +132,8 @@ impl Player {
         let start =
             self.current_step(recording).and_then(|step| recording.step(step)).map_or(0, |step| step.start);
         match self.unit {
-            Unit::Step => (start, self.cursor),
-            Unit::Event => (self.cursor.saturating_sub(1).max(start), self.cursor),
+            MoveUnit::Step => (start, self.cursor),
+            MoveUnit::Event => (self.cursor.saturating_sub(1).max(start), self.cursor),
         }
     }
 
@@ -187,7 +187,7 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
             search(player, recording, SearchDirection::Back, |event| names(event, block))
         }
         PlayerAction::Tick { elapsed_millis } => return tick(player, elapsed_millis, recording),
-        PlayerAction::Loaded { goes_to_end } => return loaded(player, goes_to_end, recording),
+        PlayerAction::Loaded { is_at_end: goes_to_end } => return loaded(player, goes_to_end, recording),
         PlayerAction::Play => return play(player, recording),
         PlayerAction::Pause => return pause(player),
         PlayerAction::Toggle => {
@@ -222,7 +222,7 @@ fn pause(player: &Player) -> Player {
 /// When the unit is a step, a position in the middle of a step moves to the end of the step.
 fn to_whole_step(player: &Player, recording: &Recording) -> Player {
     match (player.unit, player.current_step(recording)) {
-        (Unit::Step, Some(step)) => seek_step(player, step + 1, recording),
+        (MoveUnit::Step, Some(step)) => seek_step(player, step + 1, recording),
         _ => player.clone(),
     }
 }
@@ -251,14 +251,16 @@ fn seek_event(player: &Player, events: usize, recording: &Recording) -> Player {
 
 fn move_by(player: &Player, count: isize, recording: &Recording) -> Player {
     match player.unit {
-        Unit::Step if count >= 0 => seek_step(player, player.steps.saturating_add_signed(count), recording),
-        Unit::Step => {
+        MoveUnit::Step if count >= 0 => {
+            seek_step(player, player.steps.saturating_add_signed(count), recording)
+        }
+        MoveUnit::Step => {
             // From within a step, the first move back goes to the step's beginning.
             let is_partial = player.cursor > end_of(recording, player.steps);
             let count = if is_partial { count.saturating_add(1) } else { count };
             seek_step(player, player.steps.saturating_add_signed(count), recording)
         }
-        Unit::Event => {
+        MoveUnit::Event => {
             let target = player.cursor.saturating_add_signed(count);
             let moved = seek_event(player, target, recording);
             if moved.cursor != player.cursor {

@@ -1,7 +1,7 @@
 //! Allocations at their addresses as columns of rectangles, for a renderer on a GPU.
 //!
-//! The rectangles are made once for a recording; a frame only says which part of them is shown. They are
-//! ordered by size, the largest first, so that those which are high enough to be seen at some zoom are a
+//! The rectangles are made once for a recording; a frame only says which part is shown. Rectangles are
+//! ordered by size, the largest first, so that the rectangles that are high enough to be seen at a zoom are a
 //! prefix.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub const RECT_UNIT: u64 = MIN_BLOCK_SIZE.get();
 pub const RECT_WORDS: usize = 4;
 
 /// This many rectangles are drawn although some of them are lower than half a pixel.
-const MOST_RECTS: usize = 1_000_000;
+const MAX_RECTS: usize = 1_000_000;
 
 /// The color of reserved memory.
 pub const RESERVED_COLOR: u32 = 30;
@@ -114,13 +114,13 @@ impl Rects {
     }
 
     /// The rectangles that are drawn where a pixel is this many bytes, one range over the other: reserved
-    /// memory, allocations lower than half a pixel while all together are at most a million, and the ones
-    /// that can be seen.
+    /// memory, allocations lower than half a pixel while all together are at most a million, and the
+    /// allocations that can be seen.
     #[must_use]
     pub fn ranges(&self, bytes_per_px: f64) -> [Range<usize>; 3] {
         let visible = self.visible(bytes_per_px);
         let ends = self.class_ends.iter().map(|(_, end)| *end);
-        let drawn = ends.take_while(|end| *end <= MOST_RECTS).last().unwrap_or(0).max(visible);
+        let drawn = ends.take_while(|end| *end <= MAX_RECTS).last().unwrap_or(0).max(visible);
         [0..self.reserved, visible..drawn, self.reserved..visible]
     }
 

@@ -46,7 +46,7 @@ impl BreakdownClass {
         }
     }
 
-    /// What the class means, as a sentence for a tooltip.
+    /// The meaning of the class, as a sentence for a tooltip.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl BreakdownClass {
 pub enum Role {
     /// Requested bytes.
     Requested,
-    /// Bytes beyond the requested ones.
+    /// Allocated bytes beyond the requested bytes.
     Rounding,
     /// Bytes of pending frees.
     Pending,
@@ -102,7 +102,7 @@ pub enum Role {
     Failure,
     /// The current position.
     Cursor,
-    /// The frame of what is selected.
+    /// The frame around the selected block.
     Selection,
     /// The mark under the pointer.
     Hover,

@@ -48,20 +48,20 @@ pub enum Mark {
         rect: Rect,
         /// The color.
         role: Role,
-        /// How it is dashed.
+        /// The dashes of the line.
         dash: Dash,
         /// The width of the line.
         width_px: f32,
     },
     /// A straight line.
     Line {
-        /// One end.
+        /// One end of the line.
         from: Point,
-        /// The other end.
+        /// The other end of the line.
         to: Point,
         /// The color.
         role: Role,
-        /// How it is dashed.
+        /// The dashes of the line.
         dash: Dash,
         /// The width of the line.
         width_px: f32,
@@ -72,7 +72,7 @@ pub enum Mark {
         points: Vec<Point>,
         /// The color.
         role: Role,
-        /// How it is dashed.
+        /// The dashes of the line.
         dash: Dash,
         /// The width of the line.
         width_px: f32,
@@ -106,7 +106,7 @@ pub enum Mark {
 /// How a line is broken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dash {
-    /// Not at all.
+    /// An unbroken line.
     Solid,
     /// Long dashes.
     Dashed,
@@ -151,7 +151,7 @@ pub enum Weight {
 pub struct Target {
     /// The part's place and size in the scene.
     pub rect: Rect,
-    /// What the target is.
+    /// The thing that the target is.
     pub what: TargetId,
 }
 
@@ -164,14 +164,14 @@ pub enum TargetId {
     SmallBlocks {
         /// The segment that the blocks belong to.
         segment: SegmentId,
-        /// The first of them, by address.
+        /// The first of these blocks, by address.
         first: BlockId,
         /// How many they are.
         count: u32,
         /// The sizes of the blocks, added up.
         bytes: Bytes,
     },
-    /// A segment: its row's head.
+    /// A segment, reached at the head of its row.
     Segment(SegmentId),
     /// A segment that the current step released.
     Released(SegmentId),
@@ -193,7 +193,7 @@ pub enum TargetId {
     PeakReserved,
     /// The mark of the memory fraction's limit.
     Limit,
-    /// A frame of a flame graph, by its number there.
+    /// A frame of a flame graph, by its number in the graph.
     FlameNode(u32),
 }
 
@@ -212,16 +212,16 @@ impl Scene {
 
     /// Adds a rectangle of a fill and, to the right of it, the text of its meaning, as in a legend.
     pub fn add_swatch(&mut self, rect: Rect, fill: Fill, text: &str) {
-        self.rect(rect, fill, None);
+        self.add_rect(rect, fill, None);
         let at = Point::new(rect.right_px() + 6.0, rect.bottom_px() - 2.0);
-        self.text(at, text, TextStyle::new(Role::Text, 12.0));
+        self.add_text(at, text, TextStyle::new(Role::Text, 12.0));
     }
 
-    pub(crate) fn rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {
+    pub(crate) fn add_rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {
         self.marks.push(Mark::Rect { rect, fill, outline });
     }
 
-    pub(crate) fn rounded(&mut self, rect: Rect, fill: Fill, radius_px: f32) {
+    pub(crate) fn add_rounded(&mut self, rect: Rect, fill: Fill, radius_px: f32) {
         let radius_px = radius_px.min(rect.width_px / 2.0).min(rect.height_px / 2.0).max(0.0);
         self.marks.push(Mark::Rounded { rect, fill, radius_px });
     }
@@ -249,25 +249,25 @@ impl Scene {
         }
     }
 
-    pub(crate) fn frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {
+    pub(crate) fn add_frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {
         self.marks.push(Mark::Frame { rect, role, dash, width_px });
     }
 
-    pub(crate) fn line(&mut self, from: Point, to: Point, role: Role, dash: Dash, width_px: f32) {
+    pub(crate) fn add_line(&mut self, from: Point, to: Point, role: Role, dash: Dash, width_px: f32) {
         self.marks.push(Mark::Line { from, to, role, dash, width_px });
     }
 
     /// A line one pixel wide and unbroken.
-    pub(crate) fn hairline(&mut self, from: Point, to: Point, role: Role) {
-        self.line(from, to, role, Dash::Solid, 1.0);
+    pub(crate) fn add_hairline(&mut self, from: Point, to: Point, role: Role) {
+        self.add_line(from, to, role, Dash::Solid, 1.0);
     }
 
-    pub(crate) fn text(&mut self, at: Point, text: impl Into<String>, style: TextStyle) {
+    pub(crate) fn add_text(&mut self, at: Point, text: impl Into<String>, style: TextStyle) {
         let TextStyle { role, size_px, anchor, clip, weight } = style;
         self.marks.push(Mark::Text { at, text: text.into(), role, size_px, anchor, clip, weight });
     }
 
-    pub(crate) fn target(&mut self, rect: Rect, what: TargetId) {
+    pub(crate) fn add_target(&mut self, rect: Rect, what: TargetId) {
         self.targets.push(Target { rect, what });
     }
 }

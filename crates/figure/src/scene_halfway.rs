@@ -10,7 +10,7 @@ use crate::scene::{Mark, Scene, TargetId};
 
 /// With more marks than these the next picture is shown at once: no reader could follow the change, and
 /// drawing the picture in the middle would cost too much.
-const MOST_MARKS: usize = 4000;
+const MAX_MARKS: usize = 4000;
 
 impl Scene {
     /// The picture in the middle of the way to `next`: nothing has moved yet, blocks have their new states in
@@ -19,7 +19,7 @@ impl Scene {
     /// many marks.
     #[must_use]
     pub fn halfway_to(&self, next: &Self) -> Option<Self> {
-        if self.marks.len().max(next.marks.len()) > MOST_MARKS {
+        if self.marks.len().max(next.marks.len()) > MAX_MARKS {
             return None;
         }
         let mut halfway = self.clone();
@@ -70,8 +70,7 @@ fn corner(rect: &Rect) -> (u32, u32) {
     (rect.x_px.to_bits(), rect.y_px.to_bits())
 }
 
-/// Whether the mark says something that the next moment may not say: a text, what lies under a text, what a
-/// step changed.
+/// Whether the mark belongs to one moment alone: a text, the ground of a text, the emphasis of a change.
 fn is_of_one_moment(mark: &Mark) -> bool {
     match mark {
         Mark::Text { .. } => true,
@@ -93,9 +92,9 @@ mod tests {
         let mut scene = Scene::new(200.0, 40.0);
         for (id, left, width, role, text) in blocks {
             let rect = Rect::new(*left, 10.0, *width, 20.0);
-            scene.rect(rect, Fill::solid(*role), None);
-            scene.text(Point::new(left + 4.0, 24.0), *text, TextStyle::new(Role::Text, 10.0));
-            scene.target(rect, TargetId::Block(BlockId::new(*id)));
+            scene.add_rect(rect, Fill::solid(*role), None);
+            scene.add_text(Point::new(left + 4.0, 24.0), *text, TextStyle::new(Role::Text, 10.0));
+            scene.add_target(rect, TargetId::Block(BlockId::new(*id)));
         }
         scene
     }

@@ -24,9 +24,9 @@ pub struct Stage {
     capacity: Bytes,
     /// Whether the device may have more than `capacity`.
     is_capacity_unknown: bool,
-    /// What the ruler's width stands for: the capacity, or a round first part of it.
+    /// The bytes of the ruler's whole width: the capacity, or a round first part of it.
     shown: Bytes,
-    /// In [`BreakdownClass::ALL`]'s order.
+    /// The bytes of each class, in the order of [`BreakdownClass::ALL`].
     classes: [f64; 5],
     max_allocated: f64,
     max_reserved: f64,
@@ -46,7 +46,7 @@ pub struct Stage {
 /// The bytes that the texts about one moment name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Numbers {
-    /// In [`BreakdownClass::ALL`]'s order.
+    /// The bytes of each class, in the order of [`BreakdownClass::ALL`].
     classes: [Bytes; 5],
     allocated: Bytes,
     reserved: Bytes,
@@ -84,7 +84,7 @@ struct StageBlock {
     change: Option<Change>,
 }
 
-/// What the running step did to a block.
+/// The change that the running step made to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Allocated,
@@ -137,8 +137,8 @@ const FARTHEST_LIMIT: f64 = 2.5;
 const NARROW_PX: f32 = 560.0;
 
 impl Stage {
-    /// The moment after the player's step; `changes` are those of the step, `pool_name` gives the names of
-    /// pools.
+    /// The moment after the player's step; `changes` are the changes of the step, and `pool_name` returns the
+    /// name of a memory pool.
     #[must_use]
     pub fn new(
         state: &MemoryState,
@@ -207,7 +207,7 @@ impl Stage {
     /// The same moment for paper, where no other moment follows: no room is kept for a request that fails
     /// later.
     #[must_use]
-    pub fn of_one_moment(self) -> Self {
+    pub fn for_one_moment(self) -> Self {
         let has_failures = self.failed.is_some();
         Self { has_failures, ..self }
     }
@@ -216,7 +216,7 @@ impl Stage {
     /// reserved bytes is at most half of the device: so the blocks have room, and the scale stays while the
     /// run plays.
     #[must_use]
-    pub fn up_to_peak(self, peak: Bytes) -> Self {
+    pub fn with_ruler_to_peak(self, peak: Bytes) -> Self {
         let highest = self.end_of_ruler(peak.max(self.numbers.max_reserved));
         let shown = round_part(self.capacity, highest, 2);
         Self { shown, ..self }
@@ -224,10 +224,10 @@ impl Stage {
 
     /// The same moment as the process that `nvidia-smi` shows: its non-PyTorch memory is drawn before the
     /// ruler, not to scale, and the peaks are left out. The ruler shows at least `least_shown`, so that it
-    /// stays while memory grows up to there. Where a request `may_fail`, the row for it is kept free before
-    /// one does.
+    /// stays while memory grows up to there. Where a request `may_fail`, the row for a failed request is kept
+    /// free before any request fails.
     #[must_use]
-    pub fn of_process(self, non_pytorch_bytes: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
+    pub fn as_process(self, non_pytorch_bytes: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
         let non_pytorch = vec![("context".to_owned(), non_pytorch_bytes)];
         let has_failures = self.has_failures || may_fail;
@@ -243,9 +243,9 @@ impl Stage {
     /// The same moment as a process, as [`Stage::of_process`] shows one, where the device of the run is the
     /// whole GPU: the non-PyTorch parts of the process take bytes that the run counts as free.
     #[must_use]
-    pub fn of_whole_device(self, non_pytorch: &[(String, Bytes)], least_shown: Bytes) -> Self {
+    pub fn as_process_of_whole_device(self, non_pytorch: &[(String, Bytes)], least_shown: Bytes) -> Self {
         let all = non_pytorch.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
-        let mut made = self.of_process(all, least_shown, false).with_non_pytorch_parts(non_pytorch);
+        let mut made = self.as_process(all, least_shown, false).with_non_pytorch_parts(non_pytorch);
         let [.., free] = &mut made.numbers.classes;
         *free = free.saturating_sub(all);
         let [.., drawn] = &mut made.classes;
@@ -396,6 +396,6 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
     });
     let (request, device_free) = failed?;
     let OomRequest { segment_size, rounded, .. } = request;
-    let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_here;
+    let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_on_stream;
     Some(OomOnStage { segment_size, rounded, device_free, largest_cached })
 }

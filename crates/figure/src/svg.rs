@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn hostile_names_stay_text() {
         let mut scene = Scene::new(10.0, 10.0);
-        scene.text(Point::new(1.0, 2.0), "</text><script>\u{1}&\"", TextStyle::new(Role::Text, 11.0));
+        scene.add_text(Point::new(1.0, 2.0), "</text><script>\u{1}&\"", TextStyle::new(Role::Text, 11.0));
         let svg = scene.to_svg(Theme::Light, "<b>", "a & b");
         assert!(!svg.contains("<script>") && !svg.contains("<b>") && !svg.contains('\u{1}'), "{svg}");
         assert!(svg.contains("&lt;/text&gt;&lt;script&gt;\u{fffd}&amp;&quot;"), "{svg}");
@@ -272,7 +272,7 @@ mod tests {
     fn a_tint_is_no_darker_in_a_file_than_on_the_screen() {
         for pattern in [Pattern::Faint, Pattern::Tint, Pattern::Strong] {
             let mut scene = Scene::new(10.0, 10.0);
-            scene.rect(Rect::new(0.0, 0.0, 5.0, 5.0), Fill { role: Role::Requested, pattern }, None);
+            scene.add_rect(Rect::new(0.0, 0.0, 5.0, 5.0), Fill { role: Role::Requested, pattern }, None);
             let svg = scene.to_svg(Theme::Light, "", "");
             let opacity = format!("fill-opacity=\"{}\"", number(pattern.tile().tint));
             assert!(svg.contains(&opacity), "{pattern:?}: {svg}");
@@ -284,7 +284,7 @@ mod tests {
         let mut scene = Scene::new(10.0, 10.0);
         let fill = Fill { role: Role::Cached, pattern: Pattern::Dots };
         for _ in 0..3 {
-            scene.rect(Rect::new(0.0, 0.0, 5.0, 5.0), fill, None);
+            scene.add_rect(Rect::new(0.0, 0.0, 5.0, 5.0), fill, None);
         }
         let svg = scene.to_svg(Theme::Dark, "", "");
         assert_eq!(svg.matches("<pattern ").count(), 1);

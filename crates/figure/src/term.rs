@@ -15,7 +15,7 @@ pub enum Term {
     Cached,
     /// Not reserved by the allocator.
     Free,
-    /// What callers asked for.
+    /// The bytes that callers asked for.
     Requested,
     /// Allocated minus requested.
     Rounding,
@@ -57,7 +57,7 @@ impl Term {
         }
     }
 
-    /// Where PyTorch says the number: a function of `torch.cuda`, or how to come by it.
+    /// How a program gets the number from PyTorch: a function of `torch.cuda`, or an expression of several.
     #[must_use]
     pub fn api(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Term {
         }
     }
 
-    /// What the word means, in one or two sentences.
+    /// The meaning of the word, in one or two sentences.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -125,7 +125,8 @@ impl Term {
         }
     }
 
-    /// The first and the last class that the term covers in a figure; the peaks cover what they measure.
+    /// The first and the last class that the term covers in a figure; a peak covers the classes that it
+    /// measures.
     #[must_use]
     pub fn classes(self) -> (BreakdownClass, BreakdownClass) {
         match self {

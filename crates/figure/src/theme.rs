@@ -2,7 +2,7 @@
 
 use crate::role::Role;
 
-/// Where the colors come from.
+/// The source of the colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// Concrete colors on white.
@@ -52,7 +52,7 @@ pub fn theme_css() -> String {
 }
 
 // Each role on white and on near black. Hues after Okabe and Ito, darkened on white where the original has a
-// contrast below 3:1. The tests measure it.
+// contrast below 3:1. The tests measure the contrast.
 const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Requested, "#0072b2", "#56b4e9"),
     (Role::Rounding, "#c85200", "#f08a3c"),
@@ -94,11 +94,11 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Group(7), "#7447a8", "#a76f86"),
     (Role::Group(8), "#837210", "#b57137"),
     (Role::Group(9), "#48564d", "#c6d6d0"),
-    // Five hues with four shades each, and a grey for what has no stack: violet, orange brown, magenta,
-    // ochre, and nearly no hue for other code. Blue and green are those of live and cached memory, and red is
-    // that of a failure, so that no hue here is blue, green or red; no shade is as dark as text. A shade and
-    // the next are far apart in lightness, which every vision has; the first shades of the hues are farther
-    // apart from each other than all else, for they are the categories in a stack.
+    // Five hues with four shades each, and a grey for allocations without a stack: violet, orange brown,
+    // magenta, ochre, and nearly no hue for other code. Blue and green are the hues of live and cached
+    // memory, and red is the hue of a failure, so that no hue here is blue, green or red; no shade is as dark
+    // as text. A shade and the next are far apart in lightness, which every vision has; the first shades of
+    // the hues are farther apart from each other than all else, for they are the categories in a stack.
     (Role::Site(0), "#361c7c", "#a27be7"),
     (Role::Site(1), "#b678e0", "#785e83"),
     (Role::Site(2), "#42206e", "#ba92ff"),

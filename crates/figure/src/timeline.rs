@@ -1,7 +1,7 @@
 //! The breakdown over time.
 //!
-//! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to `k +
-//! 1`. The cost of a drawing grows with its width and never with the length of the recording.
+//! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to
+//! `k + 1`. The cost of a drawing grows with its width and never with the length of the recording.
 
 mod air;
 mod axis;
@@ -25,7 +25,7 @@ pub use draw::timeline;
 pub use series::Series;
 pub use so_far::timeline_so_far;
 pub use strip::{
-    timeline_mini_map, timeline_mini_map_window, timeline_small, timeline_strip, timeline_strip_cursor,
+    small_timeline, timeline_mini_map, timeline_mini_map_window, timeline_strip, timeline_strip_cursor,
     timeline_strip_step_at, timeline_strip_window,
 };
 pub(crate) use view::XScale;

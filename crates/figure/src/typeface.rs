@@ -1,4 +1,4 @@
-//! The typeface of the page, of figures and of what is printed: Noto Sans, in the folder `typeface` with its
+//! The typeface of the page, of figures and of printed pages: Noto Sans, in the folder `typeface` with its
 //! license. A text has the same width on every machine, whatever fonts the machine has.
 
 /// One face of the typeface, in two formats.
@@ -46,8 +46,8 @@ pub const MONO_REGULAR: Face = Face {
 /// All faces.
 pub const FACES: [Face; 3] = [SANS_REGULAR, SANS_SEMIBOLD, MONO_REGULAR];
 
-/// The fonts that figures are measured for, and then what most machines have, for a reader of a figure that
-/// knows no such font.
+/// The fonts that figures are measured for, and then fonts that most machines have, for a program without the
+/// typeface that shows a figure.
 pub const FONT_FAMILY: &str = "\"Noto Sans\", \"Helvetica Neue\", Arial, \"Liberation Sans\", sans-serif";
 
 /// The fonts of code.

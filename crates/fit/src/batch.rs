@@ -1,5 +1,5 @@
-//! Where the text of a program says how large its batch is, and the search for the largest batch, value by
-//! value.
+//! The place at which the text of a program says how large its batch is, and the search for the largest
+//! batch, value by value.
 
 use blockyard_record::Bytes;
 
@@ -17,7 +17,7 @@ const NAMES: [&str; 8] = [
     "train-batch-size",
 ];
 
-/// Where a program says how large its batch is.
+/// The place at which a program says how large its batch is: an option or a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSize {
     /// The option, or the name of the constant, as the program writes it: `--batch-size`, `batch_size`.
@@ -57,7 +57,7 @@ pub fn may_take_amp(text: &str, arguments: &str) -> bool {
     has_option && !arguments.split_whitespace().any(|word| word == "--amp")
 }
 
-/// What a search for the largest batch does next.
+/// The next step of a search for the largest batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchStep {
     /// Run the program with this size.
@@ -66,8 +66,9 @@ pub enum BatchStep {
     Found(Option<Box<Probe>>),
 }
 
-/// The next step of a search below a size that does not fit, after these probes: sizes are halved until one
-/// fits, and then the search goes on between the last two. `limit` is the most that may be reserved.
+/// The next step of a search below a size that does not fit, after these probes: sizes are halved until a
+/// size fits, and then the search continues between the last two sizes. `limit` is the most bytes that may be
+/// reserved.
 #[must_use]
 pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
     let known = |size: u64| probes.iter().find(|probe| probe.value == size);
@@ -87,7 +88,7 @@ pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
         None if size == high => Ok(Probe::of(size, false, limit, limit)),
         None => Err(()),
     });
-    match found.ended {
+    match found.failure {
         Some((size, ())) => BatchStep::Try(size),
         None => BatchStep::Found(found.largest_fitting().cloned().map(Box::new)),
     }
@@ -169,7 +170,7 @@ fn remove_option(arguments: &str, name: &str) -> String {
     kept.join(" ")
 }
 
-/// The first line that is `batch_size = 64`, with what may follow in a comment.
+/// The first line that is `batch_size = 64`, perhaps with a comment after the value.
 fn constant(text: &str) -> Option<BatchSize> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -36,7 +36,7 @@ pub struct Growth {
     pub square: f64,
     /// The values that follow the rule, the lowest first.
     pub values: Vec<u64>,
-    /// By how many bytes the rule is off at most, at these values.
+    /// The largest difference between the rule and the bytes at these values, in bytes.
     pub residual: u64,
     /// Whether the rule is met to the byte.
     pub is_exact: bool,
@@ -45,7 +45,7 @@ pub struct Growth {
 /// A rule may be off by this part of the largest number of bytes.
 const TOLERANCE: f64 = 0.01;
 /// The fewest points that say something about a straight line: any two points lie on one.
-const FEWEST_PROBES: usize = 3;
+const MIN_PROBES: usize = 3;
 
 /// The simplest rule that these points (a value and its bytes) follow: to the byte, or to one part in a
 /// hundred of the most bytes.
@@ -58,7 +58,7 @@ pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
     let mut points = points.to_vec();
     points.sort_unstable();
     points.dedup_by_key(|(value, _)| *value);
-    let starts = 0..=points.len().checked_sub(FEWEST_PROBES)?;
+    let starts = 0..=points.len().checked_sub(MIN_PROBES)?;
     let parts = || starts.clone().filter_map(|start| points.get(start..));
     // A rule that is met to the byte by the upper values says more than one over all values that is nearly
     // met.

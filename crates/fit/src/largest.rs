@@ -1,10 +1,10 @@
 //! The search for the largest value that fits.
 //!
-//! The lowest value comes first, then one that is a sixteenth of the range higher. From two values that fit a
-//! straight line through their peaks says which value would be the largest: this value comes next, and from
-//! there the search goes on in steps of 1, 2, 4, ... until the answer lies between two probes, whose distance
-//! is then halved. So a program whose memory grows in a straight line takes four or five probes, and any
-//! other program at most four more than twice the binary logarithm of the number of values.
+//! The lowest value comes first, then a value that is a sixteenth of the range higher. From two values that
+//! fit a straight line through their peaks says which value would be the largest: this value comes next, and
+//! from there the search continues in steps of 1, 2, 4, ... until the answer lies between two probes, whose
+//! distance is then halved. So a program whose memory grows in a straight line takes four or five probes, and
+//! any other program at most four more than twice the binary logarithm of the number of values.
 //!
 //! If the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and
 //! the line begins at the bytes that the lowest value is guessed to take.
@@ -22,7 +22,7 @@ pub struct SearchOutcome<E> {
     /// The probes, in the order in which they were made.
     pub probes: Vec<Probe>,
     /// The value whose probe failed, and why, if the search ended before the answer.
-    pub ended: Option<(u64, E)>,
+    pub failure: Option<(u64, E)>,
 }
 
 /// Two probes of which one contradicts that memory grows with the value.
@@ -133,9 +133,9 @@ pub fn search<E>(
     limit: Bytes,
     probe: impl FnMut(u64) -> Result<Probe, E>,
 ) -> SearchOutcome<E> {
-    let found = SearchOutcome { probes: Vec::new(), ended: None };
+    let found = SearchOutcome { probes: Vec::new(), failure: None };
     let mut search = Search { values, limit, found, fits: Vec::new(), probe };
-    // `None` is the end by a probe that failed; `ended` of the outcome says why.
+    // `None` is the end by a probe that failed; `failure` of the outcome says why.
     let _ended = search.run();
     search.found
 }
@@ -157,7 +157,7 @@ pub fn search_from<E>(
     guess: Guess,
     probe: impl FnMut(u64) -> Result<Probe, E>,
 ) -> SearchOutcome<E> {
-    let found = SearchOutcome { probes: Vec::new(), ended: None };
+    let found = SearchOutcome { probes: Vec::new(), failure: None };
     let fits = guess.lowest.map(|bytes| (0, bytes)).into_iter().collect();
     let mut search = Search { values, limit: guess.limit, found, fits, probe };
     let _ended = search.run_from(values.number_below(guess.value));
@@ -208,7 +208,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         let mut is_predicted = false;
         while range.high - range.low > 1 {
             let predicted = if is_predicted { None } else { self.predicted(range) };
-            // A line that leads out of the range says nothing about a place in it.
+            // A line that leads out of the range predicts no number within the range.
             let is_end = predicted == Some(self.values.last());
             is_predicted |= predicted.is_some() && !is_end;
             let number = predicted.unwrap_or_else(|| self.next(range, phase));
@@ -251,7 +251,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
                 Some(is_fitting)
             }
             Err(error) => {
-                self.found.ended = Some((value, error));
+                self.found.failure = Some((value, error));
                 None
             }
         }
@@ -360,7 +360,7 @@ mod tests {
             let bytes = Bytes::new(1000 + 243 * value);
             if value == 37 { Err("no such file") } else { Ok(Probe::of(value, true, bytes, bytes)) }
         });
-        assert_eq!(found.ended, Some((37, "no such file")));
+        assert_eq!(found.failure, Some((37, "no such file")));
         assert_eq!(found.largest(&range), None);
         assert_eq!(found.largest_fitting().map(|probe| probe.value), Some(33));
     }
@@ -378,7 +378,7 @@ mod tests {
             probes: [(1, true, 50), (9, true, 70), (8, false, 80), (4, true, 40)]
                 .map(|(value, fits, peak)| Probe::of(value, fits, Bytes::new(peak), Bytes::new(peak)))
                 .to_vec(),
-            ended: None,
+            failure: None,
         };
         assert_eq!(
             falls.contradictions(),

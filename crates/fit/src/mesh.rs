@@ -160,8 +160,9 @@ impl Layout {
         all
     }
 
-    /// By how much the numbers of two ranks that follow each other in the dimension of the stages may differ:
-    /// the products of the sizes that an order puts inside of it.
+    /// The possible differences between the numbers of two ranks that are neighbors in the dimension of the
+    /// stages: for each set of dimensions that an order may put inside of that dimension, the product of
+    /// their sizes. Ascending.
     fn strides(&self) -> Vec<u64> {
         let mut strides = vec![1_u64];
         for (_, size) in self.sizes().filter(|(name, size)| *name != STAGES && *size > 1) {

@@ -20,8 +20,8 @@ pub struct Probe {
     #[serde(default)]
     pub failed: Option<ProbeOom>,
     /// How many iterations the run made, counted by the steps of its first optimizer.
-    #[serde(default)]
-    pub steps: u32,
+    #[serde(default, rename = "steps")]
+    pub iterations: u32,
     /// Whether the last two iterations were equal; `None` for fewer than two iterations.
     #[serde(default)]
     pub is_steady: Option<bool>,

@@ -42,7 +42,7 @@ impl RecordedRequest {
         WorkspaceRequest {
             operation: usize::try_from(self.head[0]).unwrap_or(0),
             dtype: self.head[1],
-            element: match self.head[1] {
+            element_bytes: match self.head[1] {
                 8 => 4,
                 9 => 8,
                 _ => 2,
@@ -63,13 +63,13 @@ impl RecordedRequest {
 fn of_operators(request: &WorkspaceRequest<'_>) -> Option<u64> {
     let bytes =
         |sizes: &[i64], element: u64| sizes.iter().map(|size| size.unsigned_abs()).product::<u64>() * element;
-    let at_once = i64::try_from(16 / request.element).unwrap_or(4);
+    let at_once = i64::try_from(16 / request.element_bytes).unwrap_or(4);
     let padded = |sizes: &[i64], places: usize| {
         let mut sizes = sizes.to_vec();
         for size in sizes.iter_mut().skip(2 - places).take(places) {
             *size = (*size + at_once - 1) / at_once * at_once;
         }
-        bytes(&sizes, request.element)
+        bytes(&sizes, request.element_bytes)
     };
     let operator = |pass: usize, is_transposed: bool, input: &[i64], output: &[i64]| {
         let groups = request.input.get(1)?.checked_div(*request.filter.get(1)?)?;
@@ -81,7 +81,7 @@ fn of_operators(request: &WorkspaceRequest<'_>) -> Option<u64> {
             numbers.extend(list);
         }
         let operands = Operands {
-            plain: [input, request.filter, output].map(|sizes| bytes(sizes, request.element)),
+            plain: [input, request.filter, output].map(|sizes| bytes(sizes, request.element_bytes)),
             padded: [padded(input, 1), padded(request.filter, 2), padded(output, 1)],
             partial: bytes(request.filter, 4),
             batch: input.first()?.unsigned_abs(),

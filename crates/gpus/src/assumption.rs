@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-/// A value of a device that a person names, since nobody knows it: `train.py:88=0.3`.
+/// A value of a device that only a GPU knows, as a person names it: `train.py:88=0.3`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assumption {
     /// The file of the line that reads the value: its path, or the end of its path.
     pub file: String,
-    /// The line.
+    /// The line, counted from 1.
     pub line: u32,
     /// The value; 1 for true, 0 for false.
     pub value: f64,

@@ -51,11 +51,13 @@ pub struct Workspace {
 /// Ascending lengths.
 type Lengths = Vec<u64>;
 
+/// The recorded lengths of `fft.bin`.
 struct Tables {
     /// The numbers of complex elements that one kernel transforms: in single precision, then in double
     /// precision.
     complex: [Lengths; 2],
-    /// One kernel transforms these numbers of real elements: in single precision, then in double precision.
+    /// The numbers of real elements that one kernel transforms: in single precision, then in double
+    /// precision.
     real: [Lengths; 2],
     /// The lengths of all dimensions but the last one. For each precision: the lengths that one kernel
     /// transforms, then the recorded lengths that one kernel does not transform.
@@ -117,7 +119,7 @@ fn has_small_factors(length: u64) -> bool {
 }
 
 /// Half precision has kernels for powers of two up to this length.
-const MOST_HALF: u64 = 8192;
+const MAX_HALF: u64 = 8192;
 
 /// Lengths in single precision at which the two directions differ: one kernel transforms real to complex
 /// numbers, but complex to real numbers take two. On an H200 both directions took the same number of kernels
@@ -132,7 +134,7 @@ fn last_in_one(length: u64, transform: Transform, precision: Precision) -> (bool
     let tables = tables();
     let of = if transform == Transform::Complex { &tables.complex } else { &tables.real };
     match precision {
-        Precision::Half => (length.is_power_of_two() && length <= MOST_HALF, length.is_power_of_two()),
+        Precision::Half => (length.is_power_of_two() && length <= MAX_HALF, length.is_power_of_two()),
         Precision::Single => {
             let is_back_in_two = transform == Transform::Inverse && BACK_IN_TWO.contains(&length);
             (

@@ -7,20 +7,20 @@
 /// Attention as cuDNN is asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attention {
-    /// Sequences.
+    /// How many sequences the batch has.
     pub batch: u64,
-    /// Heads of the queries.
+    /// How many heads the queries have.
     pub heads: u64,
     /// Heads of keys and values; fewer than those of the queries where several queries share them.
     pub key_heads: u64,
-    /// Queries of a sequence.
+    /// How many queries a sequence has.
     pub queries: u64,
-    /// Keys of a sequence.
+    /// How many keys a sequence has.
     pub keys: u64,
-    /// Elements of a query.
+    /// How many elements a query has.
     pub width: u64,
     /// Bytes of an element.
-    pub element: u64,
+    pub element_bytes: u64,
 }
 
 /// Parts of a workspace begin at multiples of 128 bytes.
@@ -36,14 +36,14 @@ fn times(factors: &[u64]) -> u64 {
 /// number of keys in each part.
 const KEYS_OF_PART: u64 = 254;
 /// Up to this number of keys, the attention of a single query is one part.
-const MOST_KEYS: u64 = 512;
+const MAX_KEYS: u64 = 512;
 
 impl Attention {
     /// How many parts the keys of a single query are divided into, so that a device with this many
     /// multiprocessors is busy.
     fn parts(&self, multiprocessors: u64) -> u64 {
         let pairs = self.batch.saturating_mul(self.key_heads);
-        if self.keys <= MOST_KEYS || pairs == 0 || pairs.saturating_mul(2) > multiprocessors {
+        if self.keys <= MAX_KEYS || pairs == 0 || pairs.saturating_mul(2) > multiprocessors {
             return 1;
         }
         let wanted = self.keys.div_ceil(KEYS_OF_PART).checked_next_power_of_two().unwrap_or(1);
@@ -78,7 +78,7 @@ impl Attention {
             return 256;
         }
         // Gradients of keys and values for each head of the queries, before they are added.
-        let gradient = times(&[self.batch, self.heads, self.keys, self.width, self.element]);
+        let gradient = times(&[self.batch, self.heads, self.keys, self.width, self.element_bytes]);
         part(gradient).saturating_mul(2).saturating_add(256)
     }
 }
@@ -86,7 +86,7 @@ impl Attention {
 /// A batch norm in training whose channels lie last in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchNorm {
-    /// Channels.
+    /// How many channels the input has.
     pub channels: u64,
     /// Elements of a channel: the number of images times the places of an image.
     pub rows: u64,

@@ -2,10 +2,10 @@
 //! `nvidia-smi` shows it, and no statistic of PyTorch counts it; `torch.OutOfMemoryError` names it
 //! ("Including non-PyTorch memory").
 //!
-//! One rule for the verdict, `fit` and dry runs: the memory that a GPU has for PyTorch is
-//! [all of it without the non-PyTorch memory](left_beside), on every GPU. On a GPU where none was recorded
-//! the bytes of the H100 count, and every text that has them says that they are
-//! [an estimate](non_pytorch_measured_words).
+//! One rule for the verdict, `fit` and dry runs: the memory that a GPU has for PyTorch is [all of it without
+//! the non-PyTorch memory](pytorch_memory_beside), on every GPU. On a GPU where none was recorded the bytes
+//! of the H100 count, and every text that has them says that they are [an
+//! estimate](non_pytorch_measured_text).
 //!
 //! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB
 //! HBM3 with driver 580.159.04 and NCCL 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed equal
@@ -188,15 +188,15 @@ pub fn context_and_libraries() -> Bytes {
 
 /// The bytes of a GPU with `total` bytes that are left for PyTorch beside this non-PyTorch memory.
 #[must_use]
-pub fn left_beside(non_pytorch: Bytes, total: Bytes) -> Bytes {
+pub fn pytorch_memory_beside(non_pytorch: Bytes, total: Bytes) -> Bytes {
     total.saturating_sub(non_pytorch)
 }
 
 /// The bytes of a GPU with `total` bytes that are left for PyTorch where the non-PyTorch memory of the run
 /// was not counted: that of a [training program](context_and_libraries) counts in its place.
 #[must_use]
-pub fn left_for_pytorch(total: Bytes) -> Bytes {
-    left_beside(context_and_libraries(), total)
+pub fn pytorch_memory(total: Bytes) -> Bytes {
+    pytorch_memory_beside(context_and_libraries(), total)
 }
 
 /// The parts of [`context_and_libraries`], under the names that the lesson about `nvidia-smi` gives them.
@@ -216,7 +216,7 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
 /// The words beside bytes of non-PyTorch memory: the GPU that they were measured on, and that they are an
 /// estimate where `gpu`, a name, is another GPU.
 #[must_use]
-pub fn non_pytorch_measured_words(gpu: &str) -> String {
+pub fn non_pytorch_measured_text(gpu: &str) -> String {
     let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_non_pytorch_recorded);
     if is_measured || gpu.is_empty() {
         return format!("measured on an {NON_PYTORCH_RECORDED_ON}");
@@ -231,13 +231,13 @@ mod tests {
 
     #[test]
     fn bytes_of_another_gpu_are_an_estimate() {
-        let words = non_pytorch_measured_words("Tesla T4");
+        let words = non_pytorch_measured_text("Tesla T4");
         assert_eq!(
             words,
             format!("an estimate: measured on an {NON_PYTORCH_RECORDED_ON}, and not on a Tesla T4")
         );
         assert_eq!(
-            non_pytorch_measured_words(NON_PYTORCH_RECORDED_ON),
+            non_pytorch_measured_text(NON_PYTORCH_RECORDED_ON),
             format!("measured on an {NON_PYTORCH_RECORDED_ON}")
         );
     }

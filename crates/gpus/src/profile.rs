@@ -11,7 +11,7 @@ pub struct GpuProfile {
     pub id: &'static str,
     /// All memory, as `get_device_properties` says.
     pub total_memory: Bytes,
-    /// Streaming multiprocessors.
+    /// How many streaming multiprocessors the GPU has.
     pub multiprocessors: u32,
     /// Threads that one multiprocessor holds.
     pub threads_per_multiprocessor: u32,

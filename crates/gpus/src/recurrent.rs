@@ -51,25 +51,25 @@ pub struct Layer {
     /// How many sequences the batch has.
     pub batch: u64,
     /// The time steps of the longest sequence.
-    pub time: u64,
+    pub longest: u64,
     /// The time steps of all sequences together.
-    pub steps: u64,
+    pub time_steps: u64,
     /// Whether the sequences are packed: one time step after the other, without padding.
     pub is_packed: bool,
-    /// Whether there is dropout between two layers.
+    /// Whether the stack has dropout between its layers.
     pub has_dropout: bool,
     /// Whether a backward pass follows.
     pub is_training: bool,
     /// The number of the elements' type: see [`dtype`].
     pub dtype: i64,
     /// Bytes of an element.
-    pub element: u64,
+    pub element_bytes: u64,
 }
 
 /// A number of bytes, and whether it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The bytes.
+    /// The bytes, exact or an estimate.
     pub bytes: u64,
     /// False where no layer of this sort was recorded: the bytes are an estimate then.
     pub is_exact: bool,
@@ -78,11 +78,11 @@ pub struct Size {
 /// Bytes that each layer takes in each direction.
 const FOR_MATRICES: u64 = 8 << 20;
 /// The most time steps whose gates are computed at once.
-const MOST_STEPS: u64 = 256;
+const MAX_STEPS: u64 = 256;
 /// Bytes that the backward pass of a persistent layer takes at least.
 const FOR_EACH_UNIT: u64 = 4864;
 /// The most layers of a stack that were recorded.
-const MOST_LAYERS: u64 = 6;
+const MAX_LAYERS: u64 = 6;
 
 /// The product, or the most that the type holds.
 fn times(factors: &[u64]) -> u64 {
@@ -143,7 +143,7 @@ impl Layer {
         };
         let between = self.layers.saturating_sub(1).saturating_mul(self.directions);
         // A bit for each value between two layers, padding too.
-        let bits = times(&[self.time, self.batch, self.hidden, self.directions]).div_ceil(8);
+        let bits = times(&[self.longest, self.batch, self.hidden, self.directions]).div_ceil(8);
         let masks = if self.has_dropout { between.saturating_mul(piece(bits)) } else { 0 };
         self.size(sum(&[256, kept, self.states(between), masks]))
     }
@@ -166,7 +166,7 @@ impl Layer {
 
     fn size(&self, bytes: u64) -> Size {
         let is_recorded = matches!(self.dtype, dtype::F16 | dtype::BF16 | dtype::F32 | dtype::F64);
-        Size { bytes, is_exact: is_recorded && self.layers <= MOST_LAYERS }
+        Size { bytes, is_exact: is_recorded && self.layers <= MAX_LAYERS }
     }
 
     fn gates(&self) -> u64 {
@@ -192,12 +192,12 @@ impl Layer {
 
     /// A piece of as many numbers as the product of the factors.
     fn piece(&self, factors: &[u64]) -> u64 {
-        piece(times(factors).saturating_mul(self.element))
+        piece(times(factors).saturating_mul(self.element_bytes))
     }
 
     /// A piece with `count` numbers for each unit of the state and each time step.
     fn states(&self, count: u64) -> u64 {
-        self.piece(&[count, self.steps, self.hidden])
+        self.piece(&[count, self.time_steps, self.hidden])
     }
 
     /// A piece with `count` numbers for each unit of the state, each layer and each sequence.
@@ -213,7 +213,7 @@ impl Layer {
         }
         let states = if self.kind == Kind::Lstm { 4 } else { 2 };
         let at_ends = self.starts(self.directions).saturating_mul(states);
-        sum(&[self.piece(&[self.steps, self.input]), self.states(self.directions), at_ends])
+        sum(&[self.piece(&[self.time_steps, self.input]), self.states(self.directions), at_ends])
     }
 
     /// Buffers of the forward pass.
@@ -221,8 +221,9 @@ impl Layer {
         let (gates, directions) = (self.gates(), self.directions);
         let own = match algorithm {
             Algorithm::Standard => {
-                let at_once = MOST_STEPS.saturating_mul(self.batch);
-                let rows = if self.has_two_directions() { self.steps } else { self.steps.min(at_once) };
+                let at_once = MAX_STEPS.saturating_mul(self.batch);
+                let rows =
+                    if self.has_two_directions() { self.time_steps } else { self.time_steps.min(at_once) };
                 let values = self.piece(&[gates, directions, rows, self.hidden]);
                 let of_sequences = match self.kind {
                     Kind::Lstm => self
@@ -249,14 +250,14 @@ impl Layer {
     fn backward(&self, algorithm: Algorithm) -> u64 {
         let directions = self.directions;
         let is_deep = u64::from(self.layers > 1);
-        let wide = self.piece(&[directions, directions, self.steps, self.input.max(self.hidden)]);
+        let wide = self.piece(&[directions, directions, self.time_steps, self.input.max(self.hidden)]);
         let own = match algorithm {
             Algorithm::Standard => {
                 let between = if self.has_two_directions() {
                     self.states(2 + 2 * is_deep).saturating_add(self.starts(4))
                 } else {
                     // Layers that follow each other share the states of as many steps.
-                    let rows = self.steps_at_once().saturating_mul(self.batch).min(self.steps);
+                    let rows = self.steps_at_once().saturating_mul(self.batch).min(self.time_steps);
                     self.piece(&[rows, self.hidden])
                 };
                 let cells =
@@ -295,16 +296,16 @@ impl Layer {
     /// How many time steps go through all layers at once.
     fn steps_at_once(&self) -> u64 {
         if self.layers == 1 {
-            return self.time;
+            return self.longest;
         }
-        let steps: u64 = match (self.batch, self.time) {
+        let steps: u64 = match (self.batch, self.longest) {
             (..=1, _) => 32,
             (2..=8, _) => 16,
             (9..=16, _) | (_, 128..) => 8,
             (17..=96, _) => 4,
             _ => 2,
         };
-        steps.saturating_mul(self.layers).saturating_add(steps.max(8)).min(self.time)
+        steps.saturating_mul(self.layers).saturating_add(steps.max(8)).min(self.longest)
     }
 }
 

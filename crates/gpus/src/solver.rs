@@ -42,13 +42,13 @@ impl Element {
 }
 
 /// The most rows or columns of a recorded matrix.
-const MOST_ROWS: u64 = 4200;
+const MAX_ROWS: u64 = 4200;
 
 /// Whether a matrix is as small as the recorded ones. The formula's size of a larger matrix is an estimate:
 /// cuSOLVER changes some of its blocks with the size, the last time at 4,096 rows.
 #[must_use]
 pub fn is_recorded(rows: u64, columns: u64) -> bool {
-    rows.max(columns) <= MOST_ROWS
+    rows.max(columns) <= MAX_ROWS
 }
 
 /// A length as a type in which no product of this module overflows: a batch times two lengths times a small
@@ -75,7 +75,7 @@ fn blocks(rows: u128, columns: u128) -> u128 {
     up(up(rows, PART) * up(columns, PART) / 256, PART)
 }
 
-/// LU factors with pivots.
+/// Elements of the workspace for LU factors with pivots (`getrf`).
 #[must_use]
 pub fn getrf(element: Element, rows: u64, columns: u64) -> u64 {
     let (rows, columns) = (length(rows), length(columns));

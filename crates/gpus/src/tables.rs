@@ -35,7 +35,7 @@ thread_local! {
 }
 
 /// Asks `learner` instead of the tables, until it is set to `None`.
-pub fn set_learner(learner: Option<Learner>) {
+pub fn set_recorder(learner: Option<Learner>) {
     LEARNER.with(|slot| *slot.borrow_mut() = learner);
 }
 
@@ -62,7 +62,7 @@ pub struct Operands {
     pub padded: [u64; 3],
     /// The bytes of the filter in `float32`.
     pub partial: u64,
-    /// Images in the batch.
+    /// How many images the batch has.
     pub batch: u64,
 }
 
@@ -86,7 +86,7 @@ impl Operands {
 }
 
 /// The most partial filters that a code can count.
-const MOST_PARTIALS: u64 = 63;
+const MAX_PARTIALS: u64 = 63;
 
 /// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
 #[must_use]
@@ -121,7 +121,7 @@ pub fn size_in_networks(key: u32, operands: &Operands) -> Option<u64> {
 }
 
 fn decode(code: u64, operands: &Operands) -> u64 {
-    (code >> 11).saturating_add(operands.sum(code & 0b1_1111, code >> 5 & MOST_PARTIALS))
+    (code >> 11).saturating_add(operands.sum(code & 0b1_1111, code >> 5 & MAX_PARTIALS))
 }
 
 /// A size as a choice of operands and a remainder: the smallest remainder, of these the simplest choice.
@@ -130,7 +130,7 @@ pub fn encode(size: u64, operands: &Operands) -> u64 {
     let simple = (0..24_u64).map(|choice| (choice, 0));
     let counted = (0..8_u64)
         .filter(|mask| mask >> 1 & 1 == 1)
-        .flat_map(|mask| (1..=MOST_PARTIALS).map(move |count| (mask | 0b1_1000, count)));
+        .flat_map(|mask| (1..=MAX_PARTIALS).map(move |count| (mask | 0b1_1000, count)));
     simple
         .chain(counted)
         .filter_map(|(choice, count)| {

@@ -172,7 +172,7 @@ fn cudnn_wants_what_was_recorded() {
             queries: number(3),
             keys: number(4),
             width: number(5),
-            element: 2,
+            element_bytes: 2,
         };
         let norm = || BatchNorm { is_half: line.flag(0), channels: number(1), rows: number(2) };
         match line.name {
@@ -202,7 +202,7 @@ fn no_shape_overflows() {
             let _ = solver::sytrf(element, number);
         }
         let (batch, heads, queries, keys, width) = (number, number, number, number, number);
-        let shape = Attention { batch, heads, key_heads: 1, queries, keys, width, element: 2 };
+        let shape = Attention { batch, heads, key_heads: 1, queries, keys, width, element_bytes: 2 };
         let _ = (shape.backward(), shape.forward(132), Attention { queries: 1, ..shape }.forward(132));
         let norm = BatchNorm { channels: number, rows: number, is_half: true };
         let _ = (norm.forward(), norm.backward(), ctc(number, number, number));

@@ -88,7 +88,7 @@ pub struct GuardComparison {
 #[must_use]
 pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
     let mut found = GuardComparison { is_estimate: !run.is_exact, ..GuardComparison::default() };
-    found.failures.extend(run.ended.clone().map(Failure::Ended));
+    found.failures.extend(run.failure.clone().map(Failure::Ended));
     if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved > *budget) {
         found.failures.push(Failure::Budget { budget, reserved: run.peak_reserved });
     }
@@ -106,7 +106,7 @@ pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
     found.is_estimate |= !baseline.is_exact;
     found.has_other_torch = baseline.torch != run.torch;
     found.rows = rows(baseline, run);
-    found.steps = steps(&baseline.steps, &run.steps);
+    found.steps = iterations(&baseline.iteration_peaks, &run.iteration_peaks);
     found
 }
 
@@ -136,7 +136,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
             });
         }
     }
-    // Without a history of the run nobody knows what the lines hold now.
+    // Without a history of the run, the bytes that the lines hold now are not known.
     if !run.holders.is_empty() {
         for (index, old) in baseline.holders.iter().enumerate() {
             if !pairs.contains(&Some(index)) {
@@ -160,7 +160,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
     rows
 }
 
-fn steps(before: &[Bytes], after: &[Bytes]) -> Vec<IterationChange> {
+fn iterations(before: &[Bytes], after: &[Bytes]) -> Vec<IterationChange> {
     let all = (0..before.len().max(after.len())).map(|index| IterationChange {
         number: index.saturating_add(1),
         before: before.get(index).copied(),

@@ -62,7 +62,7 @@ pub struct Baseline {
     /// The most bytes of segments at a time.
     pub peak_reserved: Bytes,
     /// The peak allocated of each iteration, in their order.
-    pub steps: Vec<Bytes>,
+    pub iteration_peaks: Vec<Bytes>,
     /// The lines that hold most at the peak allocated, the line that holds most first.
     pub holders: Vec<LineHolder>,
     /// The number of further lines, which hold the rest of the peak.
@@ -80,7 +80,7 @@ pub struct ProgramEntry {
     pub gpu: String,
     /// After how many iterations a run ends, which are counted by the steps of its first optimizer; `None`
     /// for a run to the program's end.
-    pub steps: Option<u32>,
+    pub iterations: Option<u32>,
     /// `PYTORCH_CUDA_ALLOC_CONF`; `None` for the environment's.
     pub conf: Option<String>,
     /// The most bytes that may be reserved.
@@ -132,12 +132,12 @@ pub struct MeasuredRun {
     /// The most bytes of segments at a time.
     pub peak_reserved: Bytes,
     /// The peak allocated of each iteration, in their order.
-    pub steps: Vec<Bytes>,
+    pub iteration_peaks: Vec<Bytes>,
     /// All lines that hold bytes at the peak allocated, the line that holds most first; none if the run left
     /// no history.
     pub holders: Vec<LineHolder>,
     /// Why the run ended early.
-    pub ended: Option<RunFailure>,
+    pub failure: Option<RunFailure>,
 }
 
 impl MeasuredRun {
@@ -149,7 +149,7 @@ impl MeasuredRun {
             is_exact: self.is_exact,
             peak_allocated: self.peak_allocated,
             peak_reserved: self.peak_reserved,
-            steps: self.steps.clone(),
+            iteration_peaks: self.iteration_peaks.clone(),
             holders: self.holders.iter().take(lines).cloned().collect(),
             further: self.holders.len().saturating_sub(lines) as u64,
         }

@@ -208,7 +208,7 @@ fn entry(table: &Table, number: usize) -> Result<ProgramEntry, GuardFileError> {
     Ok(ProgramEntry {
         arguments: arguments.ok_or_else(|| fields.wrong("arguments", "list of texts in quotes"))?,
         gpu: fields.text("gpu")?.unwrap_or(ProgramEntry::GPU).to_owned(),
-        steps: steps.ok_or_else(|| fields.wrong("steps", "whole number from 1 on"))?,
+        iterations: steps.ok_or_else(|| fields.wrong("steps", "whole number from 1 on"))?,
         conf: fields.text("conf")?.map(str::to_owned),
         budget: fields.size("budget")?,
         tolerance,
@@ -236,7 +236,7 @@ fn baseline(fields: &Fields<'_>) -> Result<Baseline, GuardFileError> {
         is_exact,
         peak_allocated: fields.bytes("peak_allocated")?,
         peak_reserved: fields.bytes("peak_reserved")?,
-        steps: steps.ok_or_else(|| fields.wrong("peak_by_step", "list of whole numbers"))?,
+        iteration_peaks: steps.ok_or_else(|| fields.wrong("peak_by_step", "list of whole numbers"))?,
         holders,
         further: fields.number("further_lines")?.unwrap_or(0),
     })

@@ -3,7 +3,8 @@
 //! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its
 //! [`ProgramEntry`]s name a program, its arguments and a GPU, perhaps a budget, and the [`Baseline`] of an
 //! earlier run. [`compare`] compares a [`MeasuredRun`] with an entry: the result says what failed, and which
-//! lines of the program change the peak, as rows that add up to the byte. This crate runs nothing.
+//! lines of the program change the peak, as rows that add up to the byte; [`report`] puts it into sentences.
+//! This crate runs nothing.
 //!
 //! # Example
 //!

@@ -35,7 +35,7 @@ pub fn report(
         writeln!(text, "  {}", sentence(failure, entry))?;
     }
     if let Some(baseline) = &entry.baseline {
-        against(&mut text, baseline, run, found)?;
+        write_comparison(&mut text, baseline, run, found)?;
     } else {
         let (allocated, reserved) = (size(run.peak_allocated), size(run.peak_reserved));
         writeln!(text, "  peak allocated: {allocated}; peak reserved: {reserved}")?;
@@ -48,7 +48,7 @@ pub fn report(
     if found.is_lower {
         writeln!(text, "  a peak fell: `blockyard guard --update` stores the lower peak")?;
     }
-    sure(&mut text, entry, run, found)?;
+    write_certainty(&mut text, entry, run, found)?;
     Ok(text)
 }
 
@@ -87,8 +87,8 @@ fn grew(what: &str, growth: &PeakGrowth, entry: &ProgramEntry) -> String {
     format!("the peak {what} grew by {}; the tolerance is {allowed}", size(change))
 }
 
-/// A peak, and the baseline's peak if it is another.
-fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Result {
+/// Writes a peak, and the baseline's peak if the two differ.
+fn write_peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Result {
     if before == after {
         return writeln!(text, "  peak {what}: {}, as before", size(after));
     }
@@ -96,15 +96,15 @@ fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Resu
     writeln!(text, "  peak {what}: {} instead of {} ({change})", size(after), size(before))
 }
 
-fn against(
+fn write_comparison(
     text: &mut String,
     baseline: &Baseline,
     run: &MeasuredRun,
     found: &GuardComparison,
 ) -> fmt::Result {
-    peak(text, "allocated", baseline.peak_allocated, run.peak_allocated)?;
-    rows(text, baseline, run, &found.rows)?;
-    peak(text, "reserved", baseline.peak_reserved, run.peak_reserved)?;
+    write_peak(text, "allocated", baseline.peak_allocated, run.peak_allocated)?;
+    write_rows(text, baseline, run, &found.rows)?;
+    write_peak(text, "reserved", baseline.peak_reserved, run.peak_reserved)?;
     let allocated = number(run.peak_allocated).saturating_sub(number(baseline.peak_allocated));
     let reserved = number(run.peak_reserved).saturating_sub(number(baseline.peak_reserved));
     if reserved != 0 {
@@ -123,7 +123,7 @@ fn against(
     Ok(())
 }
 
-fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[ChangeRow]) -> fmt::Result {
+fn write_rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[ChangeRow]) -> fmt::Result {
     let [changed @ .., rest] = rows else { return Ok(()) };
     if changed.is_empty() && rest.change() == 0 {
         return Ok(());
@@ -155,7 +155,12 @@ fn number(bytes: Bytes) -> i128 {
     i128::from(bytes.get())
 }
 
-fn sure(text: &mut String, entry: &ProgramEntry, run: &MeasuredRun, found: &GuardComparison) -> fmt::Result {
+fn write_certainty(
+    text: &mut String,
+    entry: &ProgramEntry,
+    run: &MeasuredRun,
+    found: &GuardComparison,
+) -> fmt::Result {
     if let Some(baseline) = entry.baseline.as_ref().filter(|_| found.has_other_torch) {
         writeln!(
             text,

@@ -63,7 +63,7 @@ fn write_terms(table: &mut Table, entry: &ProgramEntry, known: Option<&ProgramEn
         table.insert("gpu", value(&entry.gpu));
     }
     let known = known.cloned().unwrap_or_default();
-    if let Some(steps) = entry.steps.filter(|_| is_new || known.steps != entry.steps) {
+    if let Some(steps) = entry.iterations.filter(|_| is_new || known.iterations != entry.iterations) {
         put(table, "steps", value(i64::from(steps)));
     }
     if let Some(conf) = entry.conf.as_ref().filter(|_| is_new || known.conf != entry.conf) {
@@ -81,7 +81,7 @@ fn write_terms(table: &mut Table, entry: &ProgramEntry, known: Option<&ProgramEn
     }
 }
 
-/// Puts a value in the place of the one before, whose key keeps its comments.
+/// Replaces the value of a key, and keeps the comments of the key.
 fn put(table: &mut Table, key: &str, item: Item) {
     match table.get_mut(key) {
         Some(place) => *place = item,
@@ -127,10 +127,10 @@ fn write_baseline(table: &mut Table, baseline: &Baseline) {
     put(own, "exact", value(baseline.is_exact));
     put(own, "peak_allocated", bytes(baseline.peak_allocated));
     put(own, "peak_reserved", bytes(baseline.peak_reserved));
-    if baseline.steps.is_empty() {
+    if baseline.iteration_peaks.is_empty() {
         own.remove("peak_by_step");
     } else {
-        let rows = baseline.steps.iter().map(|size| (number(*size), comment(*size)));
+        let rows = baseline.iteration_peaks.iter().map(|size| (number(*size), comment(*size)));
         put(own, "peak_by_step", list(rows));
     }
     let rows = baseline.holders.iter().map(|row| (Value::InlineTable(holder(row)), comment(row.bytes)));

@@ -34,7 +34,8 @@ pub struct AddressDependence {
     pub first_difference: Option<u64>,
 }
 
-/// Replays a run with its segments at the recorded addresses and in eight other orders of addresses, under its own settings.
+/// Replays a run with its segments at the recorded addresses and in eight other orders of addresses, under
+/// its own settings.
 ///
 /// Best fit takes the lower of two free blocks of one size, so that the reserved bytes may depend on the
 /// addresses of segments, and the allocated bytes too, since a block that is not split counts whole. These
@@ -42,7 +43,8 @@ pub struct AddressDependence {
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the requests cannot be replayed.
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the requests
+/// cannot be replayed.
 pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependence, LabError> {
     let fixed = run.fixed_conditions(&run.conditions());
     // Fixed conditions have a first element always: those at the lower bound of the limit.
@@ -81,8 +83,8 @@ pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependenc
     Ok(AddressDependence { recorded: own, least, most, orders: AddressOrder::OTHERS, first_difference })
 }
 
-/// Replays up to and including the request with index `at`. Returns allocated bytes and their peak, then reserved
-/// bytes and their peak.
+/// Replays up to and including the request with index `at`. Returns allocated bytes and their peak, then
+/// reserved bytes and their peak.
 fn now<D: DeviceMemory + Advance>(
     replayer: &mut Replayer<'_, D, NullSink>,
     at: usize,

@@ -27,7 +27,7 @@ use failure::Failure;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autopsy {
     /// The request that failed.
-    pub request: FailedAllocation,
+    pub failed: FailedAllocation,
     /// The conditions of the replay. [`try_change`] needs them to give the same answer.
     pub conditions: Conditions,
     /// The limit that the request met.
@@ -44,7 +44,7 @@ pub struct Autopsy {
     /// The changes that let the request pass, each proved by a replay; the smallest of each kind first.
     pub changes: Vec<Change>,
     /// The changes that were replayed and do not help.
-    pub in_vain: Vec<Change>,
+    pub unhelpful_changes: Vec<Change>,
     /// The lines of the program that held live blocks at the failure, by descending bytes.
     pub held: Vec<HoldingLine>,
     /// Sentences about facts that are not known.
@@ -55,7 +55,7 @@ pub struct Autopsy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAllocation {
     /// The number of the request in [`Run::requests`], counted from 1.
-    pub request: u64,
+    pub number: u64,
     /// How many allocations came before the request.
     pub allocations_before: u64,
     /// The requested size.
@@ -95,7 +95,8 @@ impl FailedAllocation {
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when the run cannot be replayed.
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when the run cannot be
+/// replayed.
 pub fn autopsy(
     run: &Run,
     conditions: &Conditions,
@@ -129,7 +130,7 @@ pub fn autopsy(
     let sentence = cause::sentence(cause, &examined);
     notes.extend(others.iter().map(|other| other.sentence(&met)));
     Ok(Some(Autopsy {
-        request: failure.request.clone(),
+        failed: failure.request.clone(),
         conditions: conditions.clone(),
         limit,
         memory: failure.memory,
@@ -138,7 +139,7 @@ pub fn autopsy(
         pinned_by: pins::pinned(&examined),
         held: failure.live.holders(run),
         changes,
-        in_vain,
+        unhelpful_changes: in_vain,
         notes,
     }))
 }
@@ -173,10 +174,15 @@ impl Passes {
 impl Examination<'_> {
     /// Whether the failing request passes in a run under other settings.
     fn passes_under(&self, conf: &str, on_done: OnDone) -> Result<Passes, LabError> {
-        Self::passes_at_ends(self.run, &self.limited.ends(conf), self.failure.index, on_done)
+        Self::passes_at_bounds(
+            self.run,
+            &self.limited.conditions_at_bounds(conf),
+            self.failure.index,
+            on_done,
+        )
     }
 
-    fn passes_at_ends(
+    fn passes_at_bounds(
         run: &Run,
         ends: &[FixedConditions],
         request: usize,
@@ -212,7 +218,7 @@ fn first_failure(
     let run = limited.run();
     let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Capacity);
     let limit = limited.limit().unwrap_or_else(own);
-    for fixed in limited.ends(&conditions.conf).into_iter().rev() {
+    for fixed in limited.conditions_at_bounds(&conditions.conf).into_iter().rev() {
         let oom = outcome(run, &fixed, 0, on_done)?.first_oom;
         let Some(request) = oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()) else {
             continue;

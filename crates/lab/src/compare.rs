@@ -1,8 +1,8 @@
-//! The same requests through other allocators.
+//! The requests of a run through other allocators, compared with PyTorch's.
 
 use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone, grouped};
 use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
-use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
+use blockyard_rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocator, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;
@@ -26,7 +26,8 @@ pub struct AllocatorRow {
     /// The request that failed, counted from 1; the results are those up to this request. If only bounds of
     /// the limit are known, all results are those at the lower bound.
     pub failed: Option<u64>,
-    /// The request that failed at the upper bound of the limit, counted from 1; `failed` where the limit is known exactly.
+    /// The request that failed at the upper bound of the limit, counted from 1; `failed` where the limit is
+    /// known exactly.
     pub failed_at_high: Option<u64>,
     /// The host time of a request in nanoseconds, from a run in which nothing else was measured; `None` if
     /// the run has too few requests for the clock.
@@ -52,9 +53,10 @@ impl AllocatorRow {
 }
 
 /// Makes an allocator over a device of this many bytes.
-type Make = fn(Bytes) -> Box<dyn Allocator>;
+type Make = fn(Bytes) -> Box<dyn RivalAllocator>;
 
-/// Runs the requests through PyTorch's allocator under the run's own and a few other settings, and through other allocators.
+/// Runs the requests through PyTorch's allocator under the run's own and a few other settings, and through
+/// other allocators.
 ///
 /// `now` is a clock in nanoseconds; host times are those of the models here, on this machine.
 ///
@@ -97,12 +99,14 @@ pub fn compare_allocators(
     for (name, conf) in settings {
         let done = rows.len();
         let mut on_done = |_: usize| compared(done);
-        rows.push(at_ends(&limited.ends(&conf), |fixed| pytorch(run, fixed, &name, now, &mut on_done))?);
+        rows.push(row_at_bounds(&limited.conditions_at_bounds(&conf), |fixed| {
+            pytorch(run, fixed, &name, now, &mut on_done)
+        })?);
     }
     for (name, make) in rivals {
         let done = rows.len();
         let mut on_done = |_: usize| compared(done);
-        rows.push(at_ends(&limited.ends(&conditions.conf), |fixed| {
+        rows.push(row_at_bounds(&limited.conditions_at_bounds(&conditions.conf), |fixed| {
             rival(run, name, || make(fixed.most()), now, &mut on_done)
         })?);
     }
@@ -110,7 +114,7 @@ pub fn compare_allocators(
 }
 
 /// The row at the lower bound of the limit, with what failed at the upper one.
-fn at_ends(
+fn row_at_bounds(
     ends: &[FixedConditions],
     mut row: impl FnMut(&FixedConditions) -> Result<AllocatorRow, LabError>,
 ) -> Result<AllocatorRow, LabError> {
@@ -161,14 +165,14 @@ impl Peak {
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds and requests of one run")]
 fn per_request(nanos: u64, requests: usize) -> Option<f64> {
     /// The fewest requests that are timed: a browser's clock has a resolution of 100 microseconds.
-    const FEWEST_REQUESTS: usize = 1000;
-    (requests >= FEWEST_REQUESTS).then(|| nanos as f64 / requests as f64)
+    const MIN_REQUESTS: usize = 1000;
+    (requests >= MIN_REQUESTS).then(|| nanos as f64 / requests as f64)
 }
 
 fn rival(
     run: &Run,
     name: &str,
-    make: impl Fn() -> Box<dyn Allocator>,
+    make: impl Fn() -> Box<dyn RivalAllocator>,
     now: &mut dyn FnMut() -> u64,
     on_done: OnDone,
 ) -> Result<AllocatorRow, LabError> {

@@ -1,6 +1,6 @@
 //! The conditions of a replay: settings, capacity, limit, release.
 
-use blockyard_gpus::{GpuProfile, context_and_libraries, left_for_pytorch};
+use blockyard_gpus::{GpuProfile, context_and_libraries, pytorch_memory};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::Run;
 /// libraries, as the verdict and `fit` count. `None` for a text that does not name a GPU.
 #[must_use]
 pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
-    GpuProfile::from_words(name).map(|gpu| left_for_pytorch(gpu.total_memory))
+    GpuProfile::from_words(name).map(|gpu| pytorch_memory(gpu.total_memory))
 }
 
 /// The known GPUs by ascending memory: id, name, and all bytes.
@@ -24,7 +24,7 @@ pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
 /// of 24 GiB (23.27 GiB for PyTorch)`. Where the whole device has no size that people write, `a device with
 /// 10 GiB for PyTorch`.
 #[must_use]
-pub fn device_words(for_pytorch: Bytes) -> String {
+pub fn device_text(for_pytorch: Bytes) -> String {
     let total = for_pytorch.saturating_add(context_and_libraries());
     if let Some(gpu) = GpuProfile::ALL.iter().find(|gpu| gpu.total_memory == total) {
         return format!("{} ({for_pytorch} for PyTorch)", gpu.name);
@@ -52,11 +52,11 @@ fn gigabytes(size: Bytes) -> Option<String> {
 pub struct Conditions {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub conf: String,
-    /// All bytes of the device; `None` for those of the run's own device. A capacity without a limit replaces the limit that the
-    /// file implies.
+    /// All bytes of the device; `None` for those of the run's own device. A capacity without a limit replaces
+    /// the limit that the file implies.
     pub capacity: Option<Bytes>,
-    /// The most that may be reserved, as a memory fraction limits it; `None` for the limit that the run's file implies, if it
-    /// implies one: [`Run::limit_under`].
+    /// The most that may be reserved, as a memory fraction limits it; `None` for the limit that the run's
+    /// file implies, if it implies one: [`Run::limit_under`].
     pub limit: Option<Bytes>,
     /// The release of PyTorch whose rules hold; `None` for the run's own.
     pub release: Option<Release>,
@@ -115,15 +115,15 @@ mod tests {
 
     #[test]
     fn a_device_is_named_with_what_it_has_for_pytorch() {
-        let typed = |total: u64| device_words(left_for_pytorch(Bytes::new(total)));
+        let typed = |total: u64| device_text(pytorch_memory(Bytes::new(total)));
         assert_eq!(typed(24 << 30), "a device of 24 GiB (23.27 GiB for PyTorch)");
         assert_eq!(typed(24_000_000_000), "a device of 24 GB (22.35 GiB, of which 21.62 GiB for PyTorch)");
         assert_eq!(
-            gpu_for_pytorch("t4").map(device_words).unwrap_or_default(),
+            gpu_for_pytorch("t4").map(device_text).unwrap_or_default(),
             "Tesla T4 (14.01 GiB for PyTorch)"
         );
-        // What a command was given as PyTorch's memory has nothing taken off.
-        assert_eq!(device_words(Bytes::gib(10)), "a device with 10 GiB for PyTorch");
+        // A capacity that the caller gives is PyTorch's memory, so nothing is subtracted from it.
+        assert_eq!(device_text(Bytes::gib(10)), "a device with 10 GiB for PyTorch");
         assert_eq!(gpu_for_pytorch("B9000"), None);
     }
 }

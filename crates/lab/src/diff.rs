@@ -5,7 +5,7 @@ mod align;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone, frame_words, own_line};
+use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone, frame_text, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct Diff {
     pub allocated: PeakDiff,
     /// The change of the peak of reserved bytes.
     pub reserved: PeakDiff,
-    /// What is not known about the runs, in sentences.
+    /// Sentences about facts that are not known about the runs.
     pub notes: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl PeakDiff {
         for part in &self.changes {
             let of = match own_line(&part.site) {
                 Some(_) if has_stacks && is_size(&part.site) => "requests without a stack".to_owned(),
-                Some(line) => frame_words(line),
+                Some(line) => frame_text(line),
                 None => "no stack was recorded".to_owned(),
             };
             match lines.iter_mut().find(|known| known.line == of) {
@@ -119,7 +119,8 @@ impl PeakDiff {
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when a run cannot be replayed.
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when a run cannot be
+/// replayed.
 pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, LabError> {
     let total = before.requests().len() + after.requests().len();
     let mut on_done = |done: usize| {
@@ -290,7 +291,7 @@ fn peak_requests(
             return Err(LabError::Cancelled);
         }
         let failed = replayer.run_to(request + 1)?;
-        if failed.is_some() && !run.goes_on_after_oom() {
+        if failed.is_some() && !run.continues_after_oom() {
             break;
         }
         if part.contains(&request) && matches!(kind, Request::Allocate { .. }) {

@@ -21,7 +21,7 @@ pub struct FirstDifference {
 }
 
 /// Replays the run under both conditions side by side, up to the first request that leads to different
-/// events; `None` if there is no such request. If only bounds of a limit are known, the lower bound counts.
+/// events; `None` if no such request exists. If only bounds of a limit are known, the lower bound counts.
 ///
 /// # Errors
 ///
@@ -65,8 +65,8 @@ fn first_difference_at(
                 others.clear();
                 continue;
             }
-            let baseline = sentence(events.get(same..).unwrap_or_default());
-            let mut other = sentence(others.get(same..).unwrap_or_default());
+            let baseline = events_sentence(events.get(same..).unwrap_or_default());
+            let mut other = events_sentence(others.get(same..).unwrap_or_default());
             if other == baseline {
                 other.push_str(", at another address");
             }
@@ -106,20 +106,20 @@ fn placed(event: &Event) -> Event {
     event
 }
 
-fn sentence(events: &[Event]) -> String {
-    const MOST_EVENTS: usize = 4;
+fn events_sentence(events: &[Event]) -> String {
+    const MAX_EVENTS: usize = 4;
     if events.is_empty() {
         return "nothing more".to_owned();
     }
-    let mut text = events.iter().take(MOST_EVENTS).map(words).collect::<Vec<_>>().join(", ");
-    if events.len() > MOST_EVENTS {
-        let more = events.len() - MOST_EVENTS;
+    let mut text = events.iter().take(MAX_EVENTS).map(event_text).collect::<Vec<_>>().join(", ");
+    if events.len() > MAX_EVENTS {
+        let more = events.len() - MAX_EVENTS;
         let _ = write!(text, ", and {more} more {}", if more == 1 { "event" } else { "events" });
     }
     text
 }
 
-fn words(event: &Event) -> String {
+fn event_text(event: &Event) -> String {
     match event {
         Event::SegmentAllocated { size, .. } => format!("the device gives a segment of {size}"),
         Event::SegmentReleased { .. } => "a cached segment is released".to_owned(),

@@ -21,7 +21,7 @@ pub enum LabError {
     /// The run has no such iteration.
     #[error("the run has {iterations} iterations, counted from 1, and no iteration {iteration}")]
     NoIteration {
-        /// The iteration that was asked for.
+        /// The number of the requested iteration.
         iteration: usize,
         /// How many iterations were found.
         iterations: usize,

@@ -13,7 +13,7 @@ use crate::source::Simulation;
 use crate::{LabError, Run};
 
 /// The memory that is assumed for a device where nothing states it: more than any GPU has.
-const LEAST_CAPACITY: Bytes = Bytes::gib(256);
+const MIN_CAPACITY: Bytes = Bytes::gib(256);
 
 impl Run {
     /// The runs of a snapshot: one for each device that has a trace.
@@ -78,7 +78,7 @@ fn from_device(
     };
     recorded.meta.conf = config;
     let needed = recorded.meta.total_memory;
-    recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(needed));
+    recorded.meta.total_memory = full.unwrap_or_else(|| MIN_CAPACITY.max(needed));
     let is_capacity_known = full.is_some();
     let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded(&recorded, on_progress)?;
@@ -129,8 +129,8 @@ fn from_device(
     if let Some(simulation) = simulation {
         served.reverse();
         let request = |number: &u32| served.get(*number as usize).copied();
-        run.set_lasting(simulation.lasting.iter().filter_map(request).collect());
-        run.device_words = Some(simulation.device_words());
+        run.set_unfreeable(simulation.unfreeable.iter().filter_map(request).collect());
+        run.device_words = Some(simulation.device_text());
         // No trace was read: the program itself asked.
         run.drop_notes(FAILED_SIZE_NOTE);
         run.add_notes(&simulation.caveats);

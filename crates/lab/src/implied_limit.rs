@@ -1,4 +1,5 @@
-//! The limit that a recording implies: requests that the allocator served lie below the limit, refused ones above it.
+//! The limit that a recording implies: requests that the allocator served lie below the limit, refused ones
+//! above it.
 
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, OnDone, SegmentSnapshot, StreamId, TraceAction};
@@ -64,13 +65,13 @@ pub(crate) fn implied_limit(recorded: Option<Limit>, fraction: Option<Bytes>) ->
 impl Run {
     /// Adjusts the implied limit so that the run, under its own settings, fails at the recorded request, as
     /// far as a limit can do that, and says so in a note.
-    pub(crate) fn settle(&mut self, on_progress: OnProgress) -> Result<(), LabError> {
+    pub(crate) fn adjust_implied_limit(&mut self, on_progress: OnProgress) -> Result<(), LabError> {
         let (Some(mut limit), Some(request)) = (self.implied_limit(), self.recorded_oom()) else {
             return Ok(());
         };
         let total = self.requests().len();
         let mut on_done = |done: usize| on_progress(Progress::new("looking for the limit", done, total));
-        self.read_releases(&mut on_done)?;
+        self.treat_releases_as_forced(&mut on_done)?;
         let own = self.conditions();
         let mut failed = Vec::with_capacity(2);
         for fixed in self.fixed_conditions(&own) {
@@ -113,7 +114,7 @@ impl Run {
 
     /// Treats releases of the whole cache as forced by the implied limit, if the limit explains them at both
     /// bounds.
-    fn read_releases(&mut self, on_done: OnDone) -> Result<(), LabError> {
+    fn treat_releases_as_forced(&mut self, on_done: OnDone) -> Result<(), LabError> {
         let Some(forced) = self.with_forced_releases() else { return Ok(()) };
         for fixed in self.fixed_conditions(&self.conditions()) {
             if !self.is_same_when_forced(&forced, &fixed, on_done)? {

@@ -1,4 +1,4 @@
-//! What grows from iteration to iteration.
+//! The call sites whose live bytes grow from iteration to iteration.
 
 mod period;
 
@@ -20,14 +20,14 @@ pub struct Leaks {
     pub found_by: IterationSource,
     /// Whether the parts between the boundaries are iterations of the program: marked ones, or repetitions
     /// that each have a training step or are more than networks have layers.
-    pub are_iterations_known: bool,
+    pub has_known_iterations: bool,
     /// The requests after which an iteration ends, counted from 1.
-    pub boundaries: Vec<u64>,
+    pub iteration_ends: Vec<u64>,
     /// Live bytes at each boundary.
     pub live: Vec<Bytes>,
     /// The call sites that grow, by descending growth.
     pub growing: Vec<GrowingCallSite>,
-    /// What is not known, in sentences.
+    /// Sentences about facts that are not known.
     pub notes: Vec<String>,
 }
 
@@ -54,21 +54,22 @@ pub struct GrowingCallSite {
     pub growth: Bytes,
     /// How many more allocations are live at the last boundary; 0 if fewer and larger allocations are live.
     pub allocations: u64,
-    /// The number, counted from 1, of the site's first request after the second boundary whose bytes are live at the end; 0 if no such request exists.
+    /// The number, counted from 1, of the site's first request after the second boundary whose bytes are live
+    /// at the end; 0 if no such request exists.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,
 }
 
 /// The fewest iterations from which growth can be recognized.
-const FEWEST_ITERATIONS: usize = 4;
+const MIN_ITERATIONS: usize = 4;
 
 /// More repetitions than this count as iterations; fewer may also be equal layers of a network.
-const MOST_LAYERS: usize = 100;
+const MAX_LAYERS: usize = 100;
 
 /// Repetitions that free less than one in this many of their allocations are not iterations: they may be the
 /// layers of a model that is being built.
-const LEAST_FREED: usize = 4;
+const MIN_FREED: usize = 4;
 
 /// Functions that only a training step calls.
 const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
@@ -94,7 +95,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let are_iterations_known = match found_by {
         IterationSource::Markers => true,
         IterationSource::Repetition => {
-            boundaries.len() > MOST_LAYERS || are_training_iterations(run, &sites, &boundaries)
+            boundaries.len() > MAX_LAYERS || are_training_iterations(run, &sites, &boundaries)
         }
         IterationSource::Parts => false,
     };
@@ -127,7 +128,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let sums =
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
     let mut growing: Vec<GrowingCallSite> = Vec::new();
-    if boundaries.len() >= FEWEST_ITERATIONS {
+    if boundaries.len() >= MIN_ITERATIONS {
         for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let name = sites.names.get(site).cloned().unwrap_or_default();
@@ -146,7 +147,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     }
     growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
     let mut notes = run.notes().to_vec();
-    if boundaries.len() < FEWEST_ITERATIONS {
+    if boundaries.len() < MIN_ITERATIONS {
         notes.push(format!("{} iterations are too few to distinguish growth from set-up", boundaries.len()));
     } else if found_by == IterationSource::Parts {
         notes.push(
@@ -155,7 +156,14 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         );
     }
     let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
-    Ok(Leaks { found_by, are_iterations_known, boundaries, live: sums, growing, notes })
+    Ok(Leaks {
+        found_by,
+        has_known_iterations: are_iterations_known,
+        iteration_ends: boundaries,
+        live: sums,
+        growing,
+        notes,
+    })
 }
 
 /// How many bytes a site grows after the first iteration; `None` if it ever falls, or grows in at most half
@@ -175,7 +183,7 @@ pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<
     marked.retain(|at| *at > 0);
     marked.push(total);
     marked.dedup();
-    if marked.len() >= FEWEST_ITERATIONS {
+    if marked.len() >= MIN_ITERATIONS {
         return (IterationSource::Markers, marked);
     }
     let lifetimes = lifetimes(run);
@@ -205,13 +213,12 @@ fn iteration_markers(labels: &[(u32, String)]) -> Vec<usize> {
         *often.entry(label).or_default() += 1;
     }
     let rises = |numbers: &[u64]| numbers.windows(2).all(|pair| matches!(pair, [one, other] if one < other));
-    let iterations =
-        counted.iter().filter(|(_, numbers)| numbers.len() >= FEWEST_ITERATIONS && rises(numbers));
+    let iterations = counted.iter().filter(|(_, numbers)| numbers.len() >= MIN_ITERATIONS && rises(numbers));
     if let Some((name, _)) = iterations.max_by_key(|(_, numbers)| numbers.len()) {
         return places(&|label| counting(label).is_some_and(|(other, _)| other == *name));
     }
     let mut kinds: BTreeMap<usize, usize> = BTreeMap::new();
-    for count in often.values().filter(|count| **count >= FEWEST_ITERATIONS) {
+    for count in often.values().filter(|count| **count >= MIN_ITERATIONS) {
         *kinds.entry(*count).or_default() += 1;
     }
     let Some((count, _)) = kinds.into_iter().max_by_key(|(count, kinds)| (*kinds, *count)) else {
@@ -252,7 +259,7 @@ fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bo
 /// The ends of iterations that begin with the same allocation: an allocation with the most common frequency,
 /// spread evenly.
 fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
-    const MOST_ITERATIONS: usize = 4096;
+    const MAX_ITERATIONS: usize = 4096;
     let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
     for (index, request) in run.requests().iter().enumerate() {
         if let Request::Allocate { size, .. } = request {
@@ -261,9 +268,7 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
     }
     // For each frequency, how many kinds of allocations have it.
     let mut often: HashMap<usize, usize> = HashMap::new();
-    for places in
-        places.values().filter(|places| (FEWEST_ITERATIONS..MOST_ITERATIONS).contains(&places.len()))
-    {
+    for places in places.values().filter(|places| (MIN_ITERATIONS..MAX_ITERATIONS).contains(&places.len())) {
         *often.entry(places.len()).or_default() += 1;
     }
     let mut often: Vec<(usize, usize)> = often.into_iter().collect();
@@ -281,11 +286,11 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
     })
 }
 
-/// Whether enough of the allocations of these requests are freed within these requests ([`LEAST_FREED`]).
+/// Whether enough of the allocations of these requests are freed within these requests ([`MIN_FREED`]).
 fn gives_back(lifetimes: &[Lifetime], from: usize, to: usize) -> bool {
     let within = lifetimes.iter().filter(|lifetime| (from..to).contains(&lifetime.request));
     let (all, freed) = within.fold((0_usize, 0_usize), |(all, freed), lifetime| {
         (all.saturating_add(1), freed.saturating_add(usize::from(lifetime.freed < to)))
     });
-    freed.saturating_mul(LEAST_FREED) >= all
+    freed.saturating_mul(MIN_FREED) >= all
 }

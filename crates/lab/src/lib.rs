@@ -72,7 +72,7 @@ mod source;
 mod verdict;
 mod what_if;
 
-pub use blockyard_gpus::{context_and_libraries, left_for_pytorch, non_pytorch_measured_words};
+pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
@@ -80,7 +80,7 @@ pub use autopsy::{
 };
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
-pub use conditions::{Conditions, device_words, gpu_for_pytorch, known_gpus};
+pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
 pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_iterations};
 pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
@@ -95,7 +95,7 @@ pub use setting_search::{
     SearchResult, SearchStep, candidates, plain_candidates, recommended_row, search, search_result,
 };
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
+pub use verdict::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

@@ -24,8 +24,8 @@ pub(crate) struct Lifetime {
     pub(crate) requested: Bytes,
 }
 
-/// The allocations of a run in the order of their requests, without those of zero bytes and the one that failed when the run was
-/// recorded.
+/// The allocations of a run in the order of their requests, without those of zero bytes and the one that
+/// failed when the run was recorded.
 pub(crate) fn lifetimes(run: &Run) -> Vec<Lifetime> {
     let requests = run.requests();
     let mut all = Vec::new();

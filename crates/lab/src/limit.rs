@@ -40,7 +40,7 @@ impl Limit {
 
     /// Both bounds, or one value if they are equal.
     #[must_use]
-    pub fn ends(&self) -> Vec<Bytes> {
+    pub fn bound_values(&self) -> Vec<Bytes> {
         if self.lowest == self.highest { vec![self.lowest] } else { vec![self.lowest, self.highest] }
     }
 
@@ -69,7 +69,7 @@ impl Limit {
 
     /// The limit with its bounds, in the form that [`OomCause`](blockyard_record::OomCause) takes.
     pub(crate) fn bounds(&self) -> OomLimit {
-        OomLimit { lowest: self.lowest, highest: self.highest, others: self.others }
+        OomLimit { lowest: self.lowest, highest: self.highest, used_by_others: self.others }
     }
 
     /// How the limit is known, in a sentence.

@@ -50,13 +50,14 @@ impl<'a> LimitedRun<'a> {
 
     /// The conditions of the replays with a setting: at the lower bound of the limit and, if the bounds
     /// differ, at the upper bound.
-    pub(crate) fn ends(&self, conf: &str) -> Vec<FixedConditions> {
+    pub(crate) fn conditions_at_bounds(&self, conf: &str) -> Vec<FixedConditions> {
         self.run.fixed_conditions(&self.conditions.and_conf(conf))
     }
 
     /// The run under a setting, at both bounds of the limit; a wrong setting is a row with its error.
     ///
-    /// `samples` is about how many parts each timeline has, 0 for none. `on_done` gets how many requests are done.
+    /// `samples` is about how many parts each timeline has, 0 for none. `on_done` gets how many requests are
+    /// done.
     ///
     /// # Errors
     ///
@@ -171,9 +172,9 @@ impl Run {
             // A full device is replayed as a smaller device, because a memory fraction would switch garbage
             // collection on.
             Some(limit @ Limit { source: LimitSource::Device, .. }) => {
-                limit.ends().into_iter().map(|end| fixed(end, None)).collect()
+                limit.bound_values().into_iter().map(|end| fixed(end, None)).collect()
             }
-            Some(limit) => limit.ends().into_iter().map(|end| fixed(capacity, Some(end))).collect(),
+            Some(limit) => limit.bound_values().into_iter().map(|end| fixed(capacity, Some(end))).collect(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, Event, EventSink, OnDone, Snapshot, StackHolder, frame_words, own_line,
+    AllocationId, BlockState, Bytes, Event, EventSink, OnDone, Snapshot, StackHolder, frame_text, own_line,
 };
 use blockyard_replay::Progress;
 use blockyard_rules::AllocatorConfig;
@@ -65,7 +65,7 @@ pub struct HoldingLine {
 impl HoldingLine {
     /// The line with its callers: `buf train.py:12, called at keep train.py:33`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         format!("{}{}", self.line, called_at(&self.callers, ""))
     }
 }
@@ -162,8 +162,8 @@ pub const WORKSPACES: &str =
 /// holds; `None` for an empty stack.
 #[must_use]
 pub fn holding_line(stack: &[String]) -> Option<String> {
-    match StackHolder::of_texts(stack) {
-        StackHolder::Program => own_line(stack).map(frame_words),
+    match StackHolder::from_texts(stack) {
+        StackHolder::Program => own_line(stack).map(frame_text),
         StackHolder::Workspace => Some(WORKSPACES.to_owned()),
         StackHolder::PyTorch => (!stack.is_empty()).then(|| WITHOUT_PROGRAM_LINE.to_owned()),
     }
@@ -171,7 +171,7 @@ pub fn holding_line(stack: &[String]) -> Option<String> {
 
 /// Whether a line of the program holds an allocation with this stack.
 fn is_held_by_program(stack: &[String]) -> bool {
-    StackHolder::of_texts(stack) == StackHolder::Program
+    StackHolder::from_texts(stack) == StackHolder::Program
 }
 
 /// The line of the program that made a request.

@@ -101,22 +101,22 @@ pub enum RowError {
 impl Row {
     /// The outcome of the replay at the lower bound of the limit, if there was one.
     #[must_use]
-    pub fn answered(&self) -> Option<&Outcome> {
+    pub fn outcome_at_low(&self) -> Option<&Outcome> {
         self.outcome.as_ref().ok()
     }
 
     /// The outcome at the upper bound of the limit; equal to [`Self::answered`] if the limit is known
     /// exactly.
     #[must_use]
-    pub fn answered_at_high(&self) -> Option<&Outcome> {
-        self.at_high.as_ref().or(self.answered())
+    pub fn outcome_at_high(&self) -> Option<&Outcome> {
+        self.at_high.as_ref().or(self.outcome_at_low())
     }
 
     /// Whether the whole run fits at both bounds of the limit.
     #[must_use]
     pub fn fits(&self) -> bool {
         let fits = |outcome: Option<&Outcome>| outcome.is_some_and(|outcome| outcome.ooms == 0);
-        fits(self.answered()) && fits(self.answered_at_high())
+        fits(self.outcome_at_low()) && fits(self.outcome_at_high())
     }
 
     /// The meaning of a row in which every request passes, in a sentence without a full stop. `grows` is the
@@ -149,7 +149,7 @@ impl Row {
     /// Whether the run goes out of memory at one bound of the limit and not at the other.
     #[must_use]
     pub fn depends_on_limit(&self) -> bool {
-        match (self.answered(), &self.at_high) {
+        match (self.outcome_at_low(), &self.at_high) {
             (Some(low), Some(high)) => (low.ooms == 0) != (high.ooms == 0),
             _ => false,
         }
@@ -273,7 +273,7 @@ impl Replay<'_> {
 
     fn fail(&mut self, request: usize, message: String) {
         self.outcome.ooms = self.outcome.ooms.saturating_add(1);
-        self.has_ended = !self.run.goes_on_after_oom();
+        self.has_ended = !self.run.continues_after_oom();
         if self.outcome.first_oom.is_none() {
             let requests = self.run.requests();
             let size = match requests.get(request) {

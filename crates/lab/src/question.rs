@@ -23,7 +23,7 @@ pub enum Question {
     /// Which settings a search tries: [`candidates`].
     Candidates(Conditions),
     /// One of the rows of a search: [`replay_under`].
-    SearchRow(Conditions),
+    ReplayUnder(Conditions),
     /// Why the run goes out of memory: [`autopsy`].
     Autopsy(Conditions),
     /// The outcome of a change that an autopsy names: [`try_change`]. Answered as [`Question::WhatIf`] is.
@@ -89,7 +89,7 @@ impl Question {
                 LabAnswer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
             }
             Self::Candidates(conditions) => LabAnswer::Candidates(candidates(run, conditions)),
-            Self::SearchRow(conditions) => {
+            Self::ReplayUnder(conditions) => {
                 let total = run.requests().len();
                 let mut tell = |done| on_progress(blockyard_replay::Progress::new("replaying", done, total));
                 LabAnswer::SearchRow(replay_under(run, conditions, 0, &mut tell)?)

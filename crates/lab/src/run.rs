@@ -53,7 +53,7 @@ pub struct Run {
     stacks: Arc<Stacks>,
     /// The indices of requests for parameters and states of an optimizer, ascending; empty unless the program
     /// names them.
-    lasting: Arc<[usize]>,
+    unfreeable: Arc<[usize]>,
     addresses: Arc<Addresses>,
 }
 
@@ -71,19 +71,19 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`LabError::Config`] where its settings are wrong, [`LabError::Run`] where its requests cannot be found,
-    /// [`LabError::Cancelled`].
+    /// [`LabError::Config`] where its settings are wrong, [`LabError::Run`] where its requests cannot be
+    /// found, [`LabError::Cancelled`].
     pub fn from_recorded(recorded: &RecordedRun, on_progress: OnProgress) -> Result<Self, LabError> {
         let settings = RunSettings {
             title: recorded.meta.name.clone(),
-            config: AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release())?,
+            conf: AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release())?,
             capacity: recorded.meta.total_memory,
         };
         let replayable = open(recorded, &settings, on_progress)?;
         let mut inferred = replayable.inferred;
-        let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.config);
+        let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.conf);
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
-        let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
+        let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.conf);
         let failed = failed_requests(&replayable.run, &inferred);
         let InferredRun { workload, start, notes, segments, ranges, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
@@ -110,7 +110,7 @@ impl Run {
                 blocks(run.start_allocations())
             ));
         }
-        run.settle(on_progress)?;
+        run.adjust_implied_limit(on_progress)?;
         Ok(run)
     }
 
@@ -143,7 +143,7 @@ impl Run {
             notes: Vec::new(),
             stack_of: Vec::new(),
             stacks: Arc::default(),
-            lasting: Arc::default(),
+            unfreeable: Arc::default(),
             addresses: Arc::default(),
         }
     }
@@ -172,7 +172,8 @@ impl Run {
         self.recorded_oom
     }
 
-    /// The limit that the run's file implies, under which its questions are answered; see [`Run::limit_under`].
+    /// The limit that the run's file implies, under which its questions are answered; see
+    /// [`Run::limit_under`].
     ///
     /// A run that went out of memory shows which requests were served and which were refused, and so the
     /// bounds of its limit. A run with garbage collection shows a memory fraction.
@@ -221,14 +222,15 @@ impl Run {
         self.workload.set_labels(all);
     }
 
-    /// Whether a request is known to be for a parameter or a state of an optimizer, which a training cannot free.
-    pub(crate) fn is_lasting(&self, request: usize) -> bool {
-        self.lasting.binary_search(&request).is_ok()
+    /// Whether a request is known to be for a parameter or a state of an optimizer, which a training cannot
+    /// free.
+    pub(crate) fn is_unfreeable(&self, request: usize) -> bool {
+        self.unfreeable.binary_search(&request).is_ok()
     }
 
     /// Says which requests are for parameters and states of an optimizer: their indices, ascending.
-    pub(crate) fn set_lasting(&mut self, requests: Vec<usize>) {
-        self.lasting = requests.into();
+    pub(crate) fn set_unfreeable(&mut self, requests: Vec<usize>) {
+        self.unfreeable = requests.into();
     }
 
     /// Replaces the requests by as many others.
@@ -272,7 +274,7 @@ impl Run {
 
     /// Whether the program continues after a request that fails. Otherwise the run ends at the failure.
     #[must_use]
-    pub fn goes_on_after_oom(&self) -> bool {
+    pub fn continues_after_oom(&self) -> bool {
         self.goes_on_after_oom
     }
 
@@ -283,7 +285,7 @@ impl Run {
         self.ends_at_failure
     }
 
-    /// What is not known about the run, in sentences.
+    /// Sentences about facts that are not known about the run.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

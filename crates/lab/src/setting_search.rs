@@ -16,7 +16,8 @@ pub struct SearchResult {
     pub baseline: Row,
     /// Every setting that was tried, in the order of the candidates.
     pub rows: Vec<Row>,
-    /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as indices.
+    /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as
+    /// indices.
     pub front: Vec<usize>,
     /// The index of the recommended row, if one is better than the baseline: [`recommended_row`], which the
     /// verdict uses too.
@@ -25,7 +26,7 @@ pub struct SearchResult {
     pub line: Option<String>,
     /// What the best row gains and costs, and when the recommendation would be wrong, in one sentence.
     pub sentence: String,
-    /// What is not known about the run, in sentences.
+    /// Sentences about facts that are not known about the run.
     pub notes: Vec<String>,
 }
 
@@ -53,8 +54,8 @@ const DRIVERS_POOL: &str = "backend:cudaMallocAsync";
 /// of them, and the run's own settings with one more. The verdict tries these, and a search tries them before
 /// all others.
 ///
-/// A limit on splitting above the largest request changes nothing, and garbage collection needs a memory fraction:
-/// such settings are left out.
+/// A limit on splitting above the largest request changes nothing, and garbage collection needs a memory
+/// fraction: such settings are left out.
 #[must_use]
 pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let own = &conditions.conf;
@@ -144,8 +145,9 @@ fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
 
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
 ///
-/// `on_step` gets every row as soon as it is known. In WebAssembly there is one thread; the page's workers answer
-/// [`Question::SearchRow`](crate::Question) for each of the [`candidates`], and the page calls [`SearchResult::of`].
+/// `on_step` gets every row as soon as it is known. In WebAssembly there is one thread; the page's workers
+/// answer [`Question::SearchRow`](crate::Question) for each of the [`candidates`], and the page calls
+/// [`SearchResult::of`].
 ///
 /// # Errors
 ///
@@ -181,7 +183,7 @@ impl SearchResult {
 }
 
 fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
-    let front = front(&rows);
+    let front = pareto_front(&rows);
     let best = recommended_row(&baseline, &rows);
     let chosen = best.and_then(|best| rows.get(best));
     let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
@@ -202,15 +204,15 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
 /// plain setting that reserves least.
 #[must_use]
 pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
-    let own = baseline.answered().filter(|_| baseline.fits());
+    let own = baseline.outcome_at_low().filter(|_| baseline.fits());
     let is_better = |row: &Row| {
         let less = |outcome: &Outcome| own.is_none_or(|own| outcome.peak_reserved < own.peak_reserved);
-        row.fits() && !is_drivers_pool(&row.conditions.conf) && row.answered().is_some_and(less)
+        row.fits() && !is_drivers_pool(&row.conditions.conf) && row.outcome_at_low().is_some_and(less)
     };
     let better = || rows.iter().enumerate().filter(|(_, row)| is_better(row));
     let plain = || better().filter(|(_, row)| is_plain(&baseline.conditions.conf, &row.conditions.conf));
     let rank = |(index, row): &(usize, &Row)| {
-        let outcome = row.answered();
+        let outcome = row.outcome_at_low();
         let peak = outcome.map(|outcome| (outcome.peak_reserved, outcome.device_calls()));
         (peak, row.conditions.conf.len(), *index)
     };
@@ -220,8 +222,8 @@ pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
 
 /// A sentence that another setting reserves less than the recommended one; empty if none does.
 fn least(taken: &Row, first: Option<&Row>) -> String {
-    let (Some(first), Some(taken)) = (first, taken.answered()) else { return String::new() };
-    match first.answered() {
+    let (Some(first), Some(taken)) = (first, taken.outcome_at_low()) else { return String::new() };
+    match first.outcome_at_low() {
         Some(least) if least.peak_reserved < taken.peak_reserved => {
             format!(
                 "; of all that were tried {} reserves least, {} at its peak",
@@ -238,7 +240,7 @@ fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
     let depends = rows.iter().filter(|row| row.depends_on_limit() && !is_drivers_pool(&row.conditions.conf));
     match (depends.min_by_key(|row| row.conditions.conf.len()), baseline.limit) {
         (Some(row), Some(limit)) => {
-            let fits_at_low = row.answered().is_some_and(|outcome| outcome.ooms == 0);
+            let fits_at_low = row.outcome_at_low().is_some_and(|outcome| outcome.ooms == 0);
             let bound = if fits_at_low { limit.lowest } else { limit.highest };
             format!(
                 "no setting is sure to let the run fit: it depends on the limit, which is {}, and under {} the run fits at {bound} only",
@@ -257,9 +259,10 @@ fn name(row: &Row) -> &str {
 
 /// The rows that fit at both bounds of the limit and that no other row beats in both peak reserved and device
 /// calls, by ascending peak reserved; of equal rows the shortest setting.
-fn front(rows: &[Row]) -> Vec<usize> {
+fn pareto_front(rows: &[Row]) -> Vec<usize> {
     let measured = |(index, row): (usize, &Row)| {
-        let outcome = row.answered().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
+        let outcome =
+            row.outcome_at_low().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
         Some((outcome.peak_reserved, outcome.device_calls(), row.conditions.conf.len(), index))
     };
     let mut fitting: Vec<_> = rows.iter().enumerate().filter_map(measured).collect();
@@ -280,10 +283,10 @@ pub(crate) fn is_drivers_pool(conf: &str) -> bool {
 
 fn gain(row: &Row, baseline: &Row) -> String {
     let name = name(row);
-    let Some(outcome) = row.answered() else { return String::new() };
+    let Some(outcome) = row.outcome_at_low() else { return String::new() };
     let when = "this holds for these requests in this order, and another batch size, other shapes or another release of \
                 PyTorch may change it";
-    match baseline.answered() {
+    match baseline.outcome_at_low() {
         Some(own) if baseline.fits() => {
             let saved = own.peak_reserved.saturating_sub(outcome.peak_reserved);
             format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{frame_words, own_caller};
+use blockyard_record::{frame_text, own_caller};
 use blockyard_workload::Request;
 
 use crate::Run;
@@ -40,7 +40,8 @@ impl Sites {
                     }
                     let number = *numbers.entry(name).or_insert_with_key(|name| {
                         names.push(name.clone());
-                        // There are no more sites than requests, and no more tensors than `TensorId` can count.
+                        // There are no more sites than requests, and no more tensors than `TensorId` can
+                        // count.
                         u32::try_from(names.len() - 1).unwrap_or(u32::MAX)
                     });
                     if let Some(stack) = stack {
@@ -67,7 +68,7 @@ impl Sites {
 /// The line of the program that called the own line of a stack; `None` for a call from the program's top
 /// level, which would not help a reader.
 pub(crate) fn caller(stack: &[String]) -> Option<String> {
-    own_caller(stack).map(frame_words).filter(|caller| !caller.starts_with("<module>"))
+    own_caller(stack).map(frame_text).filter(|caller| !caller.starts_with("<module>"))
 }
 
 /// The callers of a line in words, the most important first: `, called at f train.py:33`. A line of a helper

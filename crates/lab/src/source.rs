@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use blockyard_gpus::non_pytorch_measured_words;
+use blockyard_gpus::non_pytorch_measured_text;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
 use blockyard_record::Bytes;
@@ -68,18 +68,18 @@ pub struct Simulation {
     pub failed_lines: Vec<u32>,
     /// The allocations of parameters and states of an optimizer, which a training cannot free: their indices
     /// among all allocations that did not fail, ascending.
-    pub lasting: Vec<u32>,
+    pub unfreeable: Vec<u32>,
 }
 
 impl Simulation {
     /// The device in words, as a part of a sentence.
-    pub(crate) fn device_words(&self) -> String {
+    pub(crate) fn device_text(&self) -> String {
         let (total, capacity, gpu) = (self.total, self.capacity, &self.gpu);
         let non_pytorch = total.saturating_sub(capacity);
         if non_pytorch == Bytes::ZERO {
             return format!("the device is {} of {total}", with_article(gpu));
         }
-        let measured = non_pytorch_measured_words(gpu);
+        let measured = non_pytorch_measured_text(gpu);
         let gpu = with_article(gpu);
         format!(
             "the device is {gpu} of {total}, of which {non_pytorch} are set aside for the CUDA context and libraries ({measured}): PyTorch has {capacity}"
@@ -114,13 +114,13 @@ impl RunSource {
 }
 
 impl Run {
-    /// The runs of a file: a recording, a snapshot with one run for each device that has a trace, or the text of a workload, which
-    /// may be packed with gzip.
+    /// The runs of a file: a recording, a snapshot with one run for each device that has a trace, or the text
+    /// of a workload, which may be packed with gzip.
     ///
     /// # Errors
     ///
-    /// [`LabError::Snapshot`], [`LabError::Run`] or [`LabError::Text`] where the file cannot be read, [`LabError::NoTrace`],
-    /// [`LabError::Cancelled`].
+    /// [`LabError::Snapshot`], [`LabError::Run`] or [`LabError::Text`] where the file cannot be read,
+    /// [`LabError::NoTrace`], [`LabError::Cancelled`].
     pub fn read(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Vec<Self>, LabError> {
         match file_kind(bytes) {
             FileKind::Snapshot | FileKind::Packed => {

@@ -7,7 +7,7 @@ mod settings;
 
 pub use moments::{MomentName, VerdictMoment};
 
-use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_caller, own_line};
+use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use self::growth::{
     FREE_WHAT_IS_KEPT, by_line, growth_findings, growth_headline, iterations_left, leak_headline,
     line_of_a_growing_run, repeated_growth,
 };
-use self::memory::{gpu_for_the_request, gpus_that_hold, limit_words, reserving, under_the_latest_release};
+use self::memory::{gpu_for_the_request, gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_comparison, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
@@ -31,7 +31,8 @@ use crate::{
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
 ///
-/// All of it follows from [`autopsy`](crate::autopsy()), [`leaks`](crate::leaks()) and replays, so it cannot contradict them.
+/// All of it follows from [`autopsy`](crate::autopsy()), [`leaks`](crate::leaks()) and replays, so it cannot
+/// contradict them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The verdict in one word.
@@ -71,7 +72,7 @@ pub enum VerdictKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The question that the sentence answers.
-    pub about: About,
+    pub about: FindingTopic,
     /// The sentence, without a full stop.
     pub text: String,
     /// The request that the sentence is about, counted from 1.
@@ -92,7 +93,7 @@ pub struct Finding {
 /// The questions that a verdict answers, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum About {
+pub enum FindingTopic {
     /// What happened.
     Happened,
     /// What grows from iteration to iteration.
@@ -113,7 +114,7 @@ pub enum About {
     Releases,
 }
 
-impl About {
+impl FindingTopic {
     /// All questions, in their order.
     pub const ALL: [Self; 9] = [
         Self::Happened,
@@ -148,8 +149,8 @@ impl About {
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the autopsy cannot
-/// replay the run; a run that only the last replay refuses is a verdict that says so.
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the autopsy
+/// cannot replay the run; a run that only the last replay refuses is a verdict that says so.
 pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let found = autopsy(run, conditions, on_progress)?;
     match found {
@@ -179,46 +180,47 @@ fn verdict_of_failure(
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
         leak_headline(line)
     } else {
-        let is_repeated = grows.found_by == IterationSource::Repetition && !grows.are_iterations_known;
+        let is_repeated = grows.found_by == IterationSource::Repetition && !grows.has_known_iterations;
         let growing = lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
         format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
-    let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
-    findings.push(Finding::about(About::Happened, what_was_asked(&found), Some(found.request.request)));
+    let mut findings =
+        vec![Finding::about(FindingTopic::Happened, &found.sentence, Some(found.failed.number))];
+    findings.push(Finding::about(FindingTopic::Happened, what_was_asked(&found), Some(found.failed.number)));
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     // How the limit is known is among the notes.
-    findings.extend(found.notes.iter().map(|note| Finding::about(About::Sure, note, None)));
+    findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Sure, note, None)));
     if let Some(change) = &freed {
-        let about = if change.is_proved { About::Passes } else { About::Fails };
-        findings.push(Finding::about(about, &change.sentence, Some(found.request.request)));
+        let about = if change.is_proved { FindingTopic::Passes } else { FindingTopic::Fails };
+        findings.push(Finding::about(about, &change.sentence, Some(found.failed.number)));
     }
     if is_leak {
-        findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
+        findings.push(Finding::about(FindingTopic::Passes, FREE_WHAT_IS_KEPT, None));
     }
     let setting = fitting_setting(&limited, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
-    let less = found.changes.iter().chain(&found.in_vain).filter(is_about_less);
+    let less = found.changes.iter().chain(&found.unhelpful_changes).filter(is_about_less);
     findings.extend(less.map(|change| {
         let until = if is_leak { ", until what the iterations keep fills that too" } else { "" };
-        Finding::about(About::Less, format!("{}{until}", change.sentence), None)
+        Finding::about(FindingTopic::Less, format!("{}{until}", change.sentence), None)
     }));
     if found.limit.source == LimitSource::Fraction {
-        findings.push(Finding::about(About::Passes, LIMIT_OF_THE_PROCESS, None));
+        findings.push(Finding::about(FindingTopic::Passes, LIMIT_OF_THE_PROCESS, None));
     }
-    findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
-    findings.extend(run.device_words.iter().map(|device| Finding::about(About::Gpus, device, None)));
+    findings.push(Finding::about(FindingTopic::Less, SMALLER_BATCH, None));
+    findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
     findings.extend(gpu_for_the_request(&found));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
-    let (mut held, moment) = (found.held.clone(), found.request.request);
+    let (mut held, moment) = (found.held.clone(), found.failed.number);
     for line in &mut held {
         line.moments = moments.of_line(line);
     }
     for finding in findings.iter_mut().filter(|finding| finding.request == Some(moment)) {
-        if matches!(finding.about, About::Happened | About::Sure) {
+        if matches!(finding.about, FindingTopic::Happened | FindingTopic::Sure) {
             finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
         }
     }
@@ -240,7 +242,7 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     let Ok(outcome) = outcome else {
         let why = outcome.err().unwrap_or_default();
         let findings =
-            vec![Finding::about(About::Sure, format!("the requests cannot be replayed: {why}"), None)];
+            vec![Finding::about(FindingTopic::Sure, format!("the requests cannot be replayed: {why}"), None)];
         let headline = "the run cannot be replayed".to_owned();
         return Ok(Verdict {
             kind: VerdictKind::Fits,
@@ -277,7 +279,7 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
         }
     };
     let mut findings = vec![Finding::about(
-        About::Happened,
+        FindingTopic::Happened,
         format!(
             "all requests are served ({}), and none runs out of memory; {}",
             counted(run.requests().len(), "request"),
@@ -290,22 +292,22 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
         let text = format!(
             "the recorded run ran out of memory at request {recorded}: what the program would have asked for after that is not known"
         );
-        findings.push(Finding::about(About::Happened, text, None));
+        findings.push(Finding::about(FindingTopic::Happened, text, None));
     }
     findings.extend(growth_findings(&moments, &lines, &grows, &[]));
     if growing.is_some() {
         let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
         findings.extend(iterations_left(&lines, most, reserved));
-        findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
+        findings.push(Finding::about(FindingTopic::Passes, FREE_WHAT_IS_KEPT, None));
     }
     // A note says that an assumed capacity is assumed.
     if is_device_known {
-        findings.push(Finding::about(About::Gpus, limit_words(run, conditions, own.limit), None));
+        findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
     }
-    findings.extend(run.notes().iter().map(|note| Finding::about(About::Sure, note, None)));
+    findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Sure, note, None)));
     let unused = reserved.saturating_sub(allocated);
     findings.push(Finding::about(
-        About::Less,
+        FindingTopic::Less,
         format!(
             "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
              setting of the allocator can save at most these bytes, apart from what its rounding changes"
@@ -330,7 +332,7 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     for line in &mut held {
         line.moments = moments.of_line(line);
     }
-    if let Some(first) = findings.first_mut().filter(|finding| finding.about == About::Happened) {
+    if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
     Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment })
@@ -346,14 +348,16 @@ fn held_at_peak(
     let mut on_done = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
-    let Some(fixed) = limited.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
+    let Some(fixed) = limited.conditions_at_bounds(&conditions.conf).into_iter().next() else {
+        return Ok((Vec::new(), 0));
+    };
     let end = peak(run, &fixed, allocated, &mut on_done)?;
     let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut on_done)?;
     Ok((live.holders(run), end as u64))
 }
 
 impl Finding {
-    fn about(about: About, text: impl Into<String>, request: Option<u64>) -> Self {
+    fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
         Self {
             about,
             text: text.into(),
@@ -371,18 +375,18 @@ impl Finding {
 }
 
 fn failure_headline(found: &Autopsy) -> String {
-    let request = &found.request;
+    let request = &found.failed;
     let place = own_line(&request.stack).map_or_else(
         || {
             request.name.as_ref().map_or_else(
-                || format!("at request {}", grouped(request.request)),
+                || format!("at request {}", grouped(request.number)),
                 |name| format!("at `{name}`"),
             )
         },
         |line| {
             let caller = own_caller(&request.stack)
-                .map_or_else(String::new, |line| format!(", called at `{}`", frame_words(line)));
-            format!("at `{}`{caller}", frame_words(line))
+                .map_or_else(String::new, |line| format!(", called at `{}`", frame_text(line)));
+            format!("at `{}`{caller}", frame_text(line))
         },
     );
     let memory = &found.memory;
@@ -395,7 +399,7 @@ fn failure_headline(found: &Autopsy) -> String {
         OomCause::RequestAboveLimit => format!("{} asked for, more than may be reserved", request.size),
         OomCause::LiveBytesAtLimit => format!("{} live, and {} more asked for", memory.live, request.size),
         OomCause::FragmentationByLiveBlocks => {
-            format!("{} cached, but in pieces too small for {}", memory.cached_here, request.size)
+            format!("{} cached, but in pieces too small for {}", memory.cached_on_stream, request.size)
         }
         OomCause::CachedInAnotherStream => {
             format!(
@@ -414,7 +418,7 @@ fn failure_headline(found: &Autopsy) -> String {
         }
         OomCause::PoolNotSearchedAgain => format!(
             "a free block of {} would serve {}, and PyTorch does not look for it again (a known bug, issue 189504)",
-            memory.largest_cached_here, request.size
+            memory.largest_cached_on_stream, request.size
         ),
         OomCause::RoundingBySetting => {
             format!("{} asked for, rounded up by a setting to {}", request.size, request.rounded)
@@ -429,9 +433,9 @@ fn failure_headline(found: &Autopsy) -> String {
 }
 
 fn what_was_asked(found: &Autopsy) -> String {
-    let (request, memory) = (&found.request, &found.memory);
+    let (request, memory) = (&found.failed, &found.memory);
     let place =
-        own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_words(line)));
+        own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_text(line)));
     // The parts add up to the reserved bytes. The parts that matter for every failure are listed even if they
     // are zero.
     let rounding = memory.allocated.saturating_sub(memory.live);
@@ -439,7 +443,7 @@ fn what_was_asked(found: &Autopsy) -> String {
         (memory.live, "were live", true),
         (rounding, "lost to rounding", false),
         (memory.pending, "freed but in use by another stream", false),
-        (memory.cached_here, "cached for its stream", true),
+        (memory.cached_on_stream, "cached for its stream", true),
         (memory.cached_other_streams, "cached for other streams", false),
         (memory.cached_other_pools, "cached in other pools", false),
     ];
@@ -448,7 +452,7 @@ fn what_was_asked(found: &Autopsy) -> String {
     let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!(
         "request {} asked{place} for {}, while {} were reserved, of which {} and {last}",
-        grouped(request.request),
+        grouped(request.number),
         request.size,
         memory.reserved,
         others.join(", ")
@@ -459,7 +463,7 @@ fn what_was_asked(found: &Autopsy) -> String {
 fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
     let recorded = run.recorded_oom()? as u64;
     let recorded = recorded.saturating_add(1);
-    let text = if recorded == found.request.request {
+    let text = if recorded == found.failed.number {
         "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
@@ -467,7 +471,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
             grouped(recorded)
         )
     };
-    Some(Finding::about(About::Sure, text, Some(recorded)))
+    Some(Finding::about(FindingTopic::Sure, text, Some(recorded)))
 }
 
 /// The change that frees the tensors that the growing lines kept in the iterations before the last one;
@@ -479,11 +483,11 @@ fn without_earlier_iterations(
     grows: &Leaks,
     on_progress: OnProgress,
 ) -> Result<Option<Change>, LabError> {
-    let Some(before) = grows.boundaries.iter().rev().nth(1).copied() else { return Ok(None) };
-    if grows.growing.is_empty() || !grows.are_iterations_known {
+    let Some(before) = grows.iteration_ends.iter().rev().nth(1).copied() else { return Ok(None) };
+    if grows.growing.is_empty() || !grows.has_known_iterations {
         return Ok(None);
     }
-    let failing = usize::try_from(found.request.request.saturating_sub(1)).unwrap_or(usize::MAX);
+    let failing = usize::try_from(found.failed.number.saturating_sub(1)).unwrap_or(usize::MAX);
     let sites = crate::sites::Sites::of(run);
     let is_growing = |request: usize| {
         let site = sites.name(sites.at(request));

@@ -11,14 +11,14 @@ use crate::{Conditions, LabError, LimitSource, LimitedRun, Row, Run};
 /// A run under other conditions, beside the run under its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WhatIf {
-    /// The run under the settings that it was recorded with and the limit that its file implies, replayed by the same rule of
-    /// addresses.
+    /// The run under the settings that it was recorded with and the limit that its file implies, replayed by
+    /// the same rule of addresses.
     pub baseline: Row,
     /// The run under each of the other conditions, in the order in which they were asked for.
     pub rows: Vec<Row>,
     /// For each row, the first request that leads to other events than in the baseline.
     pub differences: Vec<Option<FirstDifference>>,
-    /// What is not known about the run, in sentences.
+    /// Sentences about facts that are not known about the run.
     pub notes: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub fn what_if(
 fn limit_left_out(run: &Run, conditions: &Conditions) -> Option<String> {
     let limit = run.implied_limit().filter(|limit| limit.source == LimitSource::Fraction)?;
     (conditions.capacity.is_some() && conditions.limit.is_none()).then(|| {
-        let bounds = limit.ends().iter().map(ToString::to_string).collect::<Vec<_>>().join(" to ");
+        let bounds = limit.bound_values().iter().map(ToString::to_string).collect::<Vec<_>>().join(" to ");
         format!(
             "The run had a limit of the process ({bounds}), which is left out here. A program that sets a memory fraction gets that \
              share of this device: give the limit, too."

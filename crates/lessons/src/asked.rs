@@ -14,7 +14,7 @@ use crate::handout::{
     figure_at, inlines, is_empty_device, write_answers_to, write_card_text, write_exercise,
 };
 use crate::markdown::{Piece, fill};
-use crate::measure::{Measure, Stretch};
+use crate::measure::{Measure, RunStretch};
 use crate::played::{PlayedCard, PlayedLesson};
 use crate::quantity::Quantity;
 use crate::question::LessonQuestion;
@@ -56,7 +56,7 @@ impl<'a> EarlierQuestions<'a> {
     }
 
     /// Whether the value is from a moment after one of these questions in the same run.
-    fn answers(&self, measure: &Measure, stretch: &Stretch<'a>) -> bool {
+    fn answers(&self, measure: &Measure, stretch: &RunStretch<'a>) -> bool {
         let is_after = |(recording, step): (&Recording, usize)| {
             self.moments.iter().any(|(asked, from)| std::ptr::eq(*asked, recording) && step > *from)
         };
@@ -76,7 +76,7 @@ impl<'a> EarlierQuestions<'a> {
 /// compute that answer.
 pub(crate) fn fill_alone<'a>(
     pieces: &[Piece],
-    stretch: &Stretch<'a>,
+    stretch: &RunStretch<'a>,
     earlier: &EarlierQuestions<'a>,
 ) -> Vec<Inline> {
     let left_out = || Inline::Text(LEFT_OUT.to_owned());

@@ -1,4 +1,4 @@
-//! Conditions: how a lesson file states what must hold, and whether it holds.
+//! Conditions: statements about a run in a lesson file, and whether they hold.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use blockyard_record::StepOutcome;
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::error::MeasureError;
-use crate::measure::{Measure, QuantityValue, Stretch, last_request};
+use crate::measure::{Measure, QuantityValue, RunStretch, last_request};
 use crate::quantity::QuantityKind;
 
-/// A condition: the right choice of a question, the goal of an exercise, what a sentence says.
+/// A condition: of the right choice of a question, of a goal of an exercise, or of a claim in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Two sums, such as a quantity and a number.
@@ -17,7 +17,7 @@ pub(crate) enum Condition {
     /// A quantity compared with its value at the beginning.
     Trend { measure: Measure, trend: Trend },
     /// The last request for a tensor is served, or is not.
-    Passes { name: String, passes: bool },
+    Served { name: String, is_served: bool },
     /// Every one of these holds.
     All(Vec<Self>),
 }
@@ -53,7 +53,7 @@ const TRENDS: [(&str, Trend); 3] =
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     relations: Vec<Relation>,
-    /// All numbers of both sides, bytes as such.
+    /// All numbers of both sides as texts: sizes as plain numbers of bytes, and counts.
     pub(crate) numbers: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Facts {
         relations.iter().any(|relation| self.has(*relation))
     }
 
-    fn add_side(&mut self, side: &Sum, stretch: &Stretch<'_>) -> Result<(), MeasureError> {
+    fn add_side(&mut self, side: &Sum, stretch: &RunStretch<'_>) -> Result<(), MeasureError> {
         self.numbers.push(side.value(stretch)?.to_string());
         for part in &side.parts {
             self.numbers.extend([part.once(stretch)?.to_string(), part.times.to_string()]);
@@ -125,20 +125,20 @@ impl Condition {
         }
         match last {
             "passes" | "fails" if !words.contains(' ') => {
-                Ok(Self::Passes { name: words.to_owned(), passes: last == "passes" })
+                Ok(Self::Served { name: words.to_owned(), is_served: last == "passes" })
             }
             _ => Err(not_a_condition()),
         }
     }
 
     /// What the condition states at this moment.
-    pub(crate) fn facts(&self, stretch: &Stretch<'_>) -> Result<Facts, MeasureError> {
+    pub(crate) fn facts(&self, stretch: &RunStretch<'_>) -> Result<Facts, MeasureError> {
         let mut facts = Facts::default();
         self.add_facts(stretch, &mut facts)?;
         Ok(facts)
     }
 
-    fn add_facts(&self, stretch: &Stretch<'_>, facts: &mut Facts) -> Result<(), MeasureError> {
+    fn add_facts(&self, stretch: &RunStretch<'_>, facts: &mut Facts) -> Result<(), MeasureError> {
         match self {
             Self::All(conditions) => {
                 for condition in conditions {
@@ -165,8 +165,8 @@ impl Condition {
                     facts.numbers.extend(answer.number().map(|number| number.to_string()));
                 }
             }
-            Self::Passes { passes: true, .. } => facts.relations.push(Relation::Passes),
-            Self::Passes { passes: false, .. } => facts.relations.push(Relation::Fails),
+            Self::Served { is_served: true, .. } => facts.relations.push(Relation::Passes),
+            Self::Served { is_served: false, .. } => facts.relations.push(Relation::Fails),
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Condition {
         match self {
             Self::Compare { left, right, .. } => is_named(left) || is_named(right),
             Self::Trend { measure, .. } => measure.is_of_workload(),
-            Self::Passes { .. } => true,
+            Self::Served { .. } => true,
             Self::All(conditions) => conditions.iter().any(Self::is_of_workload),
         }
     }
@@ -190,13 +190,13 @@ impl Condition {
                 left.parts.iter().chain(&right.parts).filter_map(SumPart::measure).collect()
             }
             Self::Trend { measure, .. } => vec![measure],
-            Self::Passes { .. } => Vec::new(),
+            Self::Served { .. } => Vec::new(),
             Self::All(conditions) => conditions.iter().flat_map(Self::measures).collect(),
         }
     }
 
     /// Whether the condition holds, and the values as a clause such as `peak reserved is 60 MiB`.
-    pub(crate) fn holds(&self, stretch: &Stretch<'_>) -> Result<(bool, String), MeasureError> {
+    pub(crate) fn holds(&self, stretch: &RunStretch<'_>) -> Result<(bool, String), MeasureError> {
         match self {
             Self::All(conditions) => {
                 let mut clauses = Vec::new();
@@ -240,7 +240,7 @@ impl Condition {
                 };
                 Ok((holds, clause))
             }
-            Self::Passes { name, passes } => {
+            Self::Served { name, is_served: passes } => {
                 let request = last_request(stretch.workload, name, stretch.to)
                     .ok_or_else(|| MeasureError::NoTensor { name: name.clone() })?;
                 let outcome = stretch.recording.outcome(request);
@@ -310,7 +310,7 @@ impl Sum {
     }
 
     /// The value of the sum, in bytes or as a count.
-    fn value(&self, stretch: &Stretch<'_>) -> Result<u64, MeasureError> {
+    fn value(&self, stretch: &RunStretch<'_>) -> Result<u64, MeasureError> {
         self.parts.iter().try_fold(0_u64, |sum, part| {
             Ok(sum.saturating_add(part.once(stretch)?.saturating_mul(part.times)))
         })
@@ -329,7 +329,7 @@ impl SumPart {
         }
     }
 
-    fn once(&self, stretch: &Stretch<'_>) -> Result<u64, MeasureError> {
+    fn once(&self, stretch: &RunStretch<'_>) -> Result<u64, MeasureError> {
         match &self.what {
             Operand::Measure(measure) => {
                 measure.answer(stretch)?.number().ok_or_else(|| not_comparable(measure))
@@ -422,8 +422,8 @@ impl fmt::Display for Condition {
                 let word = TRENDS.iter().find(|row| row.1 == *trend).map_or("", |row| row.0);
                 write!(f, "{measure} {word}")
             }
-            Self::Passes { name, passes: true } => write!(f, "the request for {name} passes"),
-            Self::Passes { name, passes: false } => write!(f, "the request for {name} fails"),
+            Self::Served { name, is_served: true } => write!(f, "the request for {name} passes"),
+            Self::Served { name, is_served: false } => write!(f, "the request for {name} fails"),
         }
     }
 }

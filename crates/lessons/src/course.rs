@@ -76,12 +76,12 @@ pub const PARTS: [CoursePart; 5] = [
 
 /// A stretch of a course with a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CourseStretch {
+pub struct PlanPart {
     /// How many minutes the stretch takes.
     pub minutes: u32,
     /// The lessons of the stretch; none in a break.
     pub lessons: &'static [PlannedLesson],
-    /// What the class does.
+    /// The task of the class, in words.
     pub task: &'static str,
 }
 
@@ -97,8 +97,8 @@ pub struct PlannedLesson {
 }
 
 impl PlannedLesson {
-    /// The least minutes with a class: one for each card, one more for each question, and those of the
-    /// exercise where the class solves it.
+    /// The least minutes with a class: one minute for each card, one more for each question, and
+    /// [`EXERCISE_MINUTES`] where the class solves the exercise.
     #[must_use]
     pub fn least_minutes(&self, cards: u32, questions: u32) -> u32 {
         cards + questions + if self.has_exercise { EXERCISE_MINUTES } else { 0 }
@@ -120,23 +120,23 @@ const fn solved(id: &'static str, minutes: u32) -> PlannedLesson {
 /// vote takes longer than planned.
 const SLACK: &str = "For questions, and for what takes longer.";
 
-const fn slack(minutes: u32) -> CourseStretch {
-    CourseStretch { minutes, lessons: &[], task: SLACK }
+const fn slack(minutes: u32) -> PlanPart {
+    PlanPart { minutes, lessons: &[], task: SLACK }
 }
 
 /// A lecture of 45 minutes.
-pub const FORTY_FIVE_MINUTES: [CourseStretch; 4] = [
-    CourseStretch {
+pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
+    PlanPart {
         minutes: 19,
         lessons: &[told("tensor", 9), told("reserved", 10)],
         task: "The class predicts each card of the second lesson.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 10,
         lessons: &[told("splits", 10)],
         task: "The class draws the segment after each request before it is shown.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 10,
         lessons: &[told("fragmentation", 10)],
         task: "The class votes before the request that fails. Homework: the exercises, what nvidia-smi shows, and reading an out-of-memory message.",
@@ -145,23 +145,23 @@ pub const FORTY_FIVE_MINUTES: [CourseStretch; 4] = [
 ];
 
 /// A lecture of 90 minutes.
-pub const NINETY_MINUTES: [CourseStretch; 5] = [
-    CourseStretch {
+pub const NINETY_MINUTES: [PlanPart; 5] = [
+    PlanPart {
         minutes: 20,
         lessons: &[told("tensor", 9), told("reserved", 11)],
         task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 11,
         lessons: &[told("splits", 11)],
         task: "The class draws the segment after each request before it is shown.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 12,
         lessons: &[told("training", 12)],
         task: "The class says which peak comes first, then plays the cards. Homework: its exercise, and the states of an optimizer.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 34,
         lessons: &[solved("fragmentation", 20), told("oom-message", 14)],
         task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
@@ -170,24 +170,24 @@ pub const NINETY_MINUTES: [CourseStretch; 5] = [
 ];
 
 /// A course of two hours.
-pub const TWO_HOURS: [CourseStretch; 6] = [
-    CourseStretch {
+pub const TWO_HOURS: [PlanPart; 6] = [
+    PlanPart {
         minutes: 32,
         lessons: &[told("tensor", 10), told("reserved", 11), told("nvidia-smi", 11)],
         task: "The class predicts each card of the second lesson. Their exercises are homework.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 19,
         lessons: &[solved("splits", 19)],
         task: "The class draws each figure before it is shown, and solves the exercise.",
     },
-    CourseStretch { minutes: 10, lessons: &[], task: "A break." },
-    CourseStretch {
+    PlanPart { minutes: 10, lessons: &[], task: "A break." },
+    PlanPart {
         minutes: 20,
         lessons: &[solved("training", 20)],
         task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the states of an optimizer, and activation checkpointing.",
     },
-    CourseStretch {
+    PlanPart {
         minutes: 25,
         lessons: &[told("fragmentation", 11), told("oom-message", 14)],
         task: "The class votes before the request that fails, and reads an out-of-memory message aloud, number by number. Homework: the exercises, and reading a snapshot.",
@@ -211,8 +211,8 @@ pub struct LessonFile {
 
 /// All lessons, in the order of [`PARTS`].
 ///
-/// The texts are a part of every program that calls this. The page calls it only in a module that is fetched
-/// later.
+/// The texts become a part of every program that calls this function. The page calls it only in a module that
+/// is fetched later.
 #[must_use]
 pub fn lessons() -> &'static [LessonFile] {
     &LESSONS

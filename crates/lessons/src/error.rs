@@ -9,8 +9,8 @@ use crate::quantity::Quantity;
 
 /// Why a text is not a lesson, and where.
 ///
-/// Lines and columns count from 1, columns in characters. Reads as `line 3, column 1: the front matter has no
-/// "title"`.
+/// Lines and columns count from 1, columns in characters. Reads as
+/// `line 3, column 1: the front matter has no "title"`.
 #[derive(Debug, Error)]
 #[error("line {line}, column {column}: {kind}")]
 pub struct LessonError {
@@ -46,7 +46,7 @@ impl Errors {
         self.0.push(error);
     }
 
-    /// The value, or nothing where there is an error, which is kept.
+    /// The value; or `None` after an error, which is kept.
     pub(crate) fn keep<T>(&mut self, result: Result<T, LessonError>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
@@ -55,7 +55,7 @@ impl Errors {
         self.0.is_empty()
     }
 
-    /// The value if there is no error, or else the first error.
+    /// The value if no error was found, or else the first error.
     pub(crate) fn first_or<T>(self, value: Option<T>) -> Result<T, LessonError> {
         let none = || Position { line: 1, column: 1 }.at(LessonErrorKind::NoFrontMatter);
         match self.0.into_iter().next() {
@@ -64,7 +64,7 @@ impl Errors {
         }
     }
 
-    /// The value if there is no error, or else all errors in the order of the text.
+    /// The value if no error was found, or else all errors in the order of the text.
     pub(crate) fn all_or<T>(mut self, value: Option<T>) -> Result<T, Vec<LessonError>> {
         if let Some(value) = value.filter(|_| self.is_empty()) {
             return Ok(value);
@@ -133,7 +133,7 @@ pub enum LessonErrorKind {
         /// The text that is here.
         found: String,
     },
-    /// There is text before the first card.
+    /// The file has text before the first card.
     #[error("the first card begins with a line \"## Title\"; only blank lines may come before it")]
     BeforeFirstCard,
     /// A form of Markdown that lessons do not have.
@@ -163,7 +163,7 @@ pub enum LessonErrorKind {
     /// A title has a value.
     #[error("a title has no values: put \"{{{{\" for a brace")]
     ValueInTitle,
-    /// A card has two blocks of which it may have one.
+    /// A card has two blocks of a kind of which a card may have one.
     #[error("this card has a second block \"{block}\"")]
     SecondBlock {
         /// The word after the fence.
@@ -175,7 +175,7 @@ pub enum LessonErrorKind {
     /// The solution does not meet the goals.
     #[error("the solution does not solve the exercise: {why}")]
     Solution {
-        /// The goals that the solution misses, or why it is not an answer.
+        /// The goals that the solution misses, or why the solution is not an answer.
         why: String,
     },
     /// The comments around the lines that the reader may change are missing, repeated or in the wrong order.
@@ -314,7 +314,7 @@ pub enum MeasureError {
     /// The message has fewer sentences.
     #[error("the message has {count} sentences")]
     NoSentence {
-        /// How many it has.
+        /// The number of sentences of the message.
         count: usize,
     },
     /// The recording does not add up, which is a defect of the allocator.

@@ -1,4 +1,4 @@
-//! Exercises: what the reader begins with, the goals, and the grade of an answer.
+//! Exercises: the start, the goals, and the grade of an answer.
 
 mod goal;
 mod grade;
@@ -19,9 +19,9 @@ use blockyard_workload::Workload;
 use self::goal::goals;
 use crate::document::{Fence, Field, PYTHON};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
-use crate::lesson::{MOST_REQUESTS, config, fields, size};
+use crate::lesson::{MAX_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
-use crate::measure::Stretch;
+use crate::measure::RunStretch;
 use crate::proof::{UnprovedWord, unproved};
 use crate::text::Inline;
 
@@ -41,7 +41,7 @@ pub struct Exercise {
     pub conf: String,
     /// All bytes of the device.
     pub capacity: Bytes,
-    /// What the reader writes.
+    /// The language that the reader writes.
     pub language: ExerciseLanguage,
     /// The id of the GPU that a program runs on, such as `h200`; a workload does not depend on it.
     pub profile: String,
@@ -55,7 +55,7 @@ pub struct Exercise {
     solution: Option<(Position, String)>,
 }
 
-/// What the reader of an exercise writes.
+/// The language that the reader of an exercise writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExerciseLanguage {
     /// A workload, which [`Exercise::grade`] runs.
@@ -65,13 +65,13 @@ pub enum ExerciseLanguage {
 }
 
 /// The parts of a lesson that apply to its exercises.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ExerciseDefaults<'a> {
     pub(crate) settings: Option<&'a Field>,
     pub(crate) capacity: Bytes,
     pub(crate) profile: Option<&'a str>,
 }
 
-/// The GPU of programs whose lesson names none: the one whose numbers are compared with recordings.
+/// The GPU of programs whose lesson names none: the GPU whose numbers are compared with recordings.
 const DEFAULT_PROFILE: &str = "h200";
 
 impl Exercise {
@@ -79,7 +79,7 @@ impl Exercise {
         fence: &Fence<'_>,
         start: &Fence<'_>,
         solution: Option<&Fence<'_>>,
-        around: &Surroundings<'_>,
+        around: &ExerciseDefaults<'_>,
         errors: &mut Errors,
     ) -> Result<Self, LessonError> {
         let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"], errors);
@@ -119,8 +119,8 @@ impl Exercise {
         })
     }
 
-    /// The lines that solve the exercise, in the place of the reader's ([`Exercise::with_region`]), where the
-    /// lesson has them.
+    /// The lines that solve the exercise in place of the reader's lines ([`Exercise::with_region`]); `None`
+    /// if the lesson has no solution.
     #[must_use]
     pub fn solution(&self) -> Option<&str> {
         self.solution.as_ref().map(|(_, lines)| lines.as_str())
@@ -164,7 +164,7 @@ impl Exercise {
 
     fn run(&self, workload: &Workload) -> Result<Recording, RunError> {
         let settings =
-            RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
+            RunSettings { title: String::new(), conf: self.config.clone(), capacity: self.capacity };
         run(workload, &settings, &mut |_| ControlFlow::Continue(()))
     }
 
@@ -172,7 +172,7 @@ impl Exercise {
     /// proved.
     pub(crate) fn ask_hints(
         &self,
-        stretch: &Stretch<'_>,
+        stretch: &RunStretch<'_>,
         notes: &mut Vec<UnprovedWord>,
         errors: &mut Errors,
     ) -> Vec<Vec<Inline>> {
@@ -204,8 +204,8 @@ impl Exercise {
 }
 
 fn parse_start(start: &Fence<'_>, text: &str) -> Result<Workload, LessonError> {
-    if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
-        return Err(start.at.at(LessonErrorKind::TooLong { most: MOST_REQUESTS }));
+    if Workload::length(text).is_ok_and(|length| length > MAX_REQUESTS) {
+        return Err(start.at.at(LessonErrorKind::TooLong { most: MAX_REQUESTS }));
     }
     Workload::parse(text).map_err(|error| {
         let (line, column, _) = error.position();
@@ -214,7 +214,8 @@ fn parse_start(start: &Fence<'_>, text: &str) -> Result<Workload, LessonError> {
     })
 }
 
-/// The lines between the two comments, or all where there are none.
+/// The lines between the two comments, or all lines if the text has neither comment. `None` if only one
+/// comment exists, if one is repeated, or if they are in the wrong order.
 fn region(lines: &[&str]) -> Option<Range<usize>> {
     let places = |mark: &str| -> Vec<usize> {
         (0..lines.len()).filter(|index| lines.get(*index).is_some_and(|line| line.trim() == mark)).collect()

@@ -26,7 +26,7 @@ pub struct GlossaryEntry {
     pub text: Vec<Inline>,
     /// The words that other texts have for it; may be empty.
     pub other_words: Vec<Inline>,
-    /// The quantity of lesson files that the term stands for.
+    /// The quantity of lesson files that has the meaning of the term; `None` if no quantity has.
     pub quantity: Option<Quantity>,
 }
 

@@ -35,9 +35,9 @@ impl GradeResult {
 pub struct GradeRow {
     /// The name of the file.
     pub file: String,
-    /// Whose file it is, by its name.
+    /// The student, as the name of the file says.
     pub name: String,
-    /// The id of the lesson whose exercise it answers; empty where none is known.
+    /// The id of the lesson whose exercise the file answers; empty where the lesson is not known.
     pub lesson: String,
     /// The result.
     pub result: GradeResult,

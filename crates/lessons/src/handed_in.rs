@@ -16,16 +16,16 @@ pub struct ArchiveFile {
 }
 
 /// The most files of an archive that are read.
-const MOST_FILES: usize = 5000;
+const MAX_FILES: usize = 5000;
 
-/// The files of a zip archive, in its order, without what operating systems add. `most` is the most bytes of
-/// a file. `None` for other bytes, and for an archive whose directory is damaged.
+/// The files of a zip archive, in the order of the archive, without files that operating systems add. `most`
+/// is the most bytes of a file. `None` for other bytes, and for an archive whose directory is damaged.
 #[must_use]
 pub fn archive_files(bytes: &[u8], most: usize) -> Option<Vec<ArchiveFile>> {
     let archive = ZipArchive::from_slice(bytes).ok()?;
     let mut entries = archive.entries();
     let mut files = Vec::new();
-    while files.len() < MOST_FILES
+    while files.len() < MAX_FILES
         && let Some(entry) = entries.next_entry().ok()?
     {
         let path = String::from_utf8_lossy(entry.file_path().as_bytes()).replace('\\', "/");

@@ -21,7 +21,7 @@ use crate::text::{Inline, TextBlock, plain, with_code};
 const WIDTH_PX: f32 = 720.0;
 
 /// The fewest bytes that the ruler of a process shows.
-const LEAST_SHOWN: Bytes = Bytes::mib(64);
+const MIN_SHOWN: Bytes = Bytes::mib(64);
 
 /// A lesson as HTML for paper, to be put into a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,8 +103,8 @@ fn moment<'a>(
     Ok(Some((state, &run.recording)))
 }
 
-/// Adds a card to the last page, and begins a page after a question. The question has its number among those
-/// of the lesson.
+/// Adds a card to the last page, and begins a page after a question. The question is numbered among the
+/// questions of the lesson.
 fn write_card(
     sheets: &mut Sheets,
     lesson: &PlayedLesson,
@@ -297,24 +297,24 @@ fn figure_in(
     theme: Theme,
 ) -> Result<String, RecordingError> {
     let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
-    // What changed is not marked: on paper a frame around half of all blocks says nothing.
+    // Changes are not marked, since on paper a frame around half of all blocks has no meaning.
     let changes = Changes::default();
     let workload = lesson.runs.get(card.run).map(|run| &run.workload);
     let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
-    let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).of_one_moment();
+    let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).for_one_moment();
     if let Some(non_pytorch) = non_pytorch_at(lesson, card, step) {
-        figure = figure.of_whole_device(&non_pytorch.parts, LEAST_SHOWN);
+        figure = figure.as_process_of_whole_device(&non_pytorch.parts, MIN_SHOWN);
     }
     let breakdown = state.breakdown();
     if breakdown.reserved().is_zero() && card.non_pytorch.is_none() {
-        // An empty device is shown whole: a small part of it would look too small for what is asked for next.
-        figure = figure.up_to_peak(breakdown.capacity());
+        // An empty device is shown whole: a small part of it would look too small for the next request.
+        figure = figure.with_ruler_to_peak(breakdown.capacity());
     }
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let mut scene = figure.scene(&view, WIDTH_PX);
-    // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint reads as well
-    // in grey, beside the full color of what is allocated.
+    // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint is as clear
+    // in grey, beside the full color of allocated bytes.
     for mark in &mut scene.marks {
         if let Mark::Rect { fill, .. } | Mark::Rounded { fill, .. } = mark
             && fill.pattern == Pattern::Dots

@@ -1,4 +1,4 @@
-//! A lesson as its file says it, before anything has been run.
+//! A lesson as its file has it, before its workloads have run.
 
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, Release};
@@ -6,7 +6,7 @@ use blockyard_workload::{Workload, parse_size};
 
 use crate::document::{Document, Fence, Field, Fields, Item, OUTSIDE, PYTHON, SOLUTION, Section};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
-use crate::exercise::{Exercise, Surroundings};
+use crate::exercise::{Exercise, ExerciseDefaults};
 use crate::markdown::{Part, Piece, without_values};
 use crate::measure::Measure;
 use crate::measured::MeasuredSize;
@@ -15,7 +15,7 @@ use crate::proof::{UnprovedWord, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
 
-/// A lesson as its file says it: nothing has been run yet, so values and answers are not known.
+/// A lesson as its file has it: the workloads have not run yet, so values and answers are not known.
 #[derive(Clone, Debug)]
 pub struct Lesson {
     pub(crate) id: String,
@@ -68,7 +68,7 @@ enum Lines {
 
 /// The most requests and labels that all runs of a lesson, or an exercise, may make: a page plays a lesson at
 /// once.
-pub(crate) const MOST_REQUESTS: u64 = 50_000;
+pub(crate) const MAX_REQUESTS: u64 = 50_000;
 
 const FRONT_KEYS: &str = "id, title, summary, capacity, settings, profile, minutes, measured";
 
@@ -88,15 +88,15 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// Everything in the text that is wrong, in its order. Where a workload cannot be read, nothing is run,
-    /// so claims and answers are not among it.
+    /// All errors of the text, in the order of the text. Where a workload cannot be read, nothing is run, so
+    /// claims and answers are not checked.
     pub fn check(text: &str) -> Result<PlayedLesson, Vec<LessonError>> {
         let mut errors = Errors::default();
         let played = Self::read(text, &mut errors).and_then(|lesson| lesson.play_all(&mut errors));
         errors.all_or(played)
     }
 
-    /// Reads what can be read; nothing where the workloads could not be run.
+    /// Reads the text, and adds its errors to `errors`. `None` where the workloads could not be run.
     fn read(text: &str, errors: &mut Errors) -> Option<Self> {
         let document = Document::parse(text, errors)?;
         let front = &document.front;
@@ -200,9 +200,9 @@ impl Lesson {
         for run in &mut self.runs {
             // The parser below reports errors of the text.
             count = count.saturating_add(Workload::length(&run.text).unwrap_or(0));
-            if count > MOST_REQUESTS {
+            if count > MAX_REQUESTS {
                 let at = Position { line: 1, column: 1 };
-                return Err(at.at(LessonErrorKind::TooLong { most: MOST_REQUESTS }));
+                return Err(at.at(LessonErrorKind::TooLong { most: MAX_REQUESTS }));
             }
             run.workload = Workload::parse(&run.text)
                 .map_err(|error| run.error(error.position(), error.kind().clone()))?;
@@ -327,7 +327,7 @@ impl Reader {
         let exercise = match (exercise, start, solution) {
             (None, None, None) => None,
             (Some(exercise), Some(start), solution) => {
-                let around = Surroundings {
+                let around = ExerciseDefaults {
                     settings: self.settings.as_ref(),
                     capacity: self.capacity,
                     profile: self.profile.as_deref(),

@@ -1,9 +1,16 @@
-//! Lessons: cards beside figures, questions that the allocator answers, exercises that it grades.
+//! Lessons: cards beside figures, questions that the allocator answers, exercises that the allocator grades.
 //!
-//! A lesson is a text in a few forms of Markdown. [`Lesson::parse`] reads it, [`Lesson::play`] runs its
-//! workloads and gives a [`PlayedLesson`], in which every number of a sentence is an answer of the allocator:
-//! the file names the quantity (`{reserved}`), never the number. [`Exercise::grade`] runs a reader's solution
-//! of an exercise.
+//! A lesson is a text in a few forms of Markdown. [`Lesson::parse`] reads the text, and [`Lesson::play`] runs
+//! its workloads and gives a [`PlayedLesson`], in which every number of a sentence is an answer of the
+//! allocator: the file names the quantity (`{reserved}`), never the number. [`Exercise::grade`] runs a
+//! reader's solution of an exercise.
+//!
+//! * [`Lesson`], [`PlayedLesson`], [`LessonQuestion`]: a lesson, its runs and its questions.
+//! * [`Exercise`], [`Goal`], [`Grade`]: exercises and the grades of answers.
+//! * [`PARTS`], [`course()`], [`lessons`], [`glossary()`], [`quiz`]: the lessons and the glossary that
+//!   Blockyard brings along, and plans of lectures such as [`NINETY_MINUTES`].
+//! * [`handout()`]: lessons on paper, with a key for the teacher.
+//! * [`archive_files`], [`exercise_of`], [`GradeRow`]: the files that a class hands in, and their grades.
 //!
 //! ````
 //! use blockyard_lessons::{RightAnswers, Lesson, plain};
@@ -38,17 +45,17 @@
 //! # The file
 //!
 //! Front matter between two lines `---`: `id`, `title`, `summary`, `capacity`, and perhaps `settings`
-//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on), `minutes`, and lines `measured:
-//! NAME = SIZE, SOURCE` for sizes that no run can say, such as that of a CUDA context. Then cards: a line `##
-//! Title`, some paragraphs or lists with `**strong**`, `*emphasis*`, `` `code` ``, `[links](target)` and
-//! values, and at most one fenced block of each kind:
+//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on), `minutes`, and lines
+//! `measured: NAME = SIZE, SOURCE` for sizes that no run can say, such as that of a CUDA context. Then cards:
+//! a line `## Title`, some paragraphs or lists with `**strong**`, `*emphasis*`, `` `code` ``,
+//! `[links](target)` and values, and at most one fenced block of each kind:
 //!
 //! | block | holds |
 //! | --- | --- |
 //! | `workload` | the statements that the card plays; the blocks of all cards make one text, with the titles as labels |
 //! | `workload new`, `workload settings=... capacity=...` | the same in a new run, on an empty device |
 //! | `rerun settings=...` | plays the run so far once more, from its beginning, under other settings |
-//! | `outside` | what the process has beside PyTorch's segments from this card on, for the figure and for `free`: `measured context` |
+//! | `outside` | the non-PyTorch memory of the process from this card on, for the figure and for `free`: `measured context` |
 //! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:`, or several `choice:` |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
@@ -66,16 +73,17 @@
 //! `reset_peak` resets), `most_allocated`, `most_reserved` (which nothing resets), `largest_cached`,
 //! `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`, `device_calls`, `retries`, `oom`,
 //! `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and `message 2` (its
-//! second sentence); `measured x` of the front matter; `allocations`, the number of all in the run; and
-//! PyTorch's constants `smallest_block`, `small_limit`, `small_segment`, `large_segment`, `own_segment` (the
-//! smallest request with a segment of its own size) and `segment_step`. Values may be sums, too: `{measured
-//! context + reserved}`.
+//! second sentence); `measured x` of the front matter; `allocations`, the number of all allocations of the
+//! run; and PyTorch's constants `smallest_block`, `small_limit`, `small_segment`, `large_segment`,
+//! `own_segment` (the smallest request with a segment of its own size) and `segment_step`. Values may be
+//! sums, too: `{measured context + reserved}`.
 //!
 //! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if
-//! it does not, the lesson is refused with its numbers. [`PlayedLesson::notes`] has every number and
-//! comparing word that is in no value and no claim, or that says something other than its condition. The text
-//! and the hints of an exercise are about the run of its `start`; those of a program, which this crate does
-//! not run, are about the run of the cards before.
+//! the condition does not hold, the lesson is refused, and the error has the numbers of the run.
+//! [`PlayedLesson::notes`] has every number and comparing word that is in no value and no claim, or that says
+//! something other than its condition. The text and the hints of an exercise are about the run of its
+//! `start`; those of an exercise with a program, which this crate does not run, are about the run of the
+//! cards before.
 //!
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at
 //! least`, `exactly`, `less than`, `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`),
@@ -83,7 +91,7 @@
 //! size c`. Goals may also be `same requests` (every tensor of the start is still made) and `without set`
 //! (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program also has to run to its end; its
 //! tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task
-//! holds the rest.
+//! checks everything else.
 //!
 //! This crate must not know a screen, a file system or a clock.
 
@@ -112,8 +120,8 @@ mod sheet;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, CourseStretch, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile,
-    NINETY_MINUTES, PARTS, PlannedLesson, QuizItem, TWO_HOURS, course, glossary, lessons, quiz,
+    CourseLesson, CoursePart, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS,
+    PlanPart, PlannedLesson, QuizItem, TWO_HOURS, course, glossary, lessons, quiz,
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
@@ -125,7 +133,7 @@ pub use handout::{Handout, card_figure, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};
-pub use program_end::{ProgramEnd, exception, failing_line};
+pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Choice, LessonQuestion, RightAnswers};

@@ -4,7 +4,7 @@ use blockyard_record::index_u32;
 
 use crate::condition::Condition;
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
-use crate::measure::{Measure, Stretch};
+use crate::measure::{Measure, RunStretch};
 use crate::proof::stated;
 use crate::text::{Inline, TextBlock};
 
@@ -235,7 +235,7 @@ fn literal(rest: &str) -> Option<(char, usize)> {
 }
 
 /// Fills in the values of the run, and checks that each claim holds. A piece without a value is left out.
-pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>, errors: &mut Errors) -> Vec<Inline> {
+pub(crate) fn fill(pieces: &[Piece], stretch: &RunStretch<'_>, errors: &mut Errors) -> Vec<Inline> {
     let mut filled = Vec::new();
     for piece in pieces {
         filled.push(match piece {
@@ -268,7 +268,7 @@ pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>, errors: &mut Errors)
     filled
 }
 
-pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>, errors: &mut Errors) -> TextBlock {
+pub(crate) fn fill_part(part: &Part, stretch: &RunStretch<'_>, errors: &mut Errors) -> TextBlock {
     match part {
         Part::Paragraph(pieces) => TextBlock::Paragraph(fill(pieces, stretch, errors)),
         Part::List(items) => TextBlock::List(items.iter().map(|item| fill(item, stretch, errors)).collect()),

@@ -8,8 +8,8 @@ use crate::error::MeasureError;
 use crate::measured::MeasuredSize;
 use crate::quantity::{Quantity, QuantityKind};
 
-/// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached
-/// at "Label"`.
+/// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`,
+/// `cached at "Label"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub(crate) quantity: Quantity,
@@ -65,7 +65,7 @@ impl QuantityValue {
         }
     }
 
-    /// Bytes as a text to the byte; anything else as it is.
+    /// Bytes become a text to the byte; other values stay.
     fn exact(self) -> Self {
         match self {
             Self::Bytes(bytes) => Self::Text(format!("{} bytes", grouped(bytes.get()))),
@@ -92,9 +92,9 @@ impl std::fmt::Display for QuantityValue {
     }
 }
 
-/// A run, and the stretch of it that is asked about: the numbers of complete steps at its two ends.
+/// A run, and the stretch of the run that is asked about: the numbers of complete steps at the two ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct RunStretch<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) recording: &'a Recording,
     pub(crate) from: usize,
@@ -107,14 +107,14 @@ pub(crate) struct Stretch<'a> {
     pub(crate) non_pytorch: Bytes,
 }
 
-impl<'a> Stretch<'a> {
+impl<'a> RunStretch<'a> {
     /// A stretch of no length at the beginning of a run, without cards and measurements.
     pub(crate) fn of(workload: &'a Workload, recording: &'a Recording) -> Self {
         Self { workload, recording, from: 0, to: 0, cards: &[], measured: &[], non_pytorch: Bytes::ZERO }
     }
 }
 
-/// Where a card ends.
+/// The end of a card: its run and its moment.
 #[derive(Clone, Debug)]
 pub(crate) struct CardEnd<'a> {
     pub(crate) title: String,
@@ -161,7 +161,7 @@ impl Measure {
     }
 
     /// The bytes of each part of a sum, with the name of the measurement.
-    pub(crate) fn parts(&self, stretch: &Stretch<'_>) -> Vec<(String, Bytes)> {
+    pub(crate) fn parts(&self, stretch: &RunStretch<'_>) -> Vec<(String, Bytes)> {
         let mut parts = Vec::new();
         let mut next = Some(self);
         while let Some(measure) = next {
@@ -183,7 +183,7 @@ impl Measure {
     }
 
     /// The value at the measure's moment, which lies in the stretch.
-    pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
+    pub(crate) fn answer(&self, stretch: &RunStretch<'_>) -> Result<QuantityValue, MeasureError> {
         if let Some(plus) = &self.plus {
             let first = Self { plus: None, form: Form::Short, ..self.clone() };
             let (one, other) = (first.answer(stretch)?, plus.answer(stretch)?);
@@ -200,7 +200,7 @@ impl Measure {
             let card = card.ok_or_else(|| MeasureError::NoCard { title: title.clone() })?;
             let &CardEnd { workload, recording, step, .. } = card;
             let measured = stretch.measured;
-            let there = Stretch { from: step, to: step, measured, ..Stretch::of(workload, recording) };
+            let there = RunStretch { from: step, to: step, measured, ..RunStretch::of(workload, recording) };
             return Self { moment: Moment::Here, ..self.clone() }.answer(&there);
         }
         let step = self.step(stretch)?;
@@ -227,13 +227,13 @@ impl Measure {
 
     /// The runs that the value is from, each with the number of complete steps there. Empty for values that
     /// no run decides: constants, measurements, and the size of a tensor that is not made yet.
-    pub(crate) fn origins<'a>(&self, stretch: &Stretch<'a>) -> Vec<(&'a Recording, usize)> {
+    pub(crate) fn origins<'a>(&self, stretch: &RunStretch<'a>) -> Vec<(&'a Recording, usize)> {
         let mut origins = self.plus.as_ref().map_or_else(Vec::new, |plus| plus.origins(stretch));
         origins.extend(self.origin(stretch));
         origins
     }
 
-    fn origin<'a>(&self, stretch: &Stretch<'a>) -> Option<(&'a Recording, usize)> {
+    fn origin<'a>(&self, stretch: &RunStretch<'a>) -> Option<(&'a Recording, usize)> {
         if self.constant().is_some() || matches!(self.quantity, Quantity::Measured | Quantity::Capacity) {
             return None;
         }
@@ -253,12 +253,12 @@ impl Measure {
     }
 
     /// The value at the beginning of the stretch.
-    pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
+    pub(crate) fn answer_before(&self, stretch: &RunStretch<'_>) -> Result<QuantityValue, MeasureError> {
         self.at(stretch, stretch.from)
     }
 
     /// How many steps are complete at the measure's moment.
-    fn step(&self, stretch: &Stretch<'_>) -> Result<usize, MeasureError> {
+    fn step(&self, stretch: &RunStretch<'_>) -> Result<usize, MeasureError> {
         match &self.moment {
             Moment::Here | Moment::Card(_) => Ok(stretch.to),
             Moment::Before => Ok(stretch.from),
@@ -278,7 +278,7 @@ impl Measure {
         }
     }
 
-    fn at(&self, stretch: &Stretch<'_>, step: usize) -> Result<QuantityValue, MeasureError> {
+    fn at(&self, stretch: &RunStretch<'_>, step: usize) -> Result<QuantityValue, MeasureError> {
         match (self.quantity, &self.name) {
             (Quantity::Message, _) => self.message(stretch, step),
             (Quantity::Measured, name) => {
@@ -298,7 +298,7 @@ impl Measure {
         }
     }
 
-    fn message(&self, stretch: &Stretch<'_>, step: usize) -> Result<QuantityValue, MeasureError> {
+    fn message(&self, stretch: &RunStretch<'_>, step: usize) -> Result<QuantityValue, MeasureError> {
         let message = (0..step.min(stretch.recording.step_count())).rev().find_map(|step| {
             match stretch.recording.outcome(step) {
                 StepOutcome::OutOfMemory(text) => Some(text),
@@ -356,7 +356,7 @@ fn allocates(workload: &Workload, request: usize, name: &str) -> bool {
 fn tensor_value(
     quantity: Quantity,
     name: &str,
-    stretch: &Stretch<'_>,
+    stretch: &RunStretch<'_>,
     step: usize,
 ) -> Result<QuantityValue, MeasureError> {
     // A request has its size before it is made, so a question can name it.
@@ -461,8 +461,8 @@ fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: u
     number as u64
 }
 
-/// The measure as sentences call it: `peak reserved`, `the size of the block of a`, `reserved at the end of
-/// "Label"`.
+/// The measure as sentences call it: `peak reserved`, `the size of the block of a`,
+/// `reserved at the end of "Label"`.
 impl std::fmt::Display for Measure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.quantity)?;

@@ -14,7 +14,7 @@ pub struct MeasuredSize {
     pub name: String,
     /// The size.
     pub size: Bytes,
-    /// Where it comes from.
+    /// The source of the measurement, in words.
     pub source: String,
 }
 

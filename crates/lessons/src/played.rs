@@ -11,7 +11,7 @@ use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::{fill, fill_part};
-use crate::measure::{CardEnd, QuantityValue, Stretch};
+use crate::measure::{CardEnd, QuantityValue, RunStretch};
 use crate::measured::MeasuredSize;
 use crate::proof::{UnprovedWord, forgive, unproved, unproved_part};
 use crate::question::LessonQuestion;
@@ -108,18 +108,23 @@ impl Lesson {
             // Another run may be on another device.
             non_pytorch = non_pytorch.filter(|_| card.run == last_run);
             last_run = card.run;
-            let stretch = Stretch {
+            let stretch = RunStretch {
                 from: card.steps.start,
                 to: card.steps.end,
                 cards: &ends,
                 measured: &self.measured,
-                ..Stretch::of(&run.workload, &run.recording)
+                ..RunStretch::of(&run.workload, &run.recording)
             };
             non_pytorch = non_pytorch_of(card, &stretch, errors).or(non_pytorch);
             let size =
                 non_pytorch.as_ref().map_or(Bytes::ZERO, |non_pytorch: &MeasuredMemory| non_pytorch.size);
-            let played =
-                play_card(card, &Stretch { non_pytorch: size, ..stretch }, &mut earlier, &mut notes, errors);
+            let played = play_card(
+                card,
+                &RunStretch { non_pytorch: size, ..stretch },
+                &mut earlier,
+                &mut notes,
+                errors,
+            );
             cards.extend(played.map(|played| PlayedCard { non_pytorch: non_pytorch.clone(), ..played }));
         }
         notes.sort_by_key(|note| (note.line, note.column));
@@ -136,7 +141,7 @@ impl Lesson {
 }
 
 /// The non-PyTorch memory that a card's block `outside` states.
-fn non_pytorch_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<MeasuredMemory> {
+fn non_pytorch_of(card: &CardText, stretch: &RunStretch<'_>, errors: &mut Errors) -> Option<MeasuredMemory> {
     let (measure, at) = card.non_pytorch.as_ref()?;
     let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));
     match errors.keep(answer)? {
@@ -149,11 +154,12 @@ fn non_pytorch_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -
     }
 }
 
-/// Asks a card's stretch what the card's texts need. The texts of an exercise are about the workload that the
-/// reader begins with; where this is a program, which is not run here, they are about the card's run.
+/// Fills in the values of a card's texts from the card's stretch of the run. The texts of an exercise are
+/// about the workload that the reader begins with; for a program, which is not run here, they are about the
+/// card's run.
 fn play_card<'a>(
     card: &CardText,
-    stretch: &Stretch<'a>,
+    stretch: &RunStretch<'a>,
     earlier: &mut EarlierQuestions<'a>,
     notes: &mut Vec<UnprovedWord>,
     errors: &mut Errors,
@@ -168,7 +174,7 @@ fn play_card<'a>(
     let start = start.map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)));
     let start = errors.keep(start)?;
     let in_exercise = match (&exercise, &start) {
-        (Some(exercise), Some(recording)) => Some(Stretch {
+        (Some(exercise), Some(recording)) => Some(RunStretch {
             workload: exercise.start_workload(),
             recording,
             from: 0,
@@ -202,7 +208,7 @@ fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {
 
 fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {
     let settings =
-        RunSettings { title: title.to_owned(), config: script.config.clone(), capacity: script.capacity };
+        RunSettings { title: title.to_owned(), conf: script.config.clone(), capacity: script.capacity };
     let recording = run(&script.workload, &settings, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
     Ok(PlayedRun {

@@ -5,19 +5,19 @@ use blockyard_workload::{Request, Workload};
 
 /// How a program that a reader wrote has ended.
 #[derive(Clone, Debug)]
-pub struct ProgramEnd {
+pub struct EndedProgram {
     /// The recording of the first GPU, up to the end or the exception.
     pub recording: Recording,
-    /// The exit status: 0, what `sys.exit` was given, or 1 after an exception.
+    /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
-    /// The traceback of an exception that nobody caught.
+    /// The traceback of an exception that the program did not catch.
     pub traceback: Option<String>,
 }
 
 /// The most letters of an exception in a sentence; the traceback has the whole text.
-const MOST_LETTERS: usize = 140;
+const MAX_LETTERS: usize = 140;
 
-impl ProgramEnd {
+impl EndedProgram {
     /// Why the program did not run to its end, as a clause with the line of the program, which is quoted;
     /// `None` where it did.
     pub(crate) fn failure(&self, program: &str) -> Option<String> {
@@ -59,10 +59,10 @@ pub fn exception(traceback: &str) -> Option<String> {
     let after = lines.get(last_frame..).unwrap_or_default();
     let text = after.iter().find(|line| line.starts_with(|first: char| !first.is_whitespace()))?;
     let text = text.trim_end_matches('.');
-    if text.chars().count() <= MOST_LETTERS {
+    if text.chars().count() <= MAX_LETTERS {
         return Some(text.to_owned());
     }
-    let short: String = text.chars().take(MOST_LETTERS).collect();
+    let short: String = text.chars().take(MAX_LETTERS).collect();
     let whole_words = short.rsplit_once(' ').map_or(short.as_str(), |(words, _)| words);
     Some(format!("{whole_words} …"))
 }
@@ -101,6 +101,6 @@ mod tests {
         assert_eq!((failing_line("stop\n"), exception("stop\n").as_deref()), (None, Some("stop")));
         let long = format!("  File \"a\", line 1\nMemoryError: {}", "word ".repeat(60));
         let short = exception(&long).unwrap();
-        assert!(short.chars().count() <= MOST_LETTERS + 2 && short.ends_with(" word …"), "{short}");
+        assert!(short.chars().count() <= MAX_LETTERS + 2 && short.ends_with(" word …"), "{short}");
     }
 }

@@ -10,7 +10,7 @@ use crate::condition::{Condition, Facts, Relation};
 use crate::document::Field;
 use crate::error::Position;
 use crate::markdown::{Part, Piece};
-use crate::measure::Stretch;
+use crate::measure::RunStretch;
 
 /// A number or a comparing word in a lesson that comes from no value and no condition of its run, so that
 /// nothing proves it.
@@ -20,7 +20,7 @@ pub struct UnprovedWord {
     pub line: u32,
     /// The column, from 1, in characters.
     pub column: u32,
-    /// The number or the word, and what is missing.
+    /// The note: the number or the word, and the missing value or claim.
     pub text: String,
 }
 
@@ -127,11 +127,11 @@ pub(crate) struct StatedWord {
     /// The place in the text, in bytes.
     pub(crate) offset: usize,
     pub(crate) word: String,
-    what: Statement,
+    what: StatedFact,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Statement {
+enum StatedFact {
     Number(String),
     Compares(WordMeaning, bool),
 }
@@ -160,8 +160,8 @@ pub(crate) fn stated(text: &str) -> Vec<StatedWord> {
     found
 }
 
-/// How many of these words belong together, at least one, and what they state.
-fn statement(words: &[String], is_negated: bool) -> (usize, Option<Statement>) {
+/// How many of these words belong together, at least one, and their statement.
+fn statement(words: &[String], is_negated: bool) -> (usize, Option<StatedFact>) {
     let begins = |phrase: &&[&str]| {
         words.len() >= phrase.len() && phrase.iter().zip(words).all(|(wanted, word)| wanted == word)
     };
@@ -169,12 +169,12 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<Statement>) {
         return (phrase.len(), None);
     }
     if let Some((phrase, says)) = COMPARING_PHRASES.iter().find(|row| begins(&row.0)) {
-        return (phrase.len(), Some(Statement::Compares(*says, is_negated)));
+        return (phrase.len(), Some(StatedFact::Compares(*says, is_negated)));
     }
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let (this, next) = (at(0), at(1));
     if this.starts_with(|first: char| first.is_ascii_digit()) {
-        return (1, Some(Statement::Number(number(this, next))));
+        return (1, Some(StatedFact::Number(number(this, next))));
     }
     let value = |word: &str| NUMBER_WORDS.iter().find(|row| row.0 == word).map(|row| row.1);
     if let Some(mut number) = value(this) {
@@ -184,13 +184,13 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<Statement>) {
             number = number.saturating_mul(scale);
             length += 1;
         }
-        return (length, Some(Statement::Number(number.to_string())));
+        return (length, Some(StatedFact::Number(number.to_string())));
     }
     if this == "one" && AFTER_ONE.contains(&next) {
-        return (1, Some(Statement::Number("1".to_owned())));
+        return (1, Some(StatedFact::Number("1".to_owned())));
     }
     let says = COMPARING.iter().find(|row| row.1.contains(&this));
-    (1, says.map(|row| Statement::Compares(row.0, is_negated)))
+    (1, says.map(|row| StatedFact::Compares(row.0, is_negated)))
 }
 
 /// The words of a text with their places in bytes, without the marks around them.
@@ -250,7 +250,7 @@ impl WordMeaning {
 }
 
 /// Adds a note for each number and comparing word of the sentence that is not proved at this moment.
-pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
+pub(crate) fn unproved(pieces: &[Piece], stretch: &RunStretch<'_>, notes: &mut Vec<UnprovedWord>) {
     for (index, piece) in pieces.iter().enumerate() {
         match piece {
             Piece::Unbound { word, .. } if is_name(word, pieces.get(index..).unwrap_or_default()) => {}
@@ -286,14 +286,14 @@ pub(crate) fn disagreeing(
     words: &[Piece],
     condition: &Condition,
     at: Position,
-    stretch: &Stretch<'_>,
+    stretch: &RunStretch<'_>,
     notes: &mut Vec<UnprovedWord>,
 ) {
     let Ok(facts) = condition.facts(stretch) else { return };
     for StatedWord { word, what, .. } in stated(&text_of(words)) {
         let agrees = match &what {
-            Statement::Number(number) => facts.numbers.contains(number),
-            Statement::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
+            StatedFact::Number(number) => facts.numbers.contains(number),
+            StatedFact::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
         };
         if !agrees {
             notes.push(note(
@@ -304,7 +304,7 @@ pub(crate) fn disagreeing(
     }
 }
 
-pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
+pub(crate) fn unproved_part(part: &Part, stretch: &RunStretch<'_>, notes: &mut Vec<UnprovedWord>) {
     match part {
         Part::Paragraph(pieces) => unproved(pieces, stretch, notes),
         Part::List(items) => items.iter().for_each(|item| unproved(item, stretch, notes)),
@@ -317,7 +317,8 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
 pub(crate) fn unproved_field(field: &Field) -> Vec<UnprovedWord> {
     let is_amount = |stated: &StatedWord| {
         let after = field.value.get(stated.offset + stated.word.len()..).unwrap_or_default();
-        matches!(stated.what, Statement::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
+        matches!(stated.what, StatedFact::Number(_))
+            && is_unit(words(after).first().map_or("", |word| word.1))
     };
     let words = stated(&field.value).into_iter().filter(is_amount);
     words

@@ -38,9 +38,9 @@ pub enum Quantity {
     MostReserved,
     /// The size of the largest cached block.
     LargestCached,
-    /// How many segments there are.
+    /// The number of segments.
     Segments,
-    /// How many cached blocks there are.
+    /// The number of cached blocks.
     CachedBlocks,
     /// How many tensors have a block.
     Tensors,
@@ -74,7 +74,7 @@ pub enum Quantity {
     /// The number of which segments of a request's own size are multiples.
     SegmentStep,
     /// A number of bytes that the lesson's front matter has from a measurement, since no run of the allocator
-    /// can say it.
+    /// can give the number.
     Measured,
     /// PyTorch's text of the last out-of-memory error, or a sentence of it.
     Message,

@@ -9,7 +9,7 @@ use crate::document::{Fence, Field};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
 use crate::markdown::{Piece, fill};
-use crate::measure::{Measure, QuantityValue, Stretch};
+use crate::measure::{Measure, QuantityValue, RunStretch};
 use crate::proof::{UnprovedWord, disagreeing, unproved};
 use crate::quantity::QuantityKind;
 use crate::text::Inline;
@@ -79,7 +79,7 @@ pub enum AnswerError {
     /// No choice has this number.
     #[error("expected a number from 1 to {count}, found \"{found}\"")]
     NotAChoice {
-        /// How many choices there are.
+        /// The number of choices.
         count: usize,
         /// The answer as typed.
         found: String,
@@ -101,8 +101,8 @@ impl LessonQuestion {
     /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice
     /// from 1.
     ///
-    /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type
-    /// all bytes.
+    /// A size is right if it equals the right size in two decimals of its unit, so that a reader need not
+    /// type all bytes.
     ///
     /// # Errors
     ///
@@ -213,11 +213,11 @@ impl QuestionText {
     /// Asks the allocator. The question is asked at the beginning of the stretch, and answered at its end.
     pub(crate) fn ask<'a>(
         &self,
-        stretch: &Stretch<'a>,
+        stretch: &RunStretch<'a>,
         earlier: &mut EarlierQuestions<'a>,
         errors: &mut Errors,
     ) -> Option<LessonQuestion> {
-        let before = Stretch { to: stretch.from, ..*stretch };
+        let before = RunStretch { to: stretch.from, ..*stretch };
         let answers = self.asked.answers(self.at, stretch, errors);
         let answers = errors.keep(answers);
         let text = fill(&self.text, &before, errors);
@@ -231,8 +231,8 @@ impl QuestionText {
 
 impl QuestionText {
     /// Adds a note for each number and comparing word of the question's texts that is not proved.
-    pub(crate) fn unproved(&self, stretch: &Stretch<'_>, notes: &mut Vec<UnprovedWord>) {
-        unproved(&self.text, &Stretch { to: stretch.from, ..*stretch }, notes);
+    pub(crate) fn unproved(&self, stretch: &RunStretch<'_>, notes: &mut Vec<UnprovedWord>) {
+        unproved(&self.text, &RunStretch { to: stretch.from, ..*stretch }, notes);
         unproved(&self.because, stretch, notes);
         if let Expectation::Conditions(conditions) = &self.asked {
             for (condition, words, at) in conditions {
@@ -246,7 +246,7 @@ impl Expectation {
     fn answers(
         &self,
         question: Position,
-        stretch: &Stretch<'_>,
+        stretch: &RunStretch<'_>,
         errors: &mut Errors,
     ) -> Result<(RightAnswers, String), LessonError> {
         let (choices, answer, place) = match self {
@@ -323,7 +323,7 @@ fn numeral(field: &Field, measure: &Measure, text: &str) -> Result<(String, Nume
     Ok((text.to_owned(), number.ok_or_else(|| field.at.at(unexpected()))?))
 }
 
-fn ask(measure: &Measure, at: Position, stretch: &Stretch<'_>) -> Result<QuantityValue, LessonError> {
+fn ask(measure: &Measure, at: Position, stretch: &RunStretch<'_>) -> Result<QuantityValue, LessonError> {
     measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)))
 }
 

@@ -1,8 +1,8 @@
 //! Pages of paper, filled with sections that are not cut.
 //!
-//! A page says its number and how many pages there are, so no page may need a second sheet of paper. The
-//! height of a section is estimated from its figures and its lines; a test of the page prints every lesson
-//! and compares.
+//! A page has its number and the number of pages, so no page may need a second sheet of paper. The height of
+//! a section is estimated from its figures and its lines; a test of the page prints every lesson and
+//! compares.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,8 @@ use blockyard_figure::escaped;
 
 use crate::played::PlayedLesson;
 
-/// The height of a page that is filled: less than what A4 and Letter have between the margins of browsers.
+/// The height of a page that is filled: less than the height of A4 and Letter between the margins of
+/// browsers.
 const PAGE_MM: f32 = 240.0;
 /// The width between the margins.
 const WIDTH_MM: f32 = 188.0;
@@ -70,7 +71,7 @@ impl Sheets {
         self.pages.last().map_or("", String::as_str)
     }
 
-    /// Adds a section to the last page, or to a new one where it has no room.
+    /// Adds a section to the last page, or to a new page if the last page has no room for it.
     pub(crate) fn add(&mut self, section: &str) {
         if self.pages.is_empty() || !self.has_room(section) {
             self.break_page();

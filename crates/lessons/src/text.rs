@@ -40,7 +40,7 @@ pub enum Inline {
     Value {
         /// The answer for people: `20 MiB`.
         text: String,
-        /// The quantity, so that figures can point at it.
+        /// The quantity of the value, so that figures can point at the quantity.
         quantity: Quantity,
     },
 }

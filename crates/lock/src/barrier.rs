@@ -1,13 +1,14 @@
 //! An asymmetric pair of barriers: [`light`] costs nothing, and [`heavy`] makes up for it on every processor.
 //!
-//! The guarantee that the lock is built on: where one thread stores A, passes [`light`] and loads B, and another stores B, passes
-//! [`heavy`] and loads A, at least one of them sees the other's store. Two ordinary fences (`SeqCst`) give the same, at about 20
-//! cycles in either thread.
+//! The guarantee that the lock is built on: where one thread stores A, passes [`light`] and loads B, and
+//! another stores B, passes [`heavy`] and loads A, at least one of them sees the other's store. Two ordinary
+//! fences (`SeqCst`) give the same, at about 20 cycles in either thread.
 //!
-//! How that can be: a processor may carry out a load before a store that the program has first. [`light`] only keeps the
-//! compiler from doing so. [`heavy`] is a call of Linux (`membarrier`) that interrupts every processor on which a thread of this
-//! program runs, and an interrupt ends with all earlier stores visible. If the other thread's store comes before its
-//! interrupt, this thread's load sees that store; if not, the other thread's load comes after the interrupt too, and sees ours.
+//! How that can be: a processor may carry out a load before a store that the program has first. [`light`]
+//! only keeps the compiler from doing so. [`heavy`] is a call of Linux (`membarrier`) that interrupts every
+//! processor on which a thread of this program runs, and an interrupt ends with all earlier stores visible.
+//! If the other thread's store comes before its interrupt, this thread's load sees that store; if not, the
+//! other thread's load comes after the interrupt too, and sees ours.
 
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]
 mod system {

@@ -21,9 +21,9 @@
 //!
 //! # How
 //!
-//! The lock is *biased* towards one thread, its **owner**: the thread that took the lock often in a row. Two variables
-//! matter: `owner`, and for each thread that is or was the owner a flag `inside`. All other threads take an ordinary mutex first,
-//! so that among them one at a time goes on.
+//! The lock is *biased* towards one thread, its **owner**: the thread that took the lock often in a row. Two
+//! variables matter: `owner`, and for each thread that is or was the owner a flag `inside`. All other threads
+//! take an ordinary mutex first, so that among them one at a time goes on.
 //!
 //! | the owner | another thread, with the ordinary mutex |
 //! | --- | --- |
@@ -32,9 +32,9 @@
 //! | 3. is `owner` still this thread? Then go in. If not, `inside = false`, and wait with the others | 3. while `inside`: wait. Then go in |
 //! | 4. on leaving: `inside = false` | 4. on leaving: give the mutex back |
 //!
-//! Each thread first stores what it is about to do and then loads what the other thread does. If a load came before the
-//! store, each thread could miss the other and both would go in. The barriers between the lines prevent that. The owner's
-//! four steps are plain loads and stores of memory that is in its own cache.
+//! Each thread first stores what it is about to do and then loads what the other thread does. If a load came
+//! before the store, each thread could miss the other and both would go in. The barriers between the lines
+//! prevent that. The owner's four steps are plain loads and stores of memory that is in its own cache.
 //!
 //! # Barriers
 //!
@@ -46,15 +46,17 @@
 //!
 //! # Waiting
 //!
-//! A thread that waits for the ordinary mutex sleeps. A thread that waits for the owner yields the processor during the few
-//! nanoseconds of [`BiasedMutex::with_as_owner`]. It sleeps if the owner entered through [`BiasedMutex::with`], which may
-//! call a device; when the owner leaves and is not the owner any more, it wakes the waiting thread.
+//! A thread that waits for the ordinary mutex sleeps. A thread that waits for the owner yields the processor
+//! during the few nanoseconds of [`BiasedMutex::with_as_owner`]. It sleeps if the owner entered through
+//! [`BiasedMutex::with`], which may call a device; when the owner leaves and is not the owner any more, it
+//! wakes the waiting thread.
 //!
 //! # What is checked
 //!
-//! `cargo xtask model` runs this code in loom: all orders of the threads' steps, and all values that a load may return under the
-//! rules of the language, with both barriers as fences (`SeqCst`), which give what the asymmetric pair gives. `cargo xtask
-//! miri` runs the tests below in Miri, which looks for races in one order at a time.
+//! `cargo xtask model` runs this code in loom: all orders of the threads' steps, and all values that a load
+//! may return under the rules of the language, with both barriers as fences (`SeqCst`), which give what the
+//! asymmetric pair gives. `cargo xtask miri` runs the tests below in Miri, which looks for races in one order
+//! at a time.
 #![expect(unsafe_code, reason = "the compiler cannot see that the lock gives exclusive access")]
 
 mod barrier;

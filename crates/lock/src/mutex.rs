@@ -11,12 +11,12 @@ use crate::{barrier, thread};
 const TURNS_TO_OWN: u32 = 64;
 /// How many turns in a row make a thread the owner after many changes of owner: a heavy barrier costs about
 /// as much as a hundred exchanges.
-const TURNS_TO_OWN_AT_MOST: u32 = 8192;
+const MAX_TURNS_TO_OWN: u32 = 8192;
 const NOBODY: usize = 0;
 /// How many threads may become owners in the life of a lock. Numbers of threads are multiples of this.
 const PLACES: usize = 8;
 
-/// What the flag `inside` of an owner says.
+/// The values of the flag `inside` of an owner.
 mod inside {
     pub(super) const NO: u8 = 0;
     /// Through `with_as_owner`: waiters give the processor away until the owner is out.
@@ -30,20 +30,22 @@ mod inside {
 /// Threads that wait sleep. A thread that takes the lock while it holds the lock waits forever. A panic while
 /// the lock is held gives the lock back.
 pub struct BiasedMutex<T> {
-    /// The number of the owner, which may go in without an atomic exchange, and in the low bits the number of its place.
+    /// The number of the owner, which may go in without an atomic exchange, and in the low bits the number of
+    /// its place.
     owner: AtomicUsize,
-    /// Whether the owner is inside, with a place for each thread that is or was the owner: a thread that was the owner may be
-    /// about to go in and find out only then, and must not change the flag of the next owner.
+    /// Whether the owner is inside, with a place for each thread that is or was the owner: a thread that was
+    /// the owner may be about to go in and find out only then, and must not change the flag of the next
+    /// owner.
     inside: [AtomicU8; PLACES],
     /// Every thread but the owner holds this while inside.
     others: Mutex<OtherThreads>,
-    /// What a waiter sleeps on until the owner is out.
+    /// The condition on which a waiter sleeps until the owner is out.
     owner_left: Condvar,
     owner_left_gate: Mutex<()>,
     value: UnsafeCell<T>,
 }
 
-/// What the lock keeps about the threads that took the ordinary mutex.
+/// The counts of turns of the threads that took the ordinary mutex.
 #[derive(Debug)]
 struct OtherThreads {
     /// The thread that took the ordinary mutex last.
@@ -55,10 +57,11 @@ struct OtherThreads {
     /// The most that `turns_to_own` grows to.
     turns_to_own_at_most: u32,
     /// The threads to which the places belong.
-    indices: [usize; PLACES],
+    threads: [usize; PLACES],
 }
 
-// SAFETY: the lock lets one thread at a time reach the value, so that threads only ever hand the value to each other.
+// SAFETY: the lock lets one thread at a time reach the value, so that threads only ever hand the value to
+// each other.
 unsafe impl<T: Send> Sync for BiasedMutex<T> {}
 // SAFETY: as above; what the lock has besides the value belongs to no thread.
 unsafe impl<T: Send> Send for BiasedMutex<T> {}
@@ -66,7 +69,7 @@ unsafe impl<T: Send> Send for BiasedMutex<T> {}
 impl<T> BiasedMutex<T> {
     /// A lock that nobody holds.
     pub fn new(value: T) -> Self {
-        Self::with_turns_to_own(value, TURNS_TO_OWN, TURNS_TO_OWN_AT_MOST)
+        Self::with_turns_to_own(value, TURNS_TO_OWN, MAX_TURNS_TO_OWN)
     }
 
     fn with_turns_to_own(value: T, turns_to_own: u32, turns_to_own_at_most: u32) -> Self {
@@ -79,7 +82,7 @@ impl<T> BiasedMutex<T> {
                 turns: 0,
                 turns_to_own,
                 turns_to_own_at_most,
-                indices,
+                threads: indices,
             }),
             owner_left: Condvar::new(),
             owner_left_gate: Mutex::new(()),
@@ -134,8 +137,8 @@ impl<T> BiasedMutex<T> {
     fn enter_as_owner(&self, me: usize, how: u8) -> Option<usize> {
         let owner = self.owner.load(Ordering::Relaxed);
         let inside = self.inside_of(owner);
-        // The second load says that this thread does not hold the lock already. It acquires, since a thread that has ended may
-        // have had this thread's number, and what that thread did comes before.
+        // The second load says that this thread does not hold the lock already. It acquires, since a thread
+        // that has ended may have had this thread's number, and what that thread did comes before.
         if owner & !(PLACES - 1) != me || inside.load(Ordering::Acquire) != inside::NO {
             return None;
         }
@@ -183,8 +186,8 @@ impl<T> BiasedMutex<T> {
                 inside::NO => return,
                 inside::BRIEFLY => yield_now(),
                 _ => {
-                    // The owner takes the gate before it wakes anybody: either this thread sees here that the owner is out, or
-                    // the owner comes to the gate after this thread has fallen asleep.
+                    // The owner takes the gate before it wakes anybody: either this thread sees here that the
+                    // owner is out, or the owner comes to the gate after this thread has fallen asleep.
                     let mut gate = self.owner_left_gate.lock().unwrap_or_else(PoisonError::into_inner);
                     while inside.load(Ordering::Acquire) == inside::LONG {
                         gate = self.owner_left.wait(gate).unwrap_or_else(PoisonError::into_inner);
@@ -221,7 +224,8 @@ impl<T> Drop for OwnerExit<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.mutex.inside_of(self.owner).store(inside::NO, Ordering::Release);
-        // As on entering: either the waiter sees that the owner is out, or the owner sees here that there is a waiter.
+        // As on entering: either the waiter sees that the owner is out, or the owner sees here that there is
+        // a waiter.
         barrier::light();
         if self.mutex.owner.load(Ordering::Relaxed) != self.owner {
             self.mutex.wake_waiter();
@@ -237,7 +241,7 @@ struct OtherExit<'a> {
 
 impl Drop for OtherExit<'_> {
     fn drop(&mut self) {
-        let OtherThreads { last, turns, turns_to_own, ref mut indices, .. } = *self.others;
+        let OtherThreads { last, turns, turns_to_own, threads: ref mut indices, .. } = *self.others;
         if turns < turns_to_own || !last.is_multiple_of(PLACES) || !barrier::is_available() {
             return;
         }

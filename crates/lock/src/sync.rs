@@ -1,4 +1,5 @@
-//! The standard library's types, or those of loom, which runs a test in every order that the threads of it allow.
+//! The standard library's types, or those of loom, which runs a test in every order that the threads of it
+//! allow.
 
 #[cfg(loom)]
 pub(crate) use loom::{

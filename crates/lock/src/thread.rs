@@ -1,6 +1,7 @@
-//! Which thread this is.
+//! The number of the running thread.
 
-/// A number that no other running thread has, a multiple of 8; never 0. It may come back once the thread has ended.
+/// A number that no other running thread has, a multiple of 8; never 0. It may come back once the thread has
+/// ended.
 #[inline]
 pub(crate) fn current() -> usize {
     #[cfg(loom)]
@@ -17,8 +18,8 @@ pub(crate) fn current() -> usize {
         let pointer: usize;
         // In a shared library the address of a thread's variable takes a call.
         //
-        // SAFETY: on this platform the first word of a thread's control block, which `fs` points to, is its own address
-        // (System V ABI, thread-local storage).
+        // SAFETY: on this platform the first word of a thread's control block, which `fs` points to, is its
+        // own address (System V ABI, thread-local storage).
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly));
         }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use blockyard_record::{Bytes, StreamId};
 
-use crate::trace::{OpKind, Operation, OperationList, stream_handle};
+use crate::trace::{Operation, OperationKind, OperationList, stream_handle};
 
 /// An allocator that is measured. Its caller names blocks by slots, of which there are as many as
 /// [`Contender::make_slots`] made.
 ///
-/// The loops are provided methods, so that they are compiled once for each contender: no call in them goes through a table of
-/// functions, also where the contender itself is a `Box<dyn Contender>`.
+/// The loops are provided methods, so that they are compiled once for each contender: no call in them goes
+/// through a table of functions, also where the contender itself is a `Box<dyn Contender>`.
 pub trait Contender {
     /// Why a call fails.
     type Error;
@@ -26,21 +26,21 @@ pub trait Contender {
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> Result<(), Self::Error>;
 
     /// Frees the block in `slot`.
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn free(&mut self, slot: usize) -> Result<(), Self::Error>;
 
     /// Notes that `stream` uses the block in `slot` too.
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn record_stream(&mut self, _slot: usize, _stream: StreamId) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -52,7 +52,7 @@ pub trait Contender {
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn empty_cache(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -71,26 +71,26 @@ pub trait Contender {
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn replay(&mut self, trace: &OperationList) -> Result<(), Self::Error> {
-        self.replay_ops(&trace.ops)
+        self.replay_ops(&trace.operations)
     }
 
     /// Does some operations of a list.
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn replay_ops(&mut self, ops: &[Operation]) -> Result<(), Self::Error> {
         for op in ops {
             let (slot, stream) = (op.slot as usize, StreamId::new(stream_handle(op.stream)));
             match op.kind {
-                OpKind::Allocate => self.allocate(slot, Bytes::new(op.size), stream)?,
-                OpKind::Free => self.free(slot)?,
-                OpKind::RecordStream => self.record_stream(slot, stream)?,
-                OpKind::Advance => self.advance(Some(stream)),
-                OpKind::AdvanceAll => self.advance(None),
-                OpKind::EmptyCache => self.empty_cache()?,
+                OperationKind::Allocate => self.allocate(slot, Bytes::new(op.size), stream)?,
+                OperationKind::Free => self.free(slot)?,
+                OperationKind::RecordStream => self.record_stream(slot, stream)?,
+                OperationKind::Advance => self.advance(Some(stream)),
+                OperationKind::AdvanceAll => self.advance(None),
+                OperationKind::EmptyCache => self.empty_cache()?,
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ pub trait Contender {
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn time_replay(&mut self, trace: &OperationList, times: u32) -> Result<Duration, Self::Error> {
         let begun = Instant::now();
         for _ in 0..times {
@@ -113,7 +113,7 @@ pub trait Contender {
     ///
     /// # Errors
     ///
-    /// What the allocator says.
+    /// The errors of the allocator.
     fn time_pairs(&mut self, size: Bytes, count: u32) -> Result<Duration, Self::Error> {
         let begun = Instant::now();
         for _ in 0..count {

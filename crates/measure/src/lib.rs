@@ -3,9 +3,11 @@
 //!
 //! * [`OperationList`]: a list of allocations and frees that every contender replays.
 //! * [`Contender`]: an allocator that is measured.
-//! * [`alternate`]: contenders take turns for some rounds, so that a slow moment of the machine meets all of them.
+//! * [`alternate`]: contenders take turns for some rounds, so that a slow moment of the machine meets all of
+//!   them.
 //! * [`Measure`]: the median of the rounds, and their range.
-//! * [`BenchReport`], [`Section`], [`ReportRow`]: the results, as a table, as Markdown, as JSON and as a chart.
+//! * [`BenchReport`], [`Section`], [`ReportRow`]: the results, as a table, as Markdown, as JSON and as a
+//!   chart.
 //!
 //! A section that times a few functions needs no contender: [`Section::time`] takes closures. Further parts:
 //! [`Machine`] (the machine that a measurement ran on), [`Loop`] and [`write_long`] (long snapshots from
@@ -54,6 +56,6 @@ pub use report::{
     summary_sentence, table,
 };
 pub use trace::{
-    DecodeError, OpKind, Operation, OperationList, OperationListError, Replay, fold, stream_handle,
+    DecodeError, Operation, OperationKind, OperationList, OperationListError, Replay, fold, stream_handle,
 };
-pub use turns::{Measure, alternate, count_for_turn, geometric_mean, per_unit, take_turns};
+pub use turns::{Measurement, alternate, count_for_turn, geometric_mean, per_unit, take_turns};

@@ -21,7 +21,8 @@ impl Loop {
     /// Finds the longest stretch; `None` if the memory never returns to an earlier state.
     #[must_use]
     pub fn find(trace: &DeviceTrace) -> Option<Self> {
-        // Equal memory has equal sums of what its blocks and segments are, whatever the order in which they came.
+        // Equal memory has equal sums of what its blocks and segments are, whatever the order in which they
+        // came.
         let mut memory = 0_u64;
         let mut first = FxHashMap::from_iter([(memory, 0)]);
         let mut longest = 0..0;
@@ -60,11 +61,13 @@ fn change(entry: &SnapshotEntry) -> u64 {
     }
 }
 
-/// Writes the snapshot as a pickle of at least this many bytes: the loop of each trace is repeated as often as that takes.
+/// Writes the snapshot as a pickle of at least this many bytes: the loop of each trace is repeated as often
+/// as that takes.
 ///
-/// Entries are written as they are made, so that memory does not grow with the file. They have PyTorch's fields: the loop of
-/// `llama_generate` takes 97 bytes an entry here and 99 where Python's own `pickle.dump` writes the same loop. The whole recorded
-/// trace, of which the loop is a part with shorter stacks, takes 114.
+/// Entries are written as they are made, so that memory does not grow with the file. They have PyTorch's
+/// fields: the loop of `llama_generate` takes 97 bytes an entry here and 99 where Python's own `pickle.dump`
+/// writes the same loop. The whole recorded trace, of which the loop is a part with shorter stacks, takes
+/// 114.
 ///
 /// # Errors
 ///

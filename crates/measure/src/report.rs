@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::turns::{Measure, count_for_turn, geometric_mean, per_unit, take_turns};
+use crate::turns::{Measurement, count_for_turn, geometric_mean, per_unit, take_turns};
 
 pub use chart::chart;
 pub use table::{digits, markdown, summary_sentence, table};
@@ -33,9 +33,9 @@ pub struct BenchReport {
 pub struct Section {
     /// The name of the section on the command line.
     pub name: String,
-    /// What is compared.
+    /// The title: what the section compares.
     pub title: String,
-    /// What the values count: `ns a pair`, `M events/s`.
+    /// The unit of the values: `ns a pair`, `M events/s`.
     pub unit: String,
     /// The names of the contenders; ours first.
     pub contenders: Vec<String>,
@@ -75,24 +75,24 @@ pub struct ReportRow {
     /// How many units of work a value is the mean of.
     pub units: usize,
     /// The value of each contender; `None` if the contender does not take part.
-    pub values: Vec<Option<Measure>>,
+    pub values: Vec<Option<Measurement>>,
     /// The second contender's value divided by ours, or ours divided by the second contender's where the goal
     /// is a small ratio.
     #[serde(default)]
-    pub ratio: Option<Measure>,
+    pub ratio: Option<Measurement>,
 }
 
 impl ReportRow {
     /// The row of these values, one list for each contender; a contender without values does not take part.
     #[must_use]
     pub fn new(name: impl Into<String>, units: usize, values: &[Vec<f64>]) -> Self {
-        let values = values.iter().map(|values| (!values.is_empty()).then(|| Measure::of(values)));
+        let values = values.iter().map(|values| (!values.is_empty()).then(|| Measurement::of(values)));
         Self { name: name.into(), units, values: values.collect(), ratio: None }
     }
 
     /// The same row with a ratio.
     #[must_use]
-    pub fn with_ratio(self, ratio: Measure) -> Self {
+    pub fn with_ratio(self, ratio: Measurement) -> Self {
         Self { ratio: Some(ratio), ..self }
     }
 }
@@ -118,7 +118,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// What a contender says.
+    /// The errors of the contenders.
     pub fn time<E>(
         &mut self,
         row: &str,
@@ -167,7 +167,7 @@ pub struct Summary {
     pub worst: f64,
     /// The row with the worst ratio.
     pub worst_name: String,
-    /// Whether the goal is met, if there is one.
+    /// Whether the goal is met; `None` without a goal.
     pub is_met: Option<bool>,
 }
 

@@ -17,11 +17,12 @@ pub use bytes::DecodeError;
 pub use recorded::OperationListError;
 pub use replay::Replay;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum OpKind {
-    /// Asks for [`Operation::size`] bytes on [`Operation::stream`] and keeps the address in [`Operation::slot`].
+pub enum OperationKind {
+    /// Asks for [`Operation::size`] bytes on [`Operation::stream`] and keeps the address in
+    /// [`Operation::slot`].
     Allocate,
     /// Frees the allocation in [`Operation::slot`].
     Free,
@@ -46,7 +47,7 @@ pub struct Operation {
     /// The stream, by its number within the list; 0 is the default stream.
     pub stream: u16,
     /// The kind of the operation.
-    pub kind: OpKind,
+    pub kind: OperationKind,
     /// Always 0.
     pub padding: u8,
 }
@@ -59,7 +60,7 @@ pub struct OperationList {
     /// The name of the list.
     pub name: String,
     /// The operations, in order.
-    pub ops: Vec<Operation>,
+    pub operations: Vec<Operation>,
     /// How many slots the operations use.
     pub slots: u32,
     /// How many streams the operations use, the default stream included.
@@ -83,7 +84,7 @@ pub fn fold(hash: u64, addr: u64) -> u64 {
 }
 
 impl Operation {
-    pub(crate) fn new(kind: OpKind, slot: u32, stream: u16, size: u64) -> Self {
+    pub(crate) fn new(kind: OperationKind, slot: u32, stream: u16, size: u64) -> Self {
         Self { size, slot, stream, kind, padding: 0 }
     }
 }
@@ -92,17 +93,17 @@ impl OperationList {
     /// How many allocations the list makes; it frees each of them.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.ops.iter().filter(|op| op.kind == OpKind::Allocate).count()
+        self.operations.iter().filter(|op| op.kind == OperationKind::Allocate).count()
     }
 
     /// After how many operations the most slots are in use, and the number of these slots.
     #[must_use]
     pub fn most_live(&self) -> (usize, usize) {
         let (mut live, mut most) = (0_usize, (0, 0));
-        for (index, op) in self.ops.iter().enumerate() {
+        for (index, op) in self.operations.iter().enumerate() {
             match op.kind {
-                OpKind::Allocate => live += 1,
-                OpKind::Free => live = live.saturating_sub(1),
+                OperationKind::Allocate => live += 1,
+                OperationKind::Free => live = live.saturating_sub(1),
                 _ => {}
             }
             if live > most.1 {
@@ -112,11 +113,11 @@ impl OperationList {
         most
     }
 
-    /// The same operations, with everything of the default stream on `stream`.
+    /// The list with all operations of the default stream on `stream` instead.
     #[must_use]
     pub fn on_stream(&self, stream: u16) -> Self {
         let mut moved = self.clone();
-        for op in &mut moved.ops {
+        for op in &mut moved.operations {
             op.stream = stream;
         }
         moved.streams = moved.streams.max(stream + 1);

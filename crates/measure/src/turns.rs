@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The median and the range of the values of several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measure {
+pub struct Measurement {
     /// The median: the value in the middle.
     pub median: f64,
     /// The smallest value.
@@ -15,7 +15,7 @@ pub struct Measure {
     pub most: f64,
 }
 
-impl Measure {
+impl Measurement {
     /// The median and the range of `values`; all zero for none.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
@@ -34,7 +34,8 @@ impl Measure {
         }
     }
 
-    /// How many times `divisor` goes into `values`: the ratio of the medians, and the range of the ratios of each round.
+    /// How many times `divisor` goes into `values`: the ratio of the medians, and the range of the ratios of
+    /// each round.
     #[must_use]
     pub fn ratio(values: &[f64], divisor: &[f64]) -> Self {
         let rounds: Vec<f64> = values.iter().zip(divisor).map(|(value, divisor)| value / divisor).collect();
@@ -65,7 +66,7 @@ pub fn geometric_mean(factors: &[f64]) -> f64 {
 ///
 /// # Errors
 ///
-/// What a contender says.
+/// The errors of the contenders.
 pub fn take_turns<C, E>(
     rounds: usize,
     contenders: &mut [C],
@@ -92,7 +93,7 @@ pub fn take_turns<C, E>(
 ///
 /// # Errors
 ///
-/// What a contender says.
+/// The errors of the contenders.
 pub fn alternate<C, E>(
     rounds: usize,
     times: u32,
@@ -112,10 +113,10 @@ pub fn alternate<C, E>(
 #[must_use]
 pub fn count_for_turn(took: Duration, count: u32) -> u32 {
     const TURN_NANOS: f64 = 4e6;
-    const MOST: f64 = 100_000.0;
+    const MAX: f64 = 100_000.0;
     let each = per_unit(took, count as usize).max(1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 100,000")]
-    let wanted = (TURN_NANOS / each).clamp(1.0, MOST) as u32;
+    let wanted = (TURN_NANOS / each).clamp(1.0, MAX) as u32;
     wanted
 }
 
@@ -132,9 +133,9 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_medians_and_its_range_of_rounds() {
-        let ratio = Measure::ratio(&[10.0, 30.0, 20.0], &[1.0, 2.0, 4.0]);
-        assert_eq!(ratio, Measure { median: 10.0, least: 5.0, most: 15.0 });
-        assert_eq!(Measure::of(&[4.0, 1.0]), Measure { median: 2.5, least: 1.0, most: 4.0 });
+        let ratio = Measurement::ratio(&[10.0, 30.0, 20.0], &[1.0, 2.0, 4.0]);
+        assert_eq!(ratio, Measurement { median: 10.0, least: 5.0, most: 15.0 });
+        assert_eq!(Measurement::of(&[4.0, 1.0]), Measurement { median: 2.5, least: 1.0, most: 4.0 });
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! Writes what follows from the recorded programs. The tests `recorded` and `marked` hold the files against the programs.
+//! Writes what follows from the recorded programs. The tests `recorded` and `marked` hold the files against
+//! the programs.
 //!
-//! `update` writes `floors.txt`, `marked.txt` and the second derivatives that count as recorded (`cargo xtask update programs`).
+//! `update` writes `floors.txt`, `marked.txt` and the second derivatives that count as recorded
+//! (`cargo xtask update programs`).
 //!
-//! `learn FOLDER [NAMES [RECORDED]]` takes what cuDNN allocated in the programs into the tables of the crate `gpus`, where they have nothing for a
-//! shape yet; only if with it every line is equal and there are as many events as were recorded. The folder has the recordings with their
-//! addresses, such as `dqn.json.gz` (`cargo xtask learn program-tables FOLDER`).
+//! `learn FOLDER [NAMES [RECORDED]]` takes what cuDNN allocated in the programs into the tables of the crate
+//! `gpus`, where they have nothing for a shape yet; only if with it every line is equal and there are as many
+//! events as were recorded. The folder has the recordings with their addresses, such as `dqn.json.gz`
+//! (`cargo xtask learn program-tables FOLDER`).
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a command for people, over helpers of tests")]
 
 use std::cell::RefCell;
@@ -74,7 +77,8 @@ fn pinned_text(equal: usize, found: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// Runs a program with what cuDNN was recorded to take, where the tables have nothing, and adds that to the tables.
+/// Runs a program with what cuDNN was recorded to take, where the tables have nothing, and adds that to the
+/// tables.
 fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
     let source = program["source"].as_str().unwrap_or_default().to_owned();
     let wanted = program["stdout"].as_str().unwrap_or_default().to_owned();
@@ -86,13 +90,13 @@ fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
     let work = move || {
         let learned = Rc::new(RefCell::new(BTreeMap::new()));
         let shared = Rc::clone(&learned);
-        tables::set_learner(Some(Rc::new(move |numbers, operands| {
+        tables::set_recorder(Some(Rc::new(move |numbers, operands| {
             let key = tables::hash(numbers);
             if let Some(size) = tables::recorded_size(key, operands) {
                 return Some(size);
             }
             let session = blockyard_torch::session();
-            let at = session.device(0).ok()?.log_len();
+            let at = session.device(0).ok()?.log_count();
             // A workspace is freed as soon as the kernel is queued.
             let size = match (trace.get(at), trace.get(at + 1)) {
                 (Some((address, size)), Some((freed, negative)))
@@ -110,7 +114,7 @@ fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
         let program = ProgramSource { file: "x.py".to_owned(), source, arguments: Vec::new() };
         let print = move |text: &str| sink.borrow_mut().push_str(text);
         let finished = blockyard_python::run(&program, &ProgramSettings::default(), Box::new(print));
-        tables::set_learner(None);
+        tables::set_recorder(None);
         let is_equal = *printed.borrow() == wanted
             && finished.devices.iter().any(|device| device.requests.len() == events.len());
         println!("{} new sizes, equal with them: {is_equal}", learned.borrow().len());

@@ -1,4 +1,4 @@
-"""What arguments do."""
+"""The actions of arguments: what a parser does with the values that it reads."""
 
 SUPPRESS, REMAINDER, OPTIONAL, ZERO_OR_MORE, ONE_OR_MORE, PARSER = "==SUPPRESS==", "...", "?", "*", "+", "A..."
 

@@ -1,4 +1,4 @@
-"""Files that a program writes: they are kept in memory until it ends. There are no others."""
+"""Files that a program writes: they are kept in memory until the program ends. A program finds no other files."""
 
 from _io import BytesIO, StringIO
 

@@ -20,7 +20,7 @@ class Passing:
         pass
 
     def __iter__(self):
-        # Two, since that is what most calls are unpacked to.
+        # Two objects, since most programs unpack the result of such a call to two names.
         return iter((Passing(f"{self._path}[0]"), Passing(f"{self._path}[1]")))
 
     def __enter__(self):

@@ -1,4 +1,4 @@
-"""Trees as code of the engine."""
+"""Compiles the trees of regular expressions to code of the interpreter's matching engine."""
 
 import _sre
 

@@ -1,4 +1,4 @@
-"""Patterns as trees."""
+"""Parses regular expressions into trees."""
 
 import enum as _enum
 

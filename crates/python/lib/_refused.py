@@ -1,4 +1,4 @@
-"""Modules that programs import and that are not here: an import passes, and what is called says what to use instead."""
+"""Modules that programs import and that are not modeled: the import succeeds, and the error of a call says what to use instead."""
 
 import sys
 
@@ -108,7 +108,7 @@ _ADVICE = {
     "sympy": "use numbers",
     "networkx": "use lists",
 }
-# What programs ask these modules before they use them, with an answer that is true here.
+# Questions that programs ask these modules before they use them, with an answer that is true here.
 _ANSWERS = {
     "torch.xpu.is_available": lambda: False,
     "torch.mps.is_available": lambda: False,
@@ -122,7 +122,7 @@ _ANSWERS = {
 
 
 class Missing:
-    """A name of a module that is not here."""
+    """A name of a module that is not modeled."""
 
     def __init__(self, path, advice):
         self._path, self._advice = path, advice
@@ -190,7 +190,7 @@ class _Loader:
 
 
 class Finder:
-    """Comes after all modules that are here."""
+    """The last finder: it gets the names of modules that no other finder has."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

@@ -1,4 +1,4 @@
-"""What the interpreter imports before a program: standard output, and modules that programs expect to be there."""
+"""The module that the interpreter imports before a program: standard output, and modules that programs use without an import."""
 
 import builtins
 import gc
@@ -56,7 +56,7 @@ builtins.open = _Late("_files", "open")
 
 
 class _Beside:
-    """Modules of the program's own, which lie beside it."""
+    """Modules of the program's own, in files beside the program."""
 
     def __init__(self, file=None, text=""):
         self._file, self._text = file, text

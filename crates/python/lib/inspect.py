@@ -1,4 +1,4 @@
-"""What functions and classes look like."""
+"""Signatures of functions, and kinds of objects."""
 
 import sys as _sys
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType

@@ -1,4 +1,4 @@
-"""Streams in memory. There are no files here."""
+"""Streams in memory. Files are those of `_files`, which are in memory too."""
 
 from _io import BytesIO, StringIO, UnsupportedOperation
 from _io import _BufferedIOBase as BufferedIOBase

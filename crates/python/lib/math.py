@@ -4,7 +4,7 @@ import _math
 
 
 def _known(function):
-    """The function, which gives an unknown number where an argument is one: `torch` marks those with `is_unknown`."""
+    """The function, which returns an unknown number if an argument is one: `torch` marks unknown numbers with `is_unknown`."""
 
     def call(*arguments):
         for argument in arguments:
@@ -68,7 +68,7 @@ def trunc(x):
 
 
 def _is_assumed(x):
-    """Whether nobody knows the number: it is taken as finite, so that a check for numbers gone wrong does not end the program."""
+    """Whether the number is not known: it is assumed to be finite, so that a check for infinite numbers does not end the program."""
     if getattr(x, "is_unknown", False):
         from _host import note
 

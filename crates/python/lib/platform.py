@@ -1,4 +1,4 @@
-"""What the machine of a program is."""
+"""The name and the system of the machine that a program finds."""
 
 
 def system():

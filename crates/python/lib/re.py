@@ -70,7 +70,7 @@ def _compile(kind, pattern, flags):
     tree = parser.alternatives()
     if parser.at < len(text):
         parser.fail("unbalanced parenthesis")
-    # Flags in the pattern itself (`(?i)`) stand at its beginning and hold for all of it, so it is read again with them.
+    # Flags in the pattern itself (`(?i)`) are at its beginning and hold for the whole pattern, which is parsed again with them.
     if parser.flags != flags:
         flags = parser.flags
         parser = _Parser(text, flags)

@@ -1,4 +1,4 @@
-"""Constants of characters, and templates."""
+"""Constants with the characters of each kind, and templates."""
 
 import re as _re
 

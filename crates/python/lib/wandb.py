@@ -1,4 +1,4 @@
-"""Logs of experiments: the calls pass, and nothing leaves the machine."""
+"""Logs of experiments: the calls pass, and nothing is sent."""
 
 from _passing import Passing as _Passing
 

@@ -1,4 +1,5 @@
-//! A bracket that is never closed. The parser stumbles over the line after it; CPython names the bracket.
+//! A bracket that is never closed. The parser's error is about the line after the bracket; CPython's error
+//! names the bracket.
 
 use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::{AsObject, VirtualMachine};
@@ -13,7 +14,8 @@ struct OpenBracket {
     column: usize,
 }
 
-/// The syntax error that CPython has for this one: where a bracket before the error's line is never closed, the error is about the bracket.
+/// CPython's syntax error in the place of the parser's: where a bracket before the error's line is never
+/// closed, the error is about the bracket. `None` for all other errors.
 pub(crate) fn named(
     vm: &VirtualMachine,
     error: PyBaseExceptionRef,
@@ -44,7 +46,8 @@ pub(crate) fn named(
     vm.invoke_exception(vm.ctx.exceptions.syntax_error.to_owned(), arguments).unwrap_or(error)
 }
 
-/// The innermost bracket that is open at the end of the source; `None` where one is closed by another kind, which is another error.
+/// The innermost bracket that is open at the end of the source; `None` where no bracket is open, or where a
+/// bracket is closed by one of another kind, which is another error.
 fn unclosed(source: &str) -> Option<OpenBracket> {
     let mut open: Vec<OpenBracket> = Vec::new();
     let (mut line, mut column) = (1, 0);
@@ -78,7 +81,8 @@ fn unclosed(source: &str) -> Option<OpenBracket> {
     open.pop()
 }
 
-/// How many bytes the string at the beginning has, its quotes included. One in single quotes ends with its line at the latest.
+/// How many bytes the string at the beginning of the text has, its quotes included. A string in single quotes
+/// ends with its line at the latest.
 fn string_length(text: &str) -> usize {
     let quote = text.chars().next().unwrap_or('"');
     let triple = quote.to_string().repeat(3);

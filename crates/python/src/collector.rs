@@ -1,11 +1,13 @@
-//! Python's garbage collector: objects that only cycles of references hold die here.
+//! Python's garbage collector: frees objects that only cycles of references hold.
 //!
-//! The interpreter's collector goes through objects in the order of their addresses: two runs of one program would free in
-//! different orders. This collector goes through objects from the oldest to the newest, as CPython's does, and the interpreter's is
-//! switched off. Objects that the package `torch` made before the program began are never collected.
+//! The interpreter's collector goes through objects in the order of their addresses: two runs of one program
+//! would free in different orders. This collector goes through objects from the oldest to the newest, as
+//! CPython's does, and the interpreter's is switched off. Objects that the package `torch` made before the
+//! program began are never collected.
 //!
-//! CPython collects when 700 more container objects were made than died. So does this collector, at the next operator; but
-//! CPython counts objects that do not exist here, so the moment is not that of a real run. A note says so where GPU memory is freed.
+//! CPython collects when 700 more container objects were made than died. So does this collector, at the next
+//! operator; but CPython counts objects that do not exist here, so the moment is not that of a real run. A
+//! note says so where GPU memory is freed.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,7 +25,7 @@ const THRESHOLD: u32 = 700;
 thread_local! {
     static IS_ENABLED: Cell<bool> = const { Cell::new(true) };
     static THRESHOLDS: Cell<(u32, u32, u32)> = const { Cell::new((THRESHOLD, 10, 10)) };
-    /// Containers that were alive after the last collection.
+    /// How many containers were alive after the last collection.
     static ALIVE: Cell<usize> = const { Cell::new(0) };
     static IS_COLLECTING: Cell<bool> = const { Cell::new(false) };
 }
@@ -35,7 +37,7 @@ pub(crate) fn take_over() {
     THRESHOLDS.set((THRESHOLD, 10, 10));
 }
 
-/// From here on the program makes objects.
+/// Called before the program begins: objects that exist now are never collected.
 pub(crate) fn begin() {
     gc_state().freeze();
     ALIVE.set(count());
@@ -45,23 +47,27 @@ fn count() -> usize {
     gc_state().get_count().0
 }
 
+/// `gc.enable` and `gc.disable`.
 pub(crate) fn set_enabled(is_enabled: bool) {
     IS_ENABLED.set(is_enabled);
 }
 
+/// `gc.isenabled`.
 pub(crate) fn is_enabled() -> bool {
     IS_ENABLED.get()
 }
 
+/// `gc.get_threshold`.
 pub(crate) fn thresholds() -> (u32, u32, u32) {
     THRESHOLDS.get()
 }
 
+/// `gc.set_threshold`.
 pub(crate) fn set_thresholds(thresholds: (u32, u32, u32)) {
     THRESHOLDS.set(thresholds);
 }
 
-/// Containers that were made since the last collection and are alive.
+/// How many containers were made since the last collection and are alive.
 pub(crate) fn made_since() -> usize {
     // Containers that were alive at the last collection may have died since.
     count().saturating_sub(ALIVE.get())
@@ -88,9 +94,9 @@ pub(crate) fn maybe_collect(vm: &VirtualMachine) {
 /// What a collection freed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Garbage {
-    /// Objects, without the dictionaries of instances.
+    /// How many objects were freed, without the dictionaries of instances.
     pub(crate) objects: usize,
-    /// Tensors of a GPU among them.
+    /// How many of these objects were tensors of a GPU.
     pub(crate) gpu_tensors: usize,
 }
 
@@ -111,13 +117,13 @@ fn collect_once(vm: &VirtualMachine) -> Garbage {
     let unreachable = unreachable(objects, vm);
     for object in &unreachable {
         for (weak, callback) in object.gc_clear_weakrefs_collect_callbacks() {
-            // An exception in a callback has nowhere to go, as in CPython.
+            // No caller can get an exception of a callback, as in CPython.
             drop(callback.call((weak,), vm));
         }
     }
     let mut is_any_finalized = false;
     for object in &unreachable {
-        // Lists and tuples have finalizers of ours, which only order what dies.
+        // The finalizers of lists and tuples are this crate's, and only free the elements in CPython's order.
         let is_plain =
             object.downcast_ref::<PyList>().is_some() || object.downcast_ref::<PyTuple>().is_some();
         if !is_plain && object.class().slots.del.load().is_some() {
@@ -138,7 +144,7 @@ fn places(objects: &[PyObjectRef]) -> HashMap<*const PyObject, usize> {
     objects.iter().enumerate().map(|(place, object)| (object.as_raw(), place)).collect()
 }
 
-/// What an object refers to.
+/// The objects that an object refers to.
 fn referents(object: &PyObjectRef, vm: &VirtualMachine) -> Vec<PyObjectRef> {
     let mut referents = object.gc_get_referents();
     let closure = object.downcast_ref::<PyFunction>().and_then(|_| object.get_attr("__closure__", vm).ok());
@@ -152,10 +158,10 @@ fn referents(object: &PyObjectRef, vm: &VirtualMachine) -> Vec<PyObjectRef> {
     referents
 }
 
-/// Those of some objects that nothing outside of them refers to, in the same order.
+/// Those of the given objects to which no object outside of them leads, in the given order.
 pub(crate) fn unreachable(objects: Vec<PyObjectRef>, vm: &VirtualMachine) -> Vec<PyObjectRef> {
     let places = places(&objects);
-    // One reference is ours.
+    // One reference is that of `objects`.
     let mut outside: Vec<usize> =
         objects.iter().map(|object| object.strong_count().saturating_sub(1)).collect();
     let children: Vec<Vec<usize>> = objects
@@ -197,10 +203,12 @@ fn clear(dead: Vec<PyObjectRef>) {
             continue;
         }
         #[expect(unsafe_code, reason = "the interpreter's own way to break a cycle")]
-        // SAFETY: only dead objects refer to this one, and no code of theirs runs any more: finalizers ran before.
+        // SAFETY: only dead objects refer to this one, and no code of theirs runs any more: finalizers ran
+        // before.
         let edges = unsafe { object.gc_clear() };
         for edge in edges {
-            // What nothing else holds dies now, as in CPython, and not when its own turn comes.
+            // An object that nothing else holds dies now, as in CPython, and not later in the order of
+            // `dead`.
             let slot = places.get(&edge.as_raw()).and_then(|&place| dead.get_mut(place));
             if let Some(slot) = slot
                 && edge.strong_count() == 2

@@ -1,11 +1,12 @@
 //! When objects die: in CPython 3.12's order, where the interpreter's order is another.
 //!
-//! CPython lets go of the elements of a list or a tuple last to first; a generator that is closed at a `yield` outside of `try`
-//! keeps its locals until the generator dies; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn. A Python function's
-//! arguments belong to the function: by keyword or not, the caller keeps none of them; nor the object whose method is called, since classes
-//! of Python look attributes up as `object` does.
+//! CPython drops the elements of a list or a tuple last to first. A generator that is closed at a `yield`
+//! outside of `try` keeps its locals until the generator dies. `enumerate`, `zip` and `dict.items` keep the
+//! tuple of their last turn. A Python function's arguments belong to the function: the caller keeps none of
+//! them, by keyword or not, and does not keep the object whose method is called, since classes of Python look
+//! attributes up as `object` does.
 //!
-//! Differs: `zip` lets go of a turn's elements after it has all elements of the next turn.
+//! Differs: `zip` drops a turn's elements after it has all elements of the next turn.
 
 #![expect(clippy::unnecessary_wraps, reason = "the forms that the interpreter's slots ask for")]
 #![expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]
@@ -21,7 +22,8 @@ use rustpython_vm::sliceable::SaturatedSlice;
 use rustpython_vm::types::PyTypeFlags;
 use rustpython_vm::{AsObject as _, Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
 
-/// Native calls may nest this deep while nested lists and tuples die; deeper ones die in the interpreter's order.
+/// How deep native calls may nest while nested lists and tuples die; deeper lists and tuples die in the
+/// interpreter's order.
 const DEEPEST: u32 = 40;
 
 type Assign = fn(PyMapping<'_>, &PyObject, Option<PyObjectRef>, &VirtualMachine) -> PyResult<()>;
@@ -39,15 +41,15 @@ enum TupleIterator {
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// What the interpreter's iterators do themselves, by [`TupleIterator`].
+    /// The interpreter's own functions for the next turn of an iterator, by [`TupleIterator`].
     static NEXT: Cell<[Option<NextFunction>; 3]> = const { Cell::new([None; 3]) };
-    /// What the interpreter's lists do themselves.
+    /// The interpreter's own function for assignments to elements of lists.
     static LIST_ASSIGN: Cell<Option<Assign>> = const { Cell::new(None) };
-    /// What the interpreter's functions do themselves.
+    /// The interpreter's own function for calls of Python functions.
     static CALL: Cell<Option<Call>> = const { Cell::new(None) };
-    /// How the interpreter makes classes itself.
+    /// The interpreter's own function that makes classes.
     static NEW: Cell<Option<Constructor>> = const { Cell::new(None) };
-    /// The tuple of the last turn, by the address of its iterator, which takes the entry with it when it dies.
+    /// The tuple of the last turn, by the address of its iterator. An iterator that dies removes its entry.
     static LAST: RefCell<HashMap<usize, PyObjectRef>> = RefCell::new(HashMap::new());
 }
 
@@ -87,8 +89,8 @@ pub(crate) fn install(vm: &VirtualMachine) {
     });
 }
 
-/// Calls a Python function, which takes its arguments over. The interpreter copies those of a call with keywords, and keeps its own
-/// until the function returns.
+/// Calls a Python function, which takes its arguments over. The interpreter would copy the arguments of a
+/// call with keywords, and keep the originals until the function returns.
 fn call_function(
     function: &PyObject,
     arguments: Vec<PyObjectRef>,
@@ -108,13 +110,15 @@ fn call_function(
     }
 }
 
-/// After two calls the interpreter replaces an instruction that calls with keywords by one for this function alone, which asks no slot, copies
-/// the arguments and keeps its own until the function returns. A counter that never reaches its end keeps the instruction as it is.
+/// Keeps the interpreter from specializing the call that runs. After two calls the interpreter replaces an
+/// instruction that calls with keywords by one for this function alone, which does not call
+/// [`call_function`], copies the arguments and keeps the originals until the function returns. A counter that
+/// never reaches its end keeps the instruction.
 fn keep_general_call(vm: &VirtualMachine) {
     const NEVER: u16 = 15;
     let Some(frame) = vm.current_frame() else { return };
     let code = &frame.code.instructions;
-    // `lasti` is the instruction that comes next: the counter of the call is kept there.
+    // `lasti` is the next instruction: the counter of the call is kept there.
     let counter = usize::try_from(frame.lasti()).unwrap_or_default();
     let call = counter.checked_sub(1).filter(|_| counter < code.len()).map(|call| code.read_op(call));
     if matches!(call, Some(Instruction::CallKw { .. })) {
@@ -126,8 +130,9 @@ fn keep_general_call(vm: &VirtualMachine) {
     }
 }
 
-/// `type.__new__`. The interpreter gives a new class its own function for attributes, which does what that of `object` does, but makes a
-/// bound method of each method that is called: the bound method would keep the object until the call is over.
+/// `type.__new__`, whose classes look attributes up by the function of `object`. The interpreter would give a
+/// new class a function that makes a bound method of each method that is called, and the bound method would
+/// keep the object until the call is over.
 fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {
     let Some(new) = NEW.get() else { return Err(vm.new_type_error("classes cannot be made")) };
     let made = new(metaclass, arguments, vm)?;
@@ -139,7 +144,7 @@ fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> 
     Ok(made)
 }
 
-/// Whether neither a class nor one that it comes from has its own function for attributes.
+/// Whether neither a class nor one of its base classes has a separate function for attributes.
 fn looks_up_as_object(class: &Py<PyType>, vm: &VirtualMachine) -> bool {
     let object = vm.ctx.types.object_type;
     let plain = object.slots.getattro.load().map(|function| function as usize);
@@ -152,7 +157,7 @@ fn looks_up_as_object(class: &Py<PyType>, vm: &VirtualMachine) -> bool {
     })
 }
 
-/// Lets go of what iterators still keep, before the interpreter ends.
+/// Drops the tuples that iterators still keep, before the interpreter ends.
 pub(crate) fn forget() {
     drop(LAST.take());
 }
@@ -175,12 +180,13 @@ fn free_last_to_first(object: &PyObject, vm: &VirtualMachine) -> PyResult<()> {
             return Ok(());
         }
         #[expect(unsafe_code, reason = "a tuple gives its elements away in no other way")]
-        // SAFETY: the object is dying, and both references that are left are the caller's, which does not read elements.
+        // SAFETY: the object is dying, and both references that are left are the caller's, which does not
+        // read elements.
         unsafe {
             object.gc_clear()
         }
     };
-    // CPython's struct sequences, which say how many fields they have, let go of the first element first.
+    // CPython's struct sequences, which say how many fields they have, drop the first element first.
     if object.class().has_attr(vm.ctx.intern_str("n_fields")) {
         items.reverse();
     }
@@ -209,7 +215,8 @@ fn assign_or_delete(
     {
         let slice = SaturatedSlice::with_slice(slice, vm)?;
         let mut removed = remove(&mut list.borrow_vec_mut(), slice);
-        // CPython deletes a range from its end, and what a step other than 1 selects from its beginning.
+        // CPython deletes a range from its end, and the items of a slice with a step other than 1 from the
+        // beginning.
         if removed.is_adjacent {
             while removed.items.pop().is_some() {}
         }
@@ -222,12 +229,14 @@ fn assign_or_delete(
     }
 }
 
+/// The items that a slice removed from a list.
 struct RemovedItems {
     items: Vec<PyObjectRef>,
+    /// Whether the slice's step is 1.
     is_adjacent: bool,
 }
 
-/// Takes what a slice selects out of a list; the items keep their order.
+/// Removes the items that a slice selects from a list; the removed items keep their order.
 fn remove(items: &mut Vec<PyObjectRef>, slice: SaturatedSlice) -> RemovedItems {
     let (range, step, count) = slice.adjust_indices(items.len());
     let is_adjacent = step == 1;
@@ -297,8 +306,8 @@ fn address(object: &PyObject) -> usize {
     object.as_raw().addr()
 }
 
-/// A turn of an iterator. CPython uses the tuple of the turn before again if nobody else has it, so the tuple and what it holds
-/// live until the next turn.
+/// A turn of an iterator. CPython uses the tuple of the turn before again if nothing else refers to it, so
+/// the tuple and its items live until the next turn.
 fn next(object: &PyObject, kind: TupleIterator, vm: &VirtualMachine) -> PyResult<PyIterReturn> {
     let Some(Some(next)) = NEXT.get().get(kind as usize).copied() else {
         return Ok(PyIterReturn::StopIteration(None));
@@ -319,7 +328,7 @@ fn next(object: &PyObject, kind: TupleIterator, vm: &VirtualMachine) -> PyResult
                 }
             }
         });
-        // Outside of the borrow: what dies here may be an iterator itself.
+        // Dropped outside of the borrow: an object that dies here may itself be an iterator.
         drop(before);
     }
     Ok(result)

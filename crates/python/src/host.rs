@@ -31,22 +31,23 @@ impl<F: FnMut(&str)> Output for F {
 pub struct ProgramNote {
     /// The line, counted from 1; 0 if no line ran.
     pub line: u32,
-    /// The remark.
+    /// The remark, in a sentence.
     pub text: String,
 }
 
+/// The host of one run: where output goes, and what is counted.
 pub(crate) struct Host {
     pub(crate) output: Box<dyn Output>,
     /// The program's file, as tracebacks show it.
     pub(crate) file: String,
-    /// Where modules of the program are looked for.
+    /// The folder in which modules of the program are searched; `None` where the program has no modules.
     pub(crate) folder: Option<PathBuf>,
     /// The texts of the program's own modules that it imported, by the file that tracebacks show.
     pub(crate) modules: BTreeMap<String, String>,
     pub(crate) notes: Vec<ProgramNote>,
-    /// Seconds of the program's clock: what it slept, and a little for each operator.
+    /// Seconds of the program's clock: the time that the program slept, and a little for each operator.
     pub(crate) clock: f64,
-    /// Operators that the program has called.
+    /// How many operators the program has called.
     pub(crate) operators: u64,
     pub(crate) limits: RunLimits,
 }
@@ -60,12 +61,13 @@ pub(crate) fn with<R>(action: impl FnOnce(&mut Host) -> R) -> Option<R> {
     HOST.with(|host| host.try_borrow_mut().ok()?.as_mut().map(action))
 }
 
-/// Installs a host; returns the one before.
+/// Installs a host for this thread; returns the host before.
 pub(crate) fn install(host: Option<Host>) -> Option<Host> {
     HOST.with(|current| current.replace(host))
 }
 
-/// Reads a module that lies beside the program; gives its file as tracebacks show it, and its text.
+/// Reads a module beside the program; returns the module's file as tracebacks show it, and the text. `None`
+/// if no such file exists.
 pub(crate) fn read_module(path: &str) -> Option<(String, String)> {
     let file = folder()?.join(path);
     let text = std::fs::read_to_string(&file).ok()?;
@@ -74,7 +76,7 @@ pub(crate) fn read_module(path: &str) -> Option<(String, String)> {
     Some((shown, text))
 }
 
-/// Whether a folder of this name lies beside the program.
+/// Whether a folder of this name is beside the program.
 pub(crate) fn is_folder(path: &str) -> bool {
     folder().is_some_and(|folder| folder.join(path).is_dir())
 }
@@ -96,21 +98,21 @@ pub(crate) fn note(line: u32, text: impl Into<String>) {
 /// The limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunLimits {
-    pub(crate) most_operators: u64,
-    pub(crate) most_requests: u64,
+    pub(crate) max_operators: u64,
+    pub(crate) max_requests: u64,
 }
 
-/// Counts a call of an operator; the program ends with an error when it has called as many as it may, or when it has allocated and freed
-/// as often as it may.
+/// Counts a call of an operator. An error, which ends the program, after the most operators, or after the
+/// most allocations and frees.
 pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
     let over = with(|host| {
         host.operators += 1;
         host.clock += 1e-5;
-        let RunLimits { most_operators, most_requests } = host.limits;
-        if host.operators > most_operators {
-            Some(format!("called {} operators", grouped(most_operators)))
-        } else if blockyard_torch::session().request_count() >= most_requests {
-            Some(format!("asked for {} allocations and frees of GPU memory", grouped(most_requests)))
+        let RunLimits { max_operators, max_requests } = host.limits;
+        if host.operators > max_operators {
+            Some(format!("called {} operators", grouped(max_operators)))
+        } else if blockyard_torch::session().request_count() >= max_requests {
+            Some(format!("asked for {} allocations and frees of GPU memory", grouped(max_requests)))
         } else {
             None
         }
@@ -131,6 +133,6 @@ pub(crate) fn stopped(vm: &VirtualMachine, reason: &str) -> PyBaseExceptionRef {
     vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into())
 }
 
-/// Where a limit can be raised.
+/// The end of the text of a limit: where the limit can be raised.
 const OPTIONS: &str =
     if cfg!(target_arch = "wasm32") { "" } else { " (other limits: blockyard python --help)" };

@@ -8,17 +8,18 @@ use rustpython_vm::{PyObject, PyResult, VirtualMachine};
 type Binary = fn(&PyObject, &PyObject, &VirtualMachine) -> PyResult;
 type Ternary = fn(&PyObject, &PyObject, &PyObject, &VirtualMachine) -> PyResult;
 
-/// The bits of the longest integer that a product, a power or a shift may make: some five million digits, a second's work.
-const MOST_BITS: u64 = 1 << 24;
+/// The bits of the longest integer that a product, a power or a shift may make: some five million digits, a
+/// second's work.
+const MAX_BITS: u64 = 1 << 24;
 
 thread_local! {
-    /// What the interpreter does itself.
+    /// The interpreter's own function for a power; `SHIFT` and `MULTIPLY` are those for the other operators.
     static POWER: Cell<Option<Ternary>> = const { Cell::new(None) };
     static SHIFT: Cell<Option<Binary>> = const { Cell::new(None) };
     static MULTIPLY: Cell<Option<Binary>> = const { Cell::new(None) };
 }
 
-/// Puts ours before the interpreter's.
+/// Replaces the interpreter's functions by those of this module, which check the length of the result first.
 pub(crate) fn install(vm: &VirtualMachine) {
     let slots = &vm.ctx.types.int_type.slots.as_number;
     // Types live as long as the thread: an earlier run may have been here.
@@ -37,14 +38,15 @@ fn bits(value: &PyObject) -> Option<u64> {
     value.downcast_ref::<PyInt>().map(|int| int.as_bigint().bits())
 }
 
-/// An integer as a count; one that no count can hold is the largest.
+/// An integer as a count, at most the largest count, and 0 for a negative integer; `None` for an object that
+/// is not an integer.
 fn count(value: &PyObject) -> Option<u64> {
     let int = value.downcast_ref::<PyInt>()?.as_bigint();
     Some(u64::try_from(int).unwrap_or(if int.sign() == malachite_bigint::Sign::Minus { 0 } else { u64::MAX }))
 }
 
 fn power(base: &PyObject, exponent: &PyObject, modulus: &PyObject, vm: &VirtualMachine) -> PyResult {
-    // 0, 1 and -1 have one bit at most, and stay short.
+    // Powers of 0, 1 and -1, which have one bit at most, are short.
     if vm.is_none(modulus)
         && let (Some(bits @ 2..), Some(times)) = (bits(base), count(exponent))
     {
@@ -78,10 +80,10 @@ fn pass(own: Option<Binary>, left: &PyObject, right: &PyObject, vm: &VirtualMach
 }
 
 fn check(bits: u64, vm: &VirtualMachine) -> PyResult<()> {
-    if bits <= MOST_BITS {
+    if bits <= MAX_BITS {
         return Ok(());
     }
     Err(vm.new_memory_error(format!(
-        "an integer of {bits} bits is longer than the {MOST_BITS} that one may have here"
+        "an integer of {bits} bits is longer than the {MAX_BITS} that one may have here"
     )))
 }

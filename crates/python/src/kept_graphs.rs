@@ -1,8 +1,9 @@
-//! Why a program ran out of memory, where its own lists say so: a list of tensors keeps the backward graph of each, and the graphs keep the
-//! activations of all iterations.
+//! Why a program ran out of memory, where one of its lists is the cause: a list of tensors keeps the backward
+//! graph of each tensor, and the graphs keep the activations of all iterations.
 //!
-//! The graphs and the names that lead to them are those of the interpreter at the exception, so each byte is counted and not guessed. Whether
-//! the program would have fit without the list is not known, and is not said.
+//! The graphs and the names that lead to them are those of the interpreter at the exception, so each byte is
+//! counted and not guessed. Whether the program would have fit without the list is not known, and the text
+//! does not claim it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,11 @@ use crate::host::ProgramNote;
 use crate::referrers::{self, Reason};
 use crate::traceback;
 
-/// A list is a cause from this part of the allocated bytes on: a quarter.
+/// A list is a cause if its graphs hold at least one part in `PART` of the allocated bytes.
 const PART: u64 = 4;
 
-/// The list whose graphs hold the most memory of the first GPU, if the program ran out of memory and the graphs hold a good part of it.
+/// The list whose graphs hold the most memory of the first GPU, as a remark. `None` unless the program ran
+/// out of memory and the graphs hold enough of it (see [`PART`]).
 pub(crate) fn cause(
     vm: &VirtualMachine,
     exception: &PyBaseExceptionRef,
@@ -55,14 +57,15 @@ pub(crate) fn cause(
     })
 }
 
-/// What the graphs of a list keep.
+/// The memory that the graphs of a list's tensors keep.
 #[derive(Default)]
 struct List {
     indices: BTreeSet<String>,
     bytes: Bytes,
 }
 
-/// The list, and the places in it, whose graphs are all that keeps a block: a block that has a name would be there without the list.
+/// The list, and its places, whose graphs alone keep a block. `None` where anything else keeps the block too,
+/// since the block would then be alive without the list.
 fn list_of(reasons: &[Reason]) -> Option<(&str, Vec<String>)> {
     let mut name = None;
     let mut indices = Vec::new();

@@ -11,13 +11,14 @@ pub(crate) fn is_program(path: &str) -> bool {
     host::with(|host| host.file == path).unwrap_or(false)
 }
 
-/// Whether code is the program's or a module's beside it, not that of our own Python.
+/// Whether code is that of the program or of a module beside the program, and not that of this crate's own
+/// Python.
 pub(crate) fn is_own(path: &str) -> bool {
     host::with(|host| host.file == path || host.modules.contains_key(path)).unwrap_or(false)
 }
 
-/// Whether the program asserts the truth of what it computes at this moment: the next thing is to raise an `AssertionError`
-/// unless it is true.
+/// Whether the program asserts the truth of the value that it computes at this moment: the next instructions
+/// raise an `AssertionError` unless the value is true.
 pub(crate) fn is_asserted(vm: &VirtualMachine) -> bool {
     at_instruction(vm, |code, at| {
         let next = (at + 1..code.instructions.len()).map(|index| code.instructions.get(index));
@@ -52,8 +53,9 @@ pub(crate) fn is_subscript(vm: &VirtualMachine) -> bool {
     })
 }
 
-/// Whether a signal may raise an exception at this moment. The interpreter adds the argument of the instruction that a signal interrupts to
-/// that of the first instruction of the exception's handler, which a generator's handler does not survive.
+/// Whether a signal may raise an exception at this moment. The interpreter adds the argument of the
+/// interrupted instruction to that of the first instruction of the exception's handler, which makes a
+/// generator's handler fail.
 pub(crate) fn is_safe_for_signal(vm: &VirtualMachine) -> bool {
     at_instruction_of(
         vm,
@@ -81,7 +83,7 @@ fn at_instruction(vm: &VirtualMachine, look: impl FnOnce(&PyCode, usize) -> bool
     at_instruction_of(vm, is_own, look)
 }
 
-/// Looks at the instruction that runs in the innermost call of code from a file that is wanted.
+/// Looks at the instruction that runs in the innermost call of code whose file is accepted.
 fn at_instruction_of(
     vm: &VirtualMachine,
     is_wanted: impl Fn(&str) -> bool,
@@ -109,7 +111,7 @@ pub(crate) fn current_line(vm: &VirtualMachine) -> u32 {
         if !is_program(frame.code.source_path().as_str()) {
             continue;
         }
-        // `lasti` is the instruction that comes next; the one before is running.
+        // `lasti` is the next instruction; the instruction before it is running.
         let instruction = usize::try_from(frame.lasti()).unwrap_or(0).saturating_sub(1);
         let location = frame.code.locations.get(instruction);
         return location.map_or(0, |(start, _end)| u32::try_from(start.line.get()).unwrap_or(u32::MAX));

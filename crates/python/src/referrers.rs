@@ -1,8 +1,9 @@
-//! Why memory is alive: which names of the program lead to it, and which nodes of the backward graph saved it.
+//! Why memory is alive: which names of the program lead to it, and which nodes of the backward graph saved
+//! it.
 //!
-//! The search goes breadth first from the program's names and from those of the calls that run, so that the shortest name of
-//! each tensor is found first. The search is made at one step, just before the next step begins: by then, the objects that a line made have
-//! their names.
+//! The search goes breadth first from the program's names and from those of the calls that run, so that the
+//! shortest name of each tensor is found first. The search is made at one step, just before the next step
+//! begins: by then, the objects that a line made have their names.
 
 mod reason;
 
@@ -28,7 +29,7 @@ use crate::{collector, position};
 pub use self::reason::Reason;
 
 /// The most reasons that are kept for each block.
-const MOST_REASONS: usize = 4;
+const MAX_REASONS: usize = 4;
 
 /// Why the blocks of the first GPU are alive at one step.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +44,7 @@ pub struct Referrers {
     pub operator: &'static str,
 }
 
-/// A step, and who gets the referrers at that step.
+/// A step, and the function that gets the referrers at that step.
 pub(crate) type ReferrersRequest = (usize, Box<dyn FnOnce(Referrers)>);
 
 thread_local! {
@@ -61,12 +62,13 @@ pub(crate) fn ask((step, report): ReferrersRequest) {
     }
 }
 
-/// The program ended: a step that is yet to come is this one.
+/// Reports the referrers at the program's end, if the step that was asked for has not come before.
 pub(crate) fn at_end(vm: &VirtualMachine, globals: Option<&PyDictRef>) {
     report_now(vm, globals, false);
 }
 
-/// Why memory of the first GPU is alive where an exception ended the program: the calls are over, and the exception still has their names.
+/// Why memory of the first GPU is alive after an exception ended the program, by the block's number. The
+/// calls have returned, and the exception still has their names.
 pub(crate) fn at_exception(
     vm: &VirtualMachine,
     exception: &PyBaseExceptionRef,
@@ -85,8 +87,8 @@ pub(crate) fn at_exception(
     search.reasons
 }
 
-/// The shortest name that the program has at its end for each block of the first GPU, by the block's number: of the tensor that a line keeps, and not of
-/// what only a backward graph keeps.
+/// The shortest name that the program has at its end for each block of the first GPU, by the block's number.
+/// A block that only a backward graph keeps has no name.
 pub(crate) fn names_at_end(
     vm: &VirtualMachine,
     exception: Option<&PyBaseExceptionRef>,
@@ -141,7 +143,7 @@ fn look(vm: &VirtualMachine, step: usize, globals: Option<&PyDictRef>, is_free: 
     Referrers { step, reasons, line: position::current_line(vm), operator: session().operator() }
 }
 
-/// What leads to an object: an expression, and where it holds.
+/// An expression that leads to an object, and the function in which the expression is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
     text: Rc<str>,
@@ -171,14 +173,20 @@ enum Referent {
     Node(Rc<Node>),
 }
 
+/// A search in progress.
 #[derive(Default)]
 struct Search {
+    /// The queue: objects that were found and not looked through yet, each with its shortest name.
     left: VecDeque<(Referent, Name)>,
+    /// The objects that were found.
     objects: HashSet<*const PyObject>,
+    /// The nodes of backward graphs that were found.
     nodes: HashSet<*const Node>,
+    /// The shortest name of each tensor that was found, by the tensor's identity.
     tensors: HashMap<usize, Name>,
+    /// The reasons so far, by the block's number.
     reasons: BTreeMap<u32, Vec<Reason>>,
-    /// What is found from here on has this reason in place of a name.
+    /// The reason of all tensors that are found from now on, in place of a name.
     nameless: Option<Reason>,
 }
 
@@ -252,7 +260,7 @@ impl Search {
         }
         let Some(number) = tensor.storage().block_number() else { return };
         let reasons = self.reasons.entry(number).or_default();
-        if reasons.len() < MOST_REASONS && !reasons.contains(&reason) {
+        if reasons.len() < MAX_REASONS && !reasons.contains(&reason) {
             reasons.push(reason);
         }
     }
@@ -291,7 +299,7 @@ impl Search {
     }
 
     fn node(&mut self, node: &Rc<Node>, graph_of: &Name) {
-        for (member, kept) in node.kept() {
+        for (member, kept) in node.saved_values() {
             match kept {
                 SavedValue::Tensor(tensor) => {
                     let graph_of = graph_of.to_string();
@@ -313,7 +321,8 @@ impl Search {
         if let Some(callback) = node.callback().and_then(|callback| callback_of(callback.as_ref())) {
             let place: Rc<str> =
                 Rc::from(format!(" of {}, in the backward graph of {graph_of}", node.name()));
-            // What the context of a `torch.autograd.Function` saved.
+            // The function leads to the context of a `torch.autograd.Function`, whose attributes may be
+            // tensors.
             self.left.push_back((Referent::Object(callback), Name::new("", &place)));
         }
         for edge in node.edges().into_iter().flatten() {
@@ -392,7 +401,8 @@ impl Search {
         }
     }
 
-    /// Tensors that no name leads to: the interpreter works with them, or only a cycle of references holds them.
+    /// Tensors that no name leads to: the interpreter works with them, or only a cycle of references holds
+    /// them.
     fn rest(&mut self, vm: &VirtualMachine) {
         let place: Rc<str> = Rc::from("");
         // The collector counts references, so nobody else may hold the list meanwhile.
@@ -417,7 +427,7 @@ impl Search {
         self.nameless = None;
     }
 
-    /// What the crate `torch` holds itself.
+    /// Memory that the crate `torch` itself holds: the cache of autocast.
     fn natives(&mut self) {
         for (_, cast) in autocast::cached() {
             self.reason(&cast, Reason::AutocastCache);
@@ -425,7 +435,7 @@ impl Search {
     }
 }
 
-/// Whether it may lead to tensors of the program.
+/// Whether the object may lead to tensors of the program.
 fn is_container(object: &PyObject) -> bool {
     let is_other = object.downcast_ref::<PyModule>().is_some()
         || object.downcast_ref::<PyType>().is_some()
@@ -439,7 +449,7 @@ fn text(object: &PyObject) -> Option<String> {
     object.downcast_ref::<PyStr>().map(|text| text.to_string_lossy().into_owned())
 }
 
-/// What an object refers to, without its class and its attributes.
+/// The objects that an object refers to, without its class and its attributes.
 fn payload(object: &PyObject) -> Vec<PyObjectRef> {
     let mut children = Vec::new();
     let mut add = |child: &PyObject| children.push(child.to_owned());

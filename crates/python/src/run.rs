@@ -23,7 +23,7 @@ use crate::{
     brackets, collector, deallocation, integers, kept_graphs, modules, position, traceback, unknown,
 };
 
-/// A program.
+/// The text of a program, with its name and its arguments.
 #[derive(Clone, Debug)]
 pub struct ProgramSource {
     /// The name that tracebacks show.
@@ -43,19 +43,22 @@ pub struct ProgramSettings {
     pub devices: u8,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: AllocatorConfig,
-    /// The folder of the program's own modules, files that end in `.py`; `None` where the program has no modules.
+    /// The folder of the program's own modules, files that end in `.py`; `None` where the program has no
+    /// modules.
     pub folder: Option<PathBuf>,
-    /// What the driver and CUDA's libraries take of each GPU: bytes that the program cannot have.
+    /// The non-PyTorch memory of each GPU: bytes that the program cannot have.
     pub non_pytorch: Bytes,
     /// Whether recordings are made.
     pub is_recorded: bool,
     /// How many operators a program may call before it is stopped.
-    pub most_operators: u64,
+    pub max_operators: u64,
     /// How many allocations and frees of GPU memory a program may ask for before it is stopped.
-    pub most_requests: u64,
-    /// How long a program may run before it is stopped; counts only with a clock and a second thread that reads the clock.
+    pub max_requests: u64,
+    /// How long a program may run before it is stopped; counts only with a clock and a second thread that
+    /// reads the clock.
     pub time_limit: Option<Duration>,
-    /// How much of the host's memory a program may use before it is stopped; counts only with a second thread that reads the memory.
+    /// How much of the host's memory a program may use before it is stopped; counts only with a second thread
+    /// that reads the memory.
     pub process_memory: Option<HostMemoryLimit>,
 }
 
@@ -64,7 +67,7 @@ pub struct ProgramSettings {
 pub struct HostMemoryLimit {
     /// The bytes that the process uses now.
     pub used: fn() -> u64,
-    /// The most bytes.
+    /// The most bytes that the process may use.
     pub most: Bytes,
 }
 
@@ -77,15 +80,15 @@ impl Default for ProgramSettings {
             non_pytorch: Bytes::ZERO,
             folder: None,
             is_recorded: false,
-            most_operators: 5_000_000,
-            most_requests: 10_000_000,
+            max_operators: 5_000_000,
+            max_requests: 10_000_000,
             time_limit: None,
             process_memory: None,
         }
     }
 }
 
-/// What a program did on one GPU.
+/// The allocations and the memory of a program on one GPU.
 #[derive(Clone, Debug)]
 pub struct DeviceRun {
     /// `PYTORCH_CUDA_ALLOC_CONF` as the program left it.
@@ -94,13 +97,13 @@ pub struct DeviceRun {
     pub stats: Stats,
     /// The segments at the end.
     pub snapshot: Snapshot,
-    /// The origin of each allocation, in order.
+    /// The origin of each allocation, by the allocation's number.
     pub origins: Vec<Origin>,
     /// The allocations and frees in order, as the program asked for them.
     pub requests: Vec<LogEntry>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
-    /// The recording, if recordings are made.
+    /// The recording; `None` if recordings are not made, or if the run was too long to record.
     pub recording: Option<Recording>,
 }
 
@@ -111,7 +114,7 @@ pub struct ProgramOutcome {
     pub status: i32,
     /// The traceback of an exception that the program did not catch.
     pub traceback: Option<String>,
-    /// Why the program ran out of memory, where its own lists say so.
+    /// Why the program ran out of memory, where one of its lists is the cause.
     pub cause: Option<ProgramNote>,
     /// Remarks about the program, in order.
     pub notes: Vec<ProgramNote>,
@@ -125,22 +128,23 @@ pub struct ProgramOutcome {
 
 /// Runs a program on this thread to its end.
 ///
-/// The thread's stack has to hold a thousand nested calls of the interpreter, as the thread of [`run_on_thread`] does.
+/// The thread's stack has to hold a thousand nested calls of the interpreter, as the thread of
+/// [`run_on_thread`] does.
 #[must_use]
 pub fn run(program: &ProgramSource, settings: &ProgramSettings, output: Box<dyn Output>) -> ProgramOutcome {
     run_with(program, settings, output, None)
 }
 
-/// Runs a program, prints nothing, and reports why memory of the first GPU is alive once the recording has `step` steps. Every run of a
-/// program is the same, so the step is the step of an earlier run. The program goes on after the report; a caller that needs no more ends the
-/// program.
+/// Runs a program, prints nothing, and reports why memory of the first GPU is alive once the recording has
+/// `step` steps. Every run of a program is the same, so the step is the step of an earlier run. The program
+/// continues after the report; a caller that needs no more ends the program.
 pub fn run_to_step(
     program: &ProgramSource,
     settings: &ProgramSettings,
     step: usize,
     report: impl FnOnce(Referrers) + 'static,
 ) -> ProgramOutcome {
-    // Steps are those of a recording.
+    // Only a recording has steps.
     let settings = ProgramSettings { is_recorded: true, ..settings.clone() };
     run_with(program, &settings, Box::new(|_: &str| {}), Some((step, Box::new(report))))
 }
@@ -170,7 +174,7 @@ fn run_with(
         notes: Vec::new(),
         clock: 0.0,
         operators: 0,
-        limits: RunLimits { most_operators: settings.most_operators, most_requests: settings.most_requests },
+        limits: RunLimits { max_operators: settings.max_operators, max_requests: settings.max_requests },
     };
     let host_before = host::install(Some(host));
     if let Some(request) = request {
@@ -212,7 +216,7 @@ fn finish(device: &SimulatedGpu, file: &str) -> DeviceRun {
     }
 }
 
-/// What the interpreter knows of a program's end.
+/// The results of the interpreter at a program's end.
 struct ProgramEnd {
     status: i32,
     traceback: Option<String>,
@@ -232,7 +236,7 @@ fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<S
         let exception = result.as_ref().err();
         let cause =
             exception.and_then(|exception| kept_graphs::cause(vm, exception, globals, &program.source));
-        // What the program still holds has a name in its recording.
+        // Blocks that the program still holds get their names in the recording.
         if let Some(first) = session.device(0).ok().filter(|device| device.is_recorded()) {
             first.name_blocks(referrers::names_at_end(vm, exception, globals));
         }
@@ -240,7 +244,8 @@ fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<S
             result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
         referrers::at_end(vm, globals);
         session.set_line_source(None);
-        // What the program still holds at its end is held at the end of the recording, too.
+        // The recording ends here, so that memory which the program still holds at its end is allocated at
+        // the recording's end.
         let devices = devices(session).map(|device| finish(device, &program.file)).collect();
         drop(scope);
         deallocation::forget();
@@ -253,8 +258,9 @@ fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<S
 ///
 /// # Errors
 ///
-/// The system gives no thread, or the interpreter fails. [`std::io::ErrorKind::TimedOut`] if the program goes on after its time limit, because
-/// one call of the interpreter's own code does not end: the thread then goes on until the process ends.
+/// The system gives no thread, or the interpreter fails. [`std::io::ErrorKind::TimedOut`] if the program runs
+/// on after its time limit, because one call of the interpreter's own code does not end: the thread then runs
+/// until the process ends.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run_on_thread(
     program: ProgramSource,
@@ -287,7 +293,7 @@ pub fn run_on_thread(
     Ok(finished)
 }
 
-/// How long a program that has to stop may go on.
+/// How long a program that has to stop may continue.
 #[cfg(not(target_arch = "wasm32"))]
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -315,8 +321,8 @@ impl Watch {
         let (done, wait) = std::sync::mpsc::channel::<()>();
         let watch = move || {
             let (mut left, mut look) = (time, LIMIT_CHECK_INTERVAL);
-            // The other end hangs up when the program is done. The signal is sent again until then: the interpreter's flag for
-            // signals is one for the whole process, and another interpreter may have taken the first one down.
+            // The channel is closed when the program has ended. The signal is sent again until then: the
+            // whole process has one flag for signals, and another interpreter may have cleared it.
             while wait.recv_timeout(look) == Err(RecvTimeoutError::Timeout) {
                 left = left.map(|left| left.saturating_sub(look));
                 let Some(reason) = over(time.filter(|_| left == Some(Duration::ZERO)), memory) else {
@@ -336,7 +342,8 @@ impl Watch {
     }
 }
 
-/// Why a program has to stop: the limit of its time, if that is over, or its memory.
+/// Why a program has to stop: `time`, the limit that has passed, or the limit of its memory. `None` if the
+/// program may continue.
 fn over(time: Option<Duration>, memory: Option<HostMemoryLimit>) -> Option<String> {
     if let Some(limit) = time {
         return Some(format!("after {} s, as long as one run may take", limit.as_secs()));
@@ -367,8 +374,8 @@ fn interpreter(stopped: UserSignalReceiver) -> Interpreter {
         .build()
 }
 
-/// How deep Python calls may nest. A call takes the interpreter some kilobytes of the thread's stack, hundreds in a build
-/// without optimization; a browser's stack is small.
+/// How deep Python calls may nest. A call takes the interpreter some kilobytes of the thread's stack,
+/// hundreds in a build without optimization; a browser's stack is small.
 const RECURSION_LIMIT: usize = if cfg!(target_arch = "wasm32") { 400 } else { 1000 };
 
 fn execute(vm: &VirtualMachine, program: &ProgramSource, kept: &mut Option<Scope>) -> PyResult<()> {
@@ -379,7 +386,8 @@ fn execute(vm: &VirtualMachine, program: &ProgramSource, kept: &mut Option<Scope
     collector::take_over();
     vm.import("_start", 0)?;
     if program.source.contains("import torch") || program.source.contains("from torch") {
-        // The program will import the package anyway. What is made before the program begins, the garbage collector need not look at.
+        // The program imports the package anyway, and the garbage collector never looks at objects that are
+        // made before the program begins.
         vm.import("torch", 0)?;
     }
     collector::begin();

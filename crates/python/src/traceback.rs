@@ -9,13 +9,13 @@ use rustpython_vm::{AsObject, PyRef, VirtualMachine};
 use crate::host;
 use crate::position::{is_own, is_program};
 
-/// Whether frames of our own Python show: for those who change our Python.
+/// Whether frames of the crate's own Python are shown: for developers who change it.
 const SHOWS_LIBRARY: bool = option_env!("BLOCKYARD_SHOW_LIBRARY").is_some();
 const HEADER: &str = "Traceback (most recent call last):\n";
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
 /// How often a line is written before its further repetitions are counted.
-const MOST_REPEATED: usize = 3;
+const MAX_REPEATED: usize = 3;
 /// Chains longer than this are cut off; a chain may be a ring.
 const LONGEST_CHAIN: usize = 16;
 
@@ -56,13 +56,13 @@ fn write_chain(
     text.push('\n');
 }
 
-/// The frames, of which the same one many times in a row is written three times, as CPython does.
+/// Writes the frames. As in CPython, a frame that is repeated many times in a row is written three times.
 fn write_frames(frames: &[Frame], source: &str, text: &mut String) {
     for same in frames.chunk_by(Frame::is_same_place) {
-        for frame in same.iter().take(MOST_REPEATED) {
+        for frame in same.iter().take(MAX_REPEATED) {
             frame.write(source, text);
         }
-        match same.len().saturating_sub(MOST_REPEATED) {
+        match same.len().saturating_sub(MAX_REPEATED) {
             0 => {}
             1 => text.push_str("  [Previous line repeated 1 more time]\n"),
             more => {
@@ -123,7 +123,8 @@ fn syntax_error(vm: &VirtualMachine, exception: &PyBaseExceptionRef) -> Option<S
     Some(text)
 }
 
-/// One frame of a traceback: where it is, and from which to which column (in characters, from 0) the failing part runs.
+/// One frame of a traceback: where it is, and from which to which column (in characters, from 0) the failing
+/// part runs.
 #[derive(Debug)]
 struct Frame {
     file: String,
@@ -136,13 +137,13 @@ struct Frame {
 /// The part of a line that failed, where the interpreter's columns are not CPython's.
 #[derive(Debug)]
 enum FailedPart {
-    /// What the columns say.
+    /// The part between the interpreter's columns.
     Expression,
-    /// This attribute of what the columns say.
+    /// This attribute of the expression between the columns.
     Attribute(String),
-    /// What an assignment or a `for` assigns to.
+    /// The target of an assignment or a `for`.
     Target,
-    /// What is asserted.
+    /// The asserted expression.
     Assertion,
     /// The whole statement.
     Statement,
@@ -237,7 +238,8 @@ impl Frame {
 }
 
 impl FailedPart {
-    /// From where to where the failing part of a line runs, given the interpreter's columns; `None` where CPython shows none.
+    /// From where to where the failing part of a line runs, given the interpreter's columns; `None` where
+    /// CPython shows none.
     fn place(&self, line: &[char], start: usize, end: usize) -> Option<(usize, usize)> {
         match self {
             Self::Statement => None,
@@ -259,7 +261,8 @@ impl FailedPart {
     }
 }
 
-/// Where the attribute `name` ends in a chain of attributes that goes on at `at`.
+/// Where the attribute `name` ends in a chain of attributes that continues at `at`; `None` if the chain does
+/// not have it.
 fn end_of_attribute(line: &[char], mut at: usize, name: &str) -> Option<usize> {
     while line.get(at) == Some(&'.') {
         let rest = line.get(at + 1..)?;
@@ -291,7 +294,8 @@ fn find(line: &[char], is_there: impl Fn(usize) -> bool) -> Option<usize> {
     None
 }
 
-/// Carets below an expression: `~~^~~` at an operator, `~^^^` at a call's or an index's brackets, else all carets.
+/// Carets below an expression: `~~^~~` at an operator, `~^^^` at a call's or an index's brackets, else all
+/// carets.
 fn carets(part: &str) -> String {
     let characters: Vec<char> = part.chars().collect();
     let all = || "^".repeat(characters.len());
@@ -306,7 +310,8 @@ fn carets(part: &str) -> String {
         .collect()
 }
 
-/// Where the operator or the last pair of brackets of an expression stands.
+/// Where the operator or the last pair of brackets of an expression is: the first place, and the place after
+/// the last.
 fn outermost(characters: &[char]) -> Option<(usize, usize)> {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -1,4 +1,5 @@
-//! Numbers that are not known stay unknown in `float(x)` and in `"%.4f" % x`, where the interpreter would take the plain number.
+//! Numbers that are not known stay unknown in `float(x)` and in `"%.4f" % x`, where the interpreter would
+//! take the plain number.
 
 use std::cell::Cell;
 
@@ -12,12 +13,12 @@ type Binary = fn(&PyObject, &PyObject, &VirtualMachine) -> PyResult;
 type Constructor = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
 
 thread_local! {
-    /// What the interpreter does itself.
+    /// The interpreter's own function for `text % values`; `FLOAT` is that for `float(value)`.
     static PERCENT: Cell<Option<Binary>> = const { Cell::new(None) };
     static FLOAT: Cell<Option<Constructor>> = const { Cell::new(None) };
 }
 
-/// Puts ours before the interpreter's.
+/// Replaces the interpreter's functions by those of this module, which look for unknown numbers first.
 pub(crate) fn install(vm: &VirtualMachine) {
     // Types live as long as the thread: an earlier run may have been here.
     let remainder = &vm.ctx.types.str_type.slots.as_number.remainder;

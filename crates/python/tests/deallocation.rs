@@ -1,5 +1,5 @@
-//! When objects die. `deallocation.txt` is what CPython printed for `deallocation.py` (3.12 for the closed generator, which lets go of
-//! its locals at once in other releases).
+//! When objects die. `deallocation.txt` is what CPython printed for `deallocation.py` (3.12 for the closed
+//! generator, which lets go of its locals at once in other releases).
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 

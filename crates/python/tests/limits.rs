@@ -22,14 +22,14 @@ fn stopped(source: &str, settings: ProgramSettings) -> String {
 #[test]
 fn a_program_may_ask_for_so_many_allocations_and_frees() {
     let source = "import torch\nwhile True:\n    x = torch.empty(4, device='cuda')\n";
-    let settings = ProgramSettings { most_requests: 1000, ..ProgramSettings::default() };
+    let settings = ProgramSettings { max_requests: 1000, ..ProgramSettings::default() };
     let text = stopped(source, settings);
     assert!(
         text.starts_with("blockyard: the program was stopped at line 3: it asked for 1,000 allocations and frees of GPU memory"),
         "{text}"
     );
     // What it did until then is there.
-    let settings = ProgramSettings { most_requests: 1000, is_recorded: true, ..ProgramSettings::default() };
+    let settings = ProgramSettings { max_requests: 1000, is_recorded: true, ..ProgramSettings::default() };
     let devices = run(source, settings).devices;
     let recording = devices.first().and_then(|device| device.recording.as_ref()).expect("it was recorded");
     assert!((999..1002).contains(&recording.step_count()), "{}", recording.step_count());
@@ -37,7 +37,7 @@ fn a_program_may_ask_for_so_many_allocations_and_frees() {
 
 #[test]
 fn a_program_may_call_so_many_operators() {
-    let settings = ProgramSettings { most_operators: 1234, ..ProgramSettings::default() };
+    let settings = ProgramSettings { max_operators: 1234, ..ProgramSettings::default() };
     let text = stopped("import torch\nx = torch.zeros(1)\nwhile True:\n    x = x + 1\n", settings);
     assert!(text.contains("at line 4: it called 1,234 operators, as many as one run may"), "{text}");
 }

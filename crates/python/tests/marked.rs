@@ -1,9 +1,11 @@
-//! A line that differs from what an H200 printed has to be marked before it, in every recorded program of the repository.
+//! A line that differs from what an H200 printed has to be marked before it, in every recorded program of the
+//! repository.
 //!
-//! A mark anywhere in a long program would excuse every line after it. So a line counts as marked only by a mark that can have made
-//! it differ: each number of a line has a difference (ours less the GPU's), and where the difference becomes another one than on
-//! the line before, other than none, an operator has to have been marked since the last line whose allocated bytes were equal. A
-//! peak that stays, or whose difference shrinks, is excused by the mark that excused it first. What is left is pinned in `marked.txt`, line by
+//! A mark anywhere in a long program would excuse every line after it. So a line counts as marked only by a
+//! mark that can have made it differ: each number of a line has a difference (ours less the GPU's), and where
+//! the difference becomes another one than on the line before, other than none, an operator has to have been
+//! marked since the last line whose allocated bytes were equal. A peak that stays, or whose difference
+//! shrinks, is excused by the mark that excused it first. What is left is pinned in `marked.txt`, line by
 //! line and each program with its reason: a line more or a line less fails.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]

@@ -1,5 +1,5 @@
-//! Modules of Python's standard library and of `NumPy`. `modules.txt` is what CPython printed for `modules.py`,
-//! `random.txt` what PyTorch 2.11 printed for `random.py`.
+//! Modules of Python's standard library and of `NumPy`. `modules.txt` is what CPython printed for
+//! `modules.py`, `random.txt` what PyTorch 2.11 printed for `random.py`.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 

@@ -1,7 +1,8 @@
 //! The names of PyTorch that programs use most: which are there, and which are refused in a sentence.
 //!
-//! `names.txt` was counted over 426 files of eight public repositories (examples and tutorials): how many files name each, first the 300
-//! names of modules, then the methods of tensors. A name that fails otherwise, as one that nobody thought of, is missing.
+//! `names.txt` was counted over 426 files of eight public repositories (examples and tutorials): how many
+//! files name each, first the 300 names of modules, then the methods of tensors. A name that fails otherwise,
+//! as one that nobody thought of, is missing.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
@@ -42,7 +43,8 @@ for name in NAMES.split():
     print(look(name), name)
 "#;
 
-/// Counts the names of [`scripts/public_names.py`](../../../scripts/public_names.py) that are there and that are refused; prints the others.
+/// Counts the names of [`scripts/public_names.py`](../../../scripts/public_names.py) that are there and that
+/// are refused; prints the others.
 const LOOK_PUBLIC: &str = r#"
 import torch
 from torch._public import NAMES
@@ -104,7 +106,8 @@ except ImportError as error:
     print(str(error)[:26])
 "#;
 
-/// What `docs/programs.md` says: how many public names there are, how many of them are here, and how many are refused.
+/// What `docs/programs.md` says: how many public names there are, how many of them are here, and how many are
+/// refused.
 fn documented() -> Vec<usize> {
     let text = include_str!("../../../docs/programs.md");
     let (_, rest) = text.split_once("Of the ").expect("the document counts names");

@@ -1,11 +1,12 @@
-//! Programs that a real H200 ran with PyTorch 2.11, run here: how many of the printed lines are equal, and how many of the
-//! allocations and frees, up to the first that differs.
+//! Programs that a real H200 ran with PyTorch 2.11, run here: how many of the printed lines are equal, and
+//! how many of the allocations and frees, up to the first that differs.
 //!
-//! What is reached is in `floors.txt`, and more fails as less does: `cargo xtask update programs` writes it, and with it the signatures of second
-//! derivatives that count as recorded (`examples/recorded.rs`).
+//! What is reached is in `floors.txt`, and more fails as less does: `cargo xtask update programs` writes it,
+//! and with it the signatures of second derivatives that count as recorded (`examples/recorded.rs`).
 //!
-//! `cargo xtask truth programs programs/dqn` shows where a program differs. With `--requests FILE` its requests are written there, each with
-//! number, bytes, line and operator of its allocation; `--recorded FILE` compares other programs, in the form of
+//! `cargo xtask truth programs programs/dqn` shows where a program differs. With `--requests FILE` its
+//! requests are written there, each with number, bytes, line and operator of its allocation;
+//! `--recorded FILE` compares other programs, in the form of
 //! `tests/fixtures/pytorch_programs/recorded.jsonl.gz`. The command tells the test by variables.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
@@ -92,7 +93,7 @@ fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
         (finished.status, printed.as_str()),
         (0, "CUDA out of memory. Tried to allocate 3725.29 GiB. GPU 0\n")
     );
-    let settings = ProgramSettings { most_operators: 100, ..ProgramSettings::default() };
+    let settings = ProgramSettings { max_operators: 100, ..ProgramSettings::default() };
     let (finished, _) = run("import torch\nx = torch.zeros(1)\nwhile True:\n    x = x + 1\n", settings);
     assert!(
         finished.traceback.is_some_and(|text| text.contains("called 100 operators, as many as one run may"))

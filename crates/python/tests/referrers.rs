@@ -77,7 +77,8 @@ optimizer.step()
     assert!(reasons.contains(&"optimizer.state[model[0].weight]['exp_avg']"), "{reasons:?}");
     assert!(reasons.contains(&"cuBLAS keeps it until the process ends"), "{reasons:?}");
     assert!(reasons.iter().all(|reason| !reason.starts_with("saved")), "{reasons:?}");
-    // Before `marker`, the graph of the loss still has what it saved: the weight's product, the input, and the result of Sigmoid.
+    // Before `marker`, the graph of the loss still has what it saved: the weight's product, the input, and
+    // the result of Sigmoid.
     let steps = (1..30).find(|step| {
         referrers(source, *step).iter().any(|(_, reasons)| reasons.iter().any(|reason| reason == "marker"))
     });

@@ -1,5 +1,5 @@
-//! Programs under the rules of each release of PyTorch. `tests/fixtures/releases` has what PyTorch's own build of the release printed for
-//! the same program in a dry run.
+//! Programs under the rules of each release of PyTorch. `tests/fixtures/releases` has what PyTorch's own
+//! build of the release printed for the same program in a dry run.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 

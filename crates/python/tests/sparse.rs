@@ -1,4 +1,5 @@
-//! Sparse gradients: what a program sees of them, and the errors of what knows none. `sparse.txt` is what PyTorch 2.11 prints.
+//! Sparse gradients: what a program sees of them, and the errors of what knows none. `sparse.txt` is what
+//! PyTorch 2.11 prints.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 

@@ -1,4 +1,5 @@
-//! Numbers that lie on the GPU, wherever a program prints or tests them; and settings that a program makes itself.
+//! Numbers that lie on the GPU, wherever a program prints or tests them; and settings that a program makes
+//! itself.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 

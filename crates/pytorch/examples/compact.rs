@@ -1,4 +1,5 @@
-//! Writes a recording with its trace in columns: `cargo run -p blockyard-pytorch --example compact -- IN.jsonl.gz OUT.jsonl.gz`.
+//! Writes a recording with its trace in columns: `cargo run -p blockyard-pytorch --example compact --
+//! IN.jsonl.gz OUT.jsonl.gz`.
 //!
 //! This example makes the page's samples from the recordings in `tests/fixtures/programs`.
 
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if let Some(members) = value.as_object_mut()
             && members.remove("trace").is_some()
         {
-            // The reader knows the entries; it wants to see a whole recording.
+            // `RecordedRun` reads the entries of a trace, but only in the text of a whole recording.
             let run = RecordedRun::parse(&format!("{{\"meta\":{{\"total_memory\":1}}}}\n{line}"))?;
             let columns = CompactTrace::of(run.trace.as_deref().unwrap_or_default());
             members.insert("compact_trace".to_owned(), serde_json::to_value(columns)?);

@@ -1,4 +1,4 @@
-//! Opens snapshots and prints how long that took and how much memory: `snapshot FILE...`.
+//! Opens snapshots and prints the time and the memory that opening took: `snapshot FILE...`.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The most memory that the process had, on Linux.
+/// The line of `/proc/self/status` with the peak resident memory of the process; empty on other systems than
+/// Linux.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default().to_owned()

@@ -23,7 +23,8 @@ pub struct CompactTrace {
     sizes: Vec<u64>,
     /// For each entry but `f`: the index of its size in `sizes`.
     size: Vec<u32>,
-    /// For each `a`: which free of the same size left the place, 1 for the last one; 0 for a place of `steps`.
+    /// For each `a`: which free of the same size left the place, 1 for the last one; 0 for a place of
+    /// `steps`.
     places: Vec<u32>,
     /// For each other place: the distance from the end of the place before, in bytes; it wraps.
     steps: Vec<i64>,
@@ -46,7 +47,8 @@ const LETTERS: [(TraceAction, char); 9] = [
 /// A free that completes at once.
 const FREE: char = 'f';
 
-/// Frees of blocks that are older than this many others are written in full: a list of all would take long to search.
+/// Frees of blocks that are older than this many others are written in full: a list of all would take long to
+/// search.
 const OLDEST: usize = 65_536;
 
 /// The state that encoder and decoder keep of the entries so far.
@@ -220,8 +222,8 @@ impl RemainingColumns {
     }
 }
 
-/// How many blocks are younger than the one that is freed, if `entry` and the next one are a free that completes at
-/// once.
+/// How many blocks are younger than the one that is freed, if `entry` and the next one are a free that
+/// completes at once.
 fn age_of_free(entry: &TraceEntry, behind: &[TraceEntry], history: &EntryHistory) -> Option<usize> {
     let completed = TraceEntry { action: TraceAction::FreeCompleted, ..*entry };
     if entry.action != TraceAction::FreeRequested || behind.first() != Some(&completed) {

@@ -57,7 +57,7 @@ pub enum LineError {
     Json {
         /// The column, counted from 1.
         column: usize,
-        /// What the JSON reader says.
+        /// The message of the JSON reader.
         cause: String,
     },
     /// The columns of a compact trace do not fit each other.

@@ -4,7 +4,9 @@
 //! [`memory_stats`] and [`memory_summary`] show [`Stats`](blockyard_record::Stats) as PyTorch's functions of
 //! these names do. [`log`] writes runs in the format that this crate reads.
 //!
-//! [`snapshot`] reads and writes the snapshots of `torch.cuda.memory._dump_snapshot`, with the help of `pickle`. [`CompactTrace`] (`compact`) is a trace in columns, `gzip` the container of packed files, `host_stats` the statistics of pinned memory.
+//! [`snapshot`] reads and writes the snapshots of `torch.cuda.memory._dump_snapshot`, with the help of
+//! `pickle`. [`CompactTrace`] (`compact`) is a trace in columns, `gzip` the container of packed files,
+//! `host_stats` the statistics of pinned memory.
 //!
 //! This crate knows file formats and no allocator. The crate `trace` has the facts that a trace implies.
 //!

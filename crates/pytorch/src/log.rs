@@ -97,7 +97,8 @@ pub fn trace(entries: &[TraceEntry]) -> String {
     line
 }
 
-/// The line of the checkpoints: a label, how many trace entries there were, and all values in the order of [`stat_keys`].
+/// The line of the checkpoints: a label, how many trace entries there were, and all values in the order of
+/// [`stat_keys`].
 #[must_use]
 pub fn checkpoints(checkpoints: &[(String, usize, Vec<i64>)]) -> String {
     let checkpoint = |(label, entries, values): &(String, usize, Vec<i64>)| {

@@ -15,22 +15,23 @@ use crate::recorded::{
 use crate::{LineError, ReadError, stat_index};
 
 // A browser tab has 4 GiB at most; the largest recording so far unpacks to 50 MB.
-const MOST_MIB: u64 = 1024;
+const MAX_MIB: u64 = 1024;
 
 /// The text of a file: unpacked if it is gzip.
 ///
 /// # Errors
 ///
-/// [`ReadError::Empty`], [`ReadError::Gzip`], [`ReadError::TooLarge`], and [`ReadError::OtherKind`] for bytes that are not text.
+/// [`ReadError::Empty`], [`ReadError::Gzip`], [`ReadError::TooLarge`], and [`ReadError::OtherKind`] for bytes
+/// that are not text.
 pub fn unpack(bytes: &[u8]) -> Result<String, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
     }
     let content = if bytes.starts_with(&[0x1f, 0x8b]) {
-        let most = MOST_MIB << 20;
+        let most = MAX_MIB << 20;
         let unpacked = gunzip(bytes, most).map_err(ReadError::Gzip)?;
         if unpacked.len() as u64 > most {
-            return Err(ReadError::TooLarge { most_mib: MOST_MIB });
+            return Err(ReadError::TooLarge { most_mib: MAX_MIB });
         }
         unpacked
     } else {

@@ -13,7 +13,8 @@ pub struct RecordedRun {
     pub operations: Vec<RecordedOperation>,
     /// PyTorch's trace in order; `None` if it was not recorded.
     pub trace: Option<Vec<TraceEntry>>,
-    /// The memory pool of each entry of the trace; empty where the trace does not name pools, as before PyTorch 2.12.
+    /// The memory pool of each entry of the trace; empty where the trace does not name pools, as before
+    /// PyTorch 2.12.
     pub trace_pools: Vec<PoolId>,
     /// The final segments by ascending address; `None` if they were not recorded.
     pub segments: Option<Vec<RecordedSegment>>,
@@ -127,7 +128,8 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
-    /// The operation of a request, without its result; `None` for a request that a recording has no operation for.
+    /// The operation of a request, without its result; `None` for a request that a recording has no operation
+    /// for.
     #[must_use]
     pub fn of(request: &Request) -> Option<Self> {
         Some(match *request {
@@ -163,7 +165,7 @@ pub enum AllocationResult {
 /// A segment at the end of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedSegment {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: u64,
     /// The size of the segment in bytes.
     pub size: Bytes,
@@ -184,7 +186,7 @@ pub struct RecordedSegment {
 /// A block of a [`RecordedSegment`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedBlock {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: u64,
     /// The size of the block in bytes.
     pub size: Bytes,

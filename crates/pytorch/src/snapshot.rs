@@ -34,7 +34,7 @@ use crate::pickle::{Input, Machine};
 pub use self::container::{FileKind, file_kind};
 pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
 pub use self::memories::{MemoryName, MemoryNameError, memory_name};
-pub use self::so_far::TraceSoFar;
+pub use self::so_far::PartialTrace;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry, TensorAnnotation};
 pub use self::write::Entries;
 
@@ -45,7 +45,8 @@ pub struct SnapshotFile {
     pub devices: Vec<DeviceSnapshot>,
     /// Host (pinned) memory, which PyTorch writes since 2.14; `None` if the file has none.
     ///
-    /// [`SnapshotFile::host_place`] is the place of host memory in [`SnapshotFile::memories`]: after all devices.
+    /// [`SnapshotFile::host_place`] is the place of host memory in [`SnapshotFile::memories`]: after all
+    /// devices.
     pub host: Option<DeviceSnapshot>,
     /// The settings of the allocator, as far as the file has them.
     pub settings: SnapshotSettings,
@@ -77,7 +78,7 @@ pub struct DeviceSnapshot {
 pub struct SnapshotSegment {
     /// The device's index.
     pub device: u32,
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: u64,
     /// The size of the segment in bytes.
     pub size: Bytes,
@@ -203,7 +204,7 @@ impl Default for SnapshotBlock {
 }
 
 impl SnapshotBlock {
-    /// Where it starts.
+    /// The address of the first byte.
     #[must_use]
     pub fn addr(&self) -> u64 {
         self.addr.unwrap_or_default()
@@ -263,7 +264,7 @@ pub fn read_with_figure(
     reader: impl Read,
     limits: Limits,
     on_done: OnDone<'_, u64>,
-    on_trace: &mut dyn FnMut(&TraceSoFar),
+    on_trace: &mut dyn FnMut(&PartialTrace),
 ) -> Result<SnapshotFile, SnapshotError> {
     let counted = container::CountingReader::new(reader);
     let packed = counted.count();

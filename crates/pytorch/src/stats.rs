@@ -50,7 +50,8 @@ const NUMBERS: [(&str, NumberOf); 6] = [
     ("num_sync_all_streams", |stats| stats.num_sync_all_streams),
 ];
 
-/// The keys of `torch.cuda.memory_stats()` in the oldest release, sorted as PyTorch sorts them: by their text.
+/// The keys of `torch.cuda.memory_stats()` in the oldest release, sorted as PyTorch sorts them: by their
+/// text.
 #[must_use]
 pub fn stat_keys() -> &'static [String] {
     static KEYS: OnceLock<Vec<String>> = OnceLock::new();

@@ -6,8 +6,8 @@ use crate::Bytes;
 
 /// Where every byte of the device is at one moment: each byte is in exactly one class.
 ///
-/// `requested + rounding + pending + cached + free = capacity`. PyTorch's terms are sums of classes: allocated =
-/// requested + rounding, active = allocated + pending, reserved = active + cached.
+/// `requested + rounding + pending + cached + free = capacity`. PyTorch's terms are sums of classes:
+/// allocated = requested + rounding, active = allocated + pending, reserved = active + cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breakdown {
     /// Requested bytes of allocated blocks: what callers asked for.

@@ -16,7 +16,7 @@ pub enum Event {
         segment: SegmentId,
         /// The block that covers it.
         block: BlockId,
-        /// Where it starts.
+        /// The address of the first byte.
         addr: DeviceAddr,
         /// How large it is.
         size: Bytes,
@@ -36,13 +36,14 @@ pub enum Event {
         /// Whether the size is at least `max_split_size` as it is set at this moment.
         is_oversize: bool,
     },
-    /// Addresses were reserved for an expandable segment. One unmapped block covers the addresses; no memory is mapped yet.
+    /// Addresses were reserved for an expandable segment. One unmapped block covers the addresses; no memory
+    /// is mapped yet.
     RangeReserved {
         /// The new segment.
         segment: SegmentId,
         /// The block that covers it.
         block: BlockId,
-        /// Where it starts.
+        /// The address of the first byte.
         addr: DeviceAddr,
         /// How many addresses were reserved, in bytes.
         size: Bytes,
@@ -58,8 +59,9 @@ pub enum Event {
         /// The released segment.
         segment: SegmentId,
     },
-    /// Memory was mapped into the low `size` bytes of an unmapped block, which is inactive now. The remainder, if there is
-    /// one, is the new unmapped block `remainder`. Merges with inactive neighbors follow as separate events.
+    /// Memory was mapped into the low `size` bytes of an unmapped block, which is inactive now. The
+    /// remainder, if there is one, is the new unmapped block `remainder`. Merges with inactive neighbors
+    /// follow as separate events.
     Mapped {
         /// The block that has memory now.
         block: BlockId,
@@ -68,9 +70,9 @@ pub enum Event {
         /// The block that covers the remainder.
         remainder: Option<BlockId>,
     },
-    /// The whole pages inside an inactive block of an expandable segment were unmapped. `block` covers these pages now; the
-    /// parts of the block below and above them stay inactive and are new blocks. Merges with unmapped neighbors follow as
-    /// separate events.
+    /// The whole pages inside an inactive block of an expandable segment were unmapped. `block` covers these
+    /// pages now; the parts of the block below and above them stay inactive and are new blocks. Merges with
+    /// unmapped neighbors follow as separate events.
     Unmapped {
         /// The block that has no memory now.
         block: BlockId,
@@ -86,7 +88,8 @@ pub enum Event {
         /// Why the segment could not be allocated.
         cause: FailureCause,
     },
-    /// An inactive block was split: its low `size` bytes are the new block `front`, and `block` keeps the remainder.
+    /// An inactive block was split: its low `size` bytes are the new block `front`, and `block` keeps the
+    /// remainder.
     Split {
         /// The old block, which is the remainder: it keeps the high addresses.
         block: BlockId,
@@ -101,7 +104,7 @@ pub enum Event {
         block: BlockId,
         /// The allocation that it serves.
         allocation: AllocationId,
-        /// What the caller asked for.
+        /// The bytes that the caller asked for.
         requested: Bytes,
         /// Whether the block's size is at least `max_split_size` (counted in `oversize_allocations`).
         is_oversize: bool,
@@ -120,25 +123,28 @@ pub enum Event {
         /// Whether the size is at least `max_split_size` as it is set at this moment.
         is_oversize: bool,
     },
-    /// The block is inactive and can be allocated again. Merges with its inactive neighbors follow as separate events.
+    /// The block is inactive and can be allocated again. Merges with its inactive neighbors follow as
+    /// separate events.
     FreeCompleted {
         /// The block that is free now.
         block: BlockId,
     },
-    /// A block was merged with an adjacent block of the same state (inactive or unmapped), which no longer exists.
+    /// A block was merged with an adjacent block of the same state (inactive or unmapped), which no longer
+    /// exists.
     Merged {
         /// The block that covers both now.
         block: BlockId,
         /// The block that no longer exists.
         absorbed: BlockId,
     },
-    /// The second attempt to allocate a segment began, after all cached segments were released (`num_alloc_retries`).
+    /// The second attempt to allocate a segment began, after all cached segments were released
+    /// (`num_alloc_retries`).
     RetryStarted,
     /// The allocator waited for the work of all streams (`num_sync_all_streams`).
     StreamsSynchronized,
     /// A request failed (`num_ooms`, or `num_oom_rejections` where it was rejected).
     OutOfMemory {
-        /// What the caller asked for.
+        /// The bytes that the caller asked for.
         requested: Bytes,
         /// The request after rounding.
         rounded: Bytes,
@@ -184,9 +190,11 @@ pub trait EventSink {
     /// Takes the next event.
     fn record(&mut self, event: Event);
 
-    /// Whether the sink drops events at present, so that the allocator need not send the events of the current request.
+    /// Whether the sink drops events at present, so that the allocator need not send the events of the
+    /// current request.
     ///
-    /// The allocator calls this once a request, which costs less than one call for each event that is dropped.
+    /// The allocator calls this once a request, which costs less than one call for each event that is
+    /// dropped.
     #[inline]
     fn is_closed(&self) -> bool {
         false

@@ -24,7 +24,8 @@ impl DurationStat {
         self.total = self.total.wrapping_add(micros);
         count_one(&mut self.count);
         self.max = self.max.max(micros);
-        // PyTorch reads a minimum of zero as "no call yet", so a call of less than a microsecond is not kept as the minimum.
+        // PyTorch reads a minimum of zero as "no call yet", so a call of less than a microsecond is not kept
+        // as the minimum.
         self.min = if self.min == 0 { micros } else { self.min.min(micros) };
     }
 
@@ -47,7 +48,8 @@ impl DurationStat {
     }
 }
 
-/// What PyTorch counts about its allocator of pinned host memory (`HostStats`); `host_memory_stats()` shows it as 28 keys.
+/// What PyTorch counts about its allocator of pinned host memory (`HostStats`); `host_memory_stats()` shows
+/// it as 28 keys.
 ///
 /// Bytes count blocks, which are powers of two: active ≤ allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

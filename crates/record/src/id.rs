@@ -33,19 +33,20 @@ macro_rules! id {
 }
 
 id!(
-    /// A segment. Segments of one allocator are numbered from 0 in order of creation. Unlike addresses, ids are never
-    /// reused within one recording.
+    /// A segment. Segments of one allocator are numbered from 0 in order of creation. Unlike addresses, ids
+    /// are never reused within one recording.
     SegmentId,
     u32
 );
 id!(
-    /// A block. Blocks of one allocator are numbered from 0 in order of creation; ids are never reused within one recording.
+    /// A block. Blocks of one allocator are numbered from 0 in order of creation; ids are never reused within
+    /// one recording.
     ///
-    /// After 2^32 blocks the ids of an allocator begin at 0 again, and a state that follows its events reports
-    /// [`StateError::IdUsedAgain`](crate::StateError::IdUsedAgain).
+    /// After 2^32 blocks the ids of an allocator begin at 0 again, and a state that follows its events
+    /// reports [`StateError::IdUsedAgain`](crate::StateError::IdUsedAgain).
     ///
-    /// Ids follow PyTorch's `Block` objects: a split makes a new object for the front and keeps the old object for the
-    /// remainder; a merge keeps the object of the block that is being freed.
+    /// Ids follow PyTorch's `Block` objects: a split makes a new object for the front and keeps the old
+    /// object for the remainder; a merge keeps the object of the block that is being freed.
     BlockId,
     u32
 );
@@ -55,7 +56,8 @@ id!(
     u32
 );
 id!(
-    /// The handle of a stream. Best fit orders free blocks by the handle as an unsigned number. The default stream is 0.
+    /// The handle of a stream. Best fit orders free blocks by the handle as an unsigned number. The default
+    /// stream is 0.
     StreamId,
     u64
 );
@@ -86,7 +88,8 @@ impl StreamId {
     pub const DEFAULT: Self = Self(0);
 }
 
-/// The memory pool that a segment belongs to (`MempoolId_t`): a pair of numbers, of which at most one is not zero.
+/// The memory pool that a segment belongs to (`MempoolId_t`): a pair of numbers, of which at most one is not
+/// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PoolId {
     /// The number of a pool that a graph capture made by itself, from 1 on.

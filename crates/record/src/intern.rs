@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::TextId;
 use crate::encoding::EncodingError;
 
-/// A hash table from values to their numbers. At most half of the entries are in use, and an entry is four bytes.
+/// A hash table from values to their numbers. At most half of the entries are in use, and an entry is four
+/// bytes.
 ///
-/// The table stores only numbers; the caller stores the values and compares them. A map with copies of the keys would take
-/// four times the memory, which matters for a file with ten million stacks.
+/// The table stores only numbers; the caller stores the values and compares them. A map with copies of the
+/// keys would take four times the memory, which matters for a file with ten million stacks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     /// Each entry is the number plus one; zero is a vacant entry. The length is a power of two.
@@ -131,19 +132,19 @@ impl Texts {
         Some(TextId::new(number))
     }
 
-    /// The text with this number; the empty text if there is no such number.
+    /// The text with this number; the empty text if no such number exists.
     #[must_use]
     pub fn get(&self, id: TextId) -> &str {
         part(&self.content, &self.ends, id.get())
     }
 
-    /// How many different texts there are.
+    /// The number of different texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are no texts.
+    /// Whether no text is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

@@ -18,7 +18,8 @@
 //!
 //! # Example
 //!
-//! A request of 3 MiB. The device allocates a segment of 20 MiB, the allocator splits it and allocates the front:
+//! A request of 3 MiB. The device allocates a segment of 20 MiB, the allocator splits it and allocates the
+//! front:
 //!
 //! ```
 //! use blockyard_record::{
@@ -109,7 +110,7 @@ pub use intern::Texts;
 pub use on_done::OnDone;
 pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
 pub use own_code::{
-    StackHolder, UNNAMED_SITE, WORKSPACE_FRAME, frame_words, own_caller, own_line, own_operator, short_path,
+    StackHolder, UNNAMED_SITE, WORKSPACE_FRAME, frame_text, own_caller, own_line, own_operator, short_path,
 };
 pub use recording::{
     Label, Marker, Note, OpenSize, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,

@@ -23,9 +23,10 @@ pub struct OomRequest {
 }
 
 impl OomRequest {
-    /// The least memory that any allocator needs for the request. A size that cannot be rounded up is larger than any limit.
+    /// The least memory that any allocator needs for the request. A size that cannot be rounded up is larger
+    /// than any limit.
     #[must_use]
-    pub fn least(&self) -> Bytes {
+    pub fn least_size(&self) -> Bytes {
         size::least(self.size).unwrap_or(Bytes::new(u64::MAX))
     }
 }
@@ -39,14 +40,14 @@ pub struct OomLimit {
     pub highest: Bytes,
     /// Bytes of the device that PyTorch's allocator does not have: those of other processes, and those that
     /// other libraries of this process allocated.
-    pub others: Bytes,
+    pub used_by_others: Bytes,
 }
 
 impl OomLimit {
     /// A limit that is known, and the bytes of others.
     #[must_use]
     pub const fn known(limit: Bytes, others: Bytes) -> Self {
-        Self { lowest: limit, highest: limit, others }
+        Self { lowest: limit, highest: limit, used_by_others: others }
     }
 
     /// Whether the limit is known to the byte.
@@ -81,7 +82,8 @@ impl OomLimit {
         [format!("at least {}", self.lowest), highest]
     }
 
-    /// The limit of a request that failed, from the free and total memory that the device reported at that moment.
+    /// The limit of a request that failed, from the free and total memory that the device reported at that
+    /// moment.
     ///
     /// If the memory fraction leaves too little room for the segment, the fraction is the limit. Otherwise
     /// the limit is all memory that the allocator has or could still get, and others have the remaining
@@ -115,9 +117,9 @@ pub struct MemoryAtFailure {
     /// Bytes of blocks that were freed and wait for another stream.
     pub pending: Bytes,
     /// Cached bytes in the memory pool of the request, on the stream of the request.
-    pub cached_here: Bytes,
+    pub cached_on_stream: Bytes,
     /// The largest cached block of `cached_here` in the block pool (small or large) of the request.
-    pub largest_cached_here: Bytes,
+    pub largest_cached_on_stream: Bytes,
     /// Cached bytes on other streams.
     pub cached_other_streams: Bytes,
     /// Cached bytes in other memory pools: those of programs and of graphs.
@@ -148,9 +150,9 @@ impl MemoryAtFailure {
                         add(&mut memory.cached_other_streams, block.size);
                     }
                     BlockState::Inactive => {
-                        add(&mut memory.cached_here, block.size);
+                        add(&mut memory.cached_on_stream, block.size);
                         if segment.pool == pool {
-                            memory.largest_cached_here = memory.largest_cached_here.max(block.size);
+                            memory.largest_cached_on_stream = memory.largest_cached_on_stream.max(block.size);
                         }
                     }
                 }
@@ -159,16 +161,19 @@ impl MemoryAtFailure {
         memory
     }
 
-    /// Whether a cached block of the request's stream, memory pool and block pool is large enough for the request.
+    /// Whether a cached block of the request's stream, memory pool and block pool is large enough for the
+    /// request.
     #[must_use]
     pub fn has_block_for(&self, request: &OomRequest) -> bool {
-        !self.largest_cached_here.is_zero() && self.largest_cached_here >= request.rounded
+        !self.largest_cached_on_stream.is_zero() && self.largest_cached_on_stream >= request.rounded
     }
 
     /// All cached bytes.
     #[must_use]
     pub fn cached(&self) -> Bytes {
-        self.cached_here.saturating_add(self.cached_other_streams).saturating_add(self.cached_other_pools)
+        self.cached_on_stream
+            .saturating_add(self.cached_other_streams)
+            .saturating_add(self.cached_other_pools)
     }
 }
 
@@ -186,7 +191,8 @@ pub enum OomCause {
     FragmentationByLiveBlocks,
     /// There are enough free bytes, but they are cached for another stream.
     CachedInAnotherStream,
-    /// There are enough free bytes, but they are cached in another memory pool: that of a program or of a graph.
+    /// There are enough free bytes, but they are cached in another memory pool: that of a program or of a
+    /// graph.
     CachedInPrivatePool,
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
@@ -194,7 +200,8 @@ pub enum OomCause {
     /// PyTorch asks the device once more after that and does not search the pool again (pytorch issue 189504;
     /// pull request 191302 fixes it).
     PoolNotSearchedAgain,
-    /// A setting rounds requests up so far that they do not fit. Without the setting they fit, as only a replay shows.
+    /// A setting rounds requests up so far that they do not fit. Without the setting they fit, as only a
+    /// replay shows.
     RoundingBySetting,
     /// Others use so much of the device that too little is left.
     MemoryOfOthers,
@@ -211,8 +218,8 @@ impl OomCause {
     /// cause.
     #[must_use]
     pub fn of(request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> Self {
-        let OomLimit { highest: limit, others, .. } = limit;
-        let needed = request.least();
+        let OomLimit { highest: limit, used_by_others: others, .. } = limit;
+        let needed = request.least_size();
         let capacity = limit.saturating_add(others);
         if needed > capacity {
             return Self::RequestAboveLimit;
@@ -232,7 +239,7 @@ impl OomCause {
         // Bytes that are cached here would be enough if they were one block, or if they were released. Bytes
         // that are cached elsewhere would be enough only if they were released.
         let parts = [
-            (memory.cached_here, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
+            (memory.cached_on_stream, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
             (memory.cached_other_streams, missing, Self::CachedInAnotherStream),
             (memory.cached_other_pools, missing, Self::CachedInPrivatePool),
             (memory.pending, missing, Self::WaitingForAnotherStream),
@@ -278,7 +285,7 @@ impl OomCause {
             Self::RequestAboveLimit => {
                 format!("the request alone, {size}, is probably larger than what may be reserved: {allowed}")
             }
-            Self::LiveBytesAtLimit if memory.live.saturating_add(request.least()) > most => format!(
+            Self::LiveBytesAtLimit if memory.live.saturating_add(request.least_size()) > most => format!(
                 "{} are live and {size} more are asked for, and {allowed}: no allocator could serve it",
                 memory.live
             ),
@@ -303,28 +310,31 @@ impl OomCause {
                 "a cached block of {} would serve {size}, but another stream used the block until the allocator waited for the stream, and \
                  PyTorch does not search the pool again after that (pytorch issue 189504; pull request 191302 fixes it): the same request \
                  passes at once when the program asks again",
-                memory.largest_cached_here
+                memory.largest_cached_on_stream
             ),
             Self::RoundingBySetting => format!(
                 "roundup_power2_divisions rounds requests up ({size} to {}): without it the request passes",
                 request.rounded
             ),
             Self::MemoryOfOthers => {
-                format!("others hold {} of the device: without them the request would fit", limit.others)
+                format!(
+                    "others hold {} of the device: without them the request would fit",
+                    limit.used_by_others
+                )
             }
         }
     }
 }
 
 fn fragmentation(request: &OomRequest, memory: &MemoryAtFailure) -> String {
-    let largest = if memory.largest_cached_here.is_zero() {
+    let largest = if memory.largest_cached_on_stream.is_zero() {
         format!("none of that is in the {} pool", PoolKind::serving(request.rounded))
     } else {
-        format!("the largest block among them has {}", memory.largest_cached_here)
+        format!("the largest block among them has {}", memory.largest_cached_on_stream)
     };
     format!(
         "{} are cached for this stream, but {largest}, and live blocks keep their segments from being released: {} find no place",
-        memory.cached_here, request.size
+        memory.cached_on_stream, request.size
     )
 }
 
@@ -363,7 +373,7 @@ mod tests {
         assert_eq!(cause(memory(100), limit(150, 0)), OomCause::RequestAboveLimit);
         assert_eq!(cause(memory(900), limit(1000, 0)), OomCause::LiveBytesAtLimit);
         assert_eq!(cause(memory(900), limit(1000, 400)), OomCause::MemoryOfOthers);
-        let here = MemoryAtFailure { cached_here: free, ..memory(700) };
+        let here = MemoryAtFailure { cached_on_stream: free, ..memory(700) };
         assert_eq!(cause(here, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
         let streams = MemoryAtFailure { cached_other_streams: free, ..memory(700) };
         assert_eq!(cause(streams, limit(1000, 0)), OomCause::CachedInAnotherStream);
@@ -371,12 +381,12 @@ mod tests {
         assert_eq!(cause(pools, limit(1000, 0)), OomCause::CachedInPrivatePool);
         let pending = MemoryAtFailure { pending: free, ..memory(700) };
         assert_eq!(cause(pending, limit(1000, 0)), OomCause::WaitingForAnotherStream);
-        let both = MemoryAtFailure { pending: free, cached_here: Bytes::mib(400), ..memory(300) };
+        let both = MemoryAtFailure { pending: free, cached_on_stream: Bytes::mib(400), ..memory(300) };
         assert_eq!(cause(both, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
-        // One block would do: the free of the block completed too late.
-        let late = MemoryAtFailure { largest_cached_here: free, ..here };
+        // One block is large enough, but the free of this block completed too late.
+        let late = MemoryAtFailure { largest_cached_on_stream: free, ..here };
         assert_eq!(cause(late, limit(1000, 0)), OomCause::PoolNotSearchedAgain);
-        let too_small = MemoryAtFailure { largest_cached_here: Bytes::mib(199), ..here };
+        let too_small = MemoryAtFailure { largest_cached_on_stream: Bytes::mib(199), ..here };
         assert_eq!(cause(too_small, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
         // Nothing is cached: all other reserved bytes are lost to rounding.
         assert_eq!(cause(memory(700), limit(1000, 0)), OomCause::LiveBytesAtLimit);
@@ -400,7 +410,7 @@ mod tests {
 
     #[test]
     fn the_largest_block_is_one_of_the_requests_own_block_pool() {
-        let memory = MemoryAtFailure { cached_here: Bytes::mib(64), ..memory(700) };
+        let memory = MemoryAtFailure { cached_on_stream: Bytes::mib(64), ..memory(700) };
         let words = OomCause::FragmentationByLiveBlocks.sentence(&request(30), &memory, limit(1000, 0));
         assert!(
             words.starts_with("64 MiB are cached for this stream, but none of that is in the large pool,"),

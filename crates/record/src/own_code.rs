@@ -1,10 +1,11 @@
-//! Which frames of a stack are the program's own code, and which a library's.
+//! The rule which frames of a stack are the program's own code, and which are a library's.
 //!
-//! Every list of holders and every answer that names a line uses this rule, so that two of them name the same line.
+//! Every list of holders and every answer that names a line uses this rule, so that two of them name the same
+//! line.
 
 use crate::{Frame, FrameId, StackId, Stacks};
 
-/// What the path of a library's file contains.
+/// Parts of paths that only the files of libraries have.
 const LIBRARIES: [&str; 6] =
     ["/torch/", "site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/"];
 
@@ -22,7 +23,8 @@ const PYTHON: &str = ".py";
 /// The name of the frame in which a simulated run allocates what a library works in.
 pub const WORKSPACE_FRAME: &str = "workspace";
 
-/// Parts of the names of the functions in which PyTorch allocates what a library works in, as `at::cuda::getCUDABlasLtWorkspace`.
+/// Parts of the names of the functions in which PyTorch allocates what a library works in, as
+/// `at::cuda::getCUDABlasLtWorkspace`.
 const WORKSPACES: [&str; 2] = ["Workspace", "getCurrentCUDABlasHandle"];
 
 /// The namespace of PyTorch's backward functions.
@@ -37,7 +39,8 @@ impl Frame<'_> {
         file.starts_with("torch/")
             || file.starts_with('<')
             || file.starts_with("??")
-            // A frame of C++ whose file is not known. PyTorch records these frames too, unless it is asked for Python's alone.
+            // A frame of C++ whose file is not known. PyTorch records these frames too, unless it is asked
+            // for Python's alone.
             || (file.is_empty() && !self.name.starts_with(UNNAMED_SITE))
             || LIBRARIES.iter().any(|part| file.contains(part))
             || COMPILED.iter().any(|end| file.ends_with(end))
@@ -56,7 +59,8 @@ impl Stacks {
     }
 }
 
-/// Whether a frame is a backward function of PyTorch, at its call: `torch::autograd::generated::PowBackward0::apply(...)`.
+/// Whether a frame is a backward function of PyTorch, at its call:
+/// `torch::autograd::generated::PowBackward0::apply(...)`.
 pub(crate) fn is_backward_function(name: &str) -> bool {
     name.strip_prefix(BACKWARD).is_some_and(|rest| rest.contains("::apply("))
 }
@@ -66,8 +70,8 @@ fn is_operator(name: &str) -> bool {
     name.strip_prefix("at::_ops::").is_some_and(|rest| rest.contains("::call("))
 }
 
-/// The innermost line of the program's own code in a stack of texts, `function (file:line)`, innermost first; else as
-/// [`Stacks::own_frame`].
+/// The innermost line of the program's own code in a stack of texts, `function (file:line)`, innermost first;
+/// else as [`Stacks::own_frame`].
 #[must_use]
 pub fn own_line(stack: &[String]) -> Option<&str> {
     let backward = || stack.iter().find(|line| is_backward_function(line));
@@ -143,7 +147,7 @@ impl StackHolder {
 
     /// The holder of an allocation with this stack of texts, `function (file:line)` each, innermost first.
     #[must_use]
-    pub fn of_texts(stack: &[String]) -> Self {
+    pub fn from_texts(stack: &[String]) -> Self {
         Self::of(stack.iter().map(|line| frame_of(line)))
     }
 }
@@ -180,7 +184,7 @@ pub fn short_path(path: &str) -> &str {
 /// A frame of a stack of texts as figures write it: `step train.py:26` for `step (train.py:26)`, and the
 /// function alone where the file's name was left out.
 #[must_use]
-pub fn frame_words(line: &str) -> String {
+pub fn frame_text(line: &str) -> String {
     match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
         // A signature of C++ is long, and its name says enough.
         Some((name, ":0" | "??:0")) => without_arguments(name).to_owned(),
@@ -230,7 +234,7 @@ mod tests {
     #[test]
     fn a_workspace_and_a_block_of_pytorch_are_not_the_programs() {
         let holder = |frames: &[&str]| {
-            StackHolder::of_texts(&frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>())
+            StackHolder::from_texts(&frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(holder(&["step (train.py:26)"]), StackHolder::Program);
         // A package of the reader's own may be installed.
@@ -251,21 +255,21 @@ mod tests {
 
     #[test]
     fn a_frame_is_the_function_and_the_end_of_the_path() {
-        assert_eq!(frame_words("step (train.py:26)"), "step train.py:26");
-        assert_eq!(frame_words("step (/home/ada/work/train.py:26)"), "step work/train.py:26");
-        assert_eq!(frame_words("f (/x/site-packages/timm/layers/mlp.py:3)"), "f timm/layers/mlp.py:3");
-        assert_eq!(frame_words("call site 3 (:0)"), "call site 3");
-        assert_eq!(frame_words(" (program.py:3)"), "program.py:3");
-        assert_eq!(frame_words("at::native::mul(at::Tensor const&) (??:0)"), "at::native::mul");
+        assert_eq!(frame_text("step (train.py:26)"), "step train.py:26");
+        assert_eq!(frame_text("step (/home/ada/work/train.py:26)"), "step work/train.py:26");
+        assert_eq!(frame_text("f (/x/site-packages/timm/layers/mlp.py:3)"), "f timm/layers/mlp.py:3");
+        assert_eq!(frame_text("call site 3 (:0)"), "call site 3");
+        assert_eq!(frame_text(" (program.py:3)"), "program.py:3");
+        assert_eq!(frame_text("at::native::mul(at::Tensor const&) (??:0)"), "at::native::mul");
         assert_eq!(
-            frame_words("at::_ops::mul::call(at::Tensor const&, c10::Scalar) (:0)"),
+            frame_text("at::_ops::mul::call(at::Tensor const&, c10::Scalar) (:0)"),
             "at::_ops::mul::call"
         );
         assert_eq!(
-            frame_words("at::(anonymous namespace)::f(long, long) (:0)"),
+            frame_text("at::(anonymous namespace)::f(long, long) (:0)"),
             "at::(anonymous namespace)::f"
         );
-        assert_eq!(frame_words("requests of 2 MiB"), "requests of 2 MiB");
+        assert_eq!(frame_text("requests of 2 MiB"), "requests of 2 MiB");
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::encoding::EncodingError;
 use crate::varint::{self, Reader};
 use crate::{AllocationId, BlockId, Bytes, Event, FailureCause, SegmentId, StreamId};
 
-/// Events as bytes, about five bytes each: an event is encoded as its difference from a prediction, which is made from the
-/// event before.
+/// Events as bytes, about five bytes each: an event is encoded as its difference from a prediction, which is
+/// made from the event before.
 ///
-/// Events are encoded in groups that can be decoded alone, so that decoding any event takes one group. Rare events with many
-/// fields are kept in `wide` as they are.
+/// Events are encoded in groups that can be decoded alone, so that decoding any event takes one group. Rare
+/// events with many fields are kept in `wide` as they are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedEvents")]
 pub(crate) struct PackedEvents {
@@ -42,7 +42,8 @@ impl TryFrom<UncheckedEvents> for PackedEvents {
     fn try_from(
         UncheckedEvents { count, bytes, groups, wide }: UncheckedEvents,
     ) -> Result<Self, Self::Error> {
-        // An event takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
+        // An event takes at least one byte. Without this check, a damaged count would make a reader loop for
+        // hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err(EncodingError::Events);
         }
@@ -65,7 +66,8 @@ struct EventPrediction {
 }
 
 impl EventPrediction {
-    /// Updates the prediction after an event in `wide`. Such an event may make a segment, which is one new block.
+    /// Updates the prediction after an event in `wide`. Such an event may make a segment, which is one new
+    /// block.
     fn follow_wide(&mut self, event: &Event) {
         if let Event::SegmentAllocated { block, .. } | Event::RangeReserved { block, .. } = event {
             self.block = block.get();
@@ -117,7 +119,7 @@ impl PackedEvents {
     }
 
     /// Bytes of memory.
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn memory_size(&self) -> usize {
         self.bytes.capacity()
             + self.groups.capacity() * size_of::<u64>()
             + self.wide.capacity() * size_of::<Event>()
@@ -228,7 +230,8 @@ impl PackedEvents {
         self.prediction.newest = block.get();
     }
 
-    /// The event with this index. Also `None` for bytes that encode no event, so that a damaged file causes no panic.
+    /// The event with this index. Also `None` for bytes that encode no event, so that a damaged file causes
+    /// no panic.
     pub(crate) fn get(&self, index: usize) -> Option<Event> {
         self.from(index)?.next()
     }

@@ -6,9 +6,11 @@ use crate::encoding::EncodingError;
 use crate::varint::{self, Reader};
 use crate::{Breakdown, Bytes};
 
-/// For each step, the number of events and the breakdown after it, encoded as differences from the step before.
+/// For each step, the number of events and the breakdown after it, encoded as differences from the step
+/// before.
 ///
-/// Steps are encoded in groups. A group begins with absolute numbers, so that decoding any step takes one group.
+/// Steps are encoded in groups. A group begins with absolute numbers, so that decoding any step takes one
+/// group.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedSteps")]
 pub(crate) struct PackedSteps {
@@ -34,7 +36,8 @@ impl TryFrom<UncheckedSteps> for PackedSteps {
     type Error = EncodingError;
 
     fn try_from(UncheckedSteps { count, bytes, groups }: UncheckedSteps) -> Result<Self, Self::Error> {
-        // A step takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
+        // A step takes at least one byte. Without this check, a damaged count would make a reader loop for
+        // hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err(EncodingError::Steps);
         }
@@ -62,8 +65,8 @@ struct StepEnd {
     bytes: [u64; 4],
 }
 
-// The low half of a step's first byte is its number of events, or `MANY`. The high half has a bit for each of the four
-// numbers that changed.
+// The low half of a step's first byte is its number of events, or `MANY`. The high half has a bit for each of
+// the four numbers that changed.
 const MANY: u8 = 0x0f;
 
 impl StepEnd {
@@ -266,7 +269,8 @@ mod tests {
         let mut packed = packed();
         packed.shrink();
         let (ends, breakdowns) = packed.sizes();
-        // One byte for most steps, two for a third of the steps (those with many events), and three for a few.
+        // One byte for most steps, two for a third of the steps (those with many events), and three for a
+        // few.
         let groups = packed.groups.len() * (size_of::<Group>() - size_of::<[u64; 4]>());
         assert!((250 + groups..350 + groups).contains(&ends), "{ends}");
         assert_eq!(ends + breakdowns, packed.bytes.len() + packed.groups.len() * size_of::<Group>());

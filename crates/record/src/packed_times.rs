@@ -60,7 +60,7 @@ impl PackedTimes {
         times.skip(index % GROUP)
     }
 
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn memory_size(&self) -> usize {
         self.bytes.capacity() + self.groups.capacity() * size_of::<(u64, u64)>()
     }
 
@@ -88,7 +88,7 @@ mod tests {
         }
         assert_eq!(packed.get(1000), None);
         assert_eq!(packed.from(65).collect::<Vec<_>>(), times[65..]);
-        assert!(packed.size() < 3 * times.len());
+        assert!(packed.memory_size() < 3 * times.len());
         packed.groups[1].0 = u64::MAX;
         assert_eq!(packed.get(64), None);
     }

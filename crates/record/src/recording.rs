@@ -18,9 +18,10 @@ pub use self::recorder::Recorder;
 
 /// One whole run of an allocator, as plain data.
 ///
-/// Step `i` is request `i` of the workload; a step covers a range of events. A moment in the run is a number of applied
-/// events, from 0 to [`Recording::event_count`]. Events and steps are stored as differences from the one before, about five
-/// bytes each. States are saved at intervals, so that the state at any moment can be rebuilt within the time of a frame.
+/// Step `i` is request `i` of the workload; a step covers a range of events. A moment in the run is a number
+/// of applied events, from 0 to [`Recording::event_count`]. Events and steps are stored as differences from
+/// the one before, about five bytes each. States are saved at intervals, so that the state at any moment can
+/// be rebuilt within the time of a frame.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recording {
     info: RunInfo,
@@ -46,7 +47,7 @@ pub struct Recording {
 // The step of allocations that were made before the recording began.
 const NO_STEP: u32 = u32::MAX;
 
-/// What a run was made with.
+/// The name, the settings and the device of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// The name of the run: a preset's title or a file's name.
@@ -144,7 +145,8 @@ pub enum RecordingError {
     TooLong,
 }
 
-/// How much memory each part of a recording takes, in bytes. Texts of labels, names and outcomes are not counted.
+/// How much memory each part of a recording takes, in bytes. Texts of labels, names and outcomes are not
+/// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingSize {
     /// The bytes of the events.
@@ -157,7 +159,8 @@ pub struct RecordingSize {
     pub allocations: usize,
     /// The bytes of the saved states.
     pub saved_states: usize,
-    /// Times, markers, and the number of each allocation's stack. The stacks themselves are shared and not counted.
+    /// Times, markers, and the number of each allocation's stack. The stacks themselves are shared and not
+    /// counted.
     pub annotations: usize,
 }
 
@@ -172,7 +175,8 @@ impl RecordingSize {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SavedState {
     events: u32,
-    /// An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked for.
+    /// An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked
+    /// for.
     #[serde(with = "serde_bytes")]
     state: Vec<u8>,
 }
@@ -184,7 +188,8 @@ impl Recording {
         &self.info
     }
 
-    /// All bytes of the device. If [`Self::known_capacity`] is `None`, this is the least capacity that explains the run.
+    /// All bytes of the device. If [`Self::known_capacity`] is `None`, this is the least capacity that
+    /// explains the run.
     #[must_use]
     pub fn capacity(&self) -> Bytes {
         self.info.capacity
@@ -196,13 +201,13 @@ impl Recording {
         (!self.info.is_capacity_unknown).then_some(self.info.capacity)
     }
 
-    /// How many events there are.
+    /// The number of events.
     #[must_use]
     pub fn event_count(&self) -> usize {
         self.events.len()
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     #[must_use]
     pub fn step_count(&self) -> usize {
         self.steps.len()
@@ -214,8 +219,8 @@ impl Recording {
         self.events.get(index)
     }
 
-    /// The events from this index on, in order. This is faster than [`Recording::event`] for each index. The iterator ends
-    /// early if the recording is damaged.
+    /// The events from this index on, in order. This is faster than [`Recording::event`] for each index. The
+    /// iterator ends early if the recording is damaged.
     pub fn events_from(&self, index: usize) -> impl Iterator<Item = Event> + '_ {
         self.events.from(index).into_iter().flatten()
     }
@@ -272,8 +277,8 @@ impl Recording {
         self.steps.breakdown(step, self.info.capacity)
     }
 
-    /// The breakdowns after all steps from `step` on, in order. This is faster than [`Recording::breakdown_after`] for each
-    /// step.
+    /// The breakdowns after all steps from `step` on, in order. This is faster than
+    /// [`Recording::breakdown_after`] for each step.
     pub fn breakdowns_from(&self, step: usize) -> impl Iterator<Item = Breakdown> + '_ {
         self.steps.breakdowns(step, self.info.capacity)
     }
@@ -290,7 +295,7 @@ impl Recording {
         self.labels.partition_point(|label| label.step as usize <= step).checked_sub(1)
     }
 
-    /// The program's name for the allocation, if there is one.
+    /// The program's name for the allocation; `None` if it has none.
     #[must_use]
     pub fn name(&self, allocation: AllocationId) -> Option<&str> {
         let named = &self.allocation_names;
@@ -340,13 +345,14 @@ impl Recording {
         Ok(state)
     }
 
-    /// The moments, as numbers of events, whose states are saved; ascending. Other states are rebuilt from the saved state
-    /// before.
+    /// The moments, as numbers of events, whose states are saved; ascending. Other states are rebuilt from
+    /// the saved state before.
     pub fn saved_event_counts(&self) -> impl Iterator<Item = usize> + '_ {
         self.saved_states.iter().map(|saved| saved.events as usize)
     }
 
-    /// Applies events to `state`, which is the memory after `from` events, until it is the memory after `to` events.
+    /// Applies events to `state`, which is the memory after `from` events, until it is the memory after `to`
+    /// events.
     ///
     /// # Errors
     ///
@@ -399,7 +405,7 @@ impl Recording {
         let (steps, breakdowns) = self.steps.sizes();
         let states = self.saved_states.iter().map(|saved| saved.state.capacity());
         RecordingSize {
-            events: self.events.size(),
+            events: self.events.memory_size(),
             steps,
             breakdowns,
             allocations: self.allocation_steps.capacity() * size_of::<u32>()

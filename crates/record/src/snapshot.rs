@@ -26,8 +26,8 @@ pub struct SegmentSnapshot {
     pub pool_id: PoolId,
     /// The small or the large block pool.
     pub pool: PoolKind,
-    /// Whether the segment is expandable: memory is mapped into reserved addresses page by page. The size then counts unmapped
-    /// blocks too.
+    /// Whether the segment is expandable: memory is mapped into reserved addresses page by page. The size
+    /// then counts unmapped blocks too.
     pub is_expandable: bool,
     /// The blocks, by ascending address, without gaps.
     pub blocks: Vec<BlockSnapshot>,
@@ -40,8 +40,8 @@ impl SegmentSnapshot {
         self.sum(|block| if block.state == BlockState::Unmapped { Bytes::ZERO } else { block.size })
     }
 
-    /// The segments that PyTorch's snapshot shows for this segment: the segment itself, or each run of mapped blocks if the
-    /// segment is expandable.
+    /// The segments that PyTorch's snapshot shows for this segment: the segment itself, or each run of mapped
+    /// blocks if the segment is expandable.
     #[must_use]
     pub fn mapped_runs(&self) -> Vec<Self> {
         let runs =
@@ -106,7 +106,8 @@ pub struct BlockSnapshot {
     pub addr: DeviceAddr,
     /// The size, a multiple of 512.
     pub size: Bytes,
-    /// What the caller asked for. An inactive block keeps the value of its last allocation, or zero, as in PyTorch.
+    /// What the caller asked for. An inactive block keeps the value of its last allocation, or zero, as in
+    /// PyTorch.
     pub requested: Bytes,
     /// The state of the block.
     pub state: BlockState,

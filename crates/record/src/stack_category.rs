@@ -5,8 +5,9 @@ use crate::{Frame, StackId, Stacks};
 
 /// The kind of data that an allocation holds, if the stack shows it.
 ///
-/// A stack says which code asked for memory, not what became of it: temporaries of a forward pass count as activations, those
-/// of a backward pass as gradients. PyTorch runs most of a backward pass on its own threads, which have no Python stack.
+/// A stack says which code asked for memory, not what became of it: temporaries of a forward pass count as
+/// activations, those of a backward pass as gradients. PyTorch runs most of a backward pass on its own
+/// threads, which have no Python stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StackCategory {
     /// Made while a module was built, moved to the device or loaded.
@@ -50,7 +51,7 @@ impl StackCategory {
 
     /// The category of an allocation with this stack of texts, `function (file:line)` each.
     #[must_use]
-    pub fn of_texts(stack: &[String]) -> Self {
+    pub fn from_texts(stack: &[String]) -> Self {
         Self::of_frames(|| stack.iter().map(|line| frame_of(line)))
     }
 
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn a_stack_of_texts_has_the_category_of_its_frames() {
         let of = |frames: &[&str]| {
-            StackCategory::of_texts(&frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>())
+            StackCategory::from_texts(&frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>())
         };
         let adam = "_init_group (/x/site-packages/torch/optim/adam.py:169)";
         assert_eq!(of(&[adam, "main (train.py:90)"]), StackCategory::Optimizer);

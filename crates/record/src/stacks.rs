@@ -19,7 +19,8 @@ pub struct Frame<'a> {
 
 /// Interned stacks, with their frames and texts: equal stacks are stored once and have one number.
 ///
-/// A file of a hundred thousand events has a few hundred different stacks. Stack 0 is the stack without frames.
+/// A file of a hundred thousand events has a few hundred different stacks. Stack 0 is the stack without
+/// frames.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedStacks")]
 pub struct Stacks {
@@ -95,7 +96,7 @@ impl Stacks {
         self.texts.intern(text)
     }
 
-    /// The number of the frame; `None` once there are 2^32.
+    /// The number of the frame; `None` after 2^32 of them.
     pub fn intern_frame(&mut self, name: TextId, filename: TextId, line: u32) -> Option<FrameId> {
         let frame = [name.get(), filename.get(), line];
         let hash = hash_numbers(&frame);
@@ -112,7 +113,8 @@ impl Stacks {
         Some(FrameId::new(number))
     }
 
-    /// The number of the stack with these frames, innermost first; `None` once there are 2^32 frames in stacks.
+    /// The number of the stack with these frames, innermost first; `None` once there are 2^32 frames in
+    /// stacks.
     pub fn intern_stack(&mut self, stack: &[u32]) -> Option<StackId> {
         let hash = hash_numbers(stack);
         let Self { members, ends, stack_index, .. } = self;
@@ -137,7 +139,7 @@ impl Stacks {
         members_of(&self.members, &self.ends, stack.get()).iter().map(|frame| FrameId::new(*frame))
     }
 
-    /// The frame with this number; a frame without texts if there is no such number.
+    /// The frame with this number; a frame without texts if no such number exists.
     #[must_use]
     pub fn frame(&self, id: FrameId) -> Frame<'_> {
         let [name, filename, line] =
@@ -149,7 +151,7 @@ impl Stacks {
         }
     }
 
-    /// How many different stacks there are, with the stack without frames.
+    /// The number of different stacks, including the stack without frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -161,7 +163,7 @@ impl Stacks {
         self.ends.len() <= 1
     }
 
-    /// How many different frames there are.
+    /// The number of different frames.
     #[must_use]
     pub fn frame_count(&self) -> usize {
         self.frames.len()
@@ -169,7 +171,7 @@ impl Stacks {
 
     /// Bytes of memory.
     #[must_use]
-    pub fn size(&self) -> usize {
+    pub fn memory_size(&self) -> usize {
         self.texts.size()
             + self.frames.capacity() * size_of::<[u32; 3]>()
             + (self.members.capacity() + self.ends.capacity()) * size_of::<u32>()

@@ -17,8 +17,8 @@ use crate::{
 
 /// The memory of one device after the events so far.
 ///
-/// [`MemoryState::apply`] only follows events and decides nothing. The snapshot and the statistics equal those of the allocator
-/// after every request; the cross-crate tests check that.
+/// [`MemoryState::apply`] only follows events and decides nothing. The snapshot and the statistics equal
+/// those of the allocator after every request; the cross-crate tests check that.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "packed::PackedState")]
 pub struct MemoryState {
@@ -27,7 +27,8 @@ pub struct MemoryState {
     backend: Backend,
     segments: BTreeMap<DeviceAddr, SegmentEntry>,
     segment_addrs: FxHashMap<SegmentId, DeviceAddr>,
-    /// Blocks are stored in slots, which are reused. `block_slots` finds the slot of a block id, which is never reused.
+    /// Blocks are stored in slots, which are reused. `block_slots` finds the slot of a block id, which is
+    /// never reused.
     slots: Vec<BlockEntry>,
     vacant: Vec<u32>,
     block_slots: FxHashMap<BlockId, u32>,
@@ -35,8 +36,8 @@ pub struct MemoryState {
     next_block: u64,
     stats: Stats,
     requested: Bytes,
-    /// The new block of a split, if the event before was one. Allocating this block must not count as allocating an inactive block
-    /// that was split earlier.
+    /// The new block of a split, if the event before was one. Allocating this block must not count as
+    /// allocating an inactive block that was split earlier.
     fresh_front: Option<BlockId>,
 }
 
@@ -118,7 +119,8 @@ impl MemoryState {
         self.limit
     }
 
-    /// The statistics after the events so far, counted as the native allocator counts. Figures and sums are made from these.
+    /// The statistics after the events so far, counted as the native allocator counts. Figures and sums are
+    /// made from these.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -165,9 +167,9 @@ impl MemoryState {
 
     /// All segments without their blocks, by ascending address.
     ///
-    /// An expandable segment ends with its last mapped block here, because it reserves more addresses than the device has
-    /// memory. An expandable segment without mapped memory is left out. The time does not depend on the number of blocks, except
-    /// for expandable segments.
+    /// An expandable segment ends with its last mapped block here, because it reserves more addresses than
+    /// the device has memory. An expandable segment without mapped memory is left out. The time does not
+    /// depend on the number of blocks, except for expandable segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
         self.segments.iter().filter_map(|(addr, segment)| {
             let size = if segment.is_expandable { self.extent(*addr, segment) } else { segment.size };
@@ -183,8 +185,8 @@ impl MemoryState {
         })
     }
 
-    /// One segment with its blocks, if the segment exists at this moment. An expandable segment ends with its last mapped
-    /// block.
+    /// One segment with its blocks, if the segment exists at this moment. An expandable segment ends with its
+    /// last mapped block.
     #[must_use]
     pub fn segment(&self, id: SegmentId) -> Option<SegmentSnapshot> {
         let addr = self.segment_addrs.get(&id)?;
@@ -202,8 +204,8 @@ impl MemoryState {
         mapped.last().map_or(Bytes::ZERO, |last| last.addr.offset(last.size).offset_from(addr))
     }
 
-    /// The blocks of the segment by ascending address. The count is limited, because links in a damaged recording may form a
-    /// cycle.
+    /// The blocks of the segment by ascending address. The count is limited, because links in a damaged
+    /// recording may form a cycle.
     fn chain<'a>(&'a self, segment: &SegmentEntry) -> impl Iterator<Item = &'a BlockEntry> {
         let slot = |slot: u32| self.slots.get(slot as usize);
         let chain = std::iter::successors(slot(segment.first), move |block| block.next.and_then(slot));
@@ -238,7 +240,8 @@ impl MemoryState {
         }
     }
 
-    /// PyTorch's trace entry for `event`, which is applied next; `None` for events that have no entry in the trace.
+    /// PyTorch's trace entry for `event`, which is applied next; `None` for events that have no entry in the
+    /// trace.
     #[must_use]
     pub fn trace_entry(&self, event: &Event) -> Option<TraceEntry> {
         let of_block = |action, id: BlockId, requested: Option<Bytes>| {
@@ -340,7 +343,8 @@ impl MemoryState {
     ///
     /// # Errors
     ///
-    /// [`StateError`] when the event does not fit. The state may be changed in part then and must not be used any more.
+    /// [`StateError`] when the event does not fit. The state may be changed in part then and must not be used
+    /// any more.
     pub fn apply(&mut self, event: &Event) -> Result<(), StateError> {
         match *event {
             Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {

@@ -18,7 +18,8 @@ pub struct Stat {
 }
 
 impl Stat {
-    // Sums wrap around, as PyTorch's do: on a large virtual device, more than 2^63 bytes may be allocated and freed in all.
+    // Sums wrap around, as PyTorch's do: on a large virtual device, more than 2^63 bytes may be allocated and
+    // freed in all.
 
     /// Adds `amount` to the current value, which may raise the peak.
     pub fn increase(&mut self, amount: i64) {
@@ -104,11 +105,12 @@ impl StatArray {
     }
 }
 
-/// What PyTorch counts about a device allocator (`DeviceStats`); `memory_stats()` shows it as 122 keys, and as more
-/// from release 2.12 on.
+/// What PyTorch counts about a device allocator (`DeviceStats`); `memory_stats()` shows it as 122 keys, and
+/// as more from release 2.12 on.
 ///
-/// Bytes count *block* sizes, except `requested_bytes` (what callers asked for) and `reserved_bytes` (sizes of segments).
-/// `allocation` falls when a free is requested; `active` and `requested_bytes` fall when the free completes.
+/// Bytes count *block* sizes, except `requested_bytes` (what callers asked for) and `reserved_bytes` (sizes
+/// of segments). `allocation` falls when a free is requested; `active` and `requested_bytes` fall when the
+/// free completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// Allocated blocks.
@@ -146,7 +148,8 @@ pub struct Stats {
     /// Requests that were rejected before the device was asked (`throw_on_cudamalloc_oom`). Releases from
     /// 2.12 on report the count.
     pub num_oom_rejections: i64,
-    /// `max_split_size` when the allocator was made, in bytes; -1 for unlimited. Later settings do not change it.
+    /// `max_split_size` when the allocator was made, in bytes; -1 for unlimited. Later settings do not change
+    /// it.
     pub max_split_size: i64,
 }
 
@@ -176,8 +179,8 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// The statistics of an allocator that begins with this memory: current values are the sums over the blocks, peaks equal
-    /// the current values, and accumulated counts are zero.
+    /// The statistics of an allocator that begins with this memory: current values are the sums over the
+    /// blocks, peaks equal the current values, and accumulated counts are zero.
     ///
     /// `max_split_size` is in bytes, -1 for unlimited.
     #[must_use]
@@ -236,7 +239,8 @@ impl Stats {
         }
     }
 
-    /// Memory was mapped into `size` bytes of an expandable segment. `segment` does not count expandable segments.
+    /// Memory was mapped into `size` bytes of an expandable segment. `segment` does not count expandable
+    /// segments.
     pub fn mapped(&mut self, pool: PoolKind, size: Bytes) {
         self.reserved_bytes.increase(pool, size.signed());
         count_one(&mut self.num_device_alloc);
@@ -300,8 +304,8 @@ impl Stats {
 
     /// The statistics that PyTorch reports under this backend, from the full counts in `self`.
     ///
-    /// `cudaMallocAsync` asks the driver, which counts only requested and reserved bytes, each with its peak. Everything else
-    /// is zero, also the accumulated counts and `max_split_size`.
+    /// `cudaMallocAsync` asks the driver, which counts only requested and reserved bytes, each with its peak.
+    /// Everything else is zero, also the accumulated counts and `max_split_size`.
     #[must_use]
     pub fn reported_by(&self, backend: Backend) -> Self {
         let driver = |stat: Stat| StatArray {

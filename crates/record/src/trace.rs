@@ -9,11 +9,12 @@ use crate::{Bytes, StreamId};
 /// An entry of PyTorch's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceEntry {
-    /// What happened.
+    /// The action of the entry.
     pub action: TraceAction,
     /// The address; for [`TraceAction::OutOfMemory`] the bytes that the device reported free.
     pub addr: u64,
-    /// The size: of the segment, of the request (allocations and frees), or the rounded request (out of memory).
+    /// The size: of the segment, of the request (allocations and frees), or the rounded request (out of
+    /// memory).
     pub size: Bytes,
     /// The stream of the block or of the request.
     pub stream: StreamId,
@@ -60,7 +61,7 @@ impl TraceAction {
         Self::NAMES.iter().map(|(action, _)| *action)
     }
 
-    /// The action with PyTorch's name, if there is one.
+    /// The action with PyTorch's name; `None` for other names.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(action, _)| *action)

@@ -1,4 +1,5 @@
-//! Variable-length numbers: seven bits a byte, the lowest bits first. A difference has its sign in the lowest bit.
+//! Variable-length numbers: seven bits a byte, the lowest bits first. A difference has its sign in the lowest
+//! bit.
 
 /// Appends a number.
 pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
@@ -44,7 +45,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The same as [`Reader::number`] for a number of 32 bits.
+    /// Reads a number of 32 bits; `None` if the bytes end or are not such a number.
     pub(crate) fn small(&mut self) -> Option<u32> {
         u32::try_from(self.number()?).ok()
     }
@@ -56,7 +57,7 @@ impl Reader<'_> {
         Some(from.wrapping_add(difference))
     }
 
-    /// The same as [`Reader::add_difference`] for a number of 32 bits.
+    /// Reads a difference, and adds it to `from`; `None` if the sum does not fit in 32 bits.
     pub(crate) fn add_small_difference(&mut self, from: u32) -> Option<u32> {
         u32::try_from(self.add_difference(u64::from(from))?).ok()
     }

@@ -23,7 +23,7 @@ impl CanvasPainter {
     ///
     /// # Errors
     ///
-    /// Every [`RenderError`] but those of rectangles and frames.
+    /// Every [`RenderError`] except [`RenderError::TooLarge`] and [`RenderError::Frame`].
     pub async fn open(canvas: OffscreenCanvas, on_failed: fn(&str)) -> Result<Self, RenderError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::BROWSER_WEBGPU;
@@ -42,7 +42,7 @@ impl CanvasPainter {
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_failed(&error.to_string())));
         device.set_device_lost_callback(move |_, message| on_failed(&message));
         let formats = surface.get_capabilities(&adapter).formats;
-        // The page's colors are what a screen shows, so nothing is to be converted.
+        // The page's colors are those that a screen shows, so no color is converted.
         let format = formats.iter().copied().find(|format| !format.is_srgb()).ok_or(RenderError::NoFormat)?;
         let mut config = surface.get_default_config(&adapter, 1, 1).ok_or(RenderError::NoFormat)?;
         config.format = format;

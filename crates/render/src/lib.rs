@@ -37,9 +37,9 @@ pub enum RenderError {
     /// The rectangles are more than one buffer of the adapter holds.
     #[error("{needed} bytes of rectangles are more than the adapter's {most} bytes")]
     TooLarge {
-        /// What is needed.
+        /// The bytes that the rectangles need.
         needed: u64,
-        /// The adapter's largest buffer.
+        /// The bytes of the adapter's largest buffer.
         most: u64,
     },
     /// A frame cannot be shown now.

@@ -1,4 +1,5 @@
-//! Replays a recording under the rules of a release, for valgrind to count: `docs/speed.md` has the command.
+//! Replays a recording under the rules of a release, for valgrind to count: `docs/releases.md` has the
+//! command.
 #![allow(clippy::print_stdout, reason = "the answer")]
 
 use std::error::Error;
@@ -19,14 +20,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let run = RecordedRun::read(&std::fs::read(file)?)?;
     let config = AllocatorConfig::parse(&run.meta.conf, release)?;
     let plan = PreparedWorkload::new(&requests(&run)?.workload);
-    // Once to warm up.
+    // The first replay only warms up the caches and is not counted.
     replay(&plan, &config, &run)?;
     let stats = counted_replay(&plan, &config, &run)?;
     println!("{} requests, peak reserved {}", plan.len(), stats.reserved_bytes.all.peak);
     Ok(())
 }
 
-/// What valgrind counts.
+/// The replay whose instructions valgrind counts, by the name of this function.
 #[inline(never)]
 fn counted_replay(
     plan: &PreparedWorkload,

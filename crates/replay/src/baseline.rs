@@ -7,8 +7,9 @@ use blockyard_pytorch::stat_keys;
 /// The counts of the statistics before a recording began. They are taken from its first checkpoint, which is
 /// the first moment at which the recorded program wrote its statistics.
 ///
-/// Current values need no baseline. Accumulated counts are compared as differences since the first checkpoint. A peak must be the
-/// larger of two values: the peak at the checkpoint before, and the largest value of the replay since that checkpoint.
+/// Current values need no baseline. Accumulated counts are compared as differences since the first
+/// checkpoint. A peak must be the larger of two values: the peak at the checkpoint before, and the largest
+/// value of the replay since that checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct StatsBaseline {
     /// Whether the sizes of some blocks are not known, on which some sums of bytes depend.

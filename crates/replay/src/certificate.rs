@@ -54,8 +54,8 @@ impl Certificate {
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` cancels the work. Everything else that prevents a comparison is a reason in the
-/// certificate.
+/// [`RunError::Cancelled`] when `on_progress` cancels the work. Everything else that prevents a comparison is
+/// a reason in the certificate.
 pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Result<Certificate, RunError> {
     if file.host_place() == Some(place) {
         return Ok(nothing_compared(
@@ -111,7 +111,8 @@ fn placements(run: &RecordedRun, found: &[TraceEntry]) -> (u64, u64) {
     };
     let mut expected = allocations(run.trace.as_deref().unwrap_or_default());
     let found = allocations(found);
-    // The first entries may belong to a request from before the trace. Then the replay has one allocation less.
+    // The first entries may belong to a request from before the trace. Then the replay has one allocation
+    // less.
     let cut = expected.len().saturating_sub(found.len());
     let shifted = expected.get(cut..).is_some_and(|rest| rest.first() == found.first())
         && expected.first() != found.first();

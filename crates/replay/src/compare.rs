@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// The comparison of a replay with its recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// How many facts of each kind are identical, in a fixed order. Kinds that the recording does not have are left out.
+    /// How many facts of each kind are identical, in a fixed order. Kinds that the recording does not have
+    /// are left out.
     pub counts: Vec<Count>,
     /// The first fact that differs.
     pub first_difference: Option<Difference>,
@@ -19,7 +20,8 @@ pub struct Comparison {
 /// How many facts of a kind are identical.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// The kind: `events`, `placements`, `statistics`, `checkpoints`, `final statistics`, `segments`, `blocks`, `memory_summary`.
+    /// The kind: `events`, `placements`, `statistics`, `checkpoints`, `final statistics`, `segments`,
+    /// `blocks`, `memory_summary`.
     pub kind: String,
     /// How many facts of this kind are identical.
     pub identical: u64,
@@ -34,9 +36,9 @@ pub struct Difference {
     pub step: Option<u32>,
     /// The name of the fact.
     pub what: String,
-    /// What PyTorch did.
+    /// The fact in PyTorch.
     pub expected: String,
-    /// What the replay did.
+    /// The fact in the replay.
     pub found: String,
 }
 
@@ -48,8 +50,8 @@ impl Comparison {
         all && self.counts.iter().any(|count| count.total > 0) && self.first_difference.is_none()
     }
 
-    /// The comparison in one line: `52,141 of 52,141 events identical`, or the first kind of fact that differs,
-    /// `differs: 656 of 657 placements identical`.
+    /// The comparison in one line: `52,141 of 52,141 events identical`, or the first kind of fact that
+    /// differs, `differs: 656 of 657 placements identical`.
     #[must_use]
     pub fn headline(&self) -> String {
         let differing = self.counts.iter().find(|count| count.identical != count.total);

@@ -1,4 +1,5 @@
-//! Runs on a device with real memory that check the data: every block is filled with its own pattern and checked.
+//! Runs on a device with real memory that check the data: every block is filled with its own pattern and
+//! checked.
 
 use std::fmt;
 
@@ -9,35 +10,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunError, RunSettings, Runner, StepResult};
 
-/// Memory that can be filled with patterns and checked. All calls add work to a stream, which runs the work in order.
+/// Memory that can be filled with patterns and checked. All calls add work to a stream, which runs the work
+/// in order.
 pub trait DataCheck: fmt::Debug {
     /// Fills a block with its pattern.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError>;
 
-    /// Compares a block with its pattern. When the caller reads the results back from the device, each mismatch has the
-    /// `step` of its check.
+    /// Compares a block with its pattern. When the caller reads the results back from the device, each
+    /// mismatch has the `step` of its check.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     fn check(&mut self, stream: StreamId, block: PatternedBlock, step: u32) -> Result<(), DeviceError>;
 
     /// Submits the work of streams that wait for nothing.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     fn submit_work(&mut self) -> Result<(), DeviceError>;
 
     /// Completes the work of all streams.
     ///
     /// # Errors
     ///
-    /// As the driver reports.
+    /// The errors that the driver reports.
     fn finish(&mut self) -> Result<(), DeviceError>;
 }
 
@@ -65,10 +67,11 @@ pub struct StepDataCheck {
     pub wrong: u32,
 }
 
-/// A run in which every block is filled with its own pattern when it is allocated, and checked before it is freed.
+/// A run in which every block is filled with its own pattern when it is allocated, and checked before it is
+/// freed.
 ///
-/// A block is checked on its own stream and on the other streams that used it. This finds a block that is allocated again
-/// before the work of these streams is done.
+/// A block is checked on its own stream and on the other streams that used it. This finds a block that is
+/// allocated again before the work of these streams is done.
 #[derive(Debug)]
 pub struct CheckedRun<'a> {
     runner: Runner<'a, AnyDevice>,
@@ -204,8 +207,8 @@ impl<'a> CheckedRun<'a> {
         Ok(())
     }
 
-    /// Checks all live blocks while that is little work and after the last request, and otherwise the live blocks of the
-    /// segment.
+    /// Checks all live blocks while that is little work and after the last request, and otherwise the live
+    /// blocks of the segment.
     fn check_live(&mut self, touched: Option<SegmentId>) -> Result<(), DeviceError> {
         let is_last = self.steps.len() == self.workload.requests().len();
         let takes_all = is_last || !self.full_check_left.is_zero();
@@ -277,14 +280,12 @@ mod tests {
         }
     }
 
-    /// The calls, and what was checked in each step, where all live blocks are checked for the first `full` bytes.
+    /// The calls, and what was checked in each step, where all live blocks are checked for the first `full`
+    /// bytes.
     fn checked(text: &str, full: Bytes) -> (Vec<Call>, Vec<StepDataCheck>) {
         let workload = Workload::parse(text).unwrap();
-        let settings = RunSettings {
-            title: String::new(),
-            config: AllocatorConfig::default(),
-            capacity: Bytes::mib(256),
-        };
+        let settings =
+            RunSettings { title: String::new(), conf: AllocatorConfig::default(), capacity: Bytes::mib(256) };
         let (calls, finished) = (Rc::default(), Rc::default());
         let data = CallLog { calls: Rc::clone(&calls), finished: Rc::clone(&finished) };
         let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
@@ -340,11 +341,8 @@ mod tests {
     #[test]
     fn wrong_words_are_added_to_their_step() {
         let workload = Workload::parse("a = alloc 1 MiB").unwrap();
-        let settings = RunSettings {
-            title: String::new(),
-            config: AllocatorConfig::default(),
-            capacity: Bytes::mib(64),
-        };
+        let settings =
+            RunSettings { title: String::new(), conf: AllocatorConfig::default(), capacity: Bytes::mib(64) };
         let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
         let mut run = CheckedRun::new(device, CallLog::default(), Bytes::ZERO, &settings, &workload);
         while run.step().unwrap() {}

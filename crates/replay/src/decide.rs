@@ -1,4 +1,5 @@
-//! Sizes that only a replay can decide: best fit skips a free block that is too small, and statistics count bytes.
+//! Sizes that only a replay can decide: best fit skips a free block that is too small, and statistics count
+//! bytes.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +12,7 @@ use blockyard_trace::{RewoundMemory, SizeRange, requests_after};
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of};
 
 /// Each attempt decides at least one size. More attempts would take too long.
-const MOST_ATTEMPTS: usize = 256;
+const MAX_ATTEMPTS: usize = 256;
 
 /// Replays the trace and changes open sizes until the replay agrees with the trace, as far as possible.
 pub(crate) fn decide(
@@ -20,7 +21,7 @@ pub(crate) fn decide(
     mut rewound: RewoundMemory,
     on_progress: OnProgress,
 ) -> Result<RewoundMemory, RunError> {
-    for _ in 0..MOST_ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         if rewound.open.iter().all(|open| open.is_decided) {
             break;
         }
@@ -50,7 +51,7 @@ struct Change {
     is_guess: bool,
 }
 
-/// One replay, up to the first difference that a size explains; `None` if there is no such difference.
+/// One replay, up to the first difference that a size explains; `None` if no such difference exists.
 fn attempt(
     run: &RecordedRun,
     settings: &RunSettings,
@@ -136,7 +137,7 @@ fn passed_by(
     })?;
     let remainder = blocks.get(index + 1).filter(|next| next.state == BlockState::Inactive);
     let free = remainder.map_or(Bytes::ZERO, |remainder| remainder.size).saturating_add(blocks[index].size);
-    let too_much = free.saturating_sub(size::rounded(found.size, &settings.config));
+    let too_much = free.saturating_sub(size::rounded(found.size, &settings.conf));
     Some(Change { open, by: too_much.saturating_add(size::MIN_BLOCK_SIZE), decides: false, is_guess: false })
 }
 
@@ -145,7 +146,8 @@ struct CheckpointSums<'a> {
     run: &'a RecordedRun,
     /// The index of the next checkpoint.
     next: usize,
-    /// For the checkpoint before: its number of trace entries, and the freed bytes in the recording and in the replay.
+    /// For the checkpoint before: its number of trace entries, and the freed bytes in the recording and in
+    /// the replay.
     before: Option<(usize, i64, i64)>,
     /// The keys of the allocated and of the freed bytes.
     keys: Option<[usize; 2]>,

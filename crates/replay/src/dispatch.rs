@@ -84,8 +84,8 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         error.into()
     }
 
-    /// Runs a request that is not an allocation or a free. This is a separate function, so that the caller decides between
-    /// the two frequent requests with a branch, which is faster than a jump table.
+    /// Runs a request that is not an allocation or a free. This is a separate function, so that the caller
+    /// decides between the two frequent requests with a branch, which is faster than a jump table.
     #[inline(never)]
     fn dispatch_infrequent<'a>(
         &mut self,
@@ -141,7 +141,8 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
     }
 
     fn enter_pool(&mut self, pool_id: PoolId) -> Result<(), AllocError> {
-        // A program's pool keeps its memory after a scope ends: the use of the first scope stands for the use of the owner.
+        // A program's pool keeps its memory after a scope ends: the use of the first scope stands for the use
+        // of the owner.
         if pool_id.user > 0 && self.user_pools.insert(pool_id, self.number_of(pool_id)).is_none() {
             self.allocator.begin_allocate_to_pool(pool_id, None)?;
             self.allocator.end_allocate_to_pool(pool_id)?;

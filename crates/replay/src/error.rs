@@ -27,7 +27,8 @@ pub enum RunError {
     /// The run is too long to record, or its events do not fit together.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// The device failed for another reason than a lack of memory, or cannot have the memory that the run begins with.
+    /// The device failed for another reason than a lack of memory, or cannot have the memory that the run
+    /// begins with.
     #[error(transparent)]
     Allocator(AllocError),
 }

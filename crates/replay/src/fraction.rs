@@ -1,7 +1,8 @@
 //! The memory fraction of the program, which a trace does not contain. Garbage collection depends on it.
 //!
-//! With a higher limit, garbage collection comes later and requests fail later. So the first entry at which a replay and the
-//! trace differ says whether the limit was too low or too high, and a binary search finds the fraction.
+//! With a higher limit, garbage collection comes later and requests fail later. So the first entry at which a
+//! replay and the trace differ says whether the limit was too low or too high, and a binary search finds the
+//! fraction.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -14,12 +15,13 @@ use blockyard_workload::{Request, Workload};
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of};
 
 /// The binary search ends after this many replays.
-const MOST_ATTEMPTS: usize = 48;
+const MAX_ATTEMPTS: usize = 48;
 
-/// Makes the workload begin with the memory fraction under which the replay equals the longest part of the trace.
+/// Makes the workload begin with the memory fraction under which the replay equals the longest part of the
+/// trace.
 ///
-/// The workload is unchanged if garbage collection is off, if the settings name a fraction, or if no fraction is better than
-/// none.
+/// The workload is unchanged if garbage collection is off, if the settings name a fraction, or if no fraction
+/// is better than none.
 pub(crate) fn infer_fraction(
     run: &RecordedRun,
     settings: &RunSettings,
@@ -27,9 +29,9 @@ pub(crate) fn infer_fraction(
     on_progress: OnProgress,
 ) -> Result<(), RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
-    let collects = settings.config.garbage_collection_threshold() > 0.0;
+    let collects = settings.conf.garbage_collection_threshold() > 0.0;
     let releases = expected.iter().any(|entry| entry.action == TraceAction::SegmentFree);
-    if !collects || settings.config.per_process_memory_fraction() < 1.0 || !releases {
+    if !collects || settings.conf.per_process_memory_fraction() < 1.0 || !releases {
         return Ok(());
     }
     let total = run.meta.total_memory;
@@ -37,7 +39,7 @@ pub(crate) fn infer_fraction(
     let mut best = attempt(run, settings, inferred, on_progress)?.followed;
     let mut found = None;
     let mut limit = low;
-    for _ in 0..MOST_ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let limited = with_limit(inferred, limit, total);
         let Attempt { followed, direction } = attempt(run, settings, &limited, on_progress)?;
         if followed > best {
@@ -88,7 +90,8 @@ fn most_reserved(inferred: &InferredRun, trace: &[TraceEntry]) -> Bytes {
 
 #[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles")]
 fn with_limit(inferred: &InferredRun, limit: Bytes, total: Bytes) -> InferredRun {
-    // A quarter of a byte is added, so that the product, which is cut off or rounded to whole bytes, is the limit again.
+    // A quarter of a byte is added, so that the product, which is cut off or rounded to whole bytes, is the
+    // limit again.
     let fraction = ((limit.get() as f64 + 0.25) / total.get().max(1) as f64).min(1.0);
     let first = Request::SetFraction { fraction };
     let requests = std::iter::once(first).chain(inferred.workload.requests().iter().copied());
@@ -104,7 +107,8 @@ fn with_limit(inferred: &InferredRun, limit: Bytes, total: Bytes) -> InferredRun
 struct Attempt {
     /// How many entries from the beginning equal the recorded ones.
     followed: usize,
-    /// Whether the limit was too low (`Less`) or too high; `None` if that is not known, or if nothing differs.
+    /// Whether the limit was too low (`Less`) or too high; `None` if that is not known, or if nothing
+    /// differs.
     direction: Option<Ordering>,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 use self::error::{job_error, text_error};
 
 pub use self::error::JobError;
-pub use blockyard_pytorch::snapshot::TraceSoFar;
+pub use blockyard_pytorch::snapshot::PartialTrace;
 pub use blockyard_trace::{UnplacedStack, UnplacedTrace};
 
 /// The work of one message.
@@ -41,7 +41,8 @@ pub enum Job {
         name: String,
         /// The content of the file, plain or gzip.
         bytes: Vec<u8>,
-        /// The index of the device in the file, for a snapshot of several devices; `None` for the one with the longest trace.
+        /// The index of the device in the file, for a snapshot of several devices; `None` for the one with
+        /// the longest trace.
         device: Option<usize>,
     },
 }
@@ -70,7 +71,8 @@ pub struct OpenedRecording {
     pub device: String,
     /// The comparison with the replay; `None` until it is made. The figures do not wait for it.
     pub comparison: Option<Comparison>,
-    /// The devices of a snapshot, in the order of the file, then host memory; empty for a recording of one device.
+    /// The devices of a snapshot, in the order of the file, then host memory; empty for a recording of one
+    /// device.
     pub devices: Vec<OpenedDevice>,
     /// The index of the opened device in `devices`.
     pub shown_device: usize,
@@ -134,7 +136,8 @@ pub struct OpenFile<'a> {
     pub name: &'a str,
     /// The length of the file in bytes.
     pub length: u64,
-    /// The index of the device in the file, for a snapshot of several devices; `None` for the one with the longest trace.
+    /// The index of the device in the file, for a snapshot of several devices; `None` for the one with the
+    /// longest trace.
     pub device: Option<usize>,
 }
 
@@ -147,7 +150,8 @@ pub struct PendingComparison(ComparisonSource);
 
 #[derive(Debug)]
 enum ComparisonSource {
-    /// The comparison of a recorded run, which is made while the run is opened: its figures show the replay by our allocator.
+    /// The comparison of a recorded run, which is made while the run is opened: its figures show the replay
+    /// by our allocator.
     Made(Comparison),
     Snapshot {
         file: Box<SnapshotFile>,
@@ -186,7 +190,7 @@ pub fn open(
     file: &OpenFile<'_>,
     mut content: impl Read,
     on_progress: OnProgress,
-    on_trace: &mut dyn FnMut(&TraceSoFar),
+    on_trace: &mut dyn FnMut(&PartialTrace),
 ) -> Result<(JobOutput, PendingComparison), JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
         return Err(JobError::Cancelled);
@@ -253,12 +257,13 @@ pub fn run_text(
 
 /// Opens a memory snapshot of PyTorch. The recording is made from the snapshot alone.
 ///
-/// If the snapshot has several devices, the device of `opening` is opened, or else the one with the longest trace.
+/// If the snapshot has several devices, the device of `opening` is opened, or else the one with the longest
+/// trace.
 fn open_snapshot(
     opening: &OpenFile<'_>,
     content: impl Read,
     on_progress: OnProgress,
-    on_trace: &mut dyn FnMut(&TraceSoFar),
+    on_trace: &mut dyn FnMut(&PartialTrace),
 ) -> Result<(JobOutput, PendingComparison), JobError> {
     let name = opening.name;
     let failed = |error: SnapshotError| match error {
@@ -291,7 +296,8 @@ fn open_snapshot(
     Ok((output, PendingComparison(pending)))
 }
 
-/// Lets our allocator decide each placement of a snapshot again. The notes of the recording, `found`, are part of the result.
+/// Lets our allocator decide each placement of a snapshot again. The notes of the recording, `found`, are
+/// part of the result.
 fn compare_snapshot(
     file: SnapshotFile,
     place: usize,
@@ -353,5 +359,5 @@ pub fn read(
     // Settings and capacity in the text take precedence over those of the caller.
     let config: AllocatorConfig = workload.conf().unwrap_or(conf).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
-    Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
+    Ok((workload, RunSettings { title: title.to_owned(), conf: config, capacity }))
 }

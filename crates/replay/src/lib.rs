@@ -1,10 +1,11 @@
 //! Runs of requests through an allocator.
 //!
-//! [`run`] runs a workload with the allocator on a virtual device and returns the [`Recording`]. [`verify`] replays a
-//! recording of PyTorch's allocator and compares everything that the recording contains. [`Runner`] runs one request at a
-//! time on any device. [`CheckedRun`] proves on a device with real memory that no two blocks share a byte. [`totals`] and
-//! [`sweep`] record nothing, for callers who need only the statistics of a configuration. [`replay_rival`] sends the requests
-//! to another allocator than PyTorch's. [`job`] has runs and comparisons as messages to a worker thread.
+//! [`run`] runs a workload with the allocator on a virtual device and returns the [`Recording`]. [`verify`]
+//! replays a recording of PyTorch's allocator and compares everything that the recording contains. [`Runner`]
+//! runs one request at a time on any device. [`CheckedRun`] proves on a device with real memory that no two
+//! blocks share a byte. [`totals`] and [`sweep`] record nothing, for callers who need only the statistics of
+//! a configuration. [`replay_rival`] sends the requests to another allocator than PyTorch's. [`job`] has runs
+//! and comparisons as messages to a worker thread.
 //!
 //! # Example
 //!
@@ -104,19 +105,20 @@ pub struct RunSettings {
     /// The name of the run.
     pub title: String,
     /// The allocator's settings.
-    pub config: AllocatorConfig,
+    pub conf: AllocatorConfig,
     /// All bytes of the device.
     pub capacity: Bytes,
 }
 
 /// Runs the workload on a virtual device.
 ///
-/// A request that fails does not end the run. A failed allocation is a step with its outcome, and later requests for its
-/// tensor are skipped, with an outcome that says so.
+/// A request that fails does not end the run. A failed allocation is a step with its outcome, and later
+/// requests for its tensor are skipped, with an outcome that says so.
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Recording`] when the run is too long to record.
+/// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Recording`] when the run is too
+/// long to record.
 pub fn run(
     workload: &Workload,
     settings: &RunSettings,

@@ -3,7 +3,8 @@
 use blockyard_record::PoolId;
 use blockyard_workload::{Request, Workload};
 
-/// The request as a workload writes it, and what it does; `None` for requests whose events show what they are.
+/// The request as a workload writes it, and what it does; `None` for requests whose events show what they
+/// are.
 pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, String)> {
     let name =
         |pool_id: PoolId| workload.pool_name(pool_id).map_or_else(|| pool_id.to_string(), ToOwned::to_owned);

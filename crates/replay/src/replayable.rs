@@ -28,8 +28,9 @@ pub struct ReplayableRun<'a> {
 ///
 /// # Errors
 ///
-/// [`RunError::Read`] for recordings that cannot be replayed, [`RunError::Rewind`] for one that begins late and whose final
-/// segments contradict its trace, [`RunError::Cancelled`] when `on_progress` cancels the work.
+/// [`RunError::Read`] for recordings that cannot be replayed, [`RunError::Rewind`] for one that begins late
+/// and whose final segments contradict its trace, [`RunError::Cancelled`] when `on_progress` cancels the
+/// work.
 pub fn open<'a>(
     run: &'a RecordedRun,
     settings: &RunSettings,
@@ -49,9 +50,10 @@ fn open_rewound<'a>(
     settings: &RunSettings,
     on_progress: OnProgress,
 ) -> Result<ReplayableRun<'a>, RunError> {
-    let (whole, mut rewound) = match rewind_whole_requests(run, &settings.config) {
+    let (whole, mut rewound) = match rewind_whole_requests(run, &settings.conf) {
         Ok(found) => found,
-        // A trace that cannot be rewound may still begin with the program, and its final segments may be wrong.
+        // A trace that cannot be rewound may still begin with the program, and its final segments may be
+        // wrong.
         Err(error) => {
             return from_empty_device(run).map_err(|late| match late {
                 RunError::Read(ReadError::BeginsLate { .. }) => RunError::Rewind(error),
@@ -72,7 +74,7 @@ fn open_rewound<'a>(
         is_whole && segment.pool == PoolKind::Large && !segment.is_expandable
     });
     let cached = cached.count();
-    if settings.config.garbage_collection_threshold() > 0.0 && cached > 0 {
+    if settings.conf.garbage_collection_threshold() > 0.0 && cached > 0 {
         inferred.notes.push(format!(
             "garbage collection depends on how long segments have been cached, which is not known for {} at the beginning of the \
              recording; equal ages are assumed",
@@ -169,7 +171,7 @@ pub fn device_of(run: &RecordedRun, inferred: &InferredRun) -> RecordedDevice {
         failures,
     )
     .with_initial_memory(inferred.start.segments.iter().map(initial_memory))
-    .failing_at(inferred.device_failures.iter().map(|device_failure| RecordedDeviceFailure {
+    .with_failures(inferred.device_failures.iter().map(|device_failure| RecordedDeviceFailure {
         given: device_failure.given,
         failed: device_failure.failed,
         until_released: device_failure.until_released,

@@ -32,7 +32,8 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     ///
     /// # Errors
     ///
-    /// [`RunError::Allocator`] when the device cannot have allocated the memory that the workload begins with.
+    /// [`RunError::Allocator`] when the device cannot have allocated the memory that the workload begins
+    /// with.
     pub fn new(
         workload: &'a PreparedWorkload,
         config: &AllocatorConfig,
@@ -90,7 +91,8 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         self.skipped
     }
 
-    /// Limits reserved memory to a fraction of the device, as `torch.cuda.set_per_process_memory_fraction` does.
+    /// Limits reserved memory to a fraction of the device, as `torch.cuda.set_per_process_memory_fraction`
+    /// does.
     ///
     /// # Errors
     ///

@@ -1,10 +1,11 @@
 //! Runs of requests through a rival: another allocator than PyTorch's.
 //!
-//! The loop is not that of [`Replayer`](crate::Replayer). PyTorch's allocator keeps pending frees and retries a failed request by
-//! itself, so a replayer only passes requests on. The rivals know neither, so the loop here does both for them.
+//! The loop is not that of [`Replayer`](crate::Replayer). PyTorch's allocator keeps pending frees and retries
+//! a failed request by itself, so a replayer only passes requests on. The rivals know neither, so the loop
+//! here does both for them.
 
 use blockyard_record::{Bytes, OnDone, StreamId};
-use blockyard_rivals::{Allocator, RivalAllocation, Usage};
+use blockyard_rivals::{RivalAllocation, RivalAllocator, Usage};
 use blockyard_workload::Request;
 
 use crate::Progress;
@@ -25,19 +26,20 @@ struct PendingFree {
     streams: Vec<StreamId>,
 }
 
-/// Runs the requests of a workload through an allocator, up to the first request that fails. `on_request` is called after
-/// each request with the usage of the allocator.
+/// Runs the requests of a workload through an allocator, up to the first request that fails. `on_request` is
+/// called after each request with the usage of the allocator.
 ///
-/// A block that other streams used is freed when their work is done, as in PyTorch's allocator. A request that fails is
-/// retried after a wait for all streams and a release of the cache. Requests about memory pools, settings, the memory fraction,
-/// statistics and snapshots are skipped, because only PyTorch's allocator has these.
+/// A block that other streams used is freed when their work is done, as in PyTorch's allocator. A request
+/// that fails is retried after a wait for all streams and a release of the cache. Requests about memory
+/// pools, settings, the memory fraction, statistics and snapshots are skipped, because only PyTorch's
+/// allocator has these.
 ///
 /// # Errors
 ///
 /// [`RunError::Cancelled`] when `on_done` cancels the run.
 pub fn replay_rival(
     workload: &PreparedWorkload,
-    allocator: &mut dyn Allocator,
+    allocator: &mut dyn RivalAllocator,
     mut on_request: Option<&mut dyn FnMut(Usage)>,
     on_done: OnDone,
 ) -> Result<RivalRun, RunError> {
@@ -59,7 +61,7 @@ pub fn replay_rival(
 
 /// Calls the allocator for each request, and keeps its allocations and pending frees.
 struct RivalDispatcher<'a> {
-    allocator: &'a mut dyn Allocator,
+    allocator: &'a mut dyn RivalAllocator,
     /// The allocation of each tensor, with the other streams that used it.
     live: Vec<Option<(RivalAllocation, Vec<StreamId>)>>,
     pending: Vec<PendingFree>,
@@ -158,7 +160,7 @@ mod tests {
         next: u64,
     }
 
-    impl Allocator for ScriptedRival {
+    impl RivalAllocator for ScriptedRival {
         fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
             if self.used >= self.most {
                 self.calls.push("refuse".to_owned());

@@ -77,16 +77,18 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     pub fn new(device: D, settings: &RunSettings, workload: &'a Workload) -> Self {
         let sink =
             TraceRecorder { recorder: recorder(settings, workload), trace: None, allocated_block: None };
-        Self::over(BackendAllocator::new(device, settings.config.clone(), sink), Vec::new(), workload)
+        Self::over(BackendAllocator::new(device, settings.conf.clone(), sink), Vec::new(), workload)
     }
 
-    /// A runner before the first request that begins with the memory of `start`. The device must have allocated this memory.
+    /// A runner before the first request that begins with the memory of `start`. The device must have
+    /// allocated this memory.
     ///
     /// The allocated blocks of `start` are the workload's first tensors, by ascending address.
     ///
     /// # Errors
     ///
-    /// [`RunError::Recording`] and [`RunError::Allocator`] for a snapshot that is not one of a valid allocator.
+    /// [`RunError::Recording`] and [`RunError::Allocator`] for a snapshot that is not one of a valid
+    /// allocator.
     pub fn beginning_with(
         device: D,
         settings: &RunSettings,
@@ -99,9 +101,8 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         let mut recorder = recorder(settings, workload);
         recorder.begin_with(start)?;
         let sink = TraceRecorder { recorder, trace: None, allocated_block: None };
-        let (allocator, live) =
-            BackendAllocator::beginning_with(device, settings.config.clone(), sink, start)
-                .map_err(RunError::Allocator)?;
+        let (allocator, live) = BackendAllocator::beginning_with(device, settings.conf.clone(), sink, start)
+            .map_err(RunError::Allocator)?;
         Ok(Self::over(allocator, live.into_iter().map(Some).collect(), workload))
     }
 
@@ -161,7 +162,8 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         &self.dispatcher.allocator
     }
 
-    /// Allocates at recorded addresses under `cudaMallocAsync` ([`blockyard_trace::InferredRun::placements`]).
+    /// Allocates at recorded addresses under `cudaMallocAsync`
+    /// ([`blockyard_trace::InferredRun::placements`]).
     #[must_use]
     pub fn with_placements(mut self, placements: &[Option<DeviceAddr>]) -> Self {
         self.dispatcher.allocator.place_as_recorded(placements.iter().copied());
@@ -247,12 +249,12 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
     let info = RunInfo {
         title: settings.title.clone(),
-        conf: settings.config.text().to_owned(),
+        conf: settings.conf.text().to_owned(),
         capacity: settings.capacity,
         is_capacity_unknown: false,
-        max_split_size: settings.config.max_split_size_signed(),
-        backend: settings.config.backend(),
-        release: settings.config.release(),
+        max_split_size: settings.conf.max_split_size_signed(),
+        backend: settings.conf.backend(),
+        release: settings.conf.release(),
     };
     let mut recorder = Recorder::new(info);
     for (stream, name) in workload.streams() {
@@ -299,7 +301,7 @@ mod tests {
     fn settings(mebibytes: u64) -> RunSettings {
         RunSettings {
             title: "test".to_owned(),
-            config: AllocatorConfig::default(),
+            conf: AllocatorConfig::default(),
             capacity: Bytes::mib(mebibytes),
         }
     }

@@ -22,8 +22,8 @@ pub struct Totals {
 
 /// A workload that is prepared for many runs.
 ///
-/// Tensors share slots: there are only as many slots as tensors that are allocated at the same time, so that a run touches
-/// little memory.
+/// Tensors share slots: there are only as many slots as tensors that are allocated at the same time, so that
+/// a run touches little memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreparedWorkload {
     /// The tensor numbers of these requests are slots, or `NOWHERE` for tensors that do not exist.
@@ -71,13 +71,13 @@ impl PreparedWorkload {
         Self { placements, ..self }
     }
 
-    /// How many requests there are.
+    /// The number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether there are no requests.
+    /// Whether the list has no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
@@ -88,7 +88,7 @@ impl PreparedWorkload {
     }
 }
 
-/// The request with a slot in the place of its tensor.
+/// The request with a slot in place of its tensor.
 fn in_slots(request: &Request, slots: &mut TensorSlots) -> Request {
     let numbered = |slot: Option<u32>| slot.map_or(NOWHERE, TensorId::new);
     match *request {
@@ -107,8 +107,9 @@ fn in_slots(request: &Request, slots: &mut TensorSlots) -> Request {
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Allocator`] when the device fails for another
-/// reason than a lack of memory, or cannot have allocated the memory that the workload begins with.
+/// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Allocator`] when the device fails
+/// for another reason than a lack of memory, or cannot have allocated the memory that the workload begins
+/// with.
 pub fn totals<D: DeviceMemory + Advance>(
     workload: &PreparedWorkload,
     config: &AllocatorConfig,
@@ -121,7 +122,8 @@ pub fn totals<D: DeviceMemory + Advance>(
     })
 }
 
-/// Runs a prepared workload with each of `configs`, each on a new device. The totals are in the order of `configs`.
+/// Runs a prepared workload with each of `configs`, each on a new device. The totals are in the order of
+/// `configs`.
 ///
 /// # Errors
 ///
@@ -141,7 +143,8 @@ pub fn sweep<D: DeviceMemory + Advance>(
     configs.iter().enumerate().map(run).collect()
 }
 
-/// Runs a prepared workload and sends its events to `sink`. `on_done` gets the number of requests that are done.
+/// Runs a prepared workload and sends its events to `sink`. `on_done` gets the number of requests that are
+/// done.
 ///
 /// # Errors
 ///
@@ -210,7 +213,7 @@ mod tests {
             let workload = Workload::parse(preset.text).unwrap();
             let config: AllocatorConfig = preset.conf.parse().unwrap();
             let capacity = preset.capacity;
-            let settings = RunSettings { title: String::new(), config: config.clone(), capacity };
+            let settings = RunSettings { title: String::new(), conf: config.clone(), capacity };
             let mut runner = Runner::new(VirtualDevice::new(capacity), &settings, &workload);
             let mut counted = Totals::default();
             while let Some(result) = runner.step().unwrap() {

@@ -11,8 +11,8 @@ use blockyard_replay::OnProgress;
 use crate::html::{escaped, sentence, sentence_case};
 use crate::moment::Moment;
 use crate::settings::{self, Settings};
-use crate::source::{PlacementCheck, ReportDevice, ReportFile};
-use crate::verdict::{SIMULATED, Verdict, with_code};
+use crate::source::{ReportCertificate, ReportDevice, ReportFile};
+use crate::verdict::{SIMULATED, VerdictPart, with_code};
 use crate::{ReportError, ReportOptions, figures, holding_lines};
 
 const STYLE: &str = include_str!("style.css");
@@ -23,7 +23,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// The version of Blockyard that a report names as its maker.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A device with everything that was found out about it.
+/// A device with the results of its examination.
 struct ExaminedDevice<'a> {
     device: &'a ReportDevice,
     headline: String,
@@ -42,14 +42,14 @@ pub(crate) fn write(
     }
     let title = opened.name.as_deref().unwrap_or("A run");
     let mut out = String::new();
-    head(&mut out, title, "");
+    write_head(&mut out, title, "");
     let _ = writeln!(
         out,
         "<header>\n<p class=\"quiet\">GPU memory report</p>\n<h1>{}</h1>\n</header>",
         escaped(title)
     );
     if examined.len() > 1 {
-        contents(&mut out, &examined);
+        write_contents(&mut out, &examined);
     }
     for (place, part) in examined.iter().enumerate() {
         let _ = writeln!(out, "<section id=\"part-{place}\">");
@@ -59,7 +59,7 @@ pub(crate) fn write(
         out.push_str(&part.body);
         out.push_str("</section>\n");
     }
-    notes(&mut out, opened, options);
+    write_notes(&mut out, opened, options);
     if let Some(program) = &opened.program {
         let _ = writeln!(
             out,
@@ -67,13 +67,13 @@ pub(crate) fn write(
             escaped(program)
         );
     }
-    provenance(&mut out, opened, options);
+    write_provenance(&mut out, opened, options);
     out.push_str("</main>\n</html>\n");
     Ok(out)
 }
 
 /// The beginning of a page, with further rules of style.
-pub(crate) fn head(out: &mut String, title: &str, more_style: &str) {
+pub(crate) fn write_head(out: &mut String, title: &str, more_style: &str) {
     // Paper is white, whatever the screen is.
     let theme = theme_css()
         .replace("@media (prefers-color-scheme: dark)", "@media screen and (prefers-color-scheme: dark)");
@@ -89,7 +89,7 @@ pub(crate) fn head(out: &mut String, title: &str, more_style: &str) {
 }
 
 /// The verdict of each device, with a link to its part.
-fn contents(out: &mut String, examined: &[ExaminedDevice<'_>]) {
+fn write_contents(out: &mut String, examined: &[ExaminedDevice<'_>]) {
     out.push_str("<nav aria-label=\"Devices\"><ul>\n");
     for (place, part) in examined.iter().enumerate() {
         let name = part.device.name.as_deref().unwrap_or("run");
@@ -123,8 +123,8 @@ fn examine<'a>(
         }
         Err(_) => None,
     };
-    let verdict = Verdict {
-        place,
+    let verdict = VerdictPart {
+        device_index: place,
         recording,
         series: &series,
         moment: &moment,
@@ -138,7 +138,7 @@ fn examine<'a>(
     verdict.write(&mut body);
     let pool_name = |pool: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool)).map(str::to_owned);
     let shown = figures::DeviceFigures {
-        place,
+        device_index: place,
         recording,
         series: &series,
         moment: &moment,
@@ -146,20 +146,20 @@ fn examine<'a>(
     };
     figures::write(&mut body, &shown, &pool_name);
     holding_lines::write(&mut body, place, recording, &moment, &held, !options.is_redacted);
-    settings_part(
+    write_settings(
         &mut body,
         place,
         run.err().map(String::as_str),
         answers.as_ref().map(|(_, settings)| settings),
     );
-    certificate(&mut body, &device.certificate);
+    write_certificate(&mut body, &device.certificate);
     let run_notes = run.map(Run::notes).unwrap_or_default();
     let of_certificate = &device.certificate.notes;
-    unknown(&mut body, device.notes.iter().chain(run_notes.iter()).chain(of_certificate));
+    write_unknown(&mut body, device.notes.iter().chain(run_notes.iter()).chain(of_certificate));
     Ok(ExaminedDevice { device, headline, body })
 }
 
-fn settings_part(out: &mut String, place: usize, why_not: Option<&str>, settings: Option<&Settings>) {
+fn write_settings(out: &mut String, place: usize, why_not: Option<&str>, settings: Option<&Settings>) {
     if let Some(settings) = settings {
         settings.write(out, place);
     } else {
@@ -172,7 +172,7 @@ fn settings_part(out: &mut String, place: usize, why_not: Option<&str>, settings
     }
 }
 
-fn certificate(out: &mut String, found: &PlacementCheck) {
+fn write_certificate(out: &mut String, found: &ReportCertificate) {
     if found.is_simulated {
         let _ = writeln!(out, "<h3>How these numbers were made</h3>\n<p>{}</p>", escaped(SIMULATED));
         return;
@@ -199,8 +199,8 @@ fn certificate(out: &mut String, found: &PlacementCheck) {
     }
 }
 
-/// What is not known, each sentence once.
-fn unknown<'a>(out: &mut String, sentences: impl Iterator<Item = &'a String>) {
+/// Writes the sentences about unknown facts, each sentence once.
+fn write_unknown<'a>(out: &mut String, sentences: impl Iterator<Item = &'a String>) {
     let mut all: Vec<&String> = Vec::new();
     for text in sentences {
         if !all.contains(&text) {
@@ -217,7 +217,7 @@ fn unknown<'a>(out: &mut String, sentences: impl Iterator<Item = &'a String>) {
     out.push_str("</ul>\n");
 }
 
-fn notes(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
+fn write_notes(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
     if !options.notes.is_empty() {
         out.push_str("<section>\n<h2>Notes</h2>\n");
         for note in &options.notes {
@@ -234,7 +234,7 @@ fn notes(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
     }
 }
 
-fn provenance(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
+fn write_provenance(out: &mut String, opened: &ReportFile, options: &ReportOptions) {
     out.push_str("<section>\n<h2>Where these numbers come from</h2>\n<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(out, "<dt>{}</dt>\n<dd>{}</dd>", escaped(name), escaped(value));

@@ -17,7 +17,7 @@ const SIZES: [(&str, Size); 2] = [("wide", Size::new(960.0, 300.0)), ("narrow", 
 /// The figures of one device.
 pub(crate) struct DeviceFigures<'a> {
     /// The number of the device in the report.
-    pub(crate) place: usize,
+    pub(crate) device_index: usize,
     pub(crate) recording: &'a Recording,
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
@@ -31,7 +31,7 @@ pub(crate) fn write(
     pool_name: &dyn Fn(PoolId) -> Option<String>,
 ) {
     let DeviceFigures { recording, series, moment, .. } = *shown;
-    let _ = writeln!(out, "<h3 id=\"over-time-{}\">Memory over time</h3>", shown.place);
+    let _ = writeln!(out, "<h3 id=\"over-time-{}\">Memory over time</h3>", shown.device_index);
     if moment.kind == MomentKind::Only {
         out.push_str(
             "<p>The snapshot has no trace, so only the moment at which it was taken is known. \
@@ -39,20 +39,22 @@ pub(crate) fn write(
         );
     } else {
         let words = timeline_text(series, recording);
-        figure(out, "Memory over time", &words, &caption(shown), &SIZES, &|size| over_time(shown, size));
+        write_figure(out, "Memory over time", &words, &caption(shown), &SIZES, &|size| {
+            over_time(shown, size)
+        });
     }
-    let _ = writeln!(out, "<h3 id=\"segments-{}\">Segments {}</h3>", shown.place, moment.when());
+    let _ = writeln!(out, "<h3 id=\"segments-{}\">Segments {}</h3>", shown.device_index, moment.when());
     let last = moment.steps.checked_sub(1);
     let bounds = last.and_then(|step| recording.step(step));
     let changes = bounds.map_or_else(Changes::default, |step| Changes::of(recording, step.start, step.end));
     let stage = Stage::new(&moment.state, recording, &changes, last, pool_name)
         .with_limit(series.process_limit(moment.steps));
     let words = breakdown_text(&moment.state, recording);
-    figure(out, "Segments", &words, SEGMENTS, &SIZES, &|size| {
+    write_figure(out, "Segments", &words, SEGMENTS, &SIZES, &|size| {
         let view = StageView::default();
         stage.scene(&view, size.width_px)
     });
-    classes(out, moment, recording.known_capacity());
+    write_classes(out, moment, recording.known_capacity());
 }
 
 const SEGMENTS: &str = "The bar is the device, the brackets above are what is reserved and allocated. Below, on \
@@ -88,8 +90,8 @@ fn caption(shown: &DeviceFigures<'_>) -> String {
     format!("The thick vertical line marks {what}: step {step} of {all}. A step is one request.{grows}")
 }
 
-/// One drawing in two widths, each with the class of the style that shows it.
-pub(crate) fn figure(
+/// Writes a drawing in two widths, each with the class of the style that shows this width.
+pub(crate) fn write_figure(
     out: &mut String,
     title: &str,
     words: &str,
@@ -106,7 +108,7 @@ pub(crate) fn figure(
 }
 
 /// Every byte of the device in one class.
-fn classes(out: &mut String, moment: &Moment, capacity: Option<Bytes>) {
+fn write_classes(out: &mut String, moment: &Moment, capacity: Option<Bytes>) {
     let breakdown = moment.state.breakdown();
     let reserved = breakdown.reserved();
     out.push_str(
@@ -118,19 +120,19 @@ fn classes(out: &mut String, moment: &Moment, capacity: Option<Bytes>) {
     for (class, bytes) in classes {
         let meaning = escaped(class.meaning());
         let name = format!("<strong>{}</strong> <span class=\"quiet\">{meaning}</span>", class.name());
-        row(out, bytes, &percent(bytes, reserved), &name);
+        write_row(out, bytes, &percent(bytes, reserved), &name);
     }
     for (name, bytes) in sums {
-        row(out, bytes, &percent(bytes, reserved), &format!("<strong>{name}</strong>"));
+        write_row(out, bytes, &percent(bytes, reserved), &format!("<strong>{name}</strong>"));
     }
     if let Some(capacity) = capacity {
-        row(out, capacity, "", "<strong>memory of the device</strong>");
+        write_row(out, capacity, "", "<strong>memory of the device</strong>");
     }
     out.push_str("</tbody>\n</table>\n");
 }
 
 /// A row whose first cell has the bytes; `what` is HTML.
-pub(crate) fn row(out: &mut String, bytes: Bytes, share: &str, what: &str) {
+pub(crate) fn write_row(out: &mut String, bytes: Bytes, share: &str, what: &str) {
     let _ = writeln!(
         out,
         "<tr><td class=\"bytes\">{}</td><td>{}</td><td class=\"what\">{what}</td></tr>",

@@ -1,4 +1,4 @@
-//! What `blockyard fit` found, as a page: peak memory over the value, with the limit drawn in.
+//! The page with the result of `blockyard fit`: peak memory over the value, with the limit as a line.
 
 mod answer;
 mod curve;
@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use blockyard_figure::{Size, Theme};
 use blockyard_record::{Bytes, grouped};
 
-use crate::document::{VERSION, head};
-use crate::figures::figure;
+use crate::document::{VERSION, write_head};
+use crate::figures::write_figure;
 use crate::html::{escaped, sentence, two_sizes};
 
 /// The rules of style that the report of `fit` has beside those of every report.
@@ -26,7 +26,7 @@ const SIZES: [(&str, Size); 2] = [("wide", Size::new(960.0, 420.0)), ("narrow", 
 pub struct FitPage {
     /// The program.
     pub program: String,
-    /// What was varied.
+    /// The name of the varied option.
     pub varied: String,
     /// The first sentence: the answer.
     pub headline: String,
@@ -35,7 +35,7 @@ pub struct FitPage {
     pub curves: Vec<FitCurve>,
     /// The report as the command prints it.
     pub text: String,
-    /// Names and values of what the answer depends on.
+    /// The facts that the answer depends on, by name.
     pub facts: Vec<(String, String)>,
 }
 
@@ -82,7 +82,7 @@ pub enum FitOutcome {
 #[must_use]
 pub fn fit_page(page: &FitPage) -> String {
     let mut out = String::new();
-    head(&mut out, &page.program, STYLE);
+    write_head(&mut out, &page.program, STYLE);
     let _ = writeln!(
         out,
         "<header>\n<p class=\"quiet\">What fits a GPU</p>\n<h1>{}</h1>\n</header>\n<section>\n<h2>{}</h2>",
@@ -91,11 +91,11 @@ pub fn fit_page(page: &FitPage) -> String {
     );
     let title = format!("Peak memory over {}", page.varied);
     let _ = writeln!(out, "<h3>{}</h3>", escaped(&title));
-    figure(&mut out, &title, &words(page), CAPTION, &SIZES, &|size| curve::scene(page, size));
-    answers(&mut out, page);
+    write_figure(&mut out, &title, &page_text(page), CAPTION, &SIZES, &|size| curve::scene(page, size));
+    write_answers(&mut out, page);
     let _ = writeln!(out, "<h3>Runs</h3>");
     for (index, curve) in page.curves.iter().enumerate() {
-        runs(&mut out, page, index, curve);
+        write_runs(&mut out, page, index, curve);
     }
     let text = page.text.trim_end();
     if !text.is_empty() {
@@ -114,7 +114,7 @@ const CAPTION: &str = "Solid lines are the peak reserved, dotted ones the peak a
     runs out of memory. An empty mark above the limit is the same value on a GPU without an end: what the run needs.";
 
 /// The figure in words.
-fn words(page: &FitPage) -> String {
+fn page_text(page: &FitPage) -> String {
     let rows = page.curves.iter().map(|curve| {
         let largest = match curve.largest {
             Some(largest) => format!("the largest {} that fits is {}", page.varied, grouped(largest)),
@@ -130,7 +130,7 @@ fn color(index: usize) -> String {
     format!("<span class=\"mark\" style=\"background:{}\"></span>", Theme::Page.color(role))
 }
 
-fn answers(out: &mut String, page: &FitPage) {
+fn write_answers(out: &mut String, page: &FitPage) {
     let _ = writeln!(
         out,
         "<table class=\"numbers\">\n<thead><tr><th>Largest {}</th><th>Peak reserved</th><th>Of</th></tr></thead>\n<tbody>",
@@ -156,7 +156,7 @@ fn answers(out: &mut String, page: &FitPage) {
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn runs(out: &mut String, page: &FitPage, index: usize, curve: &FitCurve) {
+fn write_runs(out: &mut String, page: &FitPage, index: usize, curve: &FitCurve) {
     let open = if index == 0 { " open" } else { "" };
     let _ = writeln!(
         out,

@@ -1,4 +1,5 @@
-//! Who holds the memory at one moment: the program's own lines first, with the frames of libraries folded.
+//! The holders of the memory at one moment: the program's own lines first, with the frames of libraries
+//! folded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +10,7 @@ use blockyard_lab::{LabError, WITHOUT_PROGRAM_LINE, WORKSPACES};
 use blockyard_record::{Bytes, FrameId, Recording, StackHolder, StackId, counted};
 use blockyard_replay::{OnProgress, Progress};
 
-use crate::figures::row;
+use crate::figures::write_row;
 use crate::html::{escaped, percent};
 use crate::moment::Moment;
 
@@ -20,7 +21,7 @@ const FRAMES: usize = 60;
 /// How many events are read between two reports of progress.
 const BETWEEN_REPORTS: usize = 1 << 16;
 
-/// What a row stands for.
+/// The holder that a row is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A line of the program, or of a library where there is no other.
@@ -99,7 +100,7 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
     held
 }
 
-/// The line of a stack, or the one row of all that no line holds; `None` for the empty stack.
+/// The line of a stack, or the row for everything that no line holds; `None` for the empty stack.
 fn place_of_stack(recording: &Recording, stack: StackId) -> Option<Place> {
     let stacks = recording.stacks();
     let line = stacks.own_frame(stack)?;
@@ -167,14 +168,14 @@ pub(crate) fn write(
         if has_stacks {
             what.push_str(&folded_stack(recording, one.stack));
         }
-        row(out, one.bytes, &percent(one.bytes, allocated), &what);
+        write_row(out, one.bytes, &percent(one.bytes, allocated), &what);
     }
     let rest = held.get(ROWS..).unwrap_or_default();
     if !rest.is_empty() {
         let bytes: Bytes = rest.iter().map(|one| one.bytes).sum();
         let blocks: usize = rest.iter().map(|one| one.blocks).sum();
         let what = format!("{}, {}", counted(rest.len(), "more place"), counted(blocks, "block"));
-        row(out, bytes, &percent(bytes, allocated), &what);
+        write_row(out, bytes, &percent(bytes, allocated), &what);
     }
     out.push_str("</tbody>\n</table>\n");
 }

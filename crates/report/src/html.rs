@@ -26,7 +26,7 @@ pub(crate) fn sentence_case(text: &str) -> String {
     sentence(text).trim_end_matches('.').to_owned()
 }
 
-/// `20 MiB (20,971,520 bytes)`: a size with two digits never stands alone.
+/// `20 MiB (20,971,520 bytes)`: a size with two digits always has its bytes beside it.
 pub(crate) fn exact(bytes: Bytes) -> String {
     if bytes < Bytes::kib(1) {
         return bytes_text(bytes);

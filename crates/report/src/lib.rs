@@ -1,8 +1,8 @@
 //! A run as one HTML page to read, to send and to print. The page has no script and needs no network.
 //!
 //! [`report`] takes a file (a snapshot of PyTorch, a recording, the text of a workload) and makes the page: a
-//! verdict, the figures, who holds the memory, what other settings do, the certificate, notes, and where the
-//! numbers come from. A snapshot of several devices has a part for each.
+//! verdict, the figures, the holders of the memory, the effect of other settings, the certificate, notes, and
+//! the sources of the numbers. A snapshot of several devices has a part for each.
 //!
 //! With [`ReportOptions::is_redacted`] the page has no stacks, and no names of functions, files or tensors.
 //! They are taken out of the data before anything is computed, so that no later sentence can contain one.
@@ -52,7 +52,7 @@ use blockyard_record::RecordingError;
 use blockyard_replay::OnProgress;
 use serde::{Deserialize, Serialize};
 
-/// What a report contains.
+/// The options of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportOptions {
     /// Whether stacks and names are left out: of functions, files and tensors, and the file's own.
@@ -68,7 +68,7 @@ pub struct ReportOptions {
     pub device: Option<MemoryName>,
 }
 
-/// What a report is about.
+/// The subject of a report.
 #[derive(Clone, Debug)]
 pub enum ReportSource<'a> {
     /// A file's bytes, or a workload.

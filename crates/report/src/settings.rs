@@ -1,21 +1,21 @@
-//! What other settings would have done: a table of replays under the limit that the file implies.
+//! The table of other settings: replays under the limit that the file implies.
 
 use std::fmt::Write as _;
 
 use blockyard_lab::{
-    Conditions, LabError, Limit, LimitSource, LimitedRun, Row, Run, candidates, device_words,
-    plain_candidates,
+    Conditions, LabError, Limit, LimitSource, LimitedRun, Row, Run, candidates, device_text, plain_candidates,
 };
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
 
 use crate::html::{escaped, exact, sentence, two_sizes};
 
-/// What a row without a failure says about a recording that ends at one.
+/// The sentence about rows without a failure in the report of a recording that ends at its failure.
 const ENDS_AT_FAILURE: &str = " The recording ends at the failure: a row that does not run out of memory lets that request pass, and what \
                                the program would have asked for afterwards is not known.";
 
-/// What the row of the other backend is: the driver's own pool is not public.
+/// The sentence about the row of the other backend, which is a model, since the code of the driver's own pool
+/// is not public.
 const DRIVERS_POOL: &str = "With <code>backend:cudaMallocAsync</code> the driver's own pool serves the program, and PyTorch's allocator does not. The code \
                             of that pool is not public: the row is a model of the pool, made from a recording of an H200. Its calls of the device are not counted, and \
                             a memory fraction limits the bytes in use, so that more may be reserved than the limit says.";
@@ -26,9 +26,9 @@ pub(crate) struct Settings {
     rows: Vec<TriedSetting>,
 }
 
-/// One setting, at both ends of what the limit may be.
+/// One setting, replayed at the lower and the upper bound of the limit.
 struct TriedSetting {
-    /// The setting, as it would be set.
+    /// The text of the settings, as `PYTORCH_CUDA_ALLOC_CONF` would have it.
     conf: String,
     name: String,
     row: Row,
@@ -71,7 +71,7 @@ pub(crate) fn tried(
         }
         let limited = LimitedRun::of(run, conditions, &mut |_| on_progress(step(total)))?;
         let row = limited.row(&conditions.conf, 0, &mut |_| on_progress(step(total)))?;
-        rows.push(TriedSetting { conf: conditions.conf.clone(), name: tried_words(conditions), row });
+        rows.push(TriedSetting { conf: conditions.conf.clone(), name: tried_text(conditions), row });
     }
     let capacity = own.capacity_of(run);
     let limit = limited.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
@@ -79,9 +79,9 @@ pub(crate) fn tried(
 }
 
 /// The conditions that the reader tried, with bytes in full, so that no two rows have one name.
-fn tried_words(conditions: &Conditions) -> String {
+fn tried_text(conditions: &Conditions) -> String {
     let conf = if conditions.conf.is_empty() { "default settings" } else { &conditions.conf };
-    let capacity = conditions.capacity.map(|capacity| format!(", {}", device_words(capacity)));
+    let capacity = conditions.capacity.map(|capacity| format!(", {}", device_text(capacity)));
     let limit = conditions.limit.map(|limit| format!(", at most {} reserved", limit.exact_text()));
     let release = conditions.release.map(|release| format!(", PyTorch {release}"));
     let given: String = [capacity, limit, release].into_iter().flatten().collect();
@@ -154,7 +154,7 @@ impl TriedSetting {
             Ok(outcome) => outcome,
             Err(error) => return [escaped(&error.to_string()), "not replayed".to_owned(), String::new()],
         };
-        let high = self.row.answered_at_high().unwrap_or(low);
+        let high = self.row.outcome_at_high().unwrap_or(low);
         let oom = match (&low.first_oom, &high.first_oom) {
             (None, None) => "no".to_owned(),
             (Some(_), None) => "depends on the limit: yes at the lower end, no at the upper".to_owned(),

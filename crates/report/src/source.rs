@@ -12,11 +12,11 @@ use blockyard_workload::Workload;
 
 use crate::{ReportError, ReportOptions, redact};
 
-/// What a report is about: a file that was read, a workload or a simulated run.
+/// The subject of a report: a file that was read, a workload or a simulated run.
 pub(crate) struct ReportFile {
     /// The file's name; `None` where it is left out.
     pub(crate) name: Option<String>,
-    /// Facts about the file, by name: what the last part of a report lists.
+    /// Facts about the file, by name, which the last part of a report lists.
     pub(crate) facts: Vec<(String, String)>,
     /// Sentences about the parts of the file that were passed over.
     pub(crate) notes: Vec<String>,
@@ -32,15 +32,15 @@ pub(crate) struct ReportDevice {
     pub(crate) recording: Arc<Recording>,
     /// The requests of the recording, or why its requests are not known.
     pub(crate) run: Result<Run, String>,
-    pub(crate) certificate: PlacementCheck,
-    /// Sentences about what is not known about the recording.
+    pub(crate) certificate: ReportCertificate,
+    /// Sentences about unknown facts of the recording.
     pub(crate) notes: Vec<String>,
 }
 
 /// Whether a replay makes the same placements.
 #[derive(Default)]
-pub(crate) struct PlacementCheck {
-    /// In one line; empty where there is nothing to compare, as for a workload.
+pub(crate) struct ReportCertificate {
+    /// The result in one line; empty if there is nothing to compare, as for a workload.
     pub(crate) headline: String,
     pub(crate) is_identical: bool,
     /// Whether the program ran in Blockyard's own PyTorch, so that no recorded run exists.
@@ -166,7 +166,7 @@ fn open_device(
         let mut found = certify(file, 0, &mut |progress| -> ControlFlow<()> { on_progress(progress) })
             .map_err(LabError::from)?;
         found.reasons.append(&mut found.notes);
-        PlacementCheck {
+        ReportCertificate {
             headline: found.headline(),
             is_identical: found.is_complete,
             is_simulated: false,
@@ -174,7 +174,7 @@ fn open_device(
             notes: found.reasons,
         }
     } else {
-        PlacementCheck::default()
+        ReportCertificate::default()
     };
     Ok(ReportDevice {
         name: file.memories().next().filter(|_| is_named).map(DeviceSnapshot::name),
@@ -227,7 +227,7 @@ fn open_simulation(
             name: file.devices.get(place).filter(|_| file.devices.len() > 1).map(DeviceSnapshot::name),
             recording: Arc::new(found.recording),
             run,
-            certificate: PlacementCheck { is_simulated: true, ..PlacementCheck::default() },
+            certificate: ReportCertificate { is_simulated: true, ..ReportCertificate::default() },
             notes: found.notes,
         });
     }
@@ -266,7 +266,7 @@ fn open_recording(
         name: None,
         recording: Arc::new(verified.recording),
         run,
-        certificate: PlacementCheck {
+        certificate: ReportCertificate {
             headline: verified.comparison.headline(),
             is_identical: verified.comparison.is_identical(),
             is_simulated: false,
@@ -298,7 +298,7 @@ fn open_workload(
     let conditions = conditions_of(&requests);
     let capacity = conditions.capacity_of(&requests);
     let config = conditions.conf.parse().map_err(LabError::from)?;
-    let settings = RunSettings { title: title.to_owned(), config, capacity };
+    let settings = RunSettings { title: title.to_owned(), conf: config, capacity };
     let recording = run(&workload, &settings, on_progress).map_err(LabError::from)?;
     let facts = vec![
         fact("Kind of file", "workload: requests as a text, which Blockyard's allocator serves"),
@@ -309,7 +309,7 @@ fn open_workload(
         name: None,
         recording: Arc::new(recording),
         run: Ok(requests),
-        certificate: PlacementCheck::default(),
+        certificate: ReportCertificate::default(),
         notes: Vec::new(),
     };
     Ok(ReportFile {

@@ -1,21 +1,21 @@
-//! The verdict: what happened, where, how sure that is, and what helps.
+//! The verdict: the event, its line, the certainty of the numbers, and the settings that help.
 
 use std::fmt::Write as _;
 
 use blockyard_figure::{Series, steps_at_allocation};
-use blockyard_lab::{About, Finding, MomentName, Verdict as Answer, VerdictMoment};
+use blockyard_lab::{Finding, FindingTopic, MomentName, Verdict as Answer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped};
 
 use crate::holding_lines::PlaceBytes;
 use crate::html::{escaped, exact, percent, sentence, sentence_case};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;
-use crate::source::PlacementCheck;
+use crate::source::ReportCertificate;
 
 /// The facts that a verdict is made of.
-pub(crate) struct Verdict<'a> {
+pub(crate) struct VerdictPart<'a> {
     /// The number of the device in the report.
-    pub(crate) place: usize,
+    pub(crate) device_index: usize,
     pub(crate) recording: &'a Recording,
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
@@ -24,10 +24,10 @@ pub(crate) struct Verdict<'a> {
     pub(crate) answer: Option<&'a Answer>,
     /// The settings that were tried, as rows of a table below.
     pub(crate) settings: Option<&'a Settings>,
-    pub(crate) certificate: &'a PlacementCheck,
+    pub(crate) certificate: &'a ReportCertificate,
 }
 
-impl Verdict<'_> {
+impl VerdictPart<'_> {
     /// The verdict in a line, with lines of the program between backticks.
     pub(crate) fn headline(&self) -> String {
         if let Some(answer) = self.answer {
@@ -46,27 +46,27 @@ impl Verdict<'_> {
 
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("<dl class=\"verdict\">\n");
-        for about in About::ALL {
+        for about in FindingTopic::ALL {
             let mut parts = self.sentences(about);
             match about {
-                About::Happened => parts.insert(0, self.moment_sentence()),
-                About::Sure => parts.extend(self.certainty()),
+                FindingTopic::Happened => parts.insert(0, self.moment_sentence()),
+                FindingTopic::Sure => parts.extend(self.certainty()),
                 _ => {}
             }
             if let [part] = parts.as_slice() {
-                fact(out, about.title(), part);
+                write_fact(out, about.title(), part);
             } else if !parts.is_empty() {
-                fact(out, about.title(), &format!("<ul><li>{}</li></ul>", parts.join("</li><li>")));
+                write_fact(out, about.title(), &format!("<ul><li>{}</li></ul>", parts.join("</li><li>")));
             }
-            if about == About::Sure {
-                fact(out, "What held the memory", &self.first_holder());
+            if about == FindingTopic::Sure {
+                write_fact(out, "What held the memory", &self.first_holder());
             }
         }
         out.push_str("</dl>\n");
     }
 
-    /// What the lab says about one question, as HTML.
-    fn sentences(&self, about: About) -> Vec<String> {
+    /// The sentences of the lab about one question, as HTML.
+    fn sentences(&self, about: FindingTopic) -> Vec<String> {
         let findings = self.answer.iter().flat_map(|answer| &answer.findings);
         let about = findings.filter(|finding| finding.about == about);
         about.map(|finding| with_code(&sentence(&finding.text)) + &self.links(finding)).collect()
@@ -74,7 +74,7 @@ impl Verdict<'_> {
 
     /// Links to where a sentence is shown, as HTML.
     fn links(&self, finding: &Finding) -> String {
-        let place = self.place;
+        let place = self.device_index;
         let mut links = Vec::new();
         if let Some(moment) = finding.moments.first() {
             if let Some((first, last)) = self.steps(finding) {
@@ -104,7 +104,7 @@ impl Verdict<'_> {
     /// growth.
     pub(crate) fn growth(&self) -> Option<(usize, usize)> {
         let mut findings = self.answer?.findings.iter();
-        self.steps(findings.find(|finding| finding.about == About::Grows)?)
+        self.steps(findings.find(|finding| finding.about == FindingTopic::Grows)?)
     }
 
     /// The memory of the moment that the report is about.
@@ -148,11 +148,11 @@ impl Verdict<'_> {
             exact(first.bytes),
             escaped(&percent(first.bytes, allocated)),
             self.moment.when(),
-            self.place
+            self.device_index
         )
     }
 
-    /// How far the replays can be believed, as HTML.
+    /// The sentences about the certainty of the replays, as HTML.
     fn certainty(&self) -> Vec<String> {
         let mut parts = Vec::new();
         let certificate = self.certificate;
@@ -182,7 +182,7 @@ impl Verdict<'_> {
     }
 }
 
-/// How far a simulation can be believed.
+/// The sentence about the certainty of a simulation.
 pub(crate) const SIMULATED: &str = "Simulated: the program ran in Blockyard's own PyTorch, without a GPU, so no real run exists to compare \
      with. Operators and the allocator are compared with recordings of NVIDIA GPUs; estimates are listed below.";
 
@@ -201,6 +201,6 @@ pub(crate) fn with_code(text: &str) -> String {
 }
 
 /// `what` is HTML.
-fn fact(out: &mut String, name: &str, what: &str) {
+fn write_fact(out: &mut String, name: &str, what: &str) {
     let _ = writeln!(out, "<dt>{name}</dt>\n<dd>{what}</dd>");
 }

@@ -1,4 +1,5 @@
-//! Reports of recorded snapshots, recordings and workloads: what is in them, and what is not.
+//! Reports of recorded snapshots, recordings and workloads: their contents, and the things that they must not
+//! contain.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +25,7 @@ fn fixtures(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(folder);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // What is no snapshot, and a pickle of a protocol that is not read.
+    // Files that are not snapshots, and a pickle of a protocol that is not read, are left out.
     files.retain(|path| !path.ends_with("results.jsonl") && !path.ends_with("protocol0.pickle.gz"));
     files.sort();
     assert!(!files.is_empty());
@@ -54,7 +55,7 @@ fn workload(name: &str, text: &str) -> RunSource {
     RunSource::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() }
 }
 
-/// What holds for every report: small, without scripts, without anything from elsewhere, every element
+/// Checks the properties of every report: small, without scripts, without files from elsewhere, every element
 /// closed.
 fn check(html: &str) {
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
@@ -129,7 +130,7 @@ fn a_run_that_went_out_of_memory_is_explained_first() {
     let places = order.map(place);
     assert!(places.is_sorted(), "{places:?}");
     assert!(html.contains("train.py:26"), "the line that grows");
-    // The limit is not in the file, and both bounds of it are said.
+    // The limit is not in the file, and the report has both of its bounds.
     assert!(html.contains("inferred from the file, which does not name it: between"));
 }
 
@@ -157,7 +158,7 @@ fn a_run_that_fits_shows_its_peak_and_who_holds_it() {
     assert!(html.contains("after step 2 of 3: 32 MiB (33,554,432 bytes)"));
 }
 
-/// A run without a GPU has no certificate, and says on what it was simulated.
+/// A run without a GPU has no certificate, and names the GPU that it was simulated on.
 #[test]
 fn a_simulation_is_no_recording_of_pytorch() {
     let bytes = std::fs::read(fixture("snapshots/small_2.11.pickle")).unwrap();
@@ -170,7 +171,7 @@ fn a_simulation_is_no_recording_of_pytorch() {
         release: Release::LATEST,
         caveats: vec!["the numbers of this GPU are derived".to_owned()],
         failed_lines: Vec::new(),
-        lasting: Vec::new(),
+        unfreeable: Vec::new(),
     };
     let name = "program.py".to_owned();
     let source = || RunSource::Simulated {
@@ -378,8 +379,8 @@ fn sentences_of_the_verdict_lead_to_their_places() {
     assert!(html.contains(&format!("what grows most: steps {first} and {last}.")), "{steps}");
 }
 
-/// What the reader tried stands below the settings that every report tries, each with the device or the limit
-/// that it was tried for.
+/// The settings that the reader tried are below those that every report tries, each with its device or its
+/// limit.
 #[test]
 fn what_the_reader_tried_is_in_the_report() {
     let text = "a = alloc 100 MiB; b = alloc 300 MiB; free a; c = alloc 90 MiB";

@@ -7,11 +7,12 @@ use blockyard_record::{Bytes, StreamId};
 use crate::bfc::BestFit;
 use crate::carver::{Carver, FreeIndex};
 use crate::device::Device;
-use crate::{Allocator, RivalAllocation, RivalOutOfMemory, Usage, rounded};
+use crate::{RivalAllocation, RivalAllocator, RivalOutOfMemory, Usage, rounded};
 
-/// Arenas as in RMM: every stream takes superblocks of at least 4 MiB from a global arena, and serves requests first fit by
-/// address from them. Superblocks that are empty go back to the global arena and serve any stream, which costs a wait for the
-/// stream that had them. The global arena takes 64 MiB and more at a time.
+/// Arenas as in RMM: every stream takes superblocks of at least 4 MiB from a global arena, and serves
+/// requests first fit by address from them. Superblocks that are empty go back to the global arena and serve
+/// any stream, which costs a wait for the stream that had them. The global arena takes 64 MiB and more at a
+/// time.
 #[derive(Clone, Debug)]
 pub struct Arena {
     device: Device,
@@ -63,7 +64,7 @@ impl Arena {
     }
 }
 
-impl Allocator for Arena {
+impl RivalAllocator for Arena {
     fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
         let none = RivalOutOfMemory { requested };
         let size = rounded(requested).ok_or(none)?;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::carver::{Carver, FreeIndex};
-use crate::per_stream::{DeviceBelow, PerStream, Policy};
+use crate::per_stream::{PerStream, Policy, RivalDevice};
 
 /// TensorFlow's allocator with `allow_growth`: best fit with coalescing in regions that double in size.
 ///
-/// A block of less than twice the request is allocated whole, unless the rest is 128 MiB and more. Regions stay until the cache
-/// is emptied.
+/// A block of less than twice the request is allocated whole, unless the rest is 128 MiB and more. Regions
+/// stay until the cache is emptied.
 pub type Bfc = PerStream<BfcPolicy>;
 
 /// The policy of [`Bfc`].
@@ -46,7 +46,7 @@ impl FreeIndex for BestFit {
 }
 
 impl Policy for BfcPolicy {
-    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)> {
+    fn allocate(&mut self, device: &mut RivalDevice, size: u64) -> Option<(u64, u64)> {
         let should_split = |found: u64| found >= size.saturating_mul(2) || found - size >= LARGEST_REST;
         if let Some(found) = self.carver.allocate(size, should_split) {
             return Some(found);
@@ -71,11 +71,11 @@ impl Policy for BfcPolicy {
         self.carver.allocate(size, should_split)
     }
 
-    fn free(&mut self, _device: &mut DeviceBelow, addr: u64, _size: u64) {
+    fn free(&mut self, _device: &mut RivalDevice, addr: u64, _size: u64) {
         self.carver.free(addr);
     }
 
-    fn empty_cache(&mut self, device: &mut DeviceBelow) {
+    fn empty_cache(&mut self, device: &mut RivalDevice) {
         for (base, size) in self.carver.whole_regions() {
             self.carver.remove_region(base, size);
             device.0.give_back(size);
@@ -84,7 +84,7 @@ impl Policy for BfcPolicy {
 }
 
 /// The free bytes of the device, less a tenth at each attempt, as TensorFlow requests them.
-fn smaller(device: &mut DeviceBelow, region: u64, size: u64) -> Option<(u64, u64)> {
+fn smaller(device: &mut RivalDevice, region: u64, size: u64) -> Option<(u64, u64)> {
     let mut region = region;
     loop {
         region = (region / 10).checked_mul(9)? / crate::ALIGNMENT * crate::ALIGNMENT;

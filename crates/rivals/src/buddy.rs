@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ALIGNMENT;
-use crate::per_stream::{DeviceBelow, PerStream, Policy};
+use crate::per_stream::{PerStream, Policy, RivalDevice};
 
 /// Buddies: every block is a power of two, halved until it fits, and merged with its other half when both are
 /// free. Regions have at least 64 MiB.
@@ -42,7 +42,7 @@ impl BuddyPolicy {
 }
 
 impl Policy for BuddyPolicy {
-    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)> {
+    fn allocate(&mut self, device: &mut RivalDevice, size: u64) -> Option<(u64, u64)> {
         let size = size.max(ALIGNMENT).checked_next_power_of_two()?;
         let order = size.ilog2();
         if let Some(addr) = self.take_free(order) {
@@ -57,7 +57,7 @@ impl Policy for BuddyPolicy {
         self.take_free(order).map(|addr| (addr, size))
     }
 
-    fn free(&mut self, _device: &mut DeviceBelow, addr: u64, size: u64) {
+    fn free(&mut self, _device: &mut RivalDevice, addr: u64, size: u64) {
         let Some((base, region)) =
             self.regions.range(..=addr).next_back().map(|(base, order)| (*base, *order))
         else {
@@ -75,7 +75,7 @@ impl Policy for BuddyPolicy {
         self.free.entry(order).or_default().insert(addr);
     }
 
-    fn empty_cache(&mut self, device: &mut DeviceBelow) {
+    fn empty_cache(&mut self, device: &mut RivalDevice) {
         let regions: Vec<(u64, u32)> = self.regions.iter().map(|(base, order)| (*base, *order)).collect();
         for (base, order) in regions {
             if self.remove(order, base) {

@@ -54,7 +54,7 @@ use blockyard_record::{Bytes, StreamId};
 pub const ALIGNMENT: u64 = 512;
 
 /// An allocator over a device of this many bytes.
-pub trait Allocator {
+pub trait RivalAllocator {
     /// Allocates `size` bytes, at least one, for use on `stream`.
     ///
     /// # Errors

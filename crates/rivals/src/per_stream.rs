@@ -3,32 +3,32 @@
 use blockyard_record::{Bytes, StreamId};
 
 use crate::device::Device;
-use crate::{Allocator, RivalAllocation, RivalOutOfMemory, Usage, rounded};
+use crate::{RivalAllocation, RivalAllocator, RivalOutOfMemory, Usage, rounded};
 
 /// The blocks of one stream, and the rule by which a request gets one of them.
 pub trait Policy: Default {
     /// Allocates a block of at least `size` bytes, a multiple of 512: its address and its size. `None` if no
     /// memory is left.
     #[doc(hidden)]
-    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)>;
+    fn allocate(&mut self, device: &mut RivalDevice, size: u64) -> Option<(u64, u64)>;
 
     /// Frees the block of `size` bytes at `addr`.
     #[doc(hidden)]
-    fn free(&mut self, device: &mut DeviceBelow, addr: u64, size: u64);
+    fn free(&mut self, device: &mut RivalDevice, addr: u64, size: u64);
 
     /// Releases every region without an allocated block to the device.
     #[doc(hidden)]
-    fn empty_cache(&mut self, device: &mut DeviceBelow);
+    fn empty_cache(&mut self, device: &mut RivalDevice);
 }
 
 /// The device, as policies see it.
 #[derive(Clone, Debug)]
-pub struct DeviceBelow(pub(crate) Device);
+pub struct RivalDevice(pub(crate) Device);
 
 /// An allocator with a separate policy for each stream, over one device.
 #[derive(Clone, Debug)]
 pub struct PerStream<P> {
-    device: DeviceBelow,
+    device: RivalDevice,
     streams: Vec<(StreamId, P)>,
 }
 
@@ -36,10 +36,10 @@ impl<P: Policy> PerStream<P> {
     /// An allocator over a device of this many bytes.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
-        Self { device: DeviceBelow(Device::new(capacity)), streams: Vec::new() }
+        Self { device: RivalDevice(Device::new(capacity)), streams: Vec::new() }
     }
 
-    fn policy(&mut self, stream: StreamId) -> Option<(&mut P, &mut DeviceBelow)> {
+    fn policy(&mut self, stream: StreamId) -> Option<(&mut P, &mut RivalDevice)> {
         let index = self.streams.iter().position(|(other, _)| *other == stream).unwrap_or_else(|| {
             self.streams.push((stream, P::default()));
             self.streams.len() - 1
@@ -49,7 +49,7 @@ impl<P: Policy> PerStream<P> {
     }
 }
 
-impl<P: Policy> Allocator for PerStream<P> {
+impl<P: Policy> RivalAllocator for PerStream<P> {
     fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
         let size = rounded(requested).ok_or(RivalOutOfMemory { requested })?;
         let (policy, device) = self.policy(stream).ok_or(RivalOutOfMemory { requested })?;

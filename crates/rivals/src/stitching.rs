@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::bfc::BestFit;
 use crate::carver::Carver;
-use crate::per_stream::{DeviceBelow, PerStream, Policy};
+use crate::per_stream::{PerStream, Policy, RivalDevice};
 
 /// Stitching of virtual memory, the idea of `GMLake`. A request of 2 MiB or more gets pages of 2 MiB that
 /// need not be adjacent: free pages are mapped side by side, and only missing pages are allocated. Smaller
@@ -35,7 +35,7 @@ impl StitchingPolicy {
         addr
     }
 
-    fn large(&mut self, device: &mut DeviceBelow, pages: u64) -> Option<u64> {
+    fn large(&mut self, device: &mut RivalDevice, pages: u64) -> Option<u64> {
         if let Some(addr) = self.pop(pages) {
             self.mapped.insert(addr, pages);
             return Some(addr);
@@ -73,7 +73,7 @@ impl StitchingPolicy {
 }
 
 impl Policy for StitchingPolicy {
-    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)> {
+    fn allocate(&mut self, device: &mut RivalDevice, size: u64) -> Option<(u64, u64)> {
         if size >= PAGE {
             let pages = size.div_ceil(PAGE);
             return self.large(device, pages).map(|addr| (addr, pages * PAGE));
@@ -86,7 +86,7 @@ impl Policy for StitchingPolicy {
         self.small.allocate(size, |_| true)
     }
 
-    fn free(&mut self, _device: &mut DeviceBelow, addr: u64, _size: u64) {
+    fn free(&mut self, _device: &mut RivalDevice, addr: u64, _size: u64) {
         match self.mapped.remove(&addr) {
             Some(pages) => self.free.entry(pages).or_default().push(addr),
             None => {
@@ -95,7 +95,7 @@ impl Policy for StitchingPolicy {
         }
     }
 
-    fn empty_cache(&mut self, device: &mut DeviceBelow) {
+    fn empty_cache(&mut self, device: &mut RivalDevice) {
         for (pages, list) in std::mem::take(&mut self.free) {
             for _ in list {
                 device.0.give_back(pages * PAGE);

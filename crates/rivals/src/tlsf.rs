@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::carver::{Carver, FreeIndex};
-use crate::per_stream::{DeviceBelow, PerStream, Policy};
+use crate::per_stream::{PerStream, Policy, RivalDevice};
 
 /// Two-level segregated fit. Free blocks are in lists, 32 for each octave of sizes. A request takes the block
 /// that was freed last in the first list whose blocks are all large enough. Regions have at least 64 MiB.
@@ -53,7 +53,7 @@ impl FreeIndex for Lists {
 }
 
 impl Policy for TlsfPolicy {
-    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)> {
+    fn allocate(&mut self, device: &mut RivalDevice, size: u64) -> Option<(u64, u64)> {
         if let Some(found) = self.carver.allocate(size, |_| true) {
             return Some(found);
         }
@@ -70,11 +70,11 @@ impl Policy for TlsfPolicy {
         self.carver.allocate(size, |_| true)
     }
 
-    fn free(&mut self, _device: &mut DeviceBelow, addr: u64, _size: u64) {
+    fn free(&mut self, _device: &mut RivalDevice, addr: u64, _size: u64) {
         self.carver.free(addr);
     }
 
-    fn empty_cache(&mut self, device: &mut DeviceBelow) {
+    fn empty_cache(&mut self, device: &mut RivalDevice) {
         for (base, size) in self.carver.whole_regions() {
             self.carver.remove_region(base, size);
             device.0.give_back(size);

@@ -1,16 +1,16 @@
-//! What must hold for every allocator, and what each is known for.
+//! Properties that hold for every allocator, and behavior that is known of each one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, StreamId};
-use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, RivalAllocation, Stitching, Tlsf};
+use blockyard_rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocation, RivalAllocator, Stitching, Tlsf};
 use proptest::prelude::*;
 
 const CAPACITY: Bytes = Bytes::gib(1);
 
-fn all() -> Vec<(&'static str, Box<dyn Allocator>)> {
+fn all() -> Vec<(&'static str, Box<dyn RivalAllocator>)> {
     vec![
         ("bfc", Box::new(Bfc::new(CAPACITY))),
         ("tlsf", Box::new(Tlsf::new(CAPACITY))),
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-fn peak(allocator: &mut dyn Allocator, sizes_mib: &[u64]) -> Bytes {
+fn peak(allocator: &mut dyn RivalAllocator, sizes_mib: &[u64]) -> Bytes {
     for size in sizes_mib {
         let _ = allocator.allocate(Bytes::mib(*size), DEFAULT).unwrap();
     }

@@ -75,7 +75,8 @@ impl BlasVariables {
         }
     }
 
-    /// Bytes of cuBLAS's workspace, of which a GPU takes `default` without a variable. With 0 bytes nothing is allocated.
+    /// Bytes of cuBLAS's workspace, of which a GPU takes `default` without a variable. With 0 bytes nothing
+    /// is allocated.
     #[must_use]
     pub fn cublas_size(&self, default: Bytes) -> Bytes {
         self.size.unwrap_or(default)
@@ -106,8 +107,8 @@ fn pairs(text: &str) -> Option<Bytes> {
     let mut rest = text;
     while let Some(at) = rest.find(':') {
         rest = rest.get(at + 1..)?;
-        let Some((size, after)) = digits(rest) else { continue };
-        let Some((count, after)) = after.strip_prefix(':').and_then(digits) else { continue };
+        let Some((size, after)) = split_leading_number(rest) else { continue };
+        let Some((count, after)) = after.strip_prefix(':').and_then(split_leading_number) else { continue };
         total = Some(total.unwrap_or(0).saturating_add(size.saturating_mul(1024).saturating_mul(count)));
         rest = after;
     }
@@ -115,7 +116,7 @@ fn pairs(text: &str) -> Option<Bytes> {
 }
 
 /// The number that a text begins with, and what follows.
-fn digits(text: &str) -> Option<(u64, &str)> {
+fn split_leading_number(text: &str) -> Option<(u64, &str)> {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(end)?;
     Some((number.parse().ok()?, rest))
@@ -125,7 +126,7 @@ fn digits(text: &str) -> Option<(u64, &str)> {
 /// negative number.
 fn leading_number(text: &str) -> Option<u64> {
     let text = text.trim_start();
-    digits(text.strip_prefix('+').unwrap_or(text)).map(|(number, _)| number)
+    split_leading_number(text.strip_prefix('+').unwrap_or(text)).map(|(number, _)| number)
 }
 
 fn flag(text: &str) -> Option<bool> {

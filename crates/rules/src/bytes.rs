@@ -104,8 +104,8 @@ impl Bytes {
     }
 }
 
-// The operators are for sizes that an allocator bounds: parts of a block add up to the block. Sizes of a file go through
-// `checked_add` and `checked_sub`.
+// The operators are for sizes that an allocator bounds: parts of a block add up to the block. Sizes of a file
+// go through `checked_add` and `checked_sub`.
 
 impl Add for Bytes {
     type Output = Self;
@@ -143,9 +143,9 @@ impl Sum for Bytes {
     }
 }
 
-/// The size for people: `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`. The unit is the largest one that leaves at least one, with
-/// at most two decimals, rounded as PyTorch's messages round them, but never up to a whole number: 2 MiB less 4 KiB
-/// are `1.99 MiB`.
+/// The size for people: `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`. The unit is the largest one that leaves
+/// at least one, with at most two decimals, rounded as PyTorch's messages round them, but never up to a whole
+/// number: 2 MiB less 4 KiB are `1.99 MiB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = self.unit();
@@ -212,7 +212,8 @@ fn in_unit(value: u128, unit: usize) -> String {
     }
 }
 
-/// `count / divisor` in hundredths: to the nearest, but not up to a whole number. The sum fits: it is below 2^72.
+/// `count / divisor` in hundredths: to the nearest, but not up to a whole number. The sum fits: it is below
+/// 2^72.
 fn hundredths(count: u64, divisor: u128) -> u128 {
     let of = |part: u128| {
         u128::from(count).saturating_mul(100).saturating_add(part).checked_div(divisor).unwrap_or(0)

@@ -22,7 +22,7 @@ pub use reserve::AddressReserve;
 const ROUNDUP_INTERVALS: usize = 16;
 /// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch
 /// for `max_split_size_mb`.
-const MOST_MIB: u64 = u64::MAX >> 20;
+const MAX_MIB: u64 = u64::MAX >> 20;
 
 /// The settings of one allocator, as `PYTORCH_CUDA_ALLOC_CONF` gives them.
 ///
@@ -185,7 +185,8 @@ impl AllocatorConfig {
         self.per_process_memory_fraction
     }
 
-    /// The bytes that may be reserved on a device of `total` bytes under [`AllocatorConfig::per_process_memory_fraction`].
+    /// The bytes that may be reserved on a device of `total` bytes under
+    /// [`AllocatorConfig::per_process_memory_fraction`].
     #[must_use]
     pub fn memory_limit(&self, total: Bytes) -> Bytes {
         self.release.memory_limit(total, self.per_process_memory_fraction)
@@ -213,13 +214,15 @@ impl AllocatorConfig {
         (reserve < most_addresses(total)).then_some(reserve)
     }
 
-    /// The reserves of `expandable_segments_reserve_by_class`, by the name of the class, in the order of the text.
+    /// The reserves of `expandable_segments_reserve_by_class`, by the name of the class, in the order of the
+    /// text.
     #[must_use]
     pub fn expandable_segments_reserve_by_class(&self) -> &[(String, AddressReserve)] {
         &self.expandable_segments_reserve_by_class
     }
 
-    /// Whether a request for which the device cannot have enough memory is rejected before the device is asked.
+    /// Whether a request for which the device cannot have enough memory is rejected before the device is
+    /// asked.
     #[inline]
     #[must_use]
     pub fn throw_on_cudamalloc_oom(&self) -> bool {
@@ -246,8 +249,8 @@ impl AllocatorConfig {
         self.roundup_divisions.iter().any(|divisions| *divisions > 1)
     }
 
-    /// The table of [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB up to 2^(`i` + 1) MiB.
-    /// The first entry is also for smaller requests, the last entry for larger ones.
+    /// The table of [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB up to
+    /// 2^(`i` + 1) MiB. The first entry is also for smaller requests, the last entry for larger ones.
     #[must_use]
     pub fn roundup_table(&self) -> &[u64] {
         &self.roundup_divisions
@@ -266,8 +269,8 @@ impl AllocatorConfig {
         self.release_lock_on_device_malloc
     }
 
-    /// Whether graph captures reuse blocks that other streams have used. It has no effect here: during a capture, blocks
-    /// that other streams have used always wait for its end.
+    /// Whether graph captures reuse blocks that other streams have used. It has no effect here: during a
+    /// capture, blocks that other streams have used always wait for its end.
     #[must_use]
     pub fn graph_capture_record_stream_reuse(&self) -> bool {
         self.graph_capture_record_stream_reuse
@@ -292,14 +295,16 @@ impl AllocatorConfig {
 
     /// Reads further settings, as PyTorch does at run time (`_set_allocator_settings`).
     ///
-    /// `max_split_size_mb`, `roundup_power2_divisions` and `garbage_collection_threshold` first return to their defaults, and
-    /// `max_non_split_rounding_mb` to the size of a large segment; the others keep their values unless named.
-    /// `per_process_memory_fraction` counts only when an allocator is made. On an error, settings that were read before the
-    /// bad one stay applied: first those for all kinds of devices, then those for CUDA alone, each in the order of the text.
+    /// `max_split_size_mb`, `roundup_power2_divisions` and `garbage_collection_threshold` first return to
+    /// their defaults, and `max_non_split_rounding_mb` to the size of a large segment; the others keep their
+    /// values unless named. `per_process_memory_fraction` counts only when an allocator is made. On an error,
+    /// settings that were read before the bad one stay applied: first those for all kinds of devices, then
+    /// those for CUDA alone, each in the order of the text.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] with PyTorch's message, [`ConfigError::BackendChanged`] for another backend among them.
+    /// [`ConfigError`] with PyTorch's message, [`ConfigError::BackendChanged`] for another backend among
+    /// them.
     pub fn apply(&mut self, text: &str) -> Result<(), ConfigError> {
         self.warnings.clear();
         self.apply_generic(text)?;

@@ -25,8 +25,8 @@
 //!
 //! `release` (the releases of PyTorch), `blas` (workspaces of products of matrices), `size` (thresholds and
 //! rounding), `config` (settings and their syntax, as two parsers read them; [`Environment`] is the order of
-//! the environment variables), `bytes` (numbers of bytes), `pool_kind` (the two block pools), `backend` (which
-//! allocator a setting chooses).
+//! the environment variables), `bytes` (numbers of bytes), `pool_kind` (the two block pools), `backend`
+//! (which allocator a setting chooses).
 
 #![forbid(unsafe_code)]
 

@@ -28,7 +28,8 @@ pub enum Release {
     V2_15,
 }
 
-/// What PyTorch advises at the end of the text of `torch.OutOfMemoryError`, where expandable segments serve the request.
+/// What PyTorch advises at the end of the text of `torch.OutOfMemoryError`, where expandable segments serve
+/// the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpandableAdvice {
     /// To try expandable segments, as for every request.
@@ -46,7 +47,8 @@ impl Release {
     /// The newest release: the default of workloads.
     pub const LATEST: Self = Self::V2_15;
 
-    /// The release under which the operators of programs are compared with recordings of GPUs: the default of programs.
+    /// The release under which the operators of programs are compared with recordings of GPUs: the default of
+    /// programs.
     pub const OF_RECORDED_OPERATORS: Self = Self::V2_11;
 
     /// The name without a patch number: `2.11`.
@@ -105,8 +107,8 @@ impl Release {
         }
     }
 
-    /// Whether the allocator takes each open scope on a memory pool for a graph capture. From 2.13 on a capture announces itself
-    /// (`markCaptureBegin`, pull request 181830).
+    /// Whether the allocator takes each open scope on a memory pool for a graph capture. From 2.13 on a
+    /// capture announces itself (`markCaptureBegin`, pull request 181830).
     #[inline]
     #[must_use]
     pub const fn scopes_are_captures(self) -> bool {
@@ -140,8 +142,8 @@ impl Release {
         self.is_at_least(Self::V2_12)
     }
 
-    /// Whether a snapshot's settings have the thresholds of pinned memory (`pinned_max_round_threshold_mb` and
-    /// `pinned_max_cached_size_mb`).
+    /// Whether a snapshot's settings have the thresholds of pinned memory (`pinned_max_round_threshold_mb`
+    /// and `pinned_max_cached_size_mb`).
     #[must_use]
     pub const fn has_pinned_thresholds(self) -> bool {
         self.is_at_least(Self::V2_13)
@@ -185,7 +187,8 @@ impl Release {
         }
     }
 
-    /// Whether cuDNN's attention is left out where the probability of dropout is not a multiple of 1/16 (pull request 174245).
+    /// Whether cuDNN's attention is left out where the probability of dropout is not a multiple of 1/16 (pull
+    /// request 174245).
     #[must_use]
     pub const fn cudnn_attention_needs_sixteenths(self) -> bool {
         self.is_at_least(Self::V2_12)

@@ -4,7 +4,8 @@ use crate::{AllocatorConfig, Bytes, PoolKind};
 
 /// Every block is a multiple of this (`kMinBlockSize`).
 pub const MIN_BLOCK_SIZE: Bytes = Bytes::new(512);
-/// Rounded requests up to this are small (`kSmallSize`). A large block is split only if the remainder is larger than this.
+/// Rounded requests up to this are small (`kSmallSize`). A large block is split only if the remainder is
+/// larger than this.
 pub const SMALL_SIZE: Bytes = Bytes::mib(1);
 /// The size of segments of the small block pool (`kSmallBuffer`).
 pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
@@ -70,8 +71,8 @@ pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// Whether a block of `size` is split when it serves a rounded request (`should_split`). `expands` says whether expandable
-/// segments are used.
+/// Whether a block of `size` is split when it serves a rounded request (`should_split`). `expands` says
+/// whether expandable segments are used.
 #[inline]
 #[must_use]
 pub fn should_split(

@@ -1,5 +1,5 @@
-//! PyTorch's numbers and the names of its releases stand in this crate alone: no other source of the product
-//! has them as literals.
+//! Only this crate has PyTorch's numbers and the names of its releases: no other source of the product has
+//! them as literals.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const OTHER_NUMBERS: [(&str, usize, &str); 20] = [
     ("web/src/workload/draft.rs", 1, "how much text a browser keeps"),
 ];
 
-/// Crates whose numbers are those of somebody else: GPUs, NVIDIA's libraries, other allocators.
+/// Crates that have numbers of GPUs, NVIDIA's libraries or other allocators instead of PyTorch's.
 const NUMBERS_OF_OTHERS: [&str; 3] = ["crates/gpus/", "crates/standin/", "crates/rivals/"];
 
 /// Sources that name a release: the file, how many lines, and the reason.
@@ -48,7 +48,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The sources of the product: those below `src` of `crates` and `web`, without this crate, tests and models of tests.
+/// The sources of the product: those below `src` of `crates` and `web`, without this crate, tests and models
+/// of tests.
 fn sources() -> BTreeMap<String, String> {
     let root = root();
     let mut found = BTreeMap::new();
@@ -138,7 +139,7 @@ fn numbers_in(line: &str) -> usize {
     (0..tokens.len()).filter(|index| is_one(*index)).count()
 }
 
-/// Fails with all sources that have more or fewer of something than the exceptions say.
+/// Panics with the list of all sources in which the found count differs from the count in the exceptions.
 fn check(found: &BTreeMap<String, Vec<String>>, exceptions: &[(&str, usize, &str)]) {
     let allowed: BTreeMap<&str, usize> = exceptions.iter().map(|(file, count, _)| (*file, *count)).collect();
     let mut wrong: Vec<String> = found

@@ -36,6 +36,7 @@ impl<T> Out<T> {
         }
     }
 
+    /// Whether the caller gave no place for the value.
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -119,6 +120,7 @@ impl<T: Copy> In<T> {
 pub(crate) struct Text(*const c_char);
 
 impl Text {
+    /// The text; `None` for null.
     pub(crate) fn get(self) -> Option<&'static CStr> {
         // SAFETY: callers hand over names that are constants of their library, or that are read before the
         // call ends.
@@ -181,11 +183,12 @@ macro_rules! entries {
             $(#[$meta])*
             #[unsafe(no_mangle)]
             extern "C" fn $name($($arg: $type),*) -> $result {
-                $crate::report::called(stringify!($name));
+                $crate::report::report_call(stringify!($name));
                 $body
             }
         )*
 
+        /// The address of an entry point; `None` where the library has none of this name.
         #[allow(dead_code, reason = "only some libraries are asked by name")]
         pub(crate) fn find(name: &str) -> Option<*const std::ffi::c_void> {
             match name {
@@ -206,7 +209,7 @@ macro_rules! typed_entries {
     (@each [$name:ident $($rest:ident)*] ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
         #[unsafe(no_mangle)]
         extern "C" fn $name($($argument: $type),*) -> std::ffi::c_int {
-            $crate::report::called(stringify!($name));
+            $crate::report::report_call(stringify!($name));
             $body
         }
         typed_entries!(@each [$($rest)*] ($($argument: $type),*) $body);
@@ -221,8 +224,8 @@ macro_rules! computing {
         $(
             #[unsafe(no_mangle)]
             extern "C" fn $name() -> std::ffi::c_int {
-                $crate::report::called(stringify!($name));
-                $crate::values::computed();
+                $crate::report::report_call(stringify!($name));
+                $crate::values::note_computation();
                 0
             }
         )*
@@ -235,7 +238,7 @@ macro_rules! setting {
         $(
             #[unsafe(no_mangle)]
             extern "C" fn $name() -> std::ffi::c_int {
-                $crate::report::called(stringify!($name));
+                $crate::report::report_call(stringify!($name));
                 0
             }
         )*

@@ -34,7 +34,7 @@ const CHUNK: u64 = 32 << 20;
 
 /// In which order a device gives addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum AddressOrder {
     /// The order of NVIDIA's driver.
     #[default]
     Driver,
@@ -49,7 +49,7 @@ pub(crate) enum Order {
 enum Use {
     /// Addresses for memory that is allocated together with them.
     Memory,
-    /// Addresses without memory.
+    /// Addresses without memory, into which memory is mapped later.
     Reserved,
 }
 
@@ -101,7 +101,7 @@ struct TakenRange {
 /// Ranges of addresses that are taken, and those that are free.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    order: Order,
+    order: AddressOrder,
     /// The addresses that are in no chunk.
     gaps: RangeSet<u64>,
     /// Chunks by number: a newer chunk has a higher one.
@@ -115,8 +115,8 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     /// Addresses of a device, from `first` on.
-    pub(crate) fn new(first: u64, length: u64, order: Order) -> Self {
-        let unit = if order == Order::Driver { CHUNK } else { ALIGNMENT };
+    pub(crate) fn new(first: u64, length: u64, order: AddressOrder) -> Self {
+        let unit = if order == AddressOrder::Driver { CHUNK } else { ALIGNMENT };
         let end = first.saturating_add(length) / unit * unit;
         let start = first.checked_next_multiple_of(unit).map_or(end, |start| start.min(end));
         let mut new = Self {
@@ -127,7 +127,7 @@ impl Addresses {
             made: 0,
             non_pytorch: NonPytorchAddresses::default(),
         };
-        if order == Order::Driver {
+        if order == AddressOrder::Driver {
             new.start();
         }
         new
@@ -135,11 +135,11 @@ impl Addresses {
 
     /// Whether the addresses are given as NVIDIA's driver gives them.
     pub(crate) fn is_driver(&self) -> bool {
-        self.order == Order::Driver
+        self.order == AddressOrder::Driver
     }
 
     /// Addresses for memory; `None` where no range is long enough.
-    pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
+    pub(crate) fn allocate(&mut self, size: u64) -> Option<u64> {
         self.take_for(size, Some(size), Use::Memory)
     }
 
@@ -149,7 +149,7 @@ impl Addresses {
     }
 
     /// Addresses for what the driver or a library of CUDA keeps for itself.
-    pub(crate) fn take_own(&mut self, size: u64) -> Option<u64> {
+    pub(crate) fn allocate_for_driver(&mut self, size: u64) -> Option<u64> {
         self.take_for(size, None, Use::Memory)
     }
 
@@ -173,9 +173,9 @@ impl Addresses {
         let unit = if self.is_driver() { CHUNK } else { length };
         let length = length.checked_next_multiple_of(unit)?;
         let is_highest = match self.order {
-            Order::Driver => used_for == Use::Memory,
-            Order::Rising => false,
-            Order::Falling => true,
+            AddressOrder::Driver => used_for == Use::Memory,
+            AddressOrder::Rising => false,
+            AddressOrder::Falling => true,
         };
         // The driver asks the host for addresses, for enough to choose a multiple of 32 MiB among them.
         let needed = if self.is_driver() && is_highest { length.checked_add(CHUNK)? } else { length };
@@ -217,14 +217,14 @@ impl Addresses {
 
     /// Gives a range back and says how many bytes were asked for; `None` where no range of a program starts
     /// at the address.
-    pub(crate) fn give(&mut self, base: u64) -> Option<u64> {
+    pub(crate) fn release(&mut self, base: u64) -> Option<u64> {
         let size = self.taken.get(&base)?.asked?;
         self.give_range(base);
         Some(size)
     }
 
     /// Gives a range back that the driver kept for itself.
-    pub(crate) fn give_own(&mut self, base: u64) {
+    pub(crate) fn release_for_driver(&mut self, base: u64) {
         if self.taken.get(&base).is_some_and(|taken| taken.asked.is_none()) {
             self.give_range(base);
         }
@@ -255,7 +255,7 @@ fn rounded(size: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALIGNMENT, Addresses, CHUNK, Order};
+    use super::{ALIGNMENT, AddressOrder, Addresses, CHUNK};
     use crate::non_pytorch::NonPytorchUse;
 
     const MIB: u64 = 1 << 20;
@@ -265,12 +265,12 @@ mod tests {
     const CONTEXT: u64 = FIRST + LENGTH - CHUNK;
 
     fn driver() -> Addresses {
-        Addresses::new(FIRST, LENGTH, Order::Driver)
+        Addresses::new(FIRST, LENGTH, AddressOrder::Driver)
     }
 
     /// Where ranges of this many MiB lie, in MiB from the chunk of the context.
     fn places<const COUNT: usize>(addresses: &mut Addresses, sizes: [u64; COUNT]) -> [i64; COUNT] {
-        sizes.map(|size| relative(addresses.take(size * MIB).expect("room")))
+        sizes.map(|size| relative(addresses.allocate(size * MIB).expect("room")))
     }
 
     fn relative(base: u64) -> i64 {
@@ -287,7 +287,7 @@ mod tests {
             let place: i64 = place.parse().expect("an address");
             if size == "-" {
                 let base = CONTEXT.checked_add_signed(place * MIB.cast_signed()).expect("an address");
-                assert!(addresses.give(base).is_some(), "call {number}: {call}");
+                assert!(addresses.release(base).is_some(), "call {number}: {call}");
             } else {
                 let size: u64 = size.parse().expect("a size");
                 assert_eq!(places(&mut addresses, [size]), [place], "call {number}: {call}");
@@ -323,13 +323,13 @@ mod tests {
             700_000,
             400_000,
         ]
-        .map(|size| (size, relative(addresses.take(size).expect("room"))));
+        .map(|size| (size, relative(addresses.allocate(size).expect("room"))));
         assert_eq!(
             sizes.map(|(_, place)| place),
             [-66, -66, -66, -66, -66, 8, 10, 12, -65, 16, -65, 22, -65, 11]
         );
         assert_eq!(places(&mut addresses, [33]), [-544]);
-        let base = addresses.take(65_536).expect("room");
+        let base = addresses.allocate(65_536).expect("room");
         assert_eq!(addresses.holding(base + 65_535), Some((base, 65_536)));
     }
 
@@ -338,7 +338,7 @@ mod tests {
         let mut addresses = driver();
         let mut reserve = |size| addresses.reserve(size * MIB).expect("room") - FIRST;
         assert_eq!([reserve(64), reserve(1 << 14), reserve(4)], [0, 64 * MIB, (64 + (1 << 14)) * MIB]);
-        assert_eq!(addresses.give(FIRST), Some(64 * MIB));
+        assert_eq!(addresses.release(FIRST), Some(64 * MIB));
         let mut reserve = |size| addresses.reserve(size * MIB).expect("room") - FIRST;
         // The third chunk has 28 MiB left; the first is free, and two chunks of 32 MiB fit there.
         assert_eq!([reserve(30), reserve(31), reserve(2)], [0, 32 * MIB, 30 * MIB]);
@@ -367,52 +367,52 @@ mod tests {
     fn the_drivers_own_ranges_are_not_the_programs() {
         let mut addresses = driver();
         assert_eq!(addresses.holding(CONTEXT), None);
-        assert_eq!(addresses.give(CONTEXT), None);
-        let own = addresses.take_own(CHUNK).expect("room");
-        assert_eq!((addresses.give(own), addresses.holding(own)), (None, None));
-        addresses.give_own(own);
-        assert_eq!(addresses.take(CHUNK), Some(own));
-        addresses.give_own(own);
+        assert_eq!(addresses.release(CONTEXT), None);
+        let own = addresses.allocate_for_driver(CHUNK).expect("room");
+        assert_eq!((addresses.release(own), addresses.holding(own)), (None, None));
+        addresses.release_for_driver(own);
+        assert_eq!(addresses.allocate(CHUNK), Some(own));
+        addresses.release_for_driver(own);
         assert_eq!(addresses.holding(own), Some((own, CHUNK)));
     }
 
     #[test]
     fn a_device_with_few_addresses_has_no_context() {
         for length in [0, 1, CHUNK, 512 * MIB] {
-            let mut addresses = Addresses::new(FIRST, length, Order::Driver);
+            let mut addresses = Addresses::new(FIRST, length, AddressOrder::Driver);
             addresses.follow(NonPytorchUse::Blas);
-            assert_eq!(addresses.take(u64::MAX), None);
+            assert_eq!(addresses.allocate(u64::MAX), None);
             assert_eq!(addresses.reserve(CHUNK).is_some(), length >= CHUNK);
         }
     }
 
     #[test]
     fn rising_addresses_are_used_again_and_free_ranges_merge() {
-        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, Order::Rising);
-        let first = addresses.take(1).expect("room");
-        let second = addresses.take(ALIGNMENT + 1).expect("room");
-        let third = addresses.take(ALIGNMENT).expect("room");
+        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, AddressOrder::Rising);
+        let first = addresses.allocate(1).expect("room");
+        let second = addresses.allocate(ALIGNMENT + 1).expect("room");
+        let third = addresses.allocate(ALIGNMENT).expect("room");
         assert_eq!([first, second, third], [ALIGNMENT, 2 * ALIGNMENT, 4 * ALIGNMENT]);
         assert_eq!(addresses.holding(second + ALIGNMENT), Some((second, ALIGNMENT + 1)));
         assert_eq!(addresses.holding(second + ALIGNMENT + 1), None);
-        assert_eq!(addresses.give(second), Some(ALIGNMENT + 1));
-        assert_eq!(addresses.give(second), None);
-        assert_eq!(addresses.give(first), Some(1));
-        assert_eq!(addresses.take(3 * ALIGNMENT), Some(ALIGNMENT));
-        assert_eq!(addresses.take(5 * ALIGNMENT), None);
-        assert_eq!(addresses.give(third), Some(ALIGNMENT));
-        assert_eq!(addresses.take(5 * ALIGNMENT), Some(4 * ALIGNMENT));
-        assert_eq!(addresses.take(u64::MAX), None);
+        assert_eq!(addresses.release(second), Some(ALIGNMENT + 1));
+        assert_eq!(addresses.release(second), None);
+        assert_eq!(addresses.release(first), Some(1));
+        assert_eq!(addresses.allocate(3 * ALIGNMENT), Some(ALIGNMENT));
+        assert_eq!(addresses.allocate(5 * ALIGNMENT), None);
+        assert_eq!(addresses.release(third), Some(ALIGNMENT));
+        assert_eq!(addresses.allocate(5 * ALIGNMENT), Some(4 * ALIGNMENT));
+        assert_eq!(addresses.allocate(u64::MAX), None);
     }
 
     #[test]
     fn falling_addresses_start_at_the_end() {
-        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, Order::Falling);
-        let first = addresses.take(1).expect("room");
-        let second = addresses.take(2 * ALIGNMENT).expect("room");
+        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, AddressOrder::Falling);
+        let first = addresses.allocate(1).expect("room");
+        let second = addresses.allocate(2 * ALIGNMENT).expect("room");
         assert_eq!([first, second], [4 * ALIGNMENT, 2 * ALIGNMENT]);
-        assert_eq!(addresses.give(first), Some(1));
-        assert_eq!(addresses.take(1), Some(first));
-        assert_eq!(addresses.take(2 * ALIGNMENT), None);
+        assert_eq!(addresses.release(first), Some(1));
+        assert_eq!(addresses.allocate(1), Some(first));
+        assert_eq!(addresses.allocate(2 * ALIGNMENT), None);
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, text};
-use crate::libraries::{SUCCESS, computed, destroy};
+use crate::libraries::{SUCCESS, destroy, finish_computation};
 use crate::non_pytorch;
 use crate::settings::settings;
 use crate::state::state;
@@ -100,7 +100,7 @@ entries! {
         destroy(descriptor, DESCRIPTOR)
     }
 
-    // One algorithm that needs no workspace: PyTorch has taken its own before it asks.
+    // Reports one algorithm that needs no workspace: PyTorch has allocated a workspace before it asks.
     fn cublasLtMatmulAlgoGetHeuristic(
         _handle: usize,
         _operation: usize,
@@ -141,11 +141,11 @@ computing! {
     cublasStrmm_v2 cublasDtrmm_v2 cublasCtrmm_v2 cublasZtrmm_v2
 }
 
-// These report on each matrix: no matrix fails.
+// Functions that report on each matrix: the reports say that no matrix failed.
 typed_entries! {
     [cublasSgetrfBatched cublasDgetrfBatched cublasCgetrfBatched cublasZgetrfBatched]
     (_handle: usize, _n: c_int, _a: usize, _lda: c_int, _pivots: usize, info: u64, batch: c_int) {
-        computed(info, batch.into())
+        finish_computation(info, batch.into())
     }
 
     // The host's report is on the arguments.
@@ -155,7 +155,7 @@ typed_entries! {
         _ldb: c_int, info: Out<c_int>, _batch: c_int,
     ) {
         info.put(0);
-        computed(0, 0)
+        finish_computation(0, 0)
     }
 
     [cublasSgeqrfBatched cublasDgeqrfBatched cublasCgeqrfBatched cublasZgeqrfBatched]
@@ -163,7 +163,7 @@ typed_entries! {
         _handle: usize, _m: c_int, _n: c_int, _a: usize, _lda: c_int, _tau: usize, info: Out<c_int>, _batch: c_int,
     ) {
         info.put(0);
-        computed(0, 0)
+        finish_computation(0, 0)
     }
 
     [cublasSgelsBatched cublasDgelsBatched cublasCgelsBatched cublasZgelsBatched]
@@ -172,6 +172,6 @@ typed_entries! {
         _ldc: c_int, info: Out<c_int>, device: u64, batch: c_int,
     ) {
         info.put(0);
-        computed(device, batch.into())
+        finish_computation(device, batch.into())
     }
 }

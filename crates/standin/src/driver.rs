@@ -11,7 +11,7 @@ use crate::runtime::device::attribute;
 use crate::runtime::kernels::occupancy;
 use crate::settings::settings;
 use crate::state::{PhysicalMemory, current_device, set_current_device, state};
-use crate::values::computed;
+use crate::values::note_computation;
 
 const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
@@ -91,7 +91,7 @@ entries! {
     fn cuDeviceGetAttribute(to: Out<c_int>, number: c_int, device: c_int) -> c_int {
         let value = attribute(settings(), number, device);
         if value.is_none() {
-            report::estimate(&format!("attribute {number} of a device is not known and is assumed to be 0"));
+            report::report_estimate(&format!("attribute {number} of a device is not known and is assumed to be 0"));
         }
         to.put(value.unwrap_or(0));
         SUCCESS
@@ -335,17 +335,17 @@ entries! {
     }
 
     fn cuLaunchKernel(_function: usize) -> c_int {
-        computed();
+        note_computation();
         SUCCESS
     }
 
     fn cuLaunchKernelEx(_config: usize) -> c_int {
-        computed();
+        note_computation();
         SUCCESS
     }
 
     fn cuLaunchCooperativeKernel(_function: usize) -> c_int {
-        computed();
+        note_computation();
         SUCCESS
     }
 
@@ -383,7 +383,7 @@ entries! {
 
 /// Stands for every function of the driver that this library lacks: fails, and adds the call to the report.
 extern "C" fn not_written() -> c_int {
-    report::unknown_function("a function of the driver");
+    report::report_unknown_function("a function of the driver");
     NOT_SUPPORTED
 }
 
@@ -391,7 +391,7 @@ extern "C" fn not_written() -> c_int {
 /// driver that this library lacks is found too, and fails when it is called.
 pub(crate) fn by_name(name: &str) -> Option<*const c_void> {
     find(name).or_else(|| find(&format!("{name}_v2"))).or_else(|| {
-        report::called(&format!("{name} (asked for, not written)"));
+        report::report_call(&format!("{name} (asked for, not written)"));
         name.starts_with("cu").then_some(not_written as *const c_void)
     })
 }

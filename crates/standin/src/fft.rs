@@ -76,7 +76,7 @@ entries! {
         // Numbers that do not lie together were not recorded. Without an embedding the strides are not read.
         let is_apart = |embed: In<c_longlong>, stride| embed.get().is_some() && stride != 1;
         if !found.is_recorded || is_apart(in_embed, in_stride) || is_apart(out_embed, out_stride) {
-            report::estimate("what cuFFT takes for a Fourier transform of this length is not recorded, and is estimated");
+            report::report_estimate("what cuFFT takes for a Fourier transform of this length is not recorded, and is estimated");
         }
         to.put(usize::try_from(found.bytes).unwrap_or(usize::MAX));
         SUCCESS

@@ -16,24 +16,29 @@ impl<T> Handles<T> {
         Self { next: first, objects: BTreeMap::new() }
     }
 
+    /// Keeps an object and gives out a handle for it.
     pub(crate) fn add(&mut self, object: T) -> usize {
         self.next = self.next.saturating_add(16);
         self.objects.insert(self.next, object);
         self.next
     }
 
+    /// The object of a handle; `None` for a handle that was not given out.
     pub(crate) fn get(&self, handle: usize) -> Option<&T> {
         self.objects.get(&handle)
     }
 
+    /// The object of a handle, to be changed; `None` for a handle that was not given out.
     pub(crate) fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         self.objects.get_mut(&handle)
     }
 
+    /// Removes the object of a handle; `None` for a handle that was not given out.
     pub(crate) fn remove(&mut self, handle: usize) -> Option<T> {
         self.objects.remove(&handle)
     }
 
+    /// All objects, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.objects.values_mut()
     }

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use crate::abi::Out;
 use crate::state::state;
 
+/// `CUBLAS_STATUS_SUCCESS`, `CUSOLVER_STATUS_SUCCESS`, `CUSPARSE_STATUS_SUCCESS`, `CUFFT_SUCCESS`.
 pub(crate) const SUCCESS: c_int = 0;
 /// `CUBLAS_STATUS_NOT_INITIALIZED`, `CUSOLVER_STATUS_NOT_INITIALIZED`, `CUSPARSE_STATUS_NOT_INITIALIZED`,
 /// `CUFFT_INVALID_PLAN`: the handle was not given out.
@@ -12,6 +13,7 @@ pub(crate) const NOT_INITIALIZED: c_int = 1;
 /// `CUSOLVER_STATUS_INVALID_VALUE`, `CUSPARSE_STATUS_INVALID_VALUE`.
 pub(crate) const INVALID_VALUE: c_int = 3;
 
+/// Gives out a handle for an object of this kind.
 pub(crate) fn create(to: Out<usize>, kind: &'static str) -> c_int {
     if to.is_null() {
         return INVALID_VALUE;
@@ -20,6 +22,7 @@ pub(crate) fn create(to: Out<usize>, kind: &'static str) -> c_int {
     SUCCESS
 }
 
+/// Removes an object of this kind; an error for any other handle.
 pub(crate) fn destroy(handle: usize, kind: &str) -> c_int {
     if is_of(handle, kind) {
         state().objects.remove(handle);
@@ -36,8 +39,8 @@ pub(crate) fn is_of(handle: usize, kind: &str) -> bool {
 
 /// Ends a function that computes on the device: the bytes that it would write become unknown, except for its
 /// reports on `count` matrices at `reports`, which say success.
-pub(crate) fn computed(reports: u64, count: i64) -> c_int {
-    crate::values::computed();
+pub(crate) fn finish_computation(reports: u64, count: i64) -> c_int {
+    crate::values::note_computation();
     let bytes = u64::try_from(count).unwrap_or(0).saturating_mul(4);
     if reports == 0 || bytes == 0 {
         return SUCCESS;

@@ -15,7 +15,7 @@ const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
 /// Addresses of all devices together: three quarters of what a process has.
 const ALL_ADDRESSES: u64 = 0x4000_0000_0000;
 /// The most bytes of a copy whose bytes are known afterwards; the bytes of larger copies are unknown.
-const MOST_KEPT: u64 = 1 << 20;
+const MAX_KEPT: u64 = 1 << 20;
 
 /// How many addresses one device has.
 fn span() -> u64 {
@@ -61,7 +61,7 @@ pub(crate) struct HostRead {
     pub(crate) known: Sureness,
 }
 
-/// One device.
+/// The memory of one device.
 #[derive(Debug)]
 pub(crate) struct Device {
     addresses: Addresses,
@@ -106,10 +106,11 @@ impl Device {
         self.used = self.used.saturating_add(size);
         if self.used > self.most_used {
             self.most_used = self.used;
-            report::used(self.index, self.used);
+            report::report_use(self.index, self.used);
         }
     }
 
+    /// Bytes of the device's memory that are not taken.
     pub(crate) fn free_bytes(&self) -> u64 {
         let non_pytorch = if settings().counts_non_pytorch { self.addresses.non_pytorch.bytes() } else { 0 };
         settings().memory.saturating_sub(self.used).saturating_sub(non_pytorch)
@@ -120,7 +121,7 @@ impl Device {
         if size > self.free_bytes() {
             return Err(MemoryError::Full);
         }
-        let base = self.addresses.take(size).ok_or(MemoryError::Full)?;
+        let base = self.addresses.allocate(size).ok_or(MemoryError::Full)?;
         self.count(size);
         Ok(base)
     }
@@ -132,14 +133,14 @@ impl Device {
         Ok(())
     }
 
-    /// Reserves addresses without memory.
+    /// Reserves addresses without memory, for expandable segments.
     pub(crate) fn reserve(&mut self, size: u64) -> Result<u64, MemoryError> {
         self.addresses.reserve(size).ok_or(MemoryError::Full)
     }
 
     /// Releases addresses and returns how many they were.
     pub(crate) fn release(&mut self, base: u64) -> Result<u64, MemoryError> {
-        let size = self.addresses.give(base).ok_or(MemoryError::NoSuchAddress)?;
+        let size = self.addresses.release(base).ok_or(MemoryError::NoSuchAddress)?;
         self.discard(base, size);
         Ok(size)
     }
@@ -250,7 +251,7 @@ fn move_bytes(to: u64, from: u64, count: u64) {
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, count) };
 }
 
-/// Sets bytes.
+/// Sets bytes of the host or of a device to a value.
 fn fill_bytes(to: u64, value: u8, count: u64) {
     let Ok(count) = usize::try_from(count) else { return };
     // SAFETY: as for `move_bytes`.
@@ -264,6 +265,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
+    /// No device yet: each is reserved at its first use.
     pub(crate) const fn none() -> Self {
         Self { devices: Vec::new() }
     }
@@ -328,7 +330,7 @@ impl Devices {
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
                 device.mark(to, to.saturating_add(count), Sureness::Unknown);
-                if count <= MOST_KEPT {
+                if count <= MAX_KEPT {
                     for (start, end, sureness) in parts {
                         let place = to.saturating_add(start - from);
                         move_bytes(place, start, end - start);
@@ -340,14 +342,15 @@ impl Devices {
         }
     }
 
-    /// Sets bytes.
+    /// Sets bytes of a device or of the host to a value. Up to [`MAX_KEPT`] bytes of a device are known then;
+    /// more are unknown.
     pub(crate) fn fill(&mut self, to: u64, value: u8, count: u64) -> Result<(), MemoryError> {
         match self.checked(to, count)? {
             None => fill_bytes(to, value, count),
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
                 device.mark(to, to.saturating_add(count), Sureness::Unknown);
-                if count <= MOST_KEPT {
+                if count <= MAX_KEPT {
                     fill_bytes(to, value, count);
                     device.mark(to, to.saturating_add(count), Sureness::Exact);
                 }

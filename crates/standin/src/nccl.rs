@@ -49,7 +49,7 @@ impl UniqueId {
 pub(crate) fn note_host_collective(operator: &CStr) {
     let Some(name) = operator.to_bytes().strip_prefix(b"c10d::") else { return };
     if !name.starts_with(b"barrier") && has_absent() {
-        crate::report::estimate(
+        crate::report::report_estimate(
             "ranks that do not run have no part in a collective over memory of the host: what is gathered of them is this rank's own, and \
              nothing of them is summed",
         );
@@ -258,7 +258,8 @@ fn deliver() {
             } else if group.has(received.peer) {
                 group.receive(received.peer, received.bytes)
             } else {
-                // Of an exchange of all with all: what this rank gives itself, as another of that rank.
+                // In an exchange of all ranks with all, a rank that does not run is assumed to send the bytes
+                // that this rank sends to itself.
                 own.clone().map(|(bytes, _)| (bytes, Sureness::Assumed))
             };
             write(received.address, received.bytes, &part);
@@ -421,7 +422,7 @@ entries! {
 
     fn ncclAlltoAll(from: u64, to: u64, count: u64, kind: c_int, handle: usize, _stream: usize) -> c_int {
         with(handle, |group| {
-            // They are messages in NCCL, too.
+            // NCCL sends such an exchange as messages, too.
             has_message(group, true);
             has_message(group, false);
             all_to_all(from, to, bytes_of(count, kind), group);

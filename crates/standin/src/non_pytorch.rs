@@ -1,9 +1,9 @@
 //! Addresses that the driver and CUDA's libraries take for themselves.
 //!
 //! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are
-//! taken. What is taken when was found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after
-//! each of 125 operators (`docs/dry-run.md`, "Addresses"). No program can touch these ranges. Their bytes
-//! count as taken of the device's memory where `STANDIN_NON_PYTORCH` asks for that.
+//! taken. When which addresses are taken was found on an H200 with driver 580, by asking for 330 ranges of 2
+//! MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No program can touch these ranges. Their
+//! bytes count as taken of the device's memory where `STANDIN_NON_PYTORCH` asks for that.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,8 +179,8 @@ impl Addresses {
                     counted.push(self.count(NonPytorchHolder::Code, 0));
                 }
                 if has_stack && let Some(local) = self.non_pytorch.local.take() {
-                    self.take_own(LOCAL_OF_KERNELS);
-                    self.give_own(local);
+                    self.allocate_for_driver(LOCAL_OF_KERNELS);
+                    self.release_for_driver(local);
                     counted.push(self.count(NonPytorchHolder::LocalMemory, 0));
                 }
                 if has_assertion {
@@ -189,12 +189,12 @@ impl Addresses {
             }
             NonPytorchUse::Blas => {
                 self.once(OneTimeCost::Blas, CODE);
-                self.take_own(BLAS);
+                self.allocate_for_driver(BLAS);
             }
             NonPytorchUse::Dnn => _ = self.once(OneTimeCost::Dnn, DNN),
             NonPytorchUse::Pinned => _ = self.once(OneTimeCost::Pinned, PINNED),
             NonPytorchUse::Stream => {
-                self.take_own(STREAM);
+                self.allocate_for_driver(STREAM);
             }
             // Where the addresses of these libraries are was not recorded.
             NonPytorchUse::Solver
@@ -213,7 +213,7 @@ impl Addresses {
     fn once(&mut self, what: OneTimeCost, size: u64) -> bool {
         let is_first = self.non_pytorch.once.insert(what);
         if is_first {
-            self.take_own(size);
+            self.allocate_for_driver(size);
         }
         is_first
     }
@@ -239,14 +239,14 @@ pub(crate) fn follow(event: NonPytorchUse) {
 /// Takes the addresses that the driver takes after an event, on the device of this number.
 pub(crate) fn follow_on(number: i32, event: NonPytorchUse) {
     let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
-    say(number, counted.unwrap_or_default());
+    report_bytes(number, counted.unwrap_or_default());
 }
 
-fn say(device: i32, counted: Vec<CountedHolder>) {
+fn report_bytes(device: i32, counted: Vec<CountedHolder>) {
     for (holder, ranks, count) in counted {
         // A pool of streams counts once.
         if holder != NonPytorchHolder::Streams || count == 1 {
-            report::taken(device, holder.name(), ranks, count);
+            report::report_taken(device, holder.name(), ranks, count);
         }
     }
 }
@@ -294,19 +294,19 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
         }
         counted
     });
-    say(device, counted.unwrap_or_default());
+    report_bytes(device, counted.unwrap_or_default());
 }
 
 #[cfg(test)]
 mod tests {
     use super::{NonPytorchAddresses, NonPytorchUse, kernel};
-    use crate::addresses::{Addresses, Order};
+    use crate::addresses::{AddressOrder, Addresses};
 
     #[test]
     fn bytes_follow_the_events() {
         let context = NonPytorchAddresses::default().bytes();
         assert_eq!(context, 552_402_944);
-        for order in [Order::Driver, Order::Rising] {
+        for order in [AddressOrder::Driver, AddressOrder::Rising] {
             let mut addresses = Addresses::new(1 << 40, 1 << 38, order);
             addresses.follow(NonPytorchUse::Blas);
             assert_eq!(addresses.non_pytorch.bytes() - context, 66 << 20, "{order:?}");

@@ -43,7 +43,7 @@ fn memory(handle: usize) -> Option<(u64, u64)> {
 /// Writes `nvmlPciInfo_t`: two names of the bus, and the bus as a number between them.
 fn put_bus(to: Out<u8>, device: u32) {
     let bus = device.saturating_add(1);
-    // The domain, the bus, the device on the bus, and the numbers of the model, which nobody knows here.
+    // The domain, the bus, the device on the bus, and the numbers of the model, which are not known: 0.
     let numbers = [0, bus, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes);
     let named = |name: String, room: usize| {
         let mut bytes = name.into_bytes();

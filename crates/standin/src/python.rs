@@ -124,7 +124,7 @@ static USERS: AtomicUsize = AtomicUsize::new(0);
 /// Whether Python is about to end: no thread may begin to use it.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// How long the end waits for threads that use Python, in milliseconds.
-const MOST_WAIT: u64 = 2_000;
+const MAX_WAIT: u64 = 2_000;
 
 /// One thread that uses Python. Python ends a thread that asks for its lock while Python itself ends, which
 /// C++ does not survive.
@@ -148,7 +148,7 @@ impl Drop for User {
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_python_ends() {
     IS_ENDING.store(true, Ordering::SeqCst);
-    for _ in 0..MOST_WAIT {
+    for _ in 0..MAX_WAIT {
         if USERS.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -156,7 +156,7 @@ extern "C" fn blockyard_python_ends() {
     }
 }
 
-/// The process's Python.
+/// The process's Python, whose C API is known.
 #[derive(Clone, Copy)]
 pub(crate) struct Interpreter(&'static Api);
 
@@ -202,11 +202,13 @@ impl Interpreter {
         Some(result)
     }
 
+    /// Adds a reference to an object.
     pub(crate) fn add(self, object: NonNull<c_void>) {
         // SAFETY: the object is alive.
         unsafe { (self.0.add_reference)(object.as_ptr()) };
     }
 
+    /// Drops a reference of the caller's to an object.
     pub(crate) fn drop(self, object: NonNull<c_void>) {
         // SAFETY: the caller gives a reference that it owns.
         unsafe { (self.0.drop_reference)(object.as_ptr()) };

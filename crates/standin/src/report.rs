@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::python::{self, PythonLine};
 
 /// Lists a call, where `STANDIN_TRACE` names a file.
-pub(crate) fn called(name: &str) {
+pub(crate) fn report_call(name: &str) {
     static TRACE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     if let Some(file) = TRACE.get_or_init(|| open("STANDIN_TRACE").map(Mutex::new)) {
         // A full disk ends the trace and not the program.
@@ -62,7 +62,7 @@ extern "C" fn blockyard_unsure() -> u64 {
 
 /// Reports a call of a function that this library lacks: later numbers are an estimate. Each function is
 /// reported once.
-pub(crate) fn unknown_function(name: &str) {
+pub(crate) fn report_unknown_function(name: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
     if is_new(format!("function {name}")) {
         let place = python::place();
@@ -72,7 +72,7 @@ pub(crate) fn unknown_function(name: &str) {
 
 /// Reports that the host read bytes that are not sure, with the value that it got. Reported once for each
 /// line of a program and each reason.
-pub(crate) fn read(place: &PythonLine, bytes: u64, text: &str) {
+pub(crate) fn report_read(place: &PythonLine, bytes: u64, text: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
     // A number that changes from read to read is not a new reason.
     let reason = text.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
@@ -83,7 +83,7 @@ pub(crate) fn read(place: &PythonLine, bytes: u64, text: &str) {
 
 /// Reports a number that is not recorded and was assumed: later numbers are an estimate. Each text is
 /// reported once.
-pub(crate) fn estimate(text: &str) {
+pub(crate) fn report_estimate(text: &str) {
     UNSURE.fetch_add(1, Ordering::Relaxed);
     if is_new(format!("estimate {text}")) {
         let place = python::place();
@@ -99,7 +99,7 @@ fn is_child() -> bool {
 }
 
 /// Reports the bytes of a device that a process which the program started has taken, a new peak.
-pub(crate) fn used(device: i32, bytes: u64) {
+pub(crate) fn report_use(device: i32, bytes: u64) {
     if is_child() {
         write(&json!({"kind": "child", "process": std::process::id(), "device": device, "bytes": bytes}));
     }
@@ -107,7 +107,7 @@ pub(crate) fn used(device: i32, bytes: u64) {
 
 /// Reports that the driver or a library took memory of a device beside PyTorch's segments: the ranks of the
 /// communicator where the holder has one, and how often the holder has taken memory so far.
-pub(crate) fn taken(device: i32, what: &str, ranks: u64, count: u64) {
+pub(crate) fn report_taken(device: i32, what: &str, ranks: u64, count: u64) {
     // The report has a separate row for the bytes of a process that the program started.
     if !is_child() {
         write(&json!({"kind": "taken", "device": device, "what": what, "ranks": ranks, "count": count}));
@@ -123,8 +123,8 @@ pub(crate) fn taken(device: i32, what: &str, ranks: u64, count: u64) {
 unsafe extern "C" fn blockyard_standin_unknown(name: *const c_char) -> c_long {
     // SAFETY: as the caller says.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-    called(&name);
-    crate::values::computed();
-    unknown_function(&name);
+    report_call(&name);
+    crate::values::note_computation();
+    report_unknown_function(&name);
     0
 }

@@ -3,21 +3,21 @@
 use std::env;
 use std::sync::OnceLock;
 
-use crate::addresses::Order;
+use crate::addresses::AddressOrder;
 
 /// The properties of the devices, which are all equal, and the versions of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) devices: i32,
     pub(crate) name: String,
-    /// Bytes of a device.
+    /// Bytes of a device's memory.
     pub(crate) memory: u64,
     pub(crate) multiprocessors: i32,
     /// Threads that one multiprocessor holds.
     pub(crate) threads: i32,
     /// Bytes of shared memory that one multiprocessor has.
     pub(crate) shared: i32,
-    /// Compute capability.
+    /// The compute capability: `major` and `minor`.
     pub(crate) major: i32,
     pub(crate) minor: i32,
     /// CUDA's version as `cudaRuntimeGetVersion` counts it: 13000 is 13.0.
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     /// (`STANDIN_NON_PYTORCH=1`).
     pub(crate) counts_non_pytorch: bool,
     /// The order of the addresses of segments (`STANDIN_ADDRESSES`: `driver`, `rising` or `falling`).
-    pub(crate) addresses: Order,
+    pub(crate) addresses: AddressOrder,
 }
 
 impl Settings {
@@ -66,9 +66,9 @@ impl Settings {
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
             counts_non_pytorch: variable("STANDIN_NON_PYTORCH").as_deref() == Some("1"),
             addresses: match variable("STANDIN_ADDRESSES").as_deref() {
-                Some("rising") => Order::Rising,
-                Some("falling") => Order::Falling,
-                _ => Order::Driver,
+                Some("rising") => AddressOrder::Rising,
+                Some("falling") => AddressOrder::Falling,
+                _ => AddressOrder::Driver,
             },
         }
     }
@@ -83,7 +83,7 @@ pub(crate) fn settings() -> &'static Settings {
 #[cfg(test)]
 mod tests {
     use super::Settings;
-    use crate::addresses::Order;
+    use crate::addresses::AddressOrder;
 
     #[test]
     fn variables_say_which_gpu() {
@@ -106,7 +106,7 @@ mod tests {
         };
         assert_eq!(
             ["driver", "rising", "falling", ""].map(order),
-            [Order::Driver, Order::Rising, Order::Falling, Order::Driver]
+            [AddressOrder::Driver, AddressOrder::Rising, AddressOrder::Falling, AddressOrder::Driver]
         );
     }
 }

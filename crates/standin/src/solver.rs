@@ -23,7 +23,7 @@ fn length(number: i64) -> u64 {
 
 fn note(rows: i64, columns: i64) {
     if !solver::is_recorded(length(rows), length(columns)) {
-        report::estimate(
+        report::report_estimate(
             "what cuSOLVER takes for a matrix of more than 4,200 rows or columns is not recorded, and is estimated",
         );
     }
@@ -92,7 +92,7 @@ macro_rules! typed {
     (@zip [$name:ident $kind:ident, $($rest:tt)*] $element:ident ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
         #[unsafe(no_mangle)]
         extern "C" fn $name($($argument: $type),*) -> c_int {
-            report::called(stringify!($name));
+            report::report_call(stringify!($name));
             let $element = Element::$kind;
             let _ = $element;
             $body

@@ -48,6 +48,7 @@ fn objects() -> MutexGuard<'static, Handles<Object>> {
     OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Gives out a descriptor for an object.
 pub(super) fn describe(to: Out<usize>, object: Object) -> c_int {
     if to.is_null() {
         return INVALID_VALUE;
@@ -79,6 +80,7 @@ fn element(kind: c_int) -> Option<Element> {
     })
 }
 
+/// A number that a caller gave; 0 for a negative one.
 pub(super) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -102,6 +104,7 @@ fn dense(descriptor: usize) -> Option<(i64, i64, c_int)> {
     }
 }
 
+/// Writes the bytes of a buffer for the caller, unless the library's handle is unknown.
 pub(super) fn put(handle: usize, to: Out<usize>, bytes: u64) -> c_int {
     if !is_of(handle, HANDLE) {
         return NOT_INITIALIZED;
@@ -125,7 +128,7 @@ fn of_product(a: usize, c: usize, is_transposed: bool, number: c_int) -> Option<
         // For a matrix of coordinates, only the second algorithm takes memory, for long elements.
         (false, number) if number != 2 || is_short || is_transposed => Some(0),
         _ => {
-            report::estimate(
+            report::report_estimate(
                 "what cuSPARSE takes for a product of this kind is not recorded, and is assumed to be 0 bytes",
             );
             Some(0)
@@ -215,7 +218,7 @@ entries! {
         };
         let Some((matrix, is_compressed)) = matrix(a) else { return INVALID_VALUE };
         if !is_compressed {
-            report::estimate("what cuSPARSE takes for coordinates times a vector is estimated as for compressed rows");
+            report::report_estimate("what cuSPARSE takes for coordinates times a vector is estimated as for compressed rows");
         }
         put(handle, to, product_with_vector(&matrix, count(length)))
     }
@@ -229,7 +232,7 @@ entries! {
         };
         let (bytes, is_recorded) = product_at_places(&matrix, count(rows), count(inner), count(columns));
         if !is_recorded {
-            report::estimate("what cuSPARSE takes for a product at the places of a sparse matrix is estimated");
+            report::report_estimate("what cuSPARSE takes for a product at the places of a sparse matrix is estimated");
         }
         put(handle, to, bytes)
     }

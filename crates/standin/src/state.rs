@@ -31,7 +31,7 @@ pub(crate) struct Event {
     pub(crate) is_awaited: bool,
 }
 
-/// Memory of `cuMemCreate`.
+/// Memory of `cuMemCreate`, which `cuMemMap` maps to addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PhysicalMemory {
     pub(crate) device: i32,
@@ -81,6 +81,7 @@ pub(crate) fn current_device() -> i32 {
     DEVICE.get()
 }
 
+/// Sets the calling thread's device.
 pub(crate) fn set_current_device(device: i32) {
     DEVICE.set(device);
 }
@@ -96,6 +97,7 @@ pub(crate) fn take_error() -> i32 {
     ERROR.replace(0)
 }
 
+/// The calling thread's error, which is kept.
 pub(crate) fn last_error() -> i32 {
     ERROR.get()
 }

@@ -7,8 +7,9 @@
 //! layout is written down here. Where the search fails, every kernel makes all bytes unknown, as without
 //! observers.
 //!
-//! The order of a call: [`started`] looks at the arguments and has the helper in Python compute the results;
-//! the bytes that the operator's kernels write become unknown; [`ended`] writes the computed results.
+//! The order of a call: [`observers`]' `start_operator` looks at the arguments and has the helper in Python
+//! compute the results; the bytes that the operator's kernels write become unknown; `end_operator` writes the
+//! computed results.
 #![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
 
 pub(crate) mod assumptions;
@@ -128,10 +129,10 @@ extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
 }
 
 /// Notes that a kernel or a library's function ran: the bytes that it writes are unknown from now on.
-pub(crate) fn computed() {
+pub(crate) fn note_computation() {
     // After observation stops, operators that started before are not observed either. A kernel that no
     // observed operator ran may have written anywhere.
-    if !(observers::is_on() && frames::launched()) {
+    if !(observers::is_on() && frames::note_launch()) {
         state().devices.forget();
     }
 }

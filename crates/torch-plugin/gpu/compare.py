@@ -40,7 +40,7 @@ def compare(run, one, other, rest):
     notes, is_same = [], True
     for key in ("losses", "requests"):
         words, equal = compared(key, one[key], other[key])
-        # Requests that PyTorch does not repeat in order cannot be held against anybody.
+        # Requests whose order PyTorch itself does not repeat are not compared.
         is_same &= equal or (key in rest)
         notes.append(f"* {run}: {words}")
     differing = differing_statistics(one["stats"], other["stats"])

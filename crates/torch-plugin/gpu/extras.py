@@ -45,7 +45,7 @@ def streams():
 
 
 def graph():
-    """A graph's memory comes from a pool of its own and is not given to others."""
+    """A graph's memory comes from a private pool and is not given to others."""
     torch.manual_seed(3)
     model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8)).cuda()
     static = torch.randn(64, 256, device="cuda")
@@ -102,7 +102,7 @@ def fraction():
 
 
 def threads():
-    """Eight threads with streams of their own, whose tensors must keep their contents."""
+    """Eight threads, each with its own stream, whose tensors must keep their contents."""
     wrong = []
 
     def work(number):
@@ -134,7 +134,7 @@ def full():
 
 
 def devices():
-    """Every device has an allocator of its own: a thread trains on each, and one runs out of memory."""
+    """Every device has a separate allocator: a thread trains on each, and one runs out of memory."""
     count = torch.cuda.device_count()
     losses = {}
 

@@ -99,7 +99,7 @@ def enable(library=None):
     _check(loaded.blockyard_follow_release(torch.__version__.encode()))
     _check(loaded.blockyard_check_settings())
     try:
-        # Finds `blockyard_free` too: the library is what the compiled function is linked with.
+        # Finds `blockyard_free` too, since the compiled function is linked with this library.
         path, malloc, _raises_out_of_memory = _throwing_library(path), "blockyard_malloc_or_throw", True
     except BlockyardError as error:
         malloc, _raises_out_of_memory = "blockyard_malloc_or_exit", False

@@ -33,7 +33,7 @@ pub(crate) fn answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>)
     match guarded(act) {
         Ok(done) => done,
         Err(error) => {
-            let text = c_text(error.words());
+            let text = c_text(error.text());
             LAST_ERROR.with(|last| *last.borrow_mut() = text);
             failed
         }
@@ -81,5 +81,5 @@ fn guarded<R>(act: impl FnOnce() -> Result<R, PluginError>) -> Result<R, PluginE
 // Not `eprintln!`, which panics where standard error is closed.
 #[cold]
 fn say(error: &PluginError) {
-    let _ = writeln!(std::io::stderr(), "blockyard: {}", error.words());
+    let _ = writeln!(std::io::stderr(), "blockyard: {}", error.text());
 }

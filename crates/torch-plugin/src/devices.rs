@@ -13,7 +13,7 @@ use crate::error::PluginError;
 use crate::history::HistorySink;
 
 /// The most devices, which is more than PyTorch is built for.
-const MOST_DEVICES: usize = 128;
+const MAX_DEVICES: usize = 128;
 
 /// The allocator of a device, with its history.
 pub(crate) type Allocator = CachingAllocator<CudaDevice, HistorySink>;
@@ -29,7 +29,7 @@ pub(crate) struct Device {
 
 // Never dropped: when a process ends, the driver may be unloaded before this library, and releases all memory
 // itself.
-static DEVICES: [OnceLock<Device>; MOST_DEVICES] = [const { OnceLock::new() }; MOST_DEVICES];
+static DEVICES: [OnceLock<Device>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
 
 impl Device {
     /// The device of that number, which is opened at its first use.
@@ -79,6 +79,7 @@ impl Device {
         Ok(place.get_or_init(|| Self { index, allocator, fraction }))
     }
 
+    /// Limits the reserved bytes to a fraction of the device's memory.
     pub(crate) fn set_fraction(&self, fraction: f64) -> Result<(), PluginError> {
         self.allocator
             .with(|allocator| allocator.set_memory_fraction(fraction))

@@ -114,7 +114,7 @@ impl PluginError {
     }
 
     /// The message with all its causes.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut words = self.to_string();
         let mut next = self.source();
         while let Some(cause) = next {

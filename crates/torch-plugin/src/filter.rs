@@ -17,6 +17,7 @@ pub struct MempoolId {
 }
 
 impl MempoolId {
+    /// The id of the memory pool; an error for a number that is too large.
     pub(crate) fn pool(self) -> Result<PoolId, PluginError> {
         let Self { capture, user } = self;
         match (u32::try_from(capture), u32::try_from(user)) {
@@ -68,6 +69,7 @@ impl OwnFilter {
         Some(Self(StreamFilter { data, manager: Some(manager), invoker: Some(invoker) }))
     }
 
+    /// Asks PyTorch's function whether requests of a stream go to the pool.
     pub(crate) fn accepts(&self, stream: StreamId) -> bool {
         let Some(invoker) = self.0.invoker else { return true };
         let mut handle: *mut c_void =

@@ -21,19 +21,23 @@ pub(crate) struct HistorySink {
 }
 
 impl HistorySink {
+    /// The history of the trace; `None` while no trace is on.
     pub(crate) fn trace(&self) -> Option<&History> {
         self.trace.as_deref()
     }
 
+    /// Begins a trace, or ends it with `None`; the earlier trace is dropped.
     pub(crate) fn set_trace(&mut self, history: Option<History>) {
         self.trace = history.map(Box::new);
         self.note();
     }
 
+    /// The history of the recording; `None` while nothing is recorded.
     pub(crate) fn recording_mut(&mut self) -> Option<&mut History> {
         self.recording.as_deref_mut()
     }
 
+    /// Begins a recording, or ends it with `None`; returns the earlier one.
     pub(crate) fn set_recording(&mut self, history: Option<History>) -> Option<Box<History>> {
         let before = std::mem::replace(&mut self.recording, history.map(Box::new));
         self.note();
@@ -108,6 +112,7 @@ impl History {
         })
     }
 
+    /// The entries in order; the oldest may have been dropped.
     pub(crate) fn entries(&self) -> &VecDeque<TimedEntry> {
         &self.entries
     }
@@ -117,10 +122,12 @@ impl History {
         self.state.stats()
     }
 
+    /// The checkpoints: label, how many entries came before, and the statistics.
     pub(crate) fn checkpoints(&self) -> &[(String, usize, Vec<i64>)] {
         &self.checkpoints
     }
 
+    /// Writes the statistics of this moment under a label.
     pub(crate) fn add_checkpoint(&mut self, label: String) {
         self.checkpoints.push((label, self.entries.len(), stat_values(self.state.stats())));
     }

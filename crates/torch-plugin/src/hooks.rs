@@ -133,6 +133,7 @@ pub extern "C" fn blockyard_reset() {
     hook((), empty_caches);
 }
 
+/// Gives the cached memory of all devices back.
 pub(crate) fn empty_caches() -> Result<(), PluginError> {
     Device::all().try_for_each(|device| {
         let emptied = device.allocator.with(Allocator::empty_cache);
@@ -169,7 +170,7 @@ pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut us
             }
             // SAFETY: as the caller says.
             if let Some(size) = unsafe { size.as_mut() } {
-                // The segment lies in memory of a process of 64 bits.
+                // A segment is within the address space of the process, so its size fits.
                 *size = usize::try_from(segment.size.get()).unwrap_or(usize::MAX);
             }
             return Ok(pointer(segment.addr));

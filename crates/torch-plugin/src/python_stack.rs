@@ -17,7 +17,7 @@ use libloading::os::unix::Library;
 use crate::error::PluginError;
 
 /// The most frames of a stack, from the innermost on; further frames are left out.
-const MOST_FRAMES: usize = 64;
+const MAX_FRAMES: usize = 64;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static KNOWN: Mutex<Option<StackTable>> = Mutex::new(None);
@@ -145,13 +145,13 @@ fn take() -> u32 {
 }
 
 fn take_with_lock(api: &Api) -> u32 {
-    let mut calls = Vec::with_capacity(MOST_FRAMES);
+    let mut calls = Vec::with_capacity(MAX_FRAMES);
     // SAFETY: Python's lock is held. The first frame is borrowed and outlives this call; each other one is
     // given back after its own `back` was taken.
     unsafe {
         let mut frame = (api.frame)();
         let mut is_owned = false;
-        while !frame.is_null() && calls.len() < MOST_FRAMES {
+        while !frame.is_null() && calls.len() < MAX_FRAMES {
             calls.push(((api.code)(frame), (api.line)(frame)));
             let back = (api.back)(frame);
             if is_owned {

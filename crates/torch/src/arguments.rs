@@ -23,6 +23,7 @@ pub(crate) struct Argument {
     borrowed: OnceCell<ConvertedValue>,
 }
 
+/// A value in the form that a function borrows.
 #[derive(Debug)]
 enum ConvertedValue {
     /// The tensor of a number.
@@ -139,10 +140,12 @@ macro_rules! arguments {
 pub(crate) use arguments;
 
 impl Args {
+    /// No arguments yet, with room for `count`.
     pub(crate) fn with_capacity(count: usize) -> Self {
         Self(Vec::with_capacity(count))
     }
 
+    /// Adds the next argument, by the schema's order.
     pub(crate) fn push(&mut self, value: Value) {
         self.0.push(Argument { value, borrowed: OnceCell::new() });
     }
@@ -158,6 +161,7 @@ impl Args {
 }
 
 impl Argument {
+    /// The argument as the caller gave it.
     pub(crate) fn value(&self) -> &Value {
         &self.value
     }
@@ -193,7 +197,7 @@ macro_rules! from_argument {
 
 from_argument! {
     Scalar [Scalar Float] { Value::Scalar(scalar) => Ok(*scalar), }
-    // What is computed from a number that lies on the GPU is not a number here.
+    // A number that is on the GPU is not known: `nan` stands for it.
     f64 [Float Scalar] { Value::Scalar(scalar) => Ok(scalar.to_f64().unwrap_or(f64::NAN)), }
     bool [Bool] { Value::Scalar(Scalar::Bool(value)) => Ok(*value), }
     Dtype [Dtype] { Value::Dtype(dtype) => Ok(*dtype), }

@@ -181,10 +181,12 @@ impl Cast {
         Self { to, _excluded: to.map(|_| exclude()) }
     }
 
+    /// Whether the arguments are cast.
     pub(crate) fn is_on(&self) -> bool {
         self.to.is_some()
     }
 
+    /// The tensor in the type that autocast casts to; the same tensor where nothing is cast.
     pub(crate) fn apply(&self, tensor: &Tensor) -> Result<Tensor> {
         match self.to {
             Some(to) => cached_cast(to, tensor),
@@ -192,6 +194,7 @@ impl Cast {
         }
     }
 
+    /// Casts an argument that may be left out, as [`Self::apply`] does.
     pub(crate) fn apply_optional(&self, tensor: Option<&Tensor>) -> Result<Option<Tensor>> {
         tensor.map(|tensor| self.apply(tensor)).transpose()
     }

@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
-pub use engine::{Gradients, backward, grad, root_gradients};
-pub use node::{BackwardCallback, Edge, Node, SavedValue, apply_custom};
+pub use engine::{backward, grad, root_gradients};
+pub use node::{BackwardCallback, Edge, Gradients, Node, SavedValue, apply_custom};
 pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 
-pub(crate) use node::{Context, EarlyInputs, Grads, Save, needs_history, record, record_after, save_early};
+pub(crate) use node::{Context, EarlyInputs, Save, needs_history, record, record_after, save_early};
 #[cfg(test)]
 pub(crate) use saved::DERIVATIVES;
 
@@ -33,9 +33,8 @@ pub struct Modes {
     is_grad_enabled: Cell<bool>,
     is_inference: Cell<bool>,
     next_number: Cell<u64>,
-    /// The next sequence number of each thread. PyTorch counts in each thread separately, so the number of a
-    /// node that the backward pass makes does not say whether the node is younger than one of the forward
-    /// pass.
+    /// The next sequence number of each thread. PyTorch counts in each thread separately, so a node that the
+    /// backward pass makes may have a lower number than an older node of the forward pass.
     next_sequences: RefCell<Vec<(Thread, u64)>>,
     saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
     /// Whether a backward function of PyTorch runs: the nodes that operators make then belong to a second
@@ -68,7 +67,7 @@ impl fmt::Debug for Modes {
     }
 }
 
-/// `torch.is_grad_enabled` and its setter.
+/// The gradient mode: `torch.is_grad_enabled`, and `torch.set_grad_enabled`.
 #[derive(Clone, Copy, Debug)]
 pub struct GradMode;
 
@@ -106,7 +105,7 @@ pub struct GradModeGuard {
 }
 
 impl GradModeGuard {
-    /// Sets the mode.
+    /// Sets the gradient mode, until the guard is dropped.
     #[must_use]
     pub fn new(is_enabled: bool) -> Self {
         Self { before: GradMode::set(is_enabled) }
@@ -166,6 +165,7 @@ pub(crate) fn next_sequence() -> u64 {
     0
 }
 
+/// The innermost hooks for saved tensors; `None` without hooks.
 pub(crate) fn saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
     session().modes.saved_hooks.borrow().last().cloned()
 }

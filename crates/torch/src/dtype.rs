@@ -23,7 +23,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// All types.
+    /// All types, in the order of their numbers.
     pub const ALL: [Self; 14] = [
         Self::Bool,
         Self::U8,
@@ -203,6 +203,7 @@ pub(crate) struct ResultType {
 }
 
 impl ResultType {
+    /// Adds an operand: its type, and the group of operands that it belongs to.
     pub(crate) fn add(mut self, dtype: Dtype, is_zero_dimensional: bool, is_wrapped: bool) -> Self {
         let slot = if is_wrapped {
             &mut self.wrapped
@@ -219,6 +220,7 @@ impl ResultType {
         self
     }
 
+    /// The type that all operands so far promote to.
     pub(crate) fn get(self) -> Dtype {
         let combine = |higher: Option<Dtype>, lower: Option<Dtype>| match (higher, lower) {
             (Some(higher), Some(lower)) if lower.category() > higher.category() => {

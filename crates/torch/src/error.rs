@@ -50,10 +50,12 @@ impl fmt::Display for ForeignError {
 /// The result of everything that can fail here.
 pub type Result<T> = std::result::Result<T, TorchError>;
 
+/// Fails with [`TorchError::Runtime`].
 pub(crate) fn runtime<T>(text: impl Into<String>) -> Result<T> {
     Err(TorchError::Runtime(text.into()))
 }
 
+/// Fails with [`TorchError::NotImplemented`].
 pub(crate) fn not_implemented<T>(text: impl Into<String>) -> Result<T> {
     Err(TorchError::NotImplemented(text.into()))
 }

@@ -58,7 +58,7 @@ impl Generator {
         self.next = 0;
     }
 
-    /// 32 random bits.
+    /// The next 32 random bits (`random()` of the engine).
     fn random(&mut self) -> u64 {
         while self.skipped > 0 {
             let left = (LENGTH - self.next) as u64;
@@ -130,7 +130,7 @@ impl Default for Generators {
 /// The distribution that each element of a draw has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Draw {
-    /// From 0 to 1.
+    /// A floating-point number from 0 to 1, 1 excluded.
     Uniform,
     Normal {
         mean: f64,
@@ -157,12 +157,14 @@ impl Generators {
         self.current.replace(number)
     }
 
+    /// `manual_seed` of a generator, after which its numbers are known.
     pub(crate) fn seed(&self, number: usize, seed: u64) {
         if let Some(slot) = self.all.borrow_mut().get_mut(number) {
             *slot = Generator::new(seed, true);
         }
     }
 
+    /// The seed that a generator was given last.
     pub(crate) fn initial_seed(&self, number: usize) -> u64 {
         self.all.borrow().get(number).map_or(DEFAULT_SEED, |generator| generator.seed)
     }
@@ -187,7 +189,7 @@ impl Generators {
     /// Draws numbers for `count` elements. Returns the elements' values if they are known and few enough to
     /// be kept.
     pub(crate) fn draw(&self, draw: Draw, count: i64, dtype: Dtype, keeps: bool) -> Option<Vec<Scalar>> {
-        const MOST: u64 = 1 << 17;
+        const MAX: u64 = 1 << 17;
         let count = count.max(0) as u64;
         self.with(|generator| {
             // From 16 normal numbers on, a kernel makes 16 at a time, and their last bits differ between
@@ -196,7 +198,7 @@ impl Generators {
             if !generator.is_known || count == 0 {
                 return None;
             }
-            if !keeps || count > MOST || is_long_normal {
+            if !keeps || count > MAX || is_long_normal {
                 generator.skip(draw, count, dtype);
                 return None;
             }
@@ -208,12 +210,12 @@ impl Generators {
     /// `randperm`: each place is exchanged with a random one of the places from itself on. `None` if the
     /// numbers are not known.
     pub(crate) fn permutation(&self, count: i64) -> Option<Vec<Scalar>> {
-        const MOST: i64 = 1 << 20;
+        const MAX: i64 = 1 << 20;
         self.with(|generator| {
             if !generator.is_known {
                 return None;
             }
-            if count > MOST {
+            if count > MAX {
                 generator.skipped += (count - 1).max(0) as u64;
                 return None;
             }

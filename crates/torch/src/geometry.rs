@@ -34,6 +34,7 @@ pub fn numel(shape: &[i64]) -> i64 {
     shape.iter().fold(1, |product, size| product.saturating_mul(*size))
 }
 
+/// The place of each element in its storage, in the order of the elements.
 pub(crate) fn element_offsets(shape: &[i64], strides: &[i64], offset: i64) -> Vec<i64> {
     let mut offsets = vec![offset];
     for (size, stride) in shape.iter().zip(strides) {
@@ -43,6 +44,7 @@ pub(crate) fn element_offsets(shape: &[i64], strides: &[i64], offset: i64) -> Ve
     offsets
 }
 
+/// Whether elements follow each other without gaps, the last dimension fastest (`is_contiguous`).
 pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
     if numel(shape) == 0 {
         return true;
@@ -59,6 +61,7 @@ pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
     true
 }
 
+/// Whether elements follow each other without gaps in this order of dimensions, the fastest first.
 pub(crate) fn matches_order(shape: &[i64], strides: &[i64], order: &[usize]) -> bool {
     let mut expected = 1;
     for dim in order {
@@ -73,7 +76,7 @@ pub(crate) fn matches_order(shape: &[i64], strides: &[i64], order: &[usize]) -> 
     true
 }
 
-// `is_channels_last_strides_2d_s4`: ties and sizes of 1 are read as PyTorch reads them.
+/// `is_channels_last_strides_2d_s4`: ties and sizes of 1 are read as PyTorch reads them.
 pub(crate) fn is_channels_last_like(shape: &[i64], strides: &[i64], order: &[usize]) -> bool {
     let mut least = 0;
     if strides.get(1) == Some(&0) {
@@ -97,6 +100,7 @@ pub(crate) fn is_channels_last_like(shape: &[i64], strides: &[i64], order: &[usi
     true
 }
 
+/// Whether elements fill a stretch of memory in some order (`is_non_overlapping_and_dense`).
 pub(crate) fn is_dense(shape: &[i64], strides: &[i64]) -> bool {
     let mut dims: Vec<(i64, i64)> =
         strides.iter().copied().zip(shape.iter().copied()).filter(|(_, size)| *size != 1).collect();

@@ -59,7 +59,7 @@ pub(crate) fn result_type(inputs: &[&Tensor]) -> Dtype {
         .get()
 }
 
-/// Strides in elements of the input when seen in a broadcast shape.
+/// The strides, in elements, of an input that is broadcast to a shape: 0 for repeated dimensions.
 fn seen_in(input: &Tensor, shape: &[i64]) -> Vec<i64> {
     let (sizes, strides) = (input.shape(), input.strides());
     let shift = shape.len().saturating_sub(sizes.len());
@@ -167,6 +167,7 @@ pub(crate) struct Reduction {
 }
 
 impl Reduction {
+    /// The reduction of an input over the dimensions that `is_reduced` marks.
     pub(crate) fn new(input: &Tensor, is_reduced: &[bool], output_strides: &[i64]) -> Self {
         let (shape, strides) = (input.shape(), input.strides());
         let operands = [(output_strides.to_vec(), 1), (strides.to_vec(), 1)];

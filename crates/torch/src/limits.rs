@@ -13,7 +13,7 @@ const ADDRESSABLE: u64 = 1 << 47;
 
 /// The most parts of one tensor: the list of more parts would fill the memory of the machine that Blockyard
 /// runs on.
-const MOST_PARTS: i64 = 1 << 20;
+const MAX_PARTS: i64 = 1 << 20;
 
 /// The bytes of a new tensor with these strides (`at::detail::computeStorageNbytes`).
 ///
@@ -69,7 +69,7 @@ pub(crate) fn check_result(value: &Value) -> Result<()> {
 
 /// Refuses to cut a tensor into more parts than a machine has memory for.
 pub(crate) fn check_parts(count: i64) -> Result<()> {
-    if count > MOST_PARTS {
+    if count > MAX_PARTS {
         return Err(TorchError::NotImplemented(format!("a tensor is not cut into {count} parts here")));
     }
     Ok(())

@@ -27,6 +27,7 @@ pub use block::OwnedBlock;
 pub use origin::{Category, LogEntry, Origin, Phase};
 use watch::Watch;
 
+/// The receiver of the allocator's events; without a recorder it drops them.
 #[derive(Debug)]
 struct Sink {
     recorder: Option<Recorder>,
@@ -48,13 +49,20 @@ pub struct SimulatedGpu {
     index: u8,
     non_pytorch: Bytes,
     allocator: RefCell<Option<Allocator>>,
+    /// The same requests under other orders of addresses.
     others: RefCell<OtherAddresses>,
+    /// The stream that operators run on.
     stream: Cell<StreamId>,
     notes: Rc<Notes>,
+    /// The origin of each allocation so far, by the allocation's number.
     origins: RefCell<Vec<Origin>>,
+    /// The source line of each step of the recording.
     step_lines: RefCell<Vec<u32>>,
+    /// The requests since the last [`SimulatedGpu::take_log`]; `None` before [`SimulatedGpu::start_log`].
     log: RefCell<Option<Vec<LogEntry>>>,
+    /// Whether a kernel ran that does more than copy or fill.
     has_loaded_kernels: Cell<bool>,
+    /// How many requests the allocator has got so far.
     requests: Cell<u64>,
     watch: Watch,
 }
@@ -82,7 +90,7 @@ fn new_allocator(
         })
     });
     let mut device = VirtualDevice::new(profile.total_memory).with_non_pytorch(non_pytorch);
-    device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
+    device.set_next_address(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
     BackendAllocator::new(device, config.clone(), Sink { recorder })
 }
 
@@ -111,15 +119,16 @@ impl SimulatedGpu {
         }
     }
 
-    /// The first kernel that does more than copy or fill makes the driver load code, and the segments after
-    /// that lie below those before, as in the recordings. Best fit breaks ties by address, so this decides.
+    /// Called before each allocation. The first kernel that does more than copy or fill makes the driver load
+    /// code, and later segments have lower addresses than earlier ones, as in the recordings. Best fit breaks
+    /// ties by address, so the order matters.
     fn note_kernels(&self) {
         if self.has_loaded_kernels.get() || self.notes.running.get().copies_or_fills {
             return;
         }
         self.has_loaded_kernels.set(true);
         if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
-            allocator.device_mut().continue_at(VirtualDevice::FIRST_ADDR);
+            allocator.device_mut().set_next_address(VirtualDevice::FIRST_ADDR);
         }
     }
 
@@ -136,7 +145,7 @@ impl SimulatedGpu {
         true
     }
 
-    /// The device's number.
+    /// The device's number, as in `cuda:0`.
     #[must_use]
     pub fn index(&self) -> u8 {
         self.index
@@ -382,7 +391,7 @@ impl SimulatedGpu {
 
     /// How many allocations the device has made so far: the length of [`SimulatedGpu::origins`].
     #[must_use]
-    pub fn origins_count(&self) -> u32 {
+    pub fn origin_count(&self) -> u32 {
         index_u32(self.origins.borrow().len())
     }
 
@@ -453,7 +462,7 @@ impl SimulatedGpu {
 
     /// How many requests were noted since the last [`SimulatedGpu::take_log`].
     #[must_use]
-    pub fn log_len(&self) -> usize {
+    pub fn log_count(&self) -> usize {
         self.log.borrow().as_ref().map_or(0, Vec::len)
     }
 

@@ -76,6 +76,7 @@ mod weight_norm;
 
 use crate::registry::Entry;
 
+/// The tables of all families.
 pub(crate) const TABLES: &[&[Entry]] = &[
     creation::TABLE,
     copy::TABLE,

@@ -18,6 +18,7 @@ pub(crate) type Call = fn(&Args) -> Result<Value>;
 pub(crate) struct Entry {
     pub(crate) schema: &'static str,
     call: Call,
+    /// See the method `copies_or_fills`.
     copies_or_fills: bool,
     composed: &'static [&'static str],
     takes_sparse: bool,

@@ -116,6 +116,7 @@ impl DeclaredType {
         }
     }
 
+    /// Whether the kind is one of these.
     pub(crate) const fn is_any_of(&self, mut kinds: &[ArgumentKind]) -> bool {
         while let [kind, others @ ..] = kinds {
             if self.kind as u8 == *kind as u8 {

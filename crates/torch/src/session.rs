@@ -25,7 +25,7 @@ pub struct SessionSettings {
     pub profile: GpuProfile,
     /// How many devices the session has.
     pub devices: u8,
-    /// The allocator's settings.
+    /// The allocator's settings (`PYTORCH_CUDA_ALLOC_CONF`).
     pub config: AllocatorConfig,
     /// The non-PyTorch memory of each GPU: bytes that no segment can have.
     pub non_pytorch: Bytes,
@@ -48,11 +48,11 @@ impl Default for SessionSettings {
 /// An unverified estimate: no record of a real GPU proves the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// The operator.
+    /// The name of the operator.
     pub operator: String,
     /// The source line, 0 where none ran.
     pub line: u32,
-    /// What is not known.
+    /// Why the memory is not known.
     pub reason: String,
 }
 
@@ -91,6 +91,7 @@ impl fmt::Debug for Notes {
 }
 
 impl Notes {
+    /// The source line that runs: that of the line source, if one is set.
     pub(crate) fn line(&self) -> u32 {
         let source = self.source.borrow().clone();
         source.map_or_else(|| self.line.get(), |source| source())
@@ -111,13 +112,13 @@ pub enum Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "PyTorch has a switch for each kernel")]
 pub struct AttentionKernels {
-    /// Plain products and a softmax.
+    /// Whether plain products of matrices and a softmax may run.
     pub allows_math: bool,
-    /// Flash attention.
+    /// Whether flash attention may run.
     pub allows_flash: bool,
-    /// The memory-efficient kernel.
+    /// Whether the memory-efficient kernel may run.
     pub allows_efficient: bool,
-    /// cuDNN's attention.
+    /// Whether cuDNN's attention may run.
     pub allows_cudnn: bool,
 }
 
@@ -134,16 +135,21 @@ pub struct Session {
     non_pytorch: Bytes,
     release: Cell<Release>,
     devices: Vec<Rc<SimulatedGpu>>,
+    /// The allocator of pinned host memory.
     host: RefCell<HostAllocator<VirtualHostMemory>>,
+    /// The line, the operator and the phase that run, which every allocation notes.
     pub(crate) notes: Rc<Notes>,
     pub(crate) modes: Modes,
     pub(crate) autocast: Autocast,
+    /// The thread of PyTorch that runs.
     thread: Cell<Thread>,
     current_device: Cell<u8>,
     workspaces: Workspaces,
+    /// The estimates so far; equal ones are listed once.
     estimates: RefCell<Vec<Estimate>>,
     /// How often an estimate was noted, repeated ones included.
     estimate_count: Cell<u64>,
+    /// The handle of the next stream that a program makes.
     next_stream: Cell<u64>,
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
@@ -152,6 +158,7 @@ pub struct Session {
     /// The setting of `torch.backends.cudnn` under which convolutions may run other engines than the recorded
     /// ones.
     engine_setting: Cell<Option<&'static str>>,
+    /// The generators of the host's random numbers.
     pub(crate) generators: crate::generator::Generators,
 }
 
@@ -260,7 +267,7 @@ impl Session {
         self.devices.iter().map(|device| device.request_count()).sum()
     }
 
-    /// One of the GPUs.
+    /// The GPU with this number.
     ///
     /// # Errors
     ///
@@ -354,6 +361,7 @@ impl Session {
         self.engine_setting.set(reason);
     }
 
+    /// The reason of [`Session::set_engine_setting`].
     pub(crate) fn engine_setting(&self) -> Option<&'static str> {
         self.engine_setting.get()
     }
@@ -385,12 +393,13 @@ impl Session {
         self.notes.phase.replace(phase)
     }
 
-    /// The thread that runs.
+    /// The thread of PyTorch that runs.
     #[must_use]
     pub fn thread(&self) -> Thread {
         self.thread.get()
     }
 
+    /// Changes the thread that runs; returns the thread before.
     pub(crate) fn set_thread(&self, thread: Thread) -> Thread {
         self.thread.replace(thread)
     }
@@ -403,7 +412,7 @@ impl Session {
 
     /// How often an estimate was noted so far, estimates that equal an earlier one included.
     #[must_use]
-    pub fn times_estimated(&self) -> u64 {
+    pub fn estimate_count(&self) -> u64 {
         self.estimate_count.get()
     }
 
@@ -469,6 +478,7 @@ impl Session {
         allocation.map(Some).map_err(|error| TorchError::Runtime(error.to_string()))
     }
 
+    /// Frees pinned host memory of this session.
     pub(crate) fn free_pinned(&self, allocation: HostAllocation) {
         // Only a foreign allocation can fail, and a storage keeps the session that its own came from.
         let _freed = self.host.borrow_mut().free(allocation);

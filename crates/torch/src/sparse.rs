@@ -8,7 +8,7 @@ use crate::{Dtype, Result, Storage, Tensor, contiguous_strides};
 /// The two tensors that a sparse tensor is made of: indices and values.
 #[derive(Clone, Debug)]
 pub struct SparseParts {
-    /// First, since PyTorch lets go of the values before the indices.
+    /// The first field, since fields are dropped in order and PyTorch frees the values before the indices.
     values: Tensor,
     indices: Tensor,
     is_coalesced: bool,

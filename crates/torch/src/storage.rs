@@ -22,7 +22,7 @@ thread_local! {
 /// The device that a tensor's memory is on (`torch.device`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Device {
-    /// The host.
+    /// The host (`cpu`).
     Cpu,
     /// The GPU of that number.
     Cuda(u8),
@@ -71,6 +71,7 @@ impl fmt::Display for Device {
     }
 }
 
+/// Pinned memory of the host, which is freed in the session that allocated it.
 #[derive(Debug)]
 struct PinnedMemory {
     session: Rc<Session>,
@@ -121,7 +122,7 @@ impl Storage {
 
     /// Host memory of this many bytes, which is not counted and so never fails.
     #[must_use]
-    pub fn of_host(bytes: u64) -> Rc<Self> {
+    pub fn on_host(bytes: u64) -> Rc<Self> {
         Rc::new(Self {
             device: Device::Cpu,
             bytes: Cell::new(bytes),
@@ -155,7 +156,7 @@ impl Storage {
     /// # Errors
     ///
     /// [`TorchError::OutOfMemory`] with PyTorch's text.
-    pub fn copied(&self) -> Result<Rc<Self>> {
+    pub fn copy(&self) -> Result<Rc<Self>> {
         let copy = Self::new(self.device, self.bytes.get(), self.category())?;
         copy.values.borrow_mut().clone_from(&self.values.borrow());
         Ok(copy)
@@ -218,6 +219,7 @@ impl Storage {
         self.block.borrow().as_ref().map_or(Category::Temporary, OwnedBlock::category)
     }
 
+    /// Looks at the GPU's block; `None` on the host and for no bytes.
     pub(crate) fn with_block<T>(&self, look: impl FnOnce(&OwnedBlock) -> T) -> Option<T> {
         self.block.borrow().as_ref().map(look)
     }

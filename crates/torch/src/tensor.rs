@@ -15,7 +15,7 @@ pub type Shape = Rc<[i64]>;
 
 /// The tensor that a [`Tensor`], a handle, leads to.
 pub struct TensorImpl {
-    /// First, since PyTorch lets go of the history before the memory.
+    /// The first field, since fields are dropped in order and PyTorch drops the history before the memory.
     pub(crate) autograd: RefCell<AutogradMeta>,
     storage: RefCell<Rc<Storage>>,
     shape: RefCell<Shape>,
@@ -24,7 +24,7 @@ pub struct TensorImpl {
     dtype: Cell<Dtype>,
     is_wrapped_number: Cell<bool>,
     pub(crate) version: RefCell<Rc<Cell<u32>>>,
-    /// Of a sparse tensor, whose own storage is empty.
+    /// The parts of a sparse tensor, whose own storage is empty; `None` for a dense tensor.
     sparse: RefCell<Option<SparseParts>>,
 }
 
@@ -91,7 +91,7 @@ impl Tensor {
         Self::build(self.storage(), shape.into(), strides.into(), offset, self.dtype(), version)
     }
 
-    /// The same values without history, over the same memory.
+    /// Another tensor over the same memory with the same shape and values, without history.
     #[must_use]
     pub fn shallow_copy(&self) -> Self {
         let version = Rc::clone(&self.0.version.borrow());
@@ -125,13 +125,13 @@ impl Tensor {
         self.0.offset.set(offset);
     }
 
-    /// The memory.
+    /// The memory that the elements are in.
     #[must_use]
     pub fn storage(&self) -> Rc<Storage> {
         Rc::clone(&self.0.storage.borrow())
     }
 
-    /// The sizes.
+    /// The sizes of the dimensions.
     #[must_use]
     pub fn shape(&self) -> Shape {
         Rc::clone(&self.0.shape.borrow())
@@ -149,7 +149,7 @@ impl Tensor {
         self.0.offset.get()
     }
 
-    /// The elements' type.
+    /// The type of the elements.
     #[must_use]
     pub fn dtype(&self) -> Dtype {
         self.0.dtype.get()
@@ -183,7 +183,7 @@ impl Tensor {
         numel(&self.0.shape.borrow())
     }
 
-    /// Bytes of all elements.
+    /// Bytes of all elements; the storage may have more or fewer.
     #[must_use]
     pub fn nbytes(&self) -> u64 {
         u64::try_from(self.numel()).unwrap_or(0).saturating_mul(self.dtype().size())
@@ -196,6 +196,7 @@ impl Tensor {
         self.0.is_wrapped_number.get()
     }
 
+    /// Marks the tensor as made of a Python number.
     pub(crate) fn set_wrapped_number(&self) {
         self.0.is_wrapped_number.set(true);
     }
@@ -230,10 +231,12 @@ impl Tensor {
         weak.upgrade().map(Self)
     }
 
+    /// The place of a sparse tensor's parts.
     pub(crate) fn sparse_cell(&self) -> &RefCell<Option<SparseParts>> {
         &self.0.sparse
     }
 
+    /// The tensor's part in the graph.
     pub(crate) fn autograd(&self) -> &RefCell<AutogradMeta> {
         &self.0.autograd
     }
@@ -244,6 +247,7 @@ impl Tensor {
         self.0.version.borrow().get()
     }
 
+    /// Counts a change of the memory in place.
     pub(crate) fn bump_version(&self) {
         let version = self.0.version.borrow();
         version.set(version.get().wrapping_add(1));
@@ -304,10 +308,10 @@ impl Tensor {
     /// Sets exact values in the order of elements. Only small tensors of the host keep values; others have
     /// none afterwards.
     pub fn set_values(&self, values: Option<&[Scalar]>) {
-        const MOST: i64 = 4096;
+        const MAX: i64 = 4096;
         let storage = self.storage();
         let mut held = storage.values.borrow_mut();
-        let Some(values) = values.filter(|_| self.device() == Device::Cpu && self.numel() <= MOST) else {
+        let Some(values) = values.filter(|_| self.device() == Device::Cpu && self.numel() <= MAX) else {
             *held = None;
             return;
         };

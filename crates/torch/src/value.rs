@@ -85,7 +85,7 @@ pub enum Value {
     MemoryFormat(MemoryFormat),
     /// A slice, as an index: start, stop, step.
     Slice(Option<i64>, Option<i64>, i64),
-    /// `...`, as an index.
+    /// `...`, as a part of an index.
     Ellipsis,
 }
 

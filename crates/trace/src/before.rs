@@ -1,12 +1,13 @@
 //! The memory before an entry of a trace, found by going back from the final segments.
 //!
-//! Going back, an allocation removes a block, a completed free adds a pending block, and a requested free makes the block
-//! allocated. Segments and pages are added and removed in the same reversed way. The memory that is left at the first entry
-//! is the memory before the trace. Free blocks need no rewinding: free neighbors always merge, so that free blocks are the
-//! gaps between the others.
+//! Going back, an allocation removes a block, a completed free adds a pending block, and a requested free
+//! makes the block allocated. Segments and pages are added and removed in the same reversed way. The memory
+//! that is left at the first entry is the memory before the trace. Free blocks need no rewinding: free
+//! neighbors always merge, so that free blocks are the gaps between the others.
 //!
-//! A drawing takes what fits and counts the rest: where a trace and the segments contradict each other, the segments are right.
-//! A replay stops at the first entry that does not fit. Both go back through [`MemoryBefore::undo`].
+//! A drawing takes what fits and counts the rest: where a trace and the segments contradict each other, the
+//! segments are right. A replay stops at the first entry that does not fit. Both go back through
+//! [`MemoryBefore::undo`].
 
 mod regions;
 
@@ -100,7 +101,7 @@ pub enum UndoError {
 }
 
 impl MemoryBefore {
-    /// Whether there is no memory.
+    /// Whether no memory is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.pages.is_empty()
@@ -110,7 +111,8 @@ impl MemoryBefore {
     ///
     /// # Errors
     ///
-    /// [`UndoError`] when the entry does not fit the memory after it. The memory then follows the entry as far as the final segments allow, so that the caller can continue.
+    /// [`UndoError`] when the entry does not fit the memory after it. The memory then follows the entry as
+    /// far as the final segments allow, so that the caller can continue.
     pub fn undo(&mut self, entry: &TraceEntry) -> Result<(), UndoError> {
         let TraceEntry { action, addr, size, stream } = *entry;
         match action {
@@ -171,7 +173,8 @@ impl MemoryBefore {
         if self.has_blocks_in(addr, size) { Err(UndoError::MemoryInUse) } else { Ok(()) }
     }
 
-    /// The active blocks that begin between two addresses, each with the bytes up to the next one or to the end.
+    /// The active blocks that begin between two addresses, each with the bytes up to the next one or to the
+    /// end.
     pub(crate) fn blocks_with_room(
         &self,
         start: u64,
@@ -185,7 +188,8 @@ impl MemoryBefore {
         })
     }
 
-    /// Adds a segment of the end of the trace, without its blocks: pages where its memory is mapped page by page.
+    /// Adds a segment of the end of the trace, without its blocks: pages where its memory is mapped page by
+    /// page.
     pub(crate) fn add_segment(&mut self, addr: u64, segment: SegmentBefore, is_expandable: bool) {
         if is_expandable {
             self.add_pages(addr, segment.size, segment.stream);

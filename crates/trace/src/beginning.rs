@@ -25,7 +25,8 @@ pub(crate) struct Beginning {
     /// The addresses that expandable segments have at some time, and their stream.
     pub(crate) ranges: RangeMap<u64, StreamId>,
     pub(crate) rules: Rules,
-    /// The entry and the size of the block of each allocation that lives to the end of the trace, by ascending entry.
+    /// The entry and the size of the block of each allocation that lives to the end of the trace, by
+    /// ascending entry.
     pub(crate) sizes_at_end: Vec<(u32, Bytes)>,
     pub(crate) shown: FxHashMap<BlockOrigin, u64>,
 }
@@ -39,7 +40,7 @@ impl Beginning {
         let rules = if device.is_host { Rules::of_host() } else { Rules::of(&file.settings.conf, max_split) };
         let sizes = sizes_before(&before, &rules);
         let entries = (0..device.trace.len()).map_while(|index| device.trace.entry(index));
-        let has_open = sizes.values().any(|size| size.extra > 0);
+        let has_open = sizes.values().any(|size| size.most_extra > 0);
         let shown = if has_open || rules.has_divisions {
             shown_sizes(entries, &sizes, before.blocks.keys().copied(), rules.has_divisions)
         } else {
@@ -73,8 +74,8 @@ impl Beginning {
             if size.is_zero() {
                 return None;
             }
-            if shown.is_none() && known.extra > 0 {
-                open.push((AllocationId::new(index_u32(stacks.len())), known.extra));
+            if shown.is_none() && known.most_extra > 0 {
+                open.push((AllocationId::new(index_u32(stacks.len())), known.most_extra));
             }
             stacks.push(block.stack);
             Some(size)
@@ -186,11 +187,11 @@ fn sizes_before(before: &MemoryBefore, rules: &Rules) -> BTreeMap<u64, Size> {
         for (addr, old, room) in before.blocks_with_room(start, end) {
             let room = room.get();
             let size = if let Some(size) = old.size {
-                Size { size: size.get().min(room), extra: 0 }
+                Size { size: size.get().min(room), most_extra: 0 }
             } else {
                 let is_whole = addr == start && room == end.saturating_sub(start) && !is_expandable;
                 let leaves_units = is_expandable || pool == PoolKind::Small;
-                rules.size_before(old.requested, BlockRoom { room, is_whole, leaves_units })
+                rules.size_before(old.requested, BlockRoom { room, is_whole, is_always_split: leaves_units })
             };
             sizes.insert(addr, size);
         }

@@ -25,7 +25,8 @@ pub use reclaims::{DeviceFailure, FAILED_SIZE_NOTE};
 pub struct InferredRun {
     /// The requests, in order.
     pub workload: Workload,
-    /// For each request, the index of the recorded operation that it belongs to; empty for recordings without operations.
+    /// For each request, the index of the recorded operation that it belongs to; empty for recordings without
+    /// operations.
     pub operations: Vec<usize>,
     /// The segments that the driver gave, in order.
     pub segments: Vec<(DeviceAddr, Bytes)>,
@@ -49,29 +50,30 @@ pub struct InferredRun {
 pub struct OomReport {
     /// Bytes free on the device.
     pub free: Bytes,
-    /// The memory of processes, in the order of the message: the process (`None` for the recorded one) and bytes as exact as
-    /// the message has them.
+    /// The memory of processes, in the order of the message: the process (`None` for the recorded one) and
+    /// bytes as exact as the message has them.
     pub processes: Vec<(Option<u32>, Bytes)>,
 }
 
 /// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
 ///
-/// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a free that
-/// completes later; which stream it was does not show, so each such wait gets its own stream, advanced when the trace
-/// says so. A burst of released segments outside of an allocation is an `empty_cache`.
+/// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a
+/// free that completes later; which stream it was does not show, so each such wait gets its own stream,
+/// advanced when the trace says so. A burst of released segments outside of an allocation is an
+/// `empty_cache`.
 ///
 /// # Errors
 ///
-/// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory from before
-/// its beginning.
+/// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory
+/// from before its beginning.
 pub fn requests(run: &RecordedRun) -> Result<InferredRun, ReadError> {
     requests_after(run, Snapshot::default())
 }
 
 /// The requests of a program that held the memory of `start` when its trace begins; see [`requests`].
 ///
-/// Allocated blocks get the numbers of the first tensors, by ascending address. Pending blocks get the streams that they wait
-/// for, which the snapshot need not name.
+/// Allocated blocks get the numbers of the first tensors, by ascending address. Pending blocks get the
+/// streams that they wait for, which the snapshot need not name.
 ///
 /// # Errors
 ///
@@ -150,7 +152,8 @@ fn from_operations(run: &RecordedRun) -> Result<InferredRun, ReadError> {
             OperationKind::Free { id } => {
                 builder.push(Request::Free { tensor: tensor(id)? });
                 tensors.remove(&id);
-                // The recorder synchronized the device here, so that the next allocation finds all events complete.
+                // The recorder synchronized the device here, so that the next allocation finds all events
+                // complete.
                 if run.meta.profile == "streams" {
                     builder.push(Request::Advance { stream: None });
                 }
@@ -185,7 +188,8 @@ fn stream_handle(
     handle.copied().ok_or(ReadError::Line { line: operation.line, error: LineError::UnknownStream(index) })
 }
 
-/// The entries that made segments of private pools: as the trace names them, or else those that nothing released before the end.
+/// The entries that made segments of private pools: as the trace names them, or else those that nothing
+/// released before the end.
 fn private_segments(run: &RecordedRun, trace: &[TraceEntry]) -> HashMap<usize, PoolId> {
     if !run.trace_pools.is_empty() {
         let entries = trace.iter().zip(&run.trace_pools).enumerate();

@@ -18,7 +18,7 @@ pub struct Misfits {
     /// Frees of blocks that were not in use.
     pub unmatched_frees: usize,
     /// Allocations in memory that no segment has; they are left out.
-    pub outside_segments: usize,
+    pub allocations_outside: usize,
     /// Segments and pages that were added over existing ones, or that were removed without having existed.
     pub segments: usize,
 }
@@ -123,7 +123,8 @@ impl Layout {
     }
 
     fn block_at(&self, addr: u64) -> Option<(u64, Block)> {
-        // Most blocks are asked for by their beginning, which a search of a range takes several times as long to find.
+        // Most blocks are asked for by their beginning, which a search of a range takes several times as long
+        // to find.
         if let Some(block) = self.blocks.get(&addr) {
             return Some((addr, *block)).filter(|(_, block)| addr < block.end);
         }
@@ -314,7 +315,8 @@ impl Layout {
         }
     }
 
-    /// Memory was mapped into pages. `range` is the range of addresses that they belong to, which is reserved if it is not yet.
+    /// Memory was mapped into pages. `range` is the range of addresses that they belong to, which is reserved
+    /// if it is not yet.
     pub(crate) fn map(&mut self, addr: u64, size: Bytes, range: NewSegment) {
         let Some(end) = addr.checked_add(size.get()).filter(|end| *end > addr) else {
             self.misfits.segments += 1;

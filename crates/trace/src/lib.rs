@@ -1,5 +1,5 @@
-//! Facts that a trace of PyTorch implies: the memory before its first entry, where segments begin and end, the sizes of
-//! blocks, the requests of the program, and which calls of the driver failed.
+//! Facts that a trace of PyTorch implies: the memory before its first entry, where segments begin and end,
+//! the sizes of blocks, the requests of the program, and which calls of the driver failed.
 //!
 //! A trace is read in two ways. For drawing, [`record`] makes a recording of a snapshot: the segments at the
 //! end are right, an entry that does not fit them is counted and skipped, and a size that stays open is drawn
@@ -8,7 +8,8 @@
 //! ([`RewoundMemory`]). Both go back through [`MemoryBefore`], and both have the sizes of blocks from the
 //! module `sizes`.
 //!
-//! This crate knows the rules of PyTorch's allocator and no allocator: nothing here decides where a block is placed.
+//! This crate knows the rules of PyTorch's allocator and no allocator: nothing here decides where a block is
+//! placed.
 //!
 //! # Decisions
 //!

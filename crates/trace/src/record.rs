@@ -32,9 +32,11 @@ pub struct DeviceRecording {
     pub device: u32,
     /// Whether this is host (pinned) memory.
     pub is_host: bool,
-    /// The run. A step is an allocation with the new memory that it took, a free, a release of memory, a snapshot.
+    /// The run. A step is an allocation with the new memory that it took, a free, a release of memory, a
+    /// snapshot.
     ///
-    /// A snapshot does not have the memory of the device: the capacity is the smallest one that explains the run.
+    /// A snapshot does not have the memory of the device: the capacity is the smallest one that explains the
+    /// run.
     pub recording: Recording,
     /// Entries of the trace that did not fit.
     pub misfits: Misfits,
@@ -49,8 +51,8 @@ pub struct DeviceRecording {
 ///
 /// # Errors
 ///
-/// [`SnapshotError::Cancelled`] when `on_done` breaks off, [`SnapshotError::Recording`] when the run is too long to
-/// record, [`SnapshotError::Field`] where there is no such device.
+/// [`SnapshotError::Cancelled`] when `on_done` breaks off, [`SnapshotError::Recording`] when the run is too
+/// long to record, [`SnapshotError::Field`] if no such device exists.
 pub fn record(
     file: &SnapshotFile,
     place: usize,
@@ -96,7 +98,7 @@ pub fn record(
 ///
 /// # Errors
 ///
-/// [`SnapshotError::Field`] where there is no such device.
+/// [`SnapshotError::Field`] if no such device exists.
 pub fn beginning(file: &SnapshotFile, place: usize) -> Result<Snapshot, SnapshotError> {
     Ok(Beginning::of(file, file.memory(place)?).snapshot)
 }
@@ -112,7 +114,8 @@ fn annotations_of(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<(u64, Tex
     annotations
 }
 
-/// The entries that made segments of private pools, as far as these exist at the end, and the pools of entries that name one.
+/// The entries that made segments of private pools, as far as these exist at the end, and the pools of
+/// entries that name one.
 fn private_pools(device: &DeviceSnapshot) -> FxHashMap<u64, (usize, PoolId)> {
     let private =
         device.segments.iter().filter(|segment| segment.pool_id != PoolId::DEFAULT && !segment.is_expandable);
@@ -203,7 +206,7 @@ impl TraceReader<'_> {
         layout.recorder.set_markers(markers.done);
         layout.recorder.name_allocations(names.into_names());
         let misfits = layout.misfits;
-        notes.extend(misfits.words());
+        notes.extend(misfits.sentences());
         let recording = layout.recorder.finish()?;
         let DeviceSnapshot { index, is_host, .. } = *self.device;
         Ok(DeviceRecording { device: index, is_host, recording, misfits, notes })
@@ -286,7 +289,7 @@ impl TraceReader<'_> {
         let (addr, requested) = (entry.addr, entry.size);
         let least = self.rules.least(requested, u64::MAX);
         let Some((room, segment)) = self.layout.make_room(addr, least) else {
-            self.layout.misfits.outside_segments += 1;
+            self.layout.misfits.allocations_outside += 1;
             return;
         };
         let number = index_u32(index);
@@ -298,13 +301,13 @@ impl TraceReader<'_> {
             self.shown.get(&BlockOrigin::Entry(number)).copied().filter(is_inside)
         };
         let size = match at_end.or_else(shown) {
-            Some(size) => Size { size, extra: 0 },
+            Some(size) => Size { size, most_extra: 0 },
             None => self.rules.size(requested, room, segment.pool, segment.is_expandable),
         };
         let allocation = self.layout.next_allocation();
         self.names.allocate(addr, allocation);
         self.layout.allocate(addr, size.size, requested);
-        let extra = size.extra.saturating_sub(size.extra % UNIT);
+        let extra = size.most_extra.saturating_sub(size.most_extra % UNIT);
         if extra > 0 {
             self.open += 1;
             self.layout.recorder.set_open_size(allocation, Bytes::new(extra));
@@ -384,8 +387,8 @@ impl TraceReader<'_> {
     }
 }
 
-/// Whether a step ends with the entry. New memory belongs to the allocation that follows, releases in a row are one step, and a
-/// free that waits for nothing is one.
+/// Whether a step ends with the entry. New memory belongs to the allocation that follows, releases in a row
+/// are one step, and a free that waits for nothing is one.
 fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
     use TraceAction::{
         Alloc, FreeCompleted, FreeRequested, OutOfMemory, SegmentAlloc, SegmentFree, SegmentMap, SegmentUnmap,
@@ -405,8 +408,8 @@ fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
 impl Misfits {
     /// Sentences about entries that did not fit.
     #[must_use]
-    pub fn words(&self) -> Vec<String> {
-        let Self { missing_frees, unmatched_frees, outside_segments, segments } = *self;
+    pub fn sentences(&self) -> Vec<String> {
+        let Self { missing_frees, unmatched_frees, allocations_outside: outside_segments, segments } = *self;
         let sentence = |count: usize, noun: &str, text: &str| {
             (count > 0).then(|| format!("{} {text}", counted(count, noun)))
         };

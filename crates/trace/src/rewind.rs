@@ -19,8 +19,8 @@ pub use sizes::SizeRange;
 /// The memory before the trace, and how certain the sizes of its blocks are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewoundMemory {
-    /// The segments and blocks before the first entry. Cached blocks have no requested size, because the trace does not
-    /// contain it.
+    /// The segments and blocks before the first entry. Cached blocks have no requested size, because the
+    /// trace does not contain it.
     pub start: Snapshot,
     /// How the sizes of the blocks were found.
     pub sizes: SizeSources,
@@ -29,7 +29,8 @@ pub struct RewoundMemory {
 }
 
 impl RewoundMemory {
-    /// Makes a block of [`RewoundMemory::open`], by its index, `by` bytes larger. Returns whether the block can be so large.
+    /// Makes a block of [`RewoundMemory::open`], by its index, `by` bytes larger. Returns whether the block
+    /// can be so large.
     pub fn enlarge(&mut self, open: usize, by: Bytes) -> bool {
         let Some(open) = self.open.get_mut(open) else { return false };
         let size = open.size.saturating_add(by);
@@ -50,7 +51,8 @@ impl RewoundMemory {
         true
     }
 
-    /// The open blocks that are still allocated after this number of entries, as indices of [`RewoundMemory::open`].
+    /// The open blocks that are still allocated after this number of entries, as indices of
+    /// [`RewoundMemory::open`].
     pub fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
         let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
         live.map(|(index, _)| index)

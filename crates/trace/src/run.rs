@@ -19,13 +19,15 @@ pub struct SnapshotRequests {
     pub stacks: Vec<StackId>,
 }
 
-/// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and the settings.
+/// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and
+/// the settings.
 ///
 /// A snapshot does not have the device's memory; the run has the smallest memory that explains the snapshot.
 ///
 /// # Errors
 ///
-/// [`SnapshotError::Field`] where there is no such device, and for host memory, whose allocator is another one.
+/// [`SnapshotError::Field`] if no such device exists, and for host memory, whose allocator is another
+/// one.
 pub fn recorded_run(file: &SnapshotFile, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
     let device = file.device(place)?;
     let beginning = Beginning::of(file, device);
@@ -59,7 +61,8 @@ fn trace_pools(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<PoolId> {
 ///
 /// # Errors
 ///
-/// [`SnapshotError::Field`] where there is no such device, for host memory, and for a trace that its segments do not explain.
+/// [`SnapshotError::Field`] if no such device exists, for host memory, and for a trace that its segments
+/// do not explain.
 pub fn snapshot_requests(file: &SnapshotFile, place: usize) -> Result<SnapshotRequests, SnapshotError> {
     let device = file.device(place)?;
     let run = recorded_run(file, place, "")?;
@@ -72,7 +75,8 @@ pub fn snapshot_requests(file: &SnapshotFile, place: usize) -> Result<SnapshotRe
     Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
 }
 
-/// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed requests in order.
+/// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed
+/// requests in order.
 fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
     let final_blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
     let at_end: std::collections::BTreeMap<u64, StackId> =

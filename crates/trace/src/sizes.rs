@@ -34,7 +34,7 @@ pub(crate) struct Rules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) size: u64,
-    pub(crate) extra: u64,
+    pub(crate) most_extra: u64,
 }
 
 /// The request rounded up to whole units of 512 bytes, at most `room`.
@@ -64,18 +64,18 @@ impl Rules {
     pub(crate) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
         let least = self.least(requested, room);
         if self.has_block_sizes {
-            return Size { size: least, extra: 0 };
+            return Size { size: least, most_extra: 0 };
         }
         let left = room.saturating_sub(least);
         let may_leave = if is_expandable || pool == PoolKind::Small { UNIT } else { SMALL_SIZE + 1 };
         if left < may_leave || (!is_expandable && self.max_split.is_some_and(|most| least >= most)) {
-            return Size { size: room, extra: 0 };
+            return Size { size: room, most_extra: 0 };
         }
         if !self.has_divisions {
-            return Size { size: least, extra: 0 };
+            return Size { size: least, most_extra: 0 };
         }
         let power = least.checked_next_power_of_two().unwrap_or(least);
-        Size { size: least, extra: power.saturating_sub(least).min(left) }
+        Size { size: least, most_extra: power.saturating_sub(least).min(left) }
     }
 
     /// The size of a block from before the trace, as a drawing needs it: [`size_before`], with a larger extra
@@ -84,21 +84,21 @@ impl Rules {
         let BlockRoom { room, .. } = place;
         let least = self.least(requested, room);
         if self.has_block_sizes {
-            return Size { size: least, extra: 0 };
+            return Size { size: least, most_extra: 0 };
         }
         let ruled = size_before(least, place, self.max_split);
         let is_ruled = ruled.size > least || self.is_unsplit(least, place);
         let extra = if is_ruled || !self.has_divisions {
-            ruled.extra
+            ruled.most_extra
         } else {
             let power = least.checked_next_power_of_two().unwrap_or(least);
-            ruled.extra.max(power.saturating_sub(least).min(room.saturating_sub(least)))
+            ruled.most_extra.max(power.saturating_sub(least).min(room.saturating_sub(least)))
         };
-        Size { size: ruled.size, extra: extra.saturating_sub(extra % UNIT) }
+        Size { size: ruled.size, most_extra: extra.saturating_sub(extra % UNIT) }
     }
 
     fn is_unsplit(&self, least: u64, place: BlockRoom) -> bool {
-        !place.leaves_units && self.max_split.is_some_and(|most| least >= most)
+        !place.is_always_split && self.max_split.is_some_and(|most| least >= most)
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct BlockRoom {
     /// Whether these are all bytes of the segment.
     pub(crate) is_whole: bool,
     /// Whether every remainder is split off: in the small pool, and while expandable segments are used.
-    pub(crate) leaves_units: bool,
+    pub(crate) is_always_split: bool,
 }
 
 /// The sizes that a block from before the trace can have if its request takes `least` bytes; at most the room
@@ -121,19 +121,19 @@ pub(crate) struct BlockRoom {
 /// that pool is always larger: so a smaller gap belongs to the block, and before a larger one the block may
 /// be up to 1 MiB larger than asked for.
 pub(crate) fn size_before(least: u64, place: BlockRoom, max_split: Option<u64>) -> Size {
-    let BlockRoom { room, is_whole, leaves_units } = place;
+    let BlockRoom { room, is_whole, is_always_split: leaves_units } = place;
     let left = room.saturating_sub(least);
-    let all = Size { size: room, extra: 0 };
+    let all = Size { size: room, most_extra: 0 };
     if leaves_units {
-        return if left < UNIT { all } else { Size { size: least, extra: 0 } };
+        return if left < UNIT { all } else { Size { size: least, most_extra: 0 } };
     }
     if max_split.is_some_and(|most| least >= most) {
-        return if is_whole { all } else { Size { size: least, extra: 0 } };
+        return if is_whole { all } else { Size { size: least, most_extra: 0 } };
     }
     if left <= SMALL_SIZE {
         return all;
     }
-    Size { size: least, extra: SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT)) }
+    Size { size: least, most_extra: SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT)) }
 }
 
 /// A block whose size a later allocation may show, by its origin.
@@ -155,7 +155,7 @@ pub(crate) fn shown_sizes(
     asks_entries: bool,
 ) -> FxHashMap<BlockOrigin, u64> {
     let mut shown = FxHashMap::default();
-    let open = before.iter().filter(|(_, size)| size.extra > 0);
+    let open = before.iter().filter(|(_, size)| size.most_extra > 0);
     let mut watched: BTreeMap<u64, (BlockOrigin, Size)> =
         open.map(|(addr, size)| (*addr, (BlockOrigin::Before(*addr), *size))).collect();
     let mut active: BTreeSet<u64> = active.collect();
@@ -166,7 +166,7 @@ pub(crate) fn shown_sizes(
         match entry.action {
             TraceAction::Alloc => {
                 if let Some(below) = active.range(..entry.addr).next_back()
-                    && let Some((asked, Size { size, extra })) = watched.get(below).copied()
+                    && let Some((asked, Size { size, most_extra: extra })) = watched.get(below).copied()
                 {
                     let found = entry.addr.saturating_sub(*below);
                     if (size..=size.saturating_add(extra)).contains(&found) {
@@ -178,7 +178,7 @@ pub(crate) fn shown_sizes(
                 if asks_entries && let Ok(index) = u32::try_from(index) {
                     let size = least(entry.size, u64::MAX);
                     let extra = size.checked_next_power_of_two().unwrap_or(size).saturating_sub(size);
-                    watched.insert(entry.addr, (BlockOrigin::Entry(index), Size { size, extra }));
+                    watched.insert(entry.addr, (BlockOrigin::Entry(index), Size { size, most_extra: extra }));
                 }
             }
             TraceAction::FreeCompleted => {
@@ -202,36 +202,36 @@ mod tests {
         let rules = Rules::default();
         let size = |requested, room| rules.size(Bytes::new(requested), room, PoolKind::Large, false);
         // More than 1 MiB is left: it is split off.
-        assert_eq!(size(3 * MIB + 5, 20 * MIB), Size { size: 3 * MIB + 512, extra: 0 });
-        assert_eq!(size(19 * MIB, 20 * MIB), Size { size: 20 * MIB, extra: 0 });
-        assert_eq!(size(19 * MIB - 512, 20 * MIB), Size { size: 19 * MIB - 512, extra: 0 });
+        assert_eq!(size(3 * MIB + 5, 20 * MIB), Size { size: 3 * MIB + 512, most_extra: 0 });
+        assert_eq!(size(19 * MIB, 20 * MIB), Size { size: 20 * MIB, most_extra: 0 });
+        assert_eq!(size(19 * MIB - 512, 20 * MIB), Size { size: 19 * MIB - 512, most_extra: 0 });
         let small = rules.size(Bytes::new(0), 2 * MIB, PoolKind::Small, false);
-        assert_eq!(small, Size { size: 512, extra: 0 });
+        assert_eq!(small, Size { size: 512, most_extra: 0 });
         let spaced = Rules::of(" max_split_size_mb : 64, roundup_power2_divisions : 1", None);
         assert_eq!((spaced.max_split, spaced.has_divisions), (Some(64 * MIB), false), "as PyTorch reads it");
         let divided = Rules::of("roundup_power2_divisions:4,max_split_size_mb:64", None);
         let size = |requested| divided.size(Bytes::new(requested), 200 * MIB, PoolKind::Large, false);
-        assert_eq!(size(5 * MIB), Size { size: 5 * MIB, extra: 3 * MIB });
-        assert_eq!(size(64 * MIB), Size { size: 200 * MIB, extra: 0 });
+        assert_eq!(size(5 * MIB), Size { size: 5 * MIB, most_extra: 3 * MIB });
+        assert_eq!(size(64 * MIB), Size { size: 200 * MIB, most_extra: 0 });
     }
 
     #[test]
     fn blocks_from_before_may_be_larger() {
         let rules = Rules::default();
-        let place = |room, is_whole| BlockRoom { room, is_whole, leaves_units: false };
+        let place = |room, is_whole| BlockRoom { room, is_whole, is_always_split: false };
         let size = |room| rules.size_before(Bytes::new(3 * MIB), place(room, false));
-        assert_eq!(size(4 * MIB), Size { size: 4 * MIB, extra: 0 });
-        assert_eq!(size(10 * MIB), Size { size: 3 * MIB, extra: MIB });
-        assert_eq!(size(4 * MIB + MIB / 2), Size { size: 3 * MIB, extra: MIB / 2 - 512 });
+        assert_eq!(size(4 * MIB), Size { size: 4 * MIB, most_extra: 0 });
+        assert_eq!(size(10 * MIB), Size { size: 3 * MIB, most_extra: MIB });
+        assert_eq!(size(4 * MIB + MIB / 2), Size { size: 3 * MIB, most_extra: MIB / 2 - 512 });
     }
 
     #[test]
     fn a_block_above_the_limit_has_all_of_its_segment() {
         let rules = Rules::of("max_split_size_mb: 64", None);
         let size = |room, is_whole| {
-            rules.size_before(Bytes::new(70 * MIB), BlockRoom { room, is_whole, leaves_units: false })
+            rules.size_before(Bytes::new(70 * MIB), BlockRoom { room, is_whole, is_always_split: false })
         };
-        assert_eq!(size(90 * MIB, true), Size { size: 90 * MIB, extra: 0 });
-        assert_eq!(size(90 * MIB, false), Size { size: 70 * MIB, extra: 0 });
+        assert_eq!(size(90 * MIB, true), Size { size: 90 * MIB, most_extra: 0 });
+        assert_eq!(size(90 * MIB, false), Size { size: 70 * MIB, most_extra: 0 });
     }
 }

@@ -6,14 +6,15 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// How many stacks are named.
-const MOST_STACKS: usize = 10;
+const MAX_STACKS: usize = 10;
 
 /// A trace without any memory to draw: the reason, and the counts that the trace still has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplacedTrace {
     /// Why there is nothing to draw, in a sentence.
     pub reason: String,
-    /// PyTorch's name of each action that the trace has, and how many entries have it; the most frequent first.
+    /// PyTorch's name of each action that the trace has, and how many entries have it; the most frequent
+    /// first.
     pub actions: Vec<(String, usize)>,
     /// The requested bytes of all allocations.
     pub requested: Bytes,
@@ -23,7 +24,7 @@ pub struct UnplacedTrace {
     pub stacks: Vec<UnplacedStack>,
 }
 
-/// What the allocations of one stack asked for.
+/// The allocations of one stack, with their requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplacedStack {
     /// The stack, one of the recording's.
@@ -34,11 +35,12 @@ pub struct UnplacedStack {
     pub requested: Bytes,
 }
 
-/// Why nothing of the device, or of host memory, at `place` can be drawn; `None` if it had memory at any moment.
+/// Why nothing of the device, or of host memory, at `place` can be drawn; `None` if it had memory at any
+/// moment.
 ///
 /// # Errors
 ///
-/// [`SnapshotError::Field`] where there is no such device.
+/// [`SnapshotError::Field`] if no such device exists.
 pub fn unplaced(file: &SnapshotFile, place: usize) -> Result<Option<UnplacedTrace>, SnapshotError> {
     let device = file.memory(place)?;
     if has_memory(device) {
@@ -111,9 +113,9 @@ fn largest(of_stacks: FxHashMap<StackId, (usize, Bytes)>) -> Vec<UnplacedStack> 
         .map(|(stack, (allocations, requested))| UnplacedStack { stack, allocations, requested })
         .collect();
     let order = |row: &UnplacedStack| (std::cmp::Reverse(row.requested), row.stack.get());
-    if stacks.len() > MOST_STACKS {
-        stacks.select_nth_unstable_by_key(MOST_STACKS, order);
-        stacks.truncate(MOST_STACKS);
+    if stacks.len() > MAX_STACKS {
+        stacks.select_nth_unstable_by_key(MAX_STACKS, order);
+        stacks.truncate(MAX_STACKS);
     }
     stacks.sort_unstable_by_key(order);
     stacks

@@ -44,7 +44,7 @@ def generate(folder, ranks, megabytes):
 
 
 def repeated(base, rank, copies):
-    """The snapshot with its trace and its segments so many times, each copy where no other is."""
+    """The snapshot with `copies` copies of its trace and its segments, each copy at separate addresses."""
     device = next(index for index, trace in enumerate(base["device_traces"]) if trace)
     trace, segments = [], []
     for copy in range(copies):

@@ -30,7 +30,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The number of rows.
+    /// How many rows the table has.
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }

@@ -22,7 +22,7 @@ use crate::report::AskedReport;
 use crate::run::{RunData, answered};
 use crate::signals::Signals;
 
-/// One snapshot file.
+/// A snapshot file, opened and read.
 #[pyclass(module = "blockyard", frozen)]
 pub(crate) struct SnapshotData {
     pub(crate) file: SnapshotFile,

@@ -12,6 +12,7 @@ use crate::file::SnapshotData;
 /// The time between two looks at signals.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// What the thread of a program sends to the thread that called from Python.
 enum Message {
     Printed(String),
     Ended(Box<Result<PlayedProgram, String>>),

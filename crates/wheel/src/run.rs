@@ -236,5 +236,5 @@ pub(crate) fn size_text(count: u64) -> String {
 /// A limit for people, as the command writes it: one size, or `between 594 MiB and 614 MiB`.
 #[pyfunction]
 pub(crate) fn limit_text(low: u64, high: u64) -> String {
-    OomLimit { lowest: Bytes::new(low), highest: Bytes::new(high), others: Bytes::ZERO }.range_text()
+    OomLimit { lowest: Bytes::new(low), highest: Bytes::new(high), used_by_others: Bytes::ZERO }.range_text()
 }

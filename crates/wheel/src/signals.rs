@@ -19,6 +19,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    /// Signals of work that begins now; progress is reported where `blockyard._progress` can be imported.
     pub(crate) fn new(py: Python<'_>) -> Self {
         // Without the Python half of the package, nothing receives the progress.
         let report = py.import("blockyard._progress").and_then(|module| module.getattr("report"));

@@ -58,7 +58,7 @@ def test_a_cell_shows_the_page_in_a_frame():
 
 
 def test_what_is_too_large_for_a_cell_says_so(monkeypatch):
-    monkeypatch.setattr(_page, "MOST_CELL_BYTES", 50_000)
+    monkeypatch.setattr(_page, "MAX_CELL_BYTES", 50_000)
     cell = blockyard.open(SNAPSHOTS / "rank0.pickle.gz")._repr_html_()
     assert "too large for a notebook" in cell and "export(" in cell and "<svg" in cell
     assert len(cell) < 1_000_000

@@ -72,7 +72,8 @@ impl WorkloadBuilder {
         self.workload.conf = conf.map(str::to_owned);
     }
 
-    /// The source line of the requests that follow, counted from 1. A workload has lines for all of its requests or for none.
+    /// The source line of the requests that follow, counted from 1. A workload has lines for all of its
+    /// requests or for none.
     pub fn at_line(&mut self, line: u32) {
         self.line = Some(line);
     }

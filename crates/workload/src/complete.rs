@@ -27,7 +27,7 @@ pub struct Completion {
 /// How many bytes of text before the place are searched for names: a search of more would delay each key.
 const SEARCHED_BYTES: usize = 256 << 10;
 /// How many completions are returned at most.
-const MOST_ITEMS: usize = 12;
+const MAX_ITEMS: usize = 12;
 
 const STATEMENTS: [(&str, &str); 21] = [
     ("free", "gives blocks back to the allocator"),
@@ -126,7 +126,7 @@ pub fn complete(text: &str, place: usize) -> Completions {
     let wanted = typed.to_lowercase();
     let is_whole_word = items.iter().any(|item| item.text == typed);
     items.retain(|item| item.text.to_lowercase().starts_with(&wanted) && item.text != typed);
-    items.truncate(MOST_ITEMS);
+    items.truncate(MAX_ITEMS);
     Completions { start, items, is_whole_word }
 }
 

@@ -125,7 +125,7 @@ pub enum EditError {
     /// A later line that cannot be adapted still needs the tensor.
     #[error("line {line} still needs \"{name}\"")]
     Conflict {
-        /// What the text calls the tensor.
+        /// The name of the tensor in the text.
         name: String,
         /// The line of the text, counted from 1.
         line: u32,
@@ -151,8 +151,9 @@ pub enum EditError {
 /// # Errors
 ///
 /// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together,
-/// [`EditError::InsideLoop`] where the text has no place for a statement, [`EditError::Conflict`] when a later line
-/// that cannot be adapted needs the tensor; the others when the action makes no sense at that point.
+/// [`EditError::InsideLoop`] where the text has no place for a statement, [`EditError::Conflict`] when a
+/// later line that cannot be adapted needs the tensor; the others when the action makes no sense at that
+/// point.
 pub fn insert(text: &str, workload: &Workload, done: usize, action: EditAction) -> Result<Edit, EditError> {
     let outline = Outline::new(text)?;
     if outline.workload.requests() != workload.requests() {
@@ -263,7 +264,8 @@ fn request_of(workload: &Workload, done: usize, action: EditAction) -> Option<Re
     })
 }
 
-/// The requests that the new text should make: the old requests without the removed one, and with the new one.
+/// The requests that the new text should make: the old requests without the removed one, and with the new
+/// one.
 fn expected_requests(
     workload: &Workload,
     done: usize,

@@ -3,7 +3,7 @@
 use blockyard_record::{grouped, index_u32};
 use thiserror::Error;
 
-use crate::MOST_REQUESTS;
+use crate::MAX_REQUESTS;
 use crate::token::{Span, Token};
 
 /// Why a text is not a workload, and where.
@@ -209,10 +209,10 @@ pub enum ParseErrorKind {
         limit: usize,
     },
     /// The workload would be too long.
-    #[error("this makes more than {} requests, the most a workload may have", grouped(MOST_REQUESTS as u64))]
+    #[error("this makes more than {} requests, the most a workload may have", grouped(MAX_REQUESTS as u64))]
     TooManyRequests,
     /// Loops have too many rounds, even though they make few requests.
-    #[error("these loops run more than {} times in all, the limit of a text", grouped(MOST_REQUESTS as u64))]
+    #[error("these loops run more than {} times in all, the limit of a text", grouped(MAX_REQUESTS as u64))]
     TooManyRounds,
     /// The labels would be too many or too long.
     #[error("this makes more than a million labels or more than 64 MiB of them")]

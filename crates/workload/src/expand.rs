@@ -13,7 +13,7 @@ use crate::request::{Request, TensorId};
 use crate::syntax::{BaseRef, Body, Cost, FreeTarget, Index, NameRef, Piece, Statement, StatementKind};
 use crate::token::Span;
 use crate::workload::Workload;
-use crate::{MOST_LABEL_BYTES, MOST_REQUESTS};
+use crate::{MAX_LABEL_BYTES, MAX_REQUESTS};
 
 /// Parses `text`, and shows each statement outside of loops to `visit` with the requests that it made.
 pub(crate) fn expand(
@@ -56,7 +56,8 @@ pub(crate) fn expand(
     Ok(builder.finish())
 }
 
-/// How many requests, labels and rounds of loops without requests `text` makes, found without running its loops.
+/// How many requests, labels and rounds of loops without requests `text` makes, found without running its
+/// loops.
 pub(crate) fn length(text: &str) -> Result<u64, ParseError> {
     let mut parser = Parser::new(text);
     let mut cost = Cost::default();
@@ -263,7 +264,7 @@ impl Expansion<'_> {
             }
         }
         self.label_bytes += label.len();
-        if self.label_bytes > MOST_LABEL_BYTES {
+        if self.label_bytes > MAX_LABEL_BYTES {
             return Err(self.error(span, ParseErrorKind::TooManyLabels));
         }
         self.builder.label(label);
@@ -279,7 +280,7 @@ impl Expansion<'_> {
     /// Makes sure that one more request fits; it belongs to the statement at `span`. The cost was checked
     /// before, except for `free x[*]`.
     fn check_room(&mut self, span: Span) -> Result<(), ParseError> {
-        if self.builder.requests().len() == MOST_REQUESTS {
+        if self.builder.requests().len() == MAX_REQUESTS {
             return Err(self.error(span, ParseErrorKind::TooManyRequests));
         }
         self.builder.at_line(span.line);

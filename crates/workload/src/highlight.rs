@@ -6,7 +6,7 @@ use crate::parse::RESERVED;
 use crate::size::{decimal_unit, dtype_size, unit_shift};
 use crate::token::{Lexer, TokenKind};
 
-/// What a piece of a line is.
+/// The kind of a piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Highlight {
     /// A word of the language, or a function of PyTorch.

@@ -27,7 +27,8 @@
 //! # Ok::<(), blockyard_workload::ParseError>(())
 //! ```
 //!
-//! A statement ends at the end of its line or at a `;`. A `#` starts a comment that reaches to the end of its line.
+//! A statement ends at the end of its line or at a `;`. A `#` starts a comment that reaches to the end of its
+//! line.
 //!
 //! | statement | meaning |
 //! | --- | --- |
@@ -69,10 +70,11 @@
 //! `bfloat16`, `int64`, `int32`, `int16`, `int8`, `uint8`, `bool`). Any number of bytes up to 2^64-1 is a
 //! size, also 0 and sizes that no allocator serves.
 //!
-//! *Labels* may hold the variables of the loops around them, `step "iteration {i}"`. `{{`, `}}`, `\"` and `\\` stand
-//! for single characters.
+//! *Labels* may hold the variables of the loops around them, `step "iteration {i}"`. `{{`, `}}`, `\"` and
+//! `\\` stand for single characters.
 //!
-//! A text makes at most [`MOST_REQUESTS`] requests, its loops nest at most 32 deep; both are checked before a loop runs.
+//! A text makes at most [`MAX_REQUESTS`] requests, its loops nest at most 32 deep; both are checked before a
+//! loop runs.
 //!
 //! ```text
 //! workload  = { statement separator } .
@@ -138,10 +140,10 @@ pub use slots::TensorSlots;
 pub use workload::Workload;
 
 /// The most requests that a text may make.
-pub const MOST_REQUESTS: usize = 5_000_000;
+pub const MAX_REQUESTS: usize = 5_000_000;
 
 /// The most labels that a text may make.
-const MOST_LABELS: usize = 1_000_000;
+const MAX_LABELS: usize = 1_000_000;
 
 /// The most bytes that all labels of a text may have together.
-const MOST_LABEL_BYTES: usize = 64 << 20;
+const MAX_LABEL_BYTES: usize = 64 << 20;

@@ -6,20 +6,21 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// How many indices a name may have.
-pub(crate) const MOST_INDICES: usize = 2;
+pub(crate) const MAX_INDICES: usize = 2;
 
-/// A tensor's name without its text: the number of its base name and its indices, each plus one, zero for none.
+/// A tensor's name without its text: the number of its base name and its indices, each plus one, zero for
+/// none.
 ///
 /// The order is that of the base's number, then the plain name, then the elements in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct TensorName {
     pub(crate) base: u32,
-    pub(crate) index: [u32; MOST_INDICES],
+    pub(crate) index: [u32; MAX_INDICES],
 }
 
 impl TensorName {
     pub(crate) fn is_plain(self) -> bool {
-        self.index == [0; MOST_INDICES]
+        self.index == [0; MAX_INDICES]
     }
 
     /// The text, given that of the base.

@@ -1,4 +1,5 @@
-//! Small workloads to play. Their comments and step labels explain them, and each names the device that it is written for.
+//! Small workloads to play. Their comments and step labels explain them, and each names the device that it is
+//! written for.
 
 use blockyard_record::Bytes;
 

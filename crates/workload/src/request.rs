@@ -48,7 +48,8 @@ pub enum Request {
         /// The tensor whose bytes are freed.
         tensor: TensorId,
     },
-    /// Records that a tensor is used on a further stream, so that its free must wait for the work of that stream.
+    /// Records that a tensor is used on a further stream, so that its free must wait for the work of that
+    /// stream.
     RecordStream {
         /// The tensor that a further stream uses.
         tensor: TensorId,
@@ -62,7 +63,8 @@ pub enum Request {
     },
     /// Releases all cached segments, as `torch.cuda.empty_cache()` does.
     EmptyCache,
-    /// Limits the reserved bytes to a share of the device, as `torch.cuda.set_per_process_memory_fraction` does.
+    /// Limits the reserved bytes to a share of the device, as `torch.cuda.set_per_process_memory_fraction`
+    /// does.
     SetFraction {
         /// The share, from 0 to 1; 1 means no limit.
         fraction: f64,

@@ -84,8 +84,8 @@ pub(crate) fn scaled_number(number: &str, shift: u32) -> Result<u64, SizeError> 
 
 /// `0.decimals` times `2^shift` if that is whole.
 ///
-/// With k decimals of which the last is not zero this is decimals * 2^shift / (2^k * 5^k). Powers of two cannot cancel
-/// a five, so 5^k divides the decimals, which are then odd, so k is at most `shift`.
+/// With k decimals of which the last is not zero this is decimals * 2^shift / (2^k * 5^k). Powers of two
+/// cannot cancel a five, so 5^k divides the decimals, which are then odd, so k is at most `shift`.
 fn scaled_decimals(decimals: &str, shift: u32) -> Option<u128> {
     let places = u32::try_from(decimals.len()).ok()?;
     let fives = 5_u128.checked_pow(places)?;
@@ -101,7 +101,8 @@ fn parse_digits(digits: &str) -> Option<u128> {
         .try_fold(0_u128, |value, digit| value.checked_mul(10)?.checked_add(u128::from(digit)))
 }
 
-/// The size in the form that people write: `3 MiB`, `1.5 KiB`, else plain bytes; reads back to the same number.
+/// The size in the form that people write: `3 MiB`, `1.5 KiB`, else plain bytes; reads back to the same
+/// number.
 pub(crate) fn write_size(size: Bytes) -> String {
     let count = u128::from(size.get());
     for (unit, shift) in UNITS.into_iter().rev() {

@@ -2,7 +2,7 @@
 
 use blockyard_record::{Bytes, StreamId};
 
-use crate::names::MOST_INDICES;
+use crate::names::MAX_INDICES;
 use crate::request::Request;
 use crate::token::Span;
 
@@ -75,7 +75,7 @@ pub(crate) enum FreeTarget {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameRef {
     pub(crate) base: BaseRef,
-    pub(crate) index: [Index; MOST_INDICES],
+    pub(crate) index: [Index; MAX_INDICES],
     pub(crate) span: Span,
 }
 

@@ -48,8 +48,8 @@ impl Workload {
         expand(text, |_, _| ())
     }
 
-    /// An estimate of how long a text's workload runs, to decide where to run it: its requests and labels, counted
-    /// without running its loops.
+    /// An estimate of how long a text's workload runs, to decide where to run it: its requests and labels,
+    /// counted without running its loops.
     ///
     /// # Errors
     ///
@@ -146,7 +146,8 @@ impl Workload {
         self.capacity
     }
 
-    /// The value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for: its line `conf expandable_segments:True`.
+    /// The value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for: its line `conf
+    /// expandable_segments:True`.
     #[must_use]
     pub fn conf(&self) -> Option<&str> {
         self.conf.as_deref()

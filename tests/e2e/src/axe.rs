@@ -25,7 +25,7 @@ pub struct Violation {
     pub id: String,
     /// `serious` or `critical`.
     pub impact: String,
-    /// What the rule asks for.
+    /// The demand of the rule, in words.
     pub help: String,
     /// The elements that break the rule, each as HTML with the reason.
     pub nodes: Vec<String>,

@@ -197,7 +197,7 @@ impl Page {
         Ok((pixel(rect.x + x), pixel(rect.y + y)))
     }
 
-    /// Performs what `actions` adds to an empty list, without pauses.
+    /// Performs the actions that `actions` adds to an empty list, without pauses.
     fn act(&self, actions: impl FnOnce(ActionChain) -> ActionChain) -> Result<()> {
         let none = Some(Duration::ZERO);
         answer(actions(self.driver.session()?.action_chain_with_delay(none, none)).perform())

@@ -46,7 +46,7 @@ pub use thirtyfour::{BrowserLogEntry, Key};
 
 /// This many tests of one program may fail and run once more; the next failure is final. So one or two slow
 /// moments of a machine do not fail a run, and a defect does.
-const MOST_SECOND_RUNS: u32 = 3;
+const MAX_SECOND_RUNS: u32 = 3;
 
 /// The longest wait for anything in the page.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -136,7 +136,7 @@ pub fn drive_with_fonts(
     static SECOND_RUNS: AtomicU32 = AtomicU32::new(0);
     let once = || drive_once(path, Page::with_fonts(window, gpu, fonts)?, &test);
     once().or_else(|error| {
-        if SECOND_RUNS.fetch_add(1, Ordering::Relaxed) >= MOST_SECOND_RUNS {
+        if SECOND_RUNS.fetch_add(1, Ordering::Relaxed) >= MAX_SECOND_RUNS {
             return Err(error);
         }
         note_second_run(&error)?;

@@ -84,7 +84,7 @@ impl std::fmt::Debug for Page {
 /// The folder of the built page: `dist/`, or the folder that the variable `BLOCKYARD_TESTED_PAGE` names.
 ///
 /// # Errors
-/// Where no page was built there.
+/// Where no page was built in the folder.
 pub fn built_page() -> Result<PathBuf> {
     let folder = std::env::var_os("BLOCKYARD_TESTED_PAGE").map_or_else(|| root().join("dist"), PathBuf::from);
     let is_built = folder.join("index.html").is_file();
@@ -298,7 +298,7 @@ impl Page {
         answer(self.driver.session()?.cdp().send_raw(command, parameters))
     }
 
-    /// Makes the system prefer dark colors, or light ones.
+    /// Makes the system prefer dark colors, or light colors.
     ///
     /// # Errors
     /// The error of the browser.
@@ -323,7 +323,7 @@ impl Page {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).map(drop)
     }
 
-    /// Cuts the network for good: the browser is offline and the server is gone.
+    /// Cuts the network for good: the browser is offline and the server is stopped.
     ///
     /// # Errors
     /// The error of the browser.
@@ -337,7 +337,7 @@ impl Page {
     }
 
     /// How long the main thread has worked since the first call, in seconds: the difference of two calls is
-    /// what the frames between them cost.
+    /// the time of the frames between the calls.
     ///
     /// # Errors
     /// The error of the browser.

@@ -105,7 +105,7 @@ impl FailureInjector {
 
     /// Plans a failure as the input says, or none.
     pub(crate) fn arm_by(&self, input: &mut Input<'_>) {
-        self.arm(input.chance().then(|| PlannedFailure {
+        self.arm(input.flag().then(|| PlannedFailure {
             call: input.of(&Call::ALL),
             working: input.byte() % 4,
             failure: input.of(&InjectedFailure::ALL),

@@ -9,7 +9,7 @@ use crate::failing::{FailingHost, FailureInjector};
 use crate::input::Input;
 
 /// The most operations of an input, since more would only be slow.
-const MOST_OPERATIONS: usize = 400;
+const MAX_OPERATIONS: usize = 400;
 
 /// Reads operations from the bytes and does them; after each operation the statistics agree with the host and
 /// with the allocations of callers, no two blocks overlap, and a refused operation changed nothing.
@@ -17,7 +17,7 @@ pub fn host(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);
     let mut before = world.check();
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         if input.is_empty() {
             break;
         }
@@ -88,9 +88,9 @@ impl World {
                     );
                 }
             }
-            11 if input.chance() => self.allocator.memory_mut().inner.advance_all(),
+            11 if input.flag() => self.allocator.memory_mut().inner.advance_all(),
             11 => self.allocator.memory_mut().inner.advance(input.stream()),
-            12 if input.chance() => self.allocator.process_events()?,
+            12 if input.flag() => self.allocator.process_events()?,
             12 => self.allocator.empty_cache()?,
             13 => {
                 let config = config(input);
@@ -174,5 +174,5 @@ fn config(input: &mut Input<'_>) -> PinnedConfig {
 
 /// No threshold, or a threshold of some KiB.
 fn threshold(input: &mut Input<'_>) -> Bytes {
-    if input.chance() { PinnedConfig::default().max_cached_size } else { Bytes::kib(u64::from(input.byte())) }
+    if input.flag() { PinnedConfig::default().max_cached_size } else { Bytes::kib(u64::from(input.byte())) }
 }

@@ -35,7 +35,7 @@ impl<'a> Input<'a> {
         usize::from(self.byte()) % length
     }
 
-    pub(crate) fn chance(&mut self) -> bool {
+    pub(crate) fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
@@ -108,7 +108,7 @@ impl<'a> Input<'a> {
             let divisions =
                 ["2", "4", "8", "64", "[2:4,8:2,>:8]", "[1:0,4:16,16:1]", "[>:8]", "4611686018427387904"]
                     [usize::from(value) % 8];
-            // Nothing goes wrong when a string is written to.
+            // Writing to a string cannot fail.
             let _ = match key % 8 {
                 0 => write!(text, "max_split_size_mb:{mib},"),
                 1 => write!(text, "max_non_split_rounding_mb:{mib},"),

@@ -1,6 +1,6 @@
 //! Operations on the allocator of `backend:cudaMallocAsync`.
 
-use blockyard_allocator::{AllocError, AsyncAllocation, AsyncAllocator};
+use blockyard_allocator::{AllocError, MallocAsyncAllocation, MallocAsyncAllocator};
 use blockyard_device::DeviceMemory as _;
 use blockyard_record::{BlockState, Bytes, DeviceAddr, Snapshot, Stats};
 use blockyard_rules::AllocatorConfig;
@@ -10,7 +10,7 @@ use crate::follower::Follower;
 use crate::input::Input;
 
 /// The most operations of an input, since more would only be slow.
-const MOST_OPERATIONS: usize = 400;
+const MAX_OPERATIONS: usize = 400;
 
 /// The largest block that is held, since the model counts every 2 MiB of held memory: sizes up to
 /// [`LARGEST_RANGE`] would take a second for some inputs.
@@ -24,7 +24,7 @@ pub fn malloc_async(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);
     let mut before = world.check();
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         if input.is_empty() {
             break;
         }
@@ -43,10 +43,10 @@ pub fn malloc_async(data: &[u8]) {
 }
 
 struct World {
-    allocator: AsyncAllocator<FailingDevice, Follower>,
-    other: AsyncAllocator<FailingDevice, Follower>,
-    held: Vec<(AsyncAllocation, Bytes)>,
-    foreign: Vec<AsyncAllocation>,
+    allocator: MallocAsyncAllocator<FailingDevice, Follower>,
+    other: MallocAsyncAllocator<FailingDevice, Follower>,
+    held: Vec<(MallocAsyncAllocation, Bytes)>,
+    foreign: Vec<MallocAsyncAllocation>,
     capacity: Bytes,
 }
 
@@ -57,7 +57,7 @@ impl World {
         let config: AllocatorConfig = "backend:cudaMallocAsync".parse().unwrap();
         let allocator = |has_pages| {
             let sink = Follower::new(capacity, &config);
-            AsyncAllocator::new(FailingDevice::new(capacity, has_pages), config.clone(), sink)
+            MallocAsyncAllocator::new(FailingDevice::new(capacity, has_pages), config.clone(), sink)
         };
         let (allocator, other) = (allocator(has_pages), allocator(true));
         Self { allocator, other, held: Vec::new(), foreign: Vec::new(), capacity }

@@ -8,7 +8,7 @@ use world::World;
 
 /// The most operations of an input; more would only be slow, since a check of all blocks follows every
 /// operation.
-const MOST_OPERATIONS: usize = 400;
+const MAX_OPERATIONS: usize = 400;
 
 /// Reads settings and operations from the bytes and does them. After each operation the allocator is compared
 /// with its events, its device and the allocations of callers; an operation that must change nothing is
@@ -17,7 +17,7 @@ pub fn operations(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);
     let mut before = world.check();
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         if input.is_empty() {
             break;
         }

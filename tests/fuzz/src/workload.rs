@@ -8,14 +8,14 @@ use blockyard_workload::edit::{EditAction, EditError, insert};
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
 
 /// The most requests of a workload, since longer workloads would only be slow.
-const MOST_REQUESTS: u64 = 2_000;
+const MAX_REQUESTS: u64 = 2_000;
 
 /// Reads the bytes as a workload. An error names a place in the text; a text that can be read runs, and can
 /// be edited at any point.
 pub fn workload(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = parse_size(&text);
-    if Workload::length(&text).is_ok_and(|length| length > MOST_REQUESTS) {
+    if Workload::length(&text).is_ok_and(|length| length > MAX_REQUESTS) {
         return;
     }
     let workload = match Workload::parse(&text) {
@@ -48,7 +48,7 @@ fn check_names(workload: &Workload) {
 fn check_run(workload: &Workload) {
     let settings = RunSettings {
         title: String::new(),
-        config: "expandable_segments:False".parse().unwrap(),
+        conf: "expandable_segments:False".parse().unwrap(),
         capacity: Bytes::mib(100),
     };
     let recording = run(workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

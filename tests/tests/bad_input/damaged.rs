@@ -29,15 +29,15 @@ fn originals() -> &'static [String] {
 }
 
 /// A recording of every kind of operation, written as the command writes it.
-fn operations(config: &str) -> String {
+fn operations(conf: &str) -> String {
     let text = "stream side
         a = alloc 1000; b = alloc 3 MiB; c = alloc 11 MiB on side; d = alloc 0; record_stream b side; free a
         e = alloc 30 MiB; free b; set_fraction 0.5; f = alloc 40 MiB; free e; empty_cache; reset_peak
         g = alloc 5 MiB; free c; reset_accumulated; free g; free d; set_fraction 1; h = alloc 70 MiB";
     let workload = Workload::parse(text).unwrap();
-    let meta = Meta { conf: config.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
+    let meta = Meta { conf: conf.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
     let settings =
-        RunSettings { title: String::new(), config: config.parse().unwrap(), capacity: meta.total_memory };
+        RunSettings { title: String::new(), conf: conf.parse().unwrap(), capacity: meta.total_memory };
     let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload).with_trace();
     let all = |values: &[i64]| values.iter().copied().enumerate().collect::<Vec<_>>();
     let mut lines = vec![

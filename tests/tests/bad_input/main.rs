@@ -1,4 +1,4 @@
-//! Input that is not what it should be: a clear error or an honest answer, and never a panic.
+//! Invalid input: a clear error or an honest answer, and never a panic.
 
 #![allow(
     clippy::unwrap_used,

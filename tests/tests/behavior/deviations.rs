@@ -7,8 +7,8 @@ use blockyard_rules::{AllocatorConfig, Release};
 
 type Allocator = CachingAllocator<VirtualDevice, Vec<Event>>;
 
-fn allocator(capacity: Bytes, config: &str) -> Allocator {
-    let config: AllocatorConfig = config.parse().unwrap();
+fn allocator(capacity: Bytes, conf: &str) -> Allocator {
+    let config: AllocatorConfig = conf.parse().unwrap();
     CachingAllocator::new(VirtualDevice::new(capacity), config, Vec::new())
 }
 

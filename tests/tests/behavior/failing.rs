@@ -197,7 +197,7 @@ fn just_enough_oversize_blocks_go_before_the_whole_cache_does() {
     assert_eq!(played.stats.num_sync_all_streams, 0);
     let released: Vec<String> =
         played.trace_lines().into_iter().filter(|line| line.starts_with("segment_free")).collect();
-    // The largest first, and of equals the one at the highest address.
+    // The largest segment goes first, and of equal segments the segment at the highest address.
     assert_eq!(released, ["segment_free S2 25165824", "segment_free S3 20971520"]);
 
     let played = device.play(&format!("{cached}; d = alloc 70 MiB"));

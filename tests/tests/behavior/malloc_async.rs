@@ -1,16 +1,16 @@
 //! `backend:cudaMallocAsync`: three statistics, granules of 32 MiB, and the calls that PyTorch refuses.
 
-use blockyard_allocator::{AllocError, AsyncAllocator, BackendAllocator};
+use blockyard_allocator::{AllocError, BackendAllocator, MallocAsyncAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Backend, Bytes, Event, Stat, Stats, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
 
 use crate::picture::{DEVICE, Device};
 
-type Allocator = AsyncAllocator<VirtualDevice, Vec<Event>>;
+type Allocator = MallocAsyncAllocator<VirtualDevice, Vec<Event>>;
 
 fn allocator(capacity: Bytes) -> Allocator {
-    AsyncAllocator::new(VirtualDevice::new(capacity), AllocatorConfig::default(), Vec::new())
+    MallocAsyncAllocator::new(VirtualDevice::new(capacity), AllocatorConfig::default(), Vec::new())
 }
 
 fn device(capacity: Bytes) -> Device {
@@ -159,7 +159,7 @@ fn allocations_of_another_allocator_are_refused() {
 fn from_2_14_on_cached_memory_goes_back_before_a_request_fails() {
     for (release, reserved) in [(Release::V2_13, 3), (Release::V2_14, 1), (Release::V2_15, 1)] {
         let config = AllocatorConfig::parse("backend:cudaMallocAsync", release).unwrap();
-        let mut allocator = AsyncAllocator::new(VirtualDevice::new(Bytes::mib(96)), config, Vec::new());
+        let mut allocator = MallocAsyncAllocator::new(VirtualDevice::new(Bytes::mib(96)), config, Vec::new());
         let cached = allocator.allocate(Bytes::mib(64), StreamId::DEFAULT).unwrap();
         let kept = allocator.allocate(Bytes::mib(32), StreamId::DEFAULT).unwrap();
         allocator.free(cached).unwrap();

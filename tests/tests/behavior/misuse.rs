@@ -60,7 +60,7 @@ fn shared() -> StrictAllocator {
     SharedAllocator::new(CachingAllocator::new(device, AllocatorConfig::default(), Vec::new()))
 }
 
-/// All that can be seen of the allocator.
+/// The visible state of the allocator: snapshot, statistics, events.
 fn moment(shared: &StrictAllocator) -> (Snapshot, Stats, Vec<Event>) {
     shared.with(|allocator| {
         allocator.check().unwrap();
@@ -68,7 +68,7 @@ fn moment(shared: &StrictAllocator) -> (Snapshot, Stats, Vec<Event>) {
     })
 }
 
-/// Neither can the address be freed nor noted for a stream, and nothing changes.
+/// Checks that the address can neither be freed nor recorded for a stream, and that nothing changes.
 #[track_caller]
 fn check_refused(shared: &StrictAllocator, addr: DeviceAddr) {
     let before = moment(shared);
@@ -88,7 +88,7 @@ fn a_double_free_is_an_error_and_nothing_changes() {
     let (one, other) = (one.unwrap(), other.unwrap());
     shared.free(one).unwrap();
     check_refused(&shared, one);
-    // Then its block is a part of the one before it.
+    // After this free, its block is a part of the block before it.
     shared.free(other).unwrap();
     check_refused(&shared, other);
     check_refused(&shared, one);
@@ -121,13 +121,13 @@ fn a_foreign_pointer_is_an_error_and_nothing_changes() {
     let addr = shared.allocate(Bytes::mib(3), MAIN).unwrap();
     let inside = addr.offset(Bytes::new(512));
     let behind = addr.offset(Bytes::mib(3));
-    // Addresses 2 TiB apart look alike to the table of live ones.
+    // Addresses 2 TiB apart look alike to the table of live addresses.
     let windows = [1 << 41, 1 << 42, 3 << 41].map(|away| DeviceAddr::new(addr.get() ^ away));
     let odd = [DeviceAddr::new(1), DeviceAddr::new(addr.get() + 1), DeviceAddr::new(u64::MAX)];
     for foreign in [inside, behind].into_iter().chain(windows).chain(odd) {
         check_refused(&shared, foreign);
     }
-    // Nothing was ever allocated there.
+    // This allocator never allocated anything at the address.
     check_refused(&self::shared(), addr);
     shared.free(addr).unwrap();
 }
@@ -154,7 +154,7 @@ fn a_stream_never_seen_is_an_error_when_its_work_is_waited_for_and_nothing_chang
         assert!(matches!(refused, Err(AllocError::Device(DeviceError::Driver { .. }))), "{refused:?}");
         assert_eq!(moment(&shared), before);
     }
-    // It is still live and can be given back once the device knows the stream.
+    // The allocation is still live and can be freed once the device knows the stream.
     shared.with(|allocator| allocator.device_mut().streams.insert(never_seen));
     shared.free(addr).unwrap();
     check_refused(&shared, addr);

@@ -15,11 +15,11 @@ use expect_test::Expect;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
     capacity: Bytes,
-    config: &'static str,
+    conf: &'static str,
     release: Release,
 }
 
-pub(crate) const DEVICE: Device = Device { capacity: Bytes::gib(1), config: "", release: Release::LATEST };
+pub(crate) const DEVICE: Device = Device { capacity: Bytes::gib(1), conf: "", release: Release::LATEST };
 
 impl Device {
     pub(crate) const fn of(capacity: Bytes) -> Self {
@@ -27,7 +27,7 @@ impl Device {
     }
 
     pub(crate) const fn with(self, config: &'static str) -> Self {
-        Self { config, ..self }
+        Self { conf: config, ..self }
     }
 
     pub(crate) const fn under(self, release: Release) -> Self {
@@ -39,7 +39,7 @@ impl Device {
         let workload = Workload::parse(text).unwrap();
         let settings = RunSettings {
             title: String::new(),
-            config: AllocatorConfig::parse(self.config, self.release).unwrap(),
+            conf: AllocatorConfig::parse(self.conf, self.release).unwrap(),
             capacity: self.capacity,
         };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

@@ -1,4 +1,4 @@
-//! Settings that change what an allocator is: caching, the memory fraction.
+//! Settings of a whole allocator: caching, the memory fraction.
 
 use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, CachingAllocator};
 use blockyard_device::VirtualDevice;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
-use blockyard_tests::workload::{Blocks, WorkloadReport, check_reuse_waits, run};
+use blockyard_tests::workload::{BlockAllocator, WorkloadReport, check_reuse_waits, run};
 use blockyard_tests::{Fault, PatternMemory, SimulatedMemory, conformance};
 
 use crate::simulated::PLAN;
@@ -20,7 +20,7 @@ enum Defect {
     Nothing,
     /// Events are complete before the work is done.
     EarlyEvents,
-    /// Every second segment begins inside the one before it.
+    /// Every second segment begins inside the segment before it.
     Overlap,
     /// Two neighboring pages are the same memory.
     Alias,
@@ -153,7 +153,7 @@ impl DefectiveAllocator {
     }
 }
 
-impl Blocks for DefectiveAllocator {
+impl BlockAllocator for DefectiveAllocator {
     type Device = Memory;
     type Block = Allocation;
 

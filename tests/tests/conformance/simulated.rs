@@ -19,7 +19,7 @@ fn allocator(conf: &str) -> CachingAllocator<SimulatedMemory, EventCounts> {
     CachingAllocator::new(device, conf.parse().unwrap(), EventCounts::default())
 }
 
-/// Runs a few workloads and returns what the allocator did.
+/// Runs a few workloads and returns the counts of the allocator's events.
 fn counted(conf: &str) -> EventCounts {
     let mut allocator = allocator(conf);
     for seed in 1..=4 {

@@ -17,8 +17,8 @@ use proptest::test_runner::Config;
 use crate::cases::{Case, cases};
 use crate::truth::{MemoryAtCut, moments};
 
-/// How many cases a property compared, and how many it left out for a reason: a property that leaves out what
-/// it should compare must not pass.
+/// How many cases a property compared, and how many it left out for a reason: a property that leaves out too
+/// many cases must not pass.
 struct Tally {
     compared: AtomicUsize,
     left_out: AtomicUsize,
@@ -48,7 +48,7 @@ impl Tally {
     }
 }
 
-fn config(cases: u32) -> Config {
+fn conf(cases: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() }
 }
 
@@ -90,8 +90,8 @@ fn without_head(run: &RecordedRun, cut: usize) -> RecordedRun {
     RecordedRun { trace, ..run.clone() }
 }
 
-/// Settings under which a trace shows all that decides what happens: no ages of cached blocks, and no space
-/// that is released because a limit on splitting hides it from best fit.
+/// Whether a trace shows everything that decides the events under these settings: no ages of cached blocks,
+/// and no space that is released because a limit on splitting hides it from best fit.
 fn is_in_a_trace(config: &str) -> bool {
     let has = |option: &str| config.contains(option);
     let hides_space = has("expandable_segments") && has("max_split_size");
@@ -149,7 +149,7 @@ fn a_run_taken_over_in_the_middle_is_valid_and_its_events_are_complete() {
 }
 
 proptest! {
-    #![proptest_config(config(256))]
+    #![proptest_config(conf(256))]
 
     fn find_what_was_there(case in cases(20..300), cuts in vec(any::<Index>(), 6)) {
         let (run, recording) = record(&case, case.requests[..case.drained_from].to_vec());
@@ -163,7 +163,7 @@ proptest! {
             if truth.has_touching_ranges() {
                 continue;
             }
-            let rewound = rewind(&without_head(&run, *cut), &settings.config).unwrap();
+            let rewound = rewind(&without_head(&run, *cut), &settings.conf).unwrap();
             let found = MemoryAtCut::of(&rewound.start);
             prop_assert!(*cut > 0 || rewound.start.segments.is_empty());
             prop_assert_eq!(found.where_segments_are(), truth.where_segments_are(), "cut at {}", cut);
@@ -206,7 +206,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(64))]
+    #![proptest_config(conf(64))]
 
     fn take_over_in_the_middle(
         case in cases(20..200),

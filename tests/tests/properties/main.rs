@@ -14,7 +14,7 @@ mod tally;
 
 use proptest::test_runner::Config;
 
-/// So many random runs; a failure prints the smallest run that fails, which is worth a test of its own.
+/// The number of random runs; a failure prints the smallest run that fails, which deserves a separate test.
 fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() }
 }

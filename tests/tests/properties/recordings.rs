@@ -87,7 +87,7 @@ fn any_moment_of_a_long_run_equals_a_fold_from_the_start() {
 fn a_saved_state_with_any_byte_changed_does_no_harm() {
     let mut runner = TestRunner::deterministic();
     let strategy = cases(200..400);
-    // Just over 512 events, where the first state is saved: its bytes are the last ones.
+    // Just over 512 events, where the first state is saved: its bytes are at the end.
     let recording = std::iter::repeat_with(|| record(&strategy.new_tree(&mut runner).unwrap().current()))
         .find(|recording| (513..560).contains(&recording.event_count()))
         .unwrap();

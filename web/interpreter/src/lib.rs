@@ -56,7 +56,7 @@ fn run_job(bytes: &[u8]) {
 }
 
 /// The most requests of a program: a figure of this many steps still follows the pointer.
-const MOST_REQUESTS: u64 = 2_000_000;
+const MAX_REQUESTS: u64 = 2_000_000;
 
 fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun, ProgramError> {
     let mut gpu = GpuProfile::from_id(&job.gpu).ok_or(ProgramError::Gpu(job.gpu))?;
@@ -74,7 +74,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
             Bytes::ZERO
         },
         is_recorded: true,
-        most_requests: MOST_REQUESTS,
+        max_requests: MAX_REQUESTS,
         ..ProgramSettings::default()
     };
     let program =
@@ -91,7 +91,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
 /// However much a program prints, on average at most one message is sent in this time.
 const PAUSE_MILLIS: f64 = 40.0;
 /// This many messages may be sent at once, so that the lines before a long loop are seen while the loop runs.
-const MOST_AT_ONCE: f64 = 50.0;
+const MAX_AT_ONCE: f64 = 50.0;
 
 /// Sends the output of the program. If the program prints much, a message has several pieces.
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Printer {
         if !self.kept.is_empty() {
             reply(&ProgramReply::Printed(std::mem::take(&mut self.kept)));
         }
-        let unspent = Date::now() - MOST_AT_ONCE * PAUSE_MILLIS;
+        let unspent = Date::now() - MAX_AT_ONCE * PAUSE_MILLIS;
         self.spent_millis = self.spent_millis.max(unspent) + PAUSE_MILLIS;
     }
 }

@@ -7,12 +7,12 @@ use blockyard_record::{AllocationId, Bytes, Recording};
 use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
-/// A program to run, and what it runs on.
+/// A program to run, with its GPU, its release of PyTorch and its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramJob {
     /// The program's text.
     pub source: String,
-    /// What follows the file's name in `sys.argv`.
+    /// The arguments, which follow the file's name in `sys.argv`.
     pub arguments: Vec<String>,
     /// The id of the GPU, such as `h200`.
     pub gpu: String,
@@ -40,7 +40,7 @@ pub enum ProgramReply {
     Done(Box<Result<ProgramRun, ProgramError>>),
 }
 
-/// A piece of what a program printed.
+/// A piece of the output of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrintedText {
     /// The text.
@@ -76,9 +76,9 @@ pub enum ProgramError {
 /// The result of a program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramRun {
-    /// The exit status: 0, what `sys.exit` was given, or 1 after an exception.
+    /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
-    /// The traceback of an exception that nobody caught.
+    /// The traceback of an exception that the program did not catch.
     pub traceback: Option<String>,
     /// Why the program ran out of memory, where its own lists say so.
     pub cause: Option<ProgramNote>,
@@ -88,13 +88,13 @@ pub struct ProgramRun {
     pub estimates: Vec<Estimate>,
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
-    /// What the driver and CUDA's libraries took of the GPU.
+    /// The bytes that the driver and CUDA's libraries took of the GPU.
     pub non_pytorch: Bytes,
     /// The parts of `non_pytorch`, as the lessons name them.
     pub non_pytorch_parts: Vec<(String, Bytes)>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
-    /// Where the allocations came from, in their order.
+    /// The line and the operator of each allocation, in the order of allocations.
     pub origins: Vec<AllocationOrigin>,
     /// The memory of each line of the program that allocated some, in the order of lines.
     pub lines: Vec<LineMemory>,
@@ -118,11 +118,11 @@ pub struct Estimate {
     pub line: u32,
     /// The operator.
     pub operator: String,
-    /// What is not known.
+    /// The reason, in words.
     pub reason: String,
 }
 
-/// Where an allocation came from.
+/// The line and the operator that made an allocation, and its category.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationOrigin {
     /// The recording's id; `None` where the allocation failed.

@@ -45,7 +45,7 @@ pub enum LabTask {
     Report {
         /// The file or the workload.
         source: RunSource,
-        /// What the report contains.
+        /// The options of the report.
         options: ReportOptions,
     },
 }
@@ -82,7 +82,7 @@ pub struct RunSummary {
     pub limit: Option<Limit>,
     /// The release of PyTorch whose rules the run has.
     pub release: Release,
-    /// Sentences about what is not known about the run.
+    /// Sentences about unknown facts of the run.
     pub notes: Vec<String>,
 }
 

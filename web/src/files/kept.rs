@@ -19,7 +19,7 @@ use crate::session::Feature;
 const NAME: &str = "blockyard.opened";
 
 /// Files of more bytes in all are not kept, because the browser writes the copy to the disk.
-const MOST_BYTES: f64 = 5e8;
+const MAX_BYTES: f64 = 5e8;
 
 /// The browser's caches. `None` for a page that comes over plain HTTP from another machine, which has no
 /// caches.
@@ -60,9 +60,9 @@ async fn forget() {
     }
 }
 
-/// Keeps these files in place of the former ones. Calls `then` with whether they are kept.
+/// Keeps these files in place of the former files. Calls `then` with whether they are kept.
 fn keep(files: Vec<File>, then: impl FnOnce(bool) + 'static) {
-    let fits = files.iter().map(|file| file.size()).sum::<f64>() <= MOST_BYTES
+    let fits = files.iter().map(|file| file.size()).sum::<f64>() <= MAX_BYTES
         && !files.iter().any(|file| file.name().contains('\n'));
     spawn_local(async move {
         // The former files are deleted even if the new ones are too large to be kept.
@@ -97,7 +97,7 @@ fn gone() -> String {
         Some(names) => format!(
             "{names} was open here, and the browser has no copy of it: it is larger than {} MB, another tab has opened a file since, or the browser stores nothing for this page. Choose the file \
              again with \u{201c}Open file\u{201d}; its verdict comes with it.",
-            MOST_BYTES / 1e6
+            MAX_BYTES / 1e6
         ),
         None => "This address means a file that was open in another tab. Choose it again with \u{201c}Open file\u{201d}; its verdict comes with it."
             .to_owned(),

@@ -85,7 +85,7 @@ impl SettingSearch {
         self.rows.iter().flatten()
     }
 
-    /// How many rows have arrived, and how many there are in all.
+    /// How many rows have arrived, and the number of all rows.
     pub(crate) fn progress(&self) -> (usize, usize) {
         (self.rows().count(), self.rows.len())
     }
@@ -133,7 +133,7 @@ impl Answers {
         (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)
     }
 
-    /// The run that questions are about: that of the device, or the run with the most requests.
+    /// The run that questions are about: the run of the device, or the run with the most requests.
     pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
         let longest = || self.runs.iter().max_by_key(|run| run.requests);
         device.map_or_else(longest, |device| self.runs.get(device))

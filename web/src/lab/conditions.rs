@@ -1,6 +1,6 @@
 //! The settings, the capacity and the limit of a question, from the fields of the panel.
 
-use blockyard_lab::{Conditions, gpu_for_pytorch, left_for_pytorch};
+use blockyard_lab::{Conditions, gpu_for_pytorch, pytorch_memory};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use blockyard_workload::{ParseErrorKind, parse_rounded_size};
@@ -19,7 +19,7 @@ pub(crate) enum ConditionsError {
     /// The capacity or the limit is not a size.
     #[error(transparent)]
     Size(#[from] ParseErrorKind),
-    /// A number without a unit, since nobody means that number of bytes.
+    /// A number without a unit, which no person means as bytes.
     #[error("{0} has no unit: write {0} MiB, {0} GiB or {0} B")]
     NoUnit(String),
     /// A device that is neither a size nor a GPU.
@@ -35,7 +35,7 @@ pub(crate) enum ConditionsError {
 fn optional_gpu(text: &str) -> Result<Option<Bytes>, ConditionsError> {
     match optional_size(text) {
         Ok(None) => Ok(None),
-        Ok(Some(size)) => match left_for_pytorch(size) {
+        Ok(Some(size)) => match pytorch_memory(size) {
             Bytes::ZERO => Err(ConditionsError::NothingLeft(size)),
             left => Ok(Some(left)),
         },
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn a_device_is_a_size_or_a_gpu_and_the_context_is_taken_off() {
         let left = |text: &str| optional_gpu(text).map_err(|why| why.to_string());
-        assert_eq!(left("24 GiB"), Ok(Some(left_for_pytorch(Bytes::gib(24)))));
-        assert_eq!(left("24 GB"), Ok(Some(left_for_pytorch(Bytes::new(24_000_000_000)))));
+        assert_eq!(left("24 GiB"), Ok(Some(pytorch_memory(Bytes::gib(24)))));
+        assert_eq!(left("24 GB"), Ok(Some(pytorch_memory(Bytes::new(24_000_000_000)))));
         assert_eq!(left("Tesla T4"), Ok(gpu_for_pytorch("t4")));
         assert_eq!(left(""), Ok(None));
         assert_eq!(left("24"), Err("24 has no unit: write 24 MiB, 24 GiB or 24 B".to_owned()));

@@ -1,5 +1,5 @@
-//! A pool of workers that answer questions, at most as many as there are cores. Each worker keeps the runs
-//! that its last question was about. A separate worker, which ends with its task, makes a report.
+//! A pool of workers that answer questions, at most one for each core. Each worker keeps the runs that its
+//! last question was about. A separate worker, which ends with its task, makes a report.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::browser;
 use crate::worker_program::WorkerProgram;
 
 /// The pool has at most this many workers. More workers would wait for each other.
-const MOST_WORKERS: usize = 8;
+const MAX_WORKERS: usize = 8;
 /// Files of at least this many bytes are read by at most two workers, because each worker keeps a copy.
 const LARGE_BYTES: f64 = 8e6;
 
@@ -74,7 +74,7 @@ impl RunData {
 }
 
 fn most_workers() -> usize {
-    browser::cores().clamp(1, MOST_WORKERS)
+    browser::cores().clamp(1, MAX_WORKERS)
 }
 
 type OnReply = Rc<dyn Fn(TaskReply)>;
@@ -183,7 +183,7 @@ pub(super) fn report(
 /// Handles a message of the worker that makes a report.
 fn receive_from_reporter(message: &JsValue) {
     let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
-        // The only other message is the one by which the worker says that it is ready.
+        // The only other message reports that the worker is ready.
         REPORTER.with_borrow(|reporter| {
             let Some(reporter) = reporter else { return };
             let _ = reporter.worker.post_message(&reporter.message);
@@ -304,7 +304,7 @@ fn receive(number: u32, message: &JsValue) {
     let handled = POOL.with_borrow_mut(|pool| {
         let member = pool.members.iter_mut().find(|member| member.number == number)?;
         let reply = match reply {
-            // The only other message is the one by which the worker says that it is ready.
+            // The only other message reports that the worker is ready.
             None => {
                 member.is_ready = true;
                 member.send_next();
@@ -317,7 +317,7 @@ fn receive(number: u32, message: &JsValue) {
                 TaskReply::Taken(runs)
             }
             Some(Ok(LabReply::Answered(answer))) => TaskReply::Answered(answer),
-            // No report is asked of these workers.
+            // The page asks these workers for no report.
             Some(Ok(LabReply::Report(_))) => return None,
             Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Lab(why)),
             Some(Err(error)) => TaskReply::Failed(error.into()),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_record::{Bytes, frame_words, grouped, own_caller, own_line, own_operator};
+use blockyard_record::{Bytes, frame_text, grouped, own_caller, own_line, own_operator};
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl Cell {
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Site(stack) => site_words(stack),
+            Self::Site(stack) => site_text(stack),
             Self::Count(count) => grouped(*count),
             Self::Bytes(bytes) => bytes.to_string(),
             Self::Change(change) => {
@@ -109,12 +109,12 @@ impl Sheet {
 
 /// A call site in a few words: the operator that is called, the program's own line, and the line that called
 /// it.
-fn site_words(stack: &[String]) -> String {
+fn site_text(stack: &[String]) -> String {
     let Some(line) = own_line(stack) else { return "no stack was recorded".to_owned() };
     let caller =
-        own_caller(stack).map(|caller| format!(" \u{2039} {}", frame_words(caller))).unwrap_or_default();
+        own_caller(stack).map(|caller| format!(" \u{2039} {}", frame_text(caller))).unwrap_or_default();
     let operator = own_operator(stack).map(|operator| format!("{operator} in ")).unwrap_or_default();
-    format!("{operator}{}{caller}", frame_words(line))
+    format!("{operator}{}{caller}", frame_text(line))
 }
 
 /// A text as a cell of CSV.

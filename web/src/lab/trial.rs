@@ -34,23 +34,24 @@ impl Feature<LabSignals> {
     fn failure(self) -> Option<(u64, Conditions)> {
         let answers = untrack(|| self.answers())?;
         let autopsy = answers.autopsy?;
-        (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.conditions.clone()))
+        (*autopsy).as_ref().map(|autopsy| (autopsy.failed.number, autopsy.conditions.clone()))
     }
 
     fn take_trial(self, of: &PtrEq<Run>, (title, change): TriedChange, before: Row, after: Row) {
-        let rows = [&before, &after].map(|row| row.answered().map_or(0, |outcome| outcome.requests));
+        let rows = [&before, &after].map(|row| row.outcome_at_low().map_or(0, |outcome| outcome.requests));
         let requests = rows.into_iter().max().unwrap_or(0);
         let trial = PtrEq::new(Trial { title, change, before, after, requests });
         self.write_answers(of, |answers| answers.trial = Some(trial));
     }
 
     /// Changes the settings of the workload, and shows the run before and after the change.
-    pub(crate) fn change_config(self, conf: String) {
+    pub(crate) fn change_conf(self, conf: String) {
         let before = self.session.run.get_untracked();
-        self.session.workload().set_config(conf);
+        self.session.workload().set_conf(conf);
         let run = self.session.run.get_untracked();
         // If the run failed, there is nothing to compare. While a long run is under way, `run` is still the
-        // former one; it is not compared, so that its worker has the processor for itself.
+        // former run; nothing is compared then, so that the worker of the long run has the processor for
+        // itself.
         if run == before || run.workload.requests().is_empty() {
             return;
         }
@@ -71,7 +72,7 @@ impl Feature<LabSignals> {
     /// Makes a tried change in the workload. Undo restores the former workload.
     pub(crate) fn apply_change(self, change: &ChangeKind) {
         match change {
-            ChangeKind::Setting(conf) => self.session.workload().set_config(conf.clone()),
+            ChangeKind::Setting(conf) => self.session.workload().set_conf(conf.clone()),
             // The exact size in bytes, since a shown size is rounded.
             ChangeKind::Limit(limit) => self.session.workload().set_capacity(format!("{} B", limit.get())),
             ChangeKind::FreeTensors { requests, .. } => {

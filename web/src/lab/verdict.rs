@@ -55,7 +55,7 @@ impl Feature<LabSignals> {
         }
     }
 
-    /// Whether the verdict is for other conditions than those of the panel's fields.
+    /// Whether the verdict has other conditions than the panel's fields.
     pub(crate) fn is_verdict_old(self) -> bool {
         let asked = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
         let answers = untrack(|| self.answers());

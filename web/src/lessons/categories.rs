@@ -63,7 +63,7 @@ impl Feature<LessonSignals> {
         });
     }
 
-    /// Whether the shown run is that of a text about a training, whose names say the categories. Reads
+    /// Whether the shown run is the run of a text about a training, whose names show the categories. Reads
     /// signals.
     pub(crate) fn has_category_names(self) -> bool {
         self.session.shows_text() && !self.has_no_categories()

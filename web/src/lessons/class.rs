@@ -42,7 +42,7 @@ pub(crate) struct ClassLesson {
 /// The files of a class; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct ClassSignals {
-    /// All files, in the order in which they came.
+    /// All files, in the order in which the teacher gave them.
     pub(crate) files: RwSignal<Vec<ClassFile>>,
     /// The given files that are not opened yet; archives and lessons among them get no row.
     pub(crate) given: RwSignal<Vec<File>, LocalStorage>,

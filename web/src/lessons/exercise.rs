@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeError, ProgramEnd, RunOfLines};
+use blockyard_lessons::{EndedProgram, Exercise, ExerciseLanguage, Grade, GradeError, RunOfLines};
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use leptos::prelude::*;
@@ -37,7 +37,7 @@ pub(crate) struct ExerciseRun {
     pub(crate) status: ProgramStatus,
     /// The output of the program.
     pub(crate) printed: String,
-    /// The traceback of an exception that nobody caught; empty without one.
+    /// The traceback of an exception that the program did not catch; empty without an exception.
     pub(crate) traceback: String,
 }
 
@@ -162,7 +162,7 @@ impl Feature<LessonSignals> {
         // The error of a program that fails for another reason explains itself; a program that ran out of
         // memory is compared, since the steps before the failure say why.
         let may_be_compared = run.traceback.as_deref().is_none_or(|text| text.contains("OutOfMemoryError"));
-        let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
+        let end = EndedProgram { recording, status: run.status, traceback: run.traceback };
         self.take_grade(exercise.grade_program(text, end));
         if may_be_compared {
             self.compare_with_solution(exercise.clone(), text.to_owned(), run.step_lines);

@@ -13,9 +13,9 @@ use crate::session::{Feature, Session};
 pub(crate) enum Presentation {
     #[default]
     No,
-    /// Large, on the whole screen.
+    /// Presented with large letters on the whole screen.
     Shown,
-    /// With a dark screen, so that the class looks at the teacher.
+    /// Presented with a dark screen, so that the class looks at the teacher.
     Blank,
     /// After the last card of the last lesson: a slide says that the lecture ends.
     AtEnd,
@@ -51,8 +51,8 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Shows what comes next in a lecture: the answer to the card's question, the rest of a long card, or
-    /// else the next card. After the last card comes the next lesson, and after the last lesson a slide.
+    /// Shows the next thing in a lecture: the answer to the card's question, the rest of a long card, or else
+    /// the next card. After the last card comes the next lesson, and after the last lesson a slide.
     pub(crate) fn go_on(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let (card, is_revealed) = self.state.with_untracked(|state| (state.card, state.is_revealed));
@@ -77,7 +77,7 @@ pub(crate) fn card() -> Option<HtmlElement> {
     browser::document()?.query_selector(".lesson-card").ok()??.dyn_into().ok()
 }
 
-/// Scrolls to what is below of a card that is longer than the screen; false at its end.
+/// Scrolls down in a card that is longer than the screen; returns false at the end of the card.
 fn scroll_card(session: Session) -> bool {
     let Some(card) = card().filter(|_| !session.appearance().is_narrow.get_untracked()) else { return false };
     let (top, room) = (card.scroll_top(), card.client_height());

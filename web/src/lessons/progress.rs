@@ -21,7 +21,7 @@ pub(crate) struct CardProgress {
 }
 
 /// The cards seen and the exercises passed in all lessons.
-pub(crate) type Progress = BTreeSet<CardProgress>;
+pub(crate) type LessonProgress = BTreeSet<CardProgress>;
 
 /// The storage key of the progress.
 const KEY: &str = "blockyard.progress";
@@ -37,12 +37,12 @@ pub(super) fn recall_last() -> Option<(String, usize)> {
 }
 
 /// The progress of earlier visits.
-pub(super) fn recall() -> Progress {
+pub(super) fn recall() -> LessonProgress {
     browser::recall(KEY).map(|text| read(&text)).unwrap_or_default()
 }
 
 /// The stored form, such as `reserved/3 reserved/8!`: lesson and card, with `!` for a passed exercise.
-fn written(progress: &Progress) -> String {
+fn written(progress: &LessonProgress) -> String {
     let words = progress
         .iter()
         .map(|done| format!("{}/{}{}", done.lesson, done.card, if done.is_passed { "!" } else { "" }));
@@ -50,7 +50,7 @@ fn written(progress: &Progress) -> String {
 }
 
 /// Reads the stored form. Words that cannot be read are left out.
-fn read(text: &str) -> Progress {
+fn read(text: &str) -> LessonProgress {
     let card_done = |word: &str| {
         let (lesson, card) = word.split_once('/')?;
         let is_passed = card.ends_with('!');
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn progress_comes_back_and_damage_is_left_out() {
         let done = |card, is_passed| CardProgress { lesson: "reserved".to_owned(), card, is_passed };
-        let progress = Progress::from([done(0, false), done(3, false), done(3, true)]);
+        let progress = LessonProgress::from([done(0, false), done(3, false), done(3, true)]);
         assert_eq!(read(&written(&progress)), progress);
-        assert_eq!(read("reserved/x nothing reserved/0 /"), Progress::from([done(0, false)]));
+        assert_eq!(read("reserved/x nothing reserved/0 /"), LessonProgress::from([done(0, false)]));
     }
 }

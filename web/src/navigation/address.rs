@@ -1,6 +1,6 @@
 //! Keeps the page's address equal to the shown place and moment.
 
-use blockyard_figure::Unit;
+use blockyard_figure::MoveUnit;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
@@ -9,14 +9,14 @@ use crate::browser;
 use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
-use crate::link::{Link, MOST_CHARS, Target};
+use crate::link::{Link, LinkTarget, MAX_CHARS};
 use crate::session::{Feature, Session};
 use crate::workbench::Tab;
 use crate::workload::SettingsTexts;
 
 /// A longer text is not written into the address: compressing it would delay the key, and programs would cut
 /// off the address.
-const MOST_PACKED_BYTES: usize = 200_000;
+const MAX_PACKED_BYTES: usize = 200_000;
 
 /// The step is written into the address when the cursor has rested for this long.
 const PAUSE_MILLIS: i32 = 250;
@@ -31,32 +31,32 @@ impl Feature<NavigationSignals> {
                 let (card, solution) =
                     self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
                 match (self.session.files().beside.get(), self.session.lessons().own_text.get()) {
-                    (Some(name), _) => Target::Beside(name).into(),
+                    (Some(name), _) => LinkTarget::Beside(name).into(),
                     (None, Some(text)) => {
                         let is_for_class = self.session.lessons().is_for_class.get();
                         Link {
-                            target: Target::LessonText { text, card, is_for_class },
+                            target: LinkTarget::LessonText { text, card, is_for_class },
                             solution,
                             ..Link::default()
                         }
                     }
-                    (None, None) => Target::OwnLesson(card).into(),
+                    (None, None) => LinkTarget::OwnLesson(card).into(),
                 }
             }
-            Place::MakeLesson => Target::MakeLesson.into(),
+            Place::MakeLesson => LinkTarget::MakeLesson.into(),
             Place::Workbench => self.with_question(self.workbench_link()),
             Place::Program => self.session.program().link(),
-            Place::Lessons => Target::Lessons.into(),
+            Place::Lessons => LinkTarget::Lessons.into(),
             Place::Lesson { id, .. } => {
                 let (card, solution) =
                     self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
-                Link { target: Target::Lesson { id, card }, solution, ..Link::default() }
+                Link { target: LinkTarget::Lesson { id, card }, solution, ..Link::default() }
             }
-            Place::Plan(ids) => Target::Plan(ids).into(),
-            Place::Handout(id) => Target::Handout(id).into(),
-            Place::Glossary(entry) => Target::Glossary(entry).into(),
-            Place::Quiz => Target::Quiz.into(),
-            Place::Teachers => Target::Teachers.into(),
+            Place::Plan(ids) => LinkTarget::Plan(ids).into(),
+            Place::Handout(id) => LinkTarget::Handout(id).into(),
+            Place::Glossary(entry) => LinkTarget::Glossary(entry).into(),
+            Place::Quiz => LinkTarget::Quiz.into(),
+            Place::Teachers => LinkTarget::Teachers.into(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Feature<NavigationSignals> {
     fn workbench_link(self) -> Link {
         let block = self.session.figures().selected().map(|block| u64::from(block.get()));
         let (steps, event) = self.session.player.with(|player| {
-            let is_event = player.unit == Unit::Event;
+            let is_event = player.unit == MoveUnit::Event;
             (player.steps, is_event.then_some(player.cursor))
         });
         let link = Link { step: Some(steps), event, block, ..Link::default() };
@@ -88,32 +88,32 @@ impl Feature<NavigationSignals> {
             let sample = SAMPLES.iter().find(|sample| opened.name == sample.file_name());
             let is_beside = self.session.files().beside.with(|beside| beside.as_ref() == Some(&opened.name));
             return match sample {
-                _ if is_beside => Link { target: Target::Beside(opened.name.clone()), ..link },
-                Some(sample) => Link { target: Target::Sample(sample.name.to_owned()), ..link },
-                None => Link { target: Target::OwnFile, ..link },
+                _ if is_beside => Link { target: LinkTarget::Beside(opened.name.clone()), ..link },
+                Some(sample) => Link { target: LinkTarget::Sample(sample.name.to_owned()), ..link },
+                None => Link { target: LinkTarget::OwnFile, ..link },
             };
         }
         let SettingsTexts { title, conf, capacity } = self.session.workload().settings.get();
         let text = self.session.workload().history.with(|history| history.text().to_owned());
         if let Some(preset) = presets().iter().find(|preset| preset.text == text) {
             return Link {
-                target: Target::Preset(preset.id.to_owned()),
+                target: LinkTarget::Preset(preset.id.to_owned()),
                 conf: (conf.trim() != preset.conf).then_some(conf),
                 capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
                 ..link
             };
         }
-        if text.len() > MOST_PACKED_BYTES {
-            return Target::Workbench.into();
+        if text.len() > MAX_PACKED_BYTES {
+            return LinkTarget::Workbench.into();
         }
         let conf = (!conf.trim().is_empty()).then_some(conf);
-        let target = Target::Text { title, text };
+        let target = LinkTarget::Text { title, text };
         Link { target, conf, capacity: Some(capacity), ..link }
     }
 }
 
-/// Shows the place and the moment that the page's address names, now and when it changes, and writes the
-/// shown ones into the address.
+/// Shows the place and the moment that the page's address names, now and when the address changes, and writes
+/// the shown place and moment into the address.
 pub(crate) fn keep_address(session: Session, samples: Samples) {
     let read = move || {
         let (link, problems) = Link::read(&browser::hash());
@@ -153,7 +153,7 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         }
         let write = move || {
             let hash = link.write();
-            let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };
+            let hash = if hash.len() > MAX_CHARS { LinkTarget::Workbench.hash() } else { hash };
             // After a reload, the address is already right.
             if browser::hash().trim_start_matches('#') != hash {
                 browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
@@ -175,9 +175,9 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
 
 /// Whether the browser's button "Back" should lead from `after` to `before`. The button leads between places
 /// and between documents, and not between two versions of a text.
-fn is_elsewhere(before: &Target, after: &Target) -> bool {
+fn is_elsewhere(before: &LinkTarget, after: &LinkTarget) -> bool {
     match (before, after) {
-        (Target::Text { .. }, Target::Text { .. }) => false,
+        (LinkTarget::Text { .. }, LinkTarget::Text { .. }) => false,
         _ => before != after,
     }
 }

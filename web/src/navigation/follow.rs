@@ -1,6 +1,6 @@
-//! Shows what an address names.
+//! Shows the place, the run and the moment that an address names.
 
-use blockyard_figure::{PlayerAction, Unit};
+use blockyard_figure::{MoveUnit, PlayerAction};
 use blockyard_record::BlockId;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
@@ -10,35 +10,35 @@ use crate::appearance::ThemeChoice;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
 use crate::lessons::OpenLesson;
-use crate::link::{Link, Target};
+use crate::link::{Link, LinkTarget};
 use crate::messages::sentence;
 use crate::session::{Feature, Source};
 use crate::workload::SettingsTexts;
 
 impl Feature<NavigationSignals> {
-    /// Shows what an address names.
+    /// Shows the place, the run and the moment that an address names.
     pub(crate) fn follow_link(self, link: Link, samples: Samples) {
         if let Some(theme) = &link.theme {
             self.session.appearance().theme.set(ThemeChoice::from_name(theme));
         }
         match link.target.clone() {
-            Target::Home => self.go_to(Place::Home),
-            Target::Python(id) => self.session.program().follow_example(&id),
-            Target::Program(text) => self.session.program().follow_text(text, &link),
-            Target::Lessons => self.go_to(Place::Lessons),
-            Target::Plan(ids) => self.go_to(Place::Plan(ids)),
-            Target::Handout(id) => self.go_to(Place::Handout(id)),
-            Target::Glossary(entry) => self.go_to(Place::Glossary(entry)),
-            Target::Quiz => self.go_to(Place::Quiz),
-            Target::Teachers => self.go_to(Place::Teachers),
-            Target::MakeLesson => self.go_to(Place::MakeLesson),
-            Target::LessonText { text, card, is_for_class } => {
+            LinkTarget::Home => self.go_to(Place::Home),
+            LinkTarget::Python(id) => self.session.program().follow_example(&id),
+            LinkTarget::Program(text) => self.session.program().follow_text(text, &link),
+            LinkTarget::Lessons => self.go_to(Place::Lessons),
+            LinkTarget::Plan(ids) => self.go_to(Place::Plan(ids)),
+            LinkTarget::Handout(id) => self.go_to(Place::Handout(id)),
+            LinkTarget::Glossary(entry) => self.go_to(Place::Glossary(entry)),
+            LinkTarget::Quiz => self.go_to(Place::Quiz),
+            LinkTarget::Teachers => self.go_to(Place::Teachers),
+            LinkTarget::MakeLesson => self.go_to(Place::MakeLesson),
+            LinkTarget::LessonText { text, card, is_for_class } => {
                 self.session.lessons().is_for_class.set(is_for_class);
                 self.follow_lesson_text(text, card.saturating_sub(1));
                 self.follow_solution(&link);
             }
-            Target::Workbench => self.go_to(Place::Workbench),
-            Target::Lesson { id, card } => {
+            LinkTarget::Workbench => self.go_to(Place::Workbench),
+            LinkTarget::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 names the first card, too.
                 self.go_to_and(
                     Place::Lesson { id, card: CardPlace::At(card.saturating_sub(1)) },
@@ -50,19 +50,19 @@ impl Feature<NavigationSignals> {
                     },
                 );
             }
-            Target::Preset(id) => self.follow_preset(&id, &link),
-            Target::Text { title, text } => {
+            LinkTarget::Preset(id) => self.follow_preset(&id, &link),
+            LinkTarget::Text { title, text } => {
                 let conf = link.conf.clone().unwrap_or_default();
                 let capacity = link.capacity.clone().unwrap_or_else(|| "1 GiB".to_owned());
                 self.session.workload().open_text(text, SettingsTexts { title, conf, capacity });
                 self.follow_moment(&link);
                 self.follow_question(&link);
             }
-            Target::Sample(name) => self.follow_sample(&name, link, samples),
-            Target::Beside(name) => self.follow_beside(name, link),
-            Target::OwnFile => self.follow_own_file(link),
+            LinkTarget::Sample(name) => self.follow_sample(&name, link, samples),
+            LinkTarget::Beside(name) => self.follow_beside(name, link),
+            LinkTarget::OwnFile => self.follow_own_file(link),
             // The card is counted from 1.
-            Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
+            LinkTarget::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
         }
     }
 
@@ -182,11 +182,11 @@ impl Feature<NavigationSignals> {
     /// Goes to the step or the event of a link, and chooses the block of the link.
     fn follow_moment(self, link: &Link) {
         if let Some(step) = link.step {
-            self.session.dispatch(PlayerAction::SetUnit(Unit::Step));
+            self.session.dispatch(PlayerAction::SetUnit(MoveUnit::Step));
             self.session.dispatch(PlayerAction::SeekStep(step));
         }
         if let Some(event) = link.event {
-            self.session.dispatch(PlayerAction::SetUnit(Unit::Event));
+            self.session.dispatch(PlayerAction::SetUnit(MoveUnit::Event));
             self.session.dispatch(PlayerAction::SeekEvent(event));
         }
         let block = link.block.and_then(|number| number.try_into().ok());

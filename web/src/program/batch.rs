@@ -75,7 +75,7 @@ impl BatchSearch {
     /// The answer in words, without a full stop: `the largest --batch-size that fits the NVIDIA H200 is 24:
     /// peak
     /// 13.2 GiB reserved; 25 runs out of memory`.
-    pub(crate) fn words(&self, variant: &BatchVariant) -> Option<String> {
+    pub(crate) fn text(&self, variant: &BatchVariant) -> Option<String> {
         let with = match variant.option {
             "" => String::new(),
             option => format!("with {option} "),
@@ -110,7 +110,7 @@ impl Feature<ProgramSignals> {
         begun.or_else(|| BatchSearch::of(&shown))
     }
 
-    /// Begins the search for the shown run, or goes on with it where it was cancelled.
+    /// Begins the search for the shown run, or continues a search that was cancelled.
     pub(crate) fn find_batch(self) {
         let Some(search) = untrack(|| self.batch_of_shown()) else { return };
         self.cancel_trial();
@@ -193,7 +193,7 @@ impl Feature<ProgramSignals> {
     }
 }
 
-/// The next step of the search. With another option the batch that failed comes first.
+/// The next step of the search. With an added option, the batch that failed is tried first.
 fn next_batch_of(variant: &BatchVariant, limit: Bytes) -> BatchStep {
     let failed = variant.too_large.saturating_sub(1);
     if variant.option.is_empty() {

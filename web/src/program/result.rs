@@ -52,12 +52,12 @@ impl ProgramResult {
         Self { input, run: PtrEq::new(run), details, by_allocation, by_step }
     }
 
-    /// Where an allocation came from.
+    /// The line and the operator of an allocation; `None` for an allocation of another run.
     pub(crate) fn origin(&self, allocation: AllocationId) -> Option<&AllocationOrigin> {
         self.details.origins.get(*self.by_allocation.get(&allocation)?)
     }
 
-    /// Where the allocation that a step made came from.
+    /// The line and the operator of the allocation that a step made; `None` for a step without one.
     pub(crate) fn made_at(&self, step: usize) -> Option<&AllocationOrigin> {
         self.details.origins.get(*self.by_step.get(&step)?)
     }
@@ -114,7 +114,7 @@ impl ProgramResult {
             release: input.release,
             caveats: derived.into_iter().chain(notes).chain(estimates).collect(),
             failed_lines: failed_lines(&self.run, &self.details).collect(),
-            lasting: lasting(&self.details.origins),
+            unfreeable: lasting(&self.details.origins),
         }
     }
 }
@@ -170,7 +170,7 @@ fn is_out_of_memory(traceback: &str) -> bool {
     traceback.lines().any(|line| line.starts_with("torch.OutOfMemoryError"))
 }
 
-/// The innermost line of the program in a traceback; 0 where there is none.
+/// The innermost line of the program in a traceback; 0 for a traceback without one.
 fn last_line(traceback: &str) -> u32 {
     failing_line(traceback).unwrap_or(0)
 }

@@ -35,37 +35,34 @@ pub(crate) struct ProgramTrial {
     pub(crate) end: Result<(ProgramEnd, Bytes), String>,
 }
 
-/// A run with a change, which goes on.
+/// A run with a change that has not ended yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunningTrial {
     /// The change in words.
     pub(crate) change: String,
     /// The program with the change.
     pub(crate) input: ProgramInput,
-    /// For how many seconds it has been running.
+    /// The seconds since the trial began.
     pub(crate) seconds: u32,
 }
 
 impl ProgramTrial {
     /// The result of the trial as a sentence without a full stop. `failed_at` is the line at which the
     /// program failed without the change.
-    pub(crate) fn words(&self, failed_at: u32) -> String {
+    pub(crate) fn text(&self, failed_at: u32) -> String {
         let change = &self.change;
         match &self.end {
             Ok((ProgramEnd::Finished, reserved)) => {
                 format!("with {change} the program runs to its end, and reserves at most {reserved}")
             }
             Ok((ProgramEnd::OutOfMemory(line), _)) if *line == failed_at => {
-                format!(
-                    "with {change} the program runs out of memory, too, at the same {}",
-                    line_words(*line)
-                )
+                format!("with {change} the program runs out of memory, too, at the same {}", line_text(*line))
             }
             Ok((ProgramEnd::OutOfMemory(line), _)) => {
-                format!("with {change} the program runs out of memory, too, at {}", line_words(*line))
+                format!("with {change} the program runs out of memory, too, at {}", line_text(*line))
             }
             Ok((ProgramEnd::Exception(line), _)) => {
-                format!("with {change} the program ends by another exception at {}", line_words(*line))
+                format!("with {change} the program ends by another exception at {}", line_text(*line))
             }
             Ok((ProgramEnd::Status(status), _)) => {
                 format!("with {change} the program ends itself with status {status}")
@@ -85,7 +82,7 @@ impl ProgramTrial {
     }
 }
 
-fn line_words(line: u32) -> String {
+fn line_text(line: u32) -> String {
     if line == 0 { "a line that is not known".to_owned() } else { format!("line {line}") }
 }
 
@@ -167,7 +164,7 @@ mod tests {
             let change = "expandable_segments:True".to_owned();
             ProgramTrial { change, input: ProgramInput::default(), end }
         };
-        let words = |end| trial(end).words(9);
+        let words = |end| trial(end).text(9);
         assert_eq!(
             words(Ok((ProgramEnd::Finished, Bytes::gib(2)))),
             "with expandable_segments:True the program runs to its end, and reserves at most 2 GiB"

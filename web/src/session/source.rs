@@ -97,7 +97,7 @@ impl Session {
         self.source.set(source);
         self.player.set(after.unwrap_or_default());
         self.figures().forget();
-        self.dispatch(PlayerAction::Loaded { goes_to_end: false });
+        self.dispatch(PlayerAction::Loaded { is_at_end: false });
     }
 
     /// Goes to the last out of memory of the run that is shown, or else to where most is allocated.

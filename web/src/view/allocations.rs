@@ -1,4 +1,5 @@
-//! All allocations from their allocation to their free: at their addresses, or stacked.
+//! The figure of all allocations over time, each from its request to its free: at their addresses, or
+//! stacked.
 
 mod painting;
 mod paper;
@@ -41,7 +42,7 @@ const SLICE_MILLIS: f64 = 1.5;
 /// frame also draws the figures over time.
 const MOVING_SLICE_MILLIS: f64 = 0.4;
 /// With more allocations than these, the names of groups are written and not the names of single allocations.
-const MOST_NAMED: usize = 400;
+const MAX_NAMED: usize = 400;
 /// How many steps are shown around the peak.
 const AROUND_PEAK: usize = 200;
 /// While the GPU draws, the grid is computed again after the view has not changed for this time.
@@ -107,14 +108,14 @@ pub(crate) fn allocations(session: Session) -> AnyView {
             it.draw_cursor(&canvas, steps.get());
         }
     });
-    // Keys, the wheel and a picture that is complete change what is under a pointer that rests.
+    // Keys, the wheel and a complete picture change the part of the figure under a pointer that rests.
     effect(move || {
         session.figures().timeline_view.track();
         it.drawn.track();
         frames::plan(Slot::GridTip, move || it.say_again());
     });
-    let hidden = text(move || it.hidden_words());
-    let label = text(move || it.words());
+    let hidden = text(move || it.hidden_text());
+    let label = text(move || it.shown_text());
     view! {
         <section class="panel lifetimes" aria-label="Allocations over time">
             {head(it)}
@@ -271,7 +272,7 @@ impl AllocationsFigure {
                 let columns = session.figures().columns()?;
                 let (allocations, recording) = (&columns.allocations, &columns.recording);
                 let rows = allocations.len();
-                if rows <= MOST_NAMED && (0..rows).any(|row| name_of(allocations, recording, row).is_some()) {
+                if rows <= MAX_NAMED && (0..rows).any(|row| name_of(allocations, recording, row).is_some()) {
                     let name = |row: usize| {
                         name_of(allocations, recording, row).filter(|_| is_shown(groups.place(row)))
                     };
@@ -363,8 +364,8 @@ impl AllocationsFigure {
         if !self.paints() {
             return begin();
         }
-        // The GPU draws. The grid is needed only for what is under the pointer and for what is too small to
-        // be drawn, so it waits until the view has not changed for a while.
+        // The GPU draws. The grid is needed only for the words under the pointer and for the count of
+        // allocations that are too small to be drawn, so it waits until the view has not changed for a while.
         self.picture.update_value(Picture::clear);
         let _ = browser::after_millis(REST_MILLIS, move || {
             if self.changes.try_with_value(|changes| *changes == change) == Some(true) {
@@ -373,7 +374,7 @@ impl AllocationsFigure {
         });
     }
 
-    /// Computes the picture in this frame and the next ones, until it is complete.
+    /// Computes the picture in this frame and the next frames, until the picture is complete.
     fn go_on(self, columns: PtrEq<Columns>) {
         frames::plan(Slot::Grid, move || {
             let begun = browser::now_millis();
@@ -451,7 +452,7 @@ impl AllocationsFigure {
         });
     }
 
-    /// Which rows are chosen: the picked ones, and the allocation of the chosen block; `None` if no row is.
+    /// Which rows are chosen: the picked rows, and the allocation of the chosen block; `None` if no row is.
     /// Reads signals.
     fn marked(self, columns: &Columns) -> Option<Vec<bool>> {
         let picked = self.session.figures().picked.get();

@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::view::kit::{flag, text};
 
 /// A press becomes a drag when the pointer has moved farther than this.
-const LEAST_PX: f64 = 8.0;
+const MIN_PX: f64 = 8.0;
 
 /// The block that is being dragged.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ struct BlockDrag {
     name: String,
     /// Where the pointer went down, in the window.
     start_px: (f64, f64),
-    /// Whether the pointer has moved by more than [`LEAST_PX`].
+    /// Whether the pointer has moved by more than [`MIN_PX`].
     has_moved: bool,
     /// Whether the pointer is over the area where the block is freed.
     is_over: bool,
@@ -70,7 +70,7 @@ impl Drag {
     pub(crate) fn moved(self, event: &ev::PointerEvent) -> bool {
         let Some(before) = self.dragged.get_untracked() else { return false };
         let (x, y) = (f64::from(event.client_x()), f64::from(event.client_y()));
-        let is_far = (x - before.start_px.0).hypot(y - before.start_px.1) > LEAST_PX;
+        let is_far = (x - before.start_px.0).hypot(y - before.start_px.1) > MIN_PX;
         if !before.has_moved && !is_far {
             return false;
         }

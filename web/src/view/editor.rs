@@ -70,7 +70,7 @@ fn run_status(session: Session, field: TextField) -> AnyView {
     let quiet = |words: String| view! { <span class="quiet">{words}</span> }.into_any();
     let content = move || match session.workload().attempt.get() {
         Attempt::Ran(run) => quiet(steps(run.recording.step_count(), run.recording.failed_steps().len())),
-        Attempt::Long if session.workload().on_gpu.get() => quiet("It runs on the GPU.".to_owned()),
+        Attempt::Long if session.workload().is_on_gpu.get() => quiet("It runs on the GPU.".to_owned()),
         Attempt::Long => quiet("A long workload: it runs in the background.".to_owned()),
         Attempt::Failed(failure) => {
             let (words, place) = match failure {

@@ -14,7 +14,7 @@ use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, icon_button, text};
 use crate::view::parts;
-use crate::view::step::step_words;
+use crate::view::step::step_text;
 use crate::view::{messages, scrubber, stage};
 
 /// A frame that is lower than this has a stage with fewer rows, as the style sheet has it.
@@ -60,7 +60,7 @@ fn caption(session: Session) -> AnyView {
         let count = run.recording.step_count();
         match session.player.with(|player| player.current_step(&run.recording)) {
             Some(step) => {
-                let words = step_words(&run, step);
+                let words = step_text(&run, step);
                 format!("Step {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
             }
             None => format!("An empty device, and {count} steps to come."),

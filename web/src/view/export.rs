@@ -11,7 +11,7 @@ use web_sys::HtmlCanvasElement;
 use crate::browser;
 use crate::canvas::Paints;
 use crate::lab::Sheet;
-use crate::link::{Link, Target};
+use crate::link::{Link, LinkTarget};
 use crate::session::Session;
 use crate::view::stage_scene;
 
@@ -144,7 +144,8 @@ pub(crate) fn link(session: Session) -> String {
         let mut link = if link.target.is_for_others() { link } else { Link::default() };
         // The figure beside an exercise shows the run of the reader's lines.
         let lines = session.lessons().state.with(|state| state.has_run().then(|| state.text.clone()));
-        if matches!(link.target, Target::Lesson { .. } | Target::LessonText { .. }) && lines.is_some() {
+        if matches!(link.target, LinkTarget::Lesson { .. } | LinkTarget::LessonText { .. }) && lines.is_some()
+        {
             link.solution = lines;
         }
         let hash = link.write();

@@ -57,7 +57,7 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
     });
     let (hovered, clicked, keyed, spoken) = (flame.clone(), flame.clone(), flame.clone(), flame);
     let moved = on(move |event: ev::PointerEvent| {
-        tip.show(hovered.node_at(&event).and_then(|place| hovered.words(place)), &event);
+        tip.show(hovered.node_at(&event).and_then(|place| hovered.frame_text(place)), &event);
     });
     let click = on(move |event: ev::MouseEvent| {
         if let Some(place) = clicked.node_at(&event) {
@@ -127,7 +127,7 @@ impl Flame {
         }
     }
 
-    fn words(&self, place: usize) -> Option<String> {
+    fn frame_text(&self, place: usize) -> Option<String> {
         let node = self.graph.node(place)?;
         let share = percent(node.bytes, self.list.bytes);
         let name = self.graph.text(self.stacks(), place);

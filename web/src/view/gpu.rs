@@ -16,7 +16,7 @@ pub(crate) fn switch(session: Session) -> AnyView {
     let is_absent =
         flag(move || !matches!(session.workload().gpu.get(), GpuState::Present | GpuState::Open(_)));
     let never = Signal::stored(false);
-    let on_gpu = session.workload().on_gpu;
+    let on_gpu = session.workload().is_on_gpu;
     let pick = move |is_gpu: bool| click(move || session.workload().run_on_gpu(is_gpu));
     let limits_and_checks = text(move || limits_and_checks(session));
     view! {
@@ -60,7 +60,7 @@ fn side(
 fn status(session: Session) -> String {
     match session.workload().gpu.get() {
         GpuState::Absent(why) => sentence(&why),
-        GpuState::Open(adapter) if session.workload().on_gpu.get() => {
+        GpuState::Open(adapter) if session.workload().is_on_gpu.get() => {
             let kind = if adapter.is_software { ", on the processor" } else { "" };
             format!("{}{kind}", adapter.name)
         }
@@ -71,7 +71,7 @@ fn status(session: Session) -> String {
 /// The limits of the GPU, and the result of the data checks of the whole run.
 fn limits_and_checks(session: Session) -> String {
     match session.workload().gpu.get() {
-        GpuState::Open(adapter) if session.workload().on_gpu.get() => {
+        GpuState::Open(adapter) if session.workload().is_on_gpu.get() => {
             let checks = session.workload().attempt.with(|attempt| match attempt {
                 Attempt::Ran(run) => run.data_checks.as_deref().map(checks_of_run),
                 _ => None,
@@ -111,13 +111,13 @@ pub(crate) fn data_check(session: Session) -> AnyView {
     let line = move || {
         step.get().map(|step| {
             let class = if step.wrong > 0 { "failure" } else { "data-check" };
-            view! { <p class=class data-testid="data-check">{words(&step)}</p> }.into_any()
+            view! { <p class=class data-testid="data-check">{checks_text(&step)}</p> }.into_any()
         })
     };
     view! { {line} }.into_any()
 }
 
-fn words(step: &StepDataCheck) -> String {
+fn checks_text(step: &StepDataCheck) -> String {
     let filled = if step.filled.is_zero() {
         String::new()
     } else {

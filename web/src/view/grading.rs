@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
-    Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, ProgramEnd, exercise_of,
+    EndedProgram, Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, exercise_of,
     grades_csv, lessons, student_name,
 };
 use blockyard_record::counted;
@@ -20,7 +20,7 @@ use crate::browser;
 use crate::effect::effect;
 use crate::interpreter;
 use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, exercise_job};
-use crate::link::{Link, Target};
+use crate::link::{Link, LinkTarget};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, select, text};
 use crate::view::make_lesson;
@@ -330,7 +330,7 @@ async fn grade(
 fn of_link(text: &str, exercises: &[(String, Exercise)]) -> Option<(String, String)> {
     let (_, hash) = text.trim().split_once('#').filter(|_| text.trim().lines().count() == 1)?;
     let (link, _) = Link::read(hash);
-    let Target::Lesson { id, .. } = link.target else { return None };
+    let LinkTarget::Lesson { id, .. } = link.target else { return None };
     let (_, exercise) = exercises.iter().find(|(known, _)| *known == id)?;
     Some((id, exercise.with_region(&link.solution?)))
 }
@@ -349,6 +349,6 @@ async fn run(
     class.loading.set(None);
     let run = run?;
     let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
-    let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
+    let end = EndedProgram { recording, status: run.status, traceback: run.traceback };
     exercise.grade_program(&text, end).map_err(|error| error.to_string())
 }

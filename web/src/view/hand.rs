@@ -167,8 +167,8 @@ fn other_requests(session: Session, stream: RwSignal<StreamId>) -> AnyView {
 /// The text of a field takes effect when the reader has paused for this time.
 const TYPING_PAUSE_MILLIS: i32 = 250;
 
-/// PyTorch's message, with a proposal where another word stands for a boolean: PyTorch accepts only `True`
-/// and `False`.
+/// PyTorch's message, with a proposal where the text has another word for a boolean: PyTorch accepts only
+/// `True` and `False`.
 fn with_hint(message: &str) -> String {
     let found =
         message.rsplit("but got '").next().and_then(|rest| rest.split('\'').next()).unwrap_or_default();
@@ -196,7 +196,7 @@ fn device(session: Session) -> AnyView {
     view! {
         <div class="device">
             {field(session, "capacity", "Device capacity", "80 GiB", capacity_error, |settings| &settings.capacity, Feature::set_capacity)}
-            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.conf, Feature::set_config)}
+            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.conf, Feature::set_conf)}
             <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
                 {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
             </p>
@@ -210,7 +210,7 @@ fn device(session: Session) -> AnyView {
 /// A form with every key of the settings. A change shows the run before and after side by side.
 fn settings_form(session: Session) -> AnyView {
     let config = text(move || session.workload().settings.with(|settings| settings.conf.clone()));
-    let change = move |new: String| session.lab().change_config(new);
+    let change = move |new: String| session.lab().change_conf(new);
     view! {
         {lab::completions("config-values", config)}
         {settings::form("config", config, change)}

@@ -2,7 +2,7 @@
 //! search, and the chosen allocations.
 
 use blockyard_figure::{
-    AllocationFilter, ByteUnit, GroupBy, Holder, Search, bytes_of, group_key, holder_texts,
+    AllocationFilter, AllocationQuery, ByteUnit, GroupBy, Holder, bytes_of, group_key, holder_texts,
     holders as find_holders, percent, rows_in, stack_lines,
 };
 use blockyard_record::{Bytes, grouped};
@@ -20,7 +20,7 @@ use crate::view::flame;
 use crate::view::kit::{Options, button, choice, choices, click, flag, on, select, text};
 
 /// The most rows of the table; one more row says how many groups are left out.
-const MOST_ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 /// Holders are found again after nothing has changed for this time.
 const REST_MILLIS: i32 = 120;
 /// The column by which the table is sorted.
@@ -81,8 +81,11 @@ fn current_list(session: Session) -> RwSignal<Option<PtrEq<HolderList>>> {
     let timer = StoredValue::new(None::<i32>);
     let is_first = StoredValue::new(true);
     effect(move || {
-        let (columns, scope, by) =
-            (session.figures().columns(), session.figures().scope(), session.figures().group_by());
+        let (columns, scope, by) = (
+            session.figures().columns(),
+            session.figures().allocation_filter(),
+            session.figures().group_by(),
+        );
         let search = session.figures().filter.get();
         let wait = if is_first.get_value() { 0 } else { REST_MILLIS };
         // The first holders of a recording are found at once.
@@ -101,7 +104,7 @@ fn find(columns: PtrEq<Columns>, scope: AllocationFilter, by: GroupBy, search: &
     let (allocations, recording) = (&columns.allocations, &columns.recording);
     let all = rows_in(allocations, scope);
     let whole = (all.len(), bytes_of(allocations, &all));
-    let search = Search::parse(search);
+    let search = AllocationQuery::parse(search);
     let rows = if search.is_empty() { all } else { search.filter(allocations, recording, &all) };
     let holders = find_holders(allocations, recording, &rows, by);
     let bytes = bytes_of(allocations, &rows);
@@ -211,13 +214,13 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
             Order::Oldest => holders.sort_by_key(|(_, holder)| holder.oldest),
             Order::Name => holders.sort_by(|(one, _), (other, _)| one.cmp(other)),
         }
-        let hidden = holders.get(MOST_ROWS..).unwrap_or_default();
+        let hidden = holders.get(MAX_ROWS..).unwrap_or_default();
         let hidden_bytes: Bytes = hidden.iter().map(|(_, holder)| holder.bytes).sum();
         let rest = (!hidden.is_empty()).then(|| {
             let words = format!("{} more groups hold {hidden_bytes}", grouped_count(hidden.len()));
             view! { <tr><td colspan="4" class="quiet">{words}</td></tr> }.into_any()
         });
-        holders.truncate(MOST_ROWS);
+        holders.truncate(MAX_ROWS);
         let most = list.holders.iter().map(|holder| holder.bytes).max();
         let unit = ByteUnit::of(most.unwrap_or_default());
         let rows = holders.into_iter().map(|(text, holder)| row(session, &list, text, holder, unit));
@@ -269,7 +272,7 @@ fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder,
                 <button type="button" class="holder" aria-pressed=is_picked on:click=choose>{name}</button>
                 <span class="held" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
             </th>
-            <td title=bytes>{unit_words(unit, holder.bytes)}</td>
+            <td title=bytes>{unit_text(unit, holder.bytes)}</td>
             <td>{grouped_count(holder.count)}</td>
             <td>{oldest}</td>
         </tr>
@@ -284,7 +287,7 @@ pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> An
     let row = |(bytes, what): (Bytes, AnyView)| {
         view! {
             <tr>
-                <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{unit_words(unit, bytes)}</td>
+                <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{unit_text(unit, bytes)}</td>
                 <td class="number">{percent(bytes, whole)}</td>
                 <td>{what}</td>
             </tr>
@@ -304,7 +307,7 @@ pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> An
 }
 
 /// Bytes in the unit of their column.
-fn unit_words(unit: ByteUnit, bytes: Bytes) -> String {
+fn unit_text(unit: ByteUnit, bytes: Bytes) -> String {
     format!("{} {}", unit.number(bytes), unit.name())
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
 /// The function that takes one number out of the breakdown of a moment.
 type BreakdownNumber = fn(&Breakdown) -> Bytes;
 
-/// The numbers that a reader would ask PyTorch and the driver for, and what the last line changed in each.
+/// The numbers that a reader would ask PyTorch and the driver for, and the change of each by the last line.
 fn readouts(session: Session) -> AnyView {
     let rows: [(&str, &str, BreakdownNumber); 3] = [
         ("memory_allocated()", "readout-allocated", Breakdown::allocated),

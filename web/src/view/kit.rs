@@ -51,7 +51,7 @@ pub(crate) fn button(
         .into_any()
 }
 
-/// A button with an icon. The label says what the button does, and which key does the same.
+/// A button with an icon. The label names the action of the button and the key with the same action.
 pub(crate) fn icon_button(
     class: &'static str,
     id: &'static str,

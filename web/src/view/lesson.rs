@@ -27,7 +27,7 @@ use crate::view::present::{end_slide, fit_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
-use crate::view::step::step_words;
+use crate::view::step::step_text;
 use crate::view::term_row::term_row;
 
 /// The terms that lessons use. The workbench has all terms.
@@ -164,7 +164,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     .into_any()
 }
 
-/// What the colors of the blocks stand for in a lesson about a training, with the bytes of each.
+/// The legend of the blocks' colors in a lesson about a training, with the bytes of each category.
 fn categories(session: Session) -> AnyView {
     let sums = Memo::new(move |_| session.lessons().categories());
     let entries = move || {
@@ -182,7 +182,7 @@ fn categories(session: Session) -> AnyView {
         };
         present.map(entry).collect::<Vec<_>>()
     };
-    // In a lesson that has categories their row keeps its height while nothing is allocated.
+    // In a lesson with categories, the row of the legend keeps its height while nothing is allocated.
     let is_empty = flag(move || session.lessons().has_no_categories());
     view! {
         <div class="categories is-legend" hidden=is_empty>
@@ -192,8 +192,8 @@ fn categories(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The step under the cursor in one line, and on request what the allocator tried before a request failed.
-/// The line names what happens; the card explains why.
+/// The step under the cursor in one line, and on request the attempts of the allocator before a request
+/// failed. The line names the event; the card explains the reason.
 fn step_line(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
         let run = session.run.get();
@@ -201,7 +201,7 @@ fn step_line(session: Session) -> AnyView {
         let Some(step) = step else {
             return ("The device before the first step.".to_owned(), String::new());
         };
-        let words = step_words(&run, step);
+        let words = step_text(&run, step);
         let (tried, said) = match words.sentence.find("out of memory: ") {
             Some(from) => words.sentence.split_at(from),
             None => ("", words.sentence.as_str()),

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::effect::effect;
 use crate::lessons::{CardProgress, GivenAnswer};
-use crate::link::Target;
+use crate::link::LinkTarget;
 use crate::navigation::{CardPlace, Place};
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag, on, text};
@@ -27,7 +27,7 @@ pub(super) struct ListedLesson {
 }
 
 /// All lessons of the page, in their order. A lesson that cannot be parsed is left out; a test proves that
-/// there is none.
+/// all lessons can be parsed.
 pub(super) fn summaries() -> Vec<ListedLesson> {
     let read = |file: &'static blockyard_lessons::LessonFile| {
         let lesson = Lesson::parse(file.text).ok()?;
@@ -43,8 +43,8 @@ pub(super) fn summaries() -> Vec<ListedLesson> {
     lessons().iter().filter_map(read).collect()
 }
 
-/// A link to a part of the page. A click goes there without loading the page again.
-pub(crate) fn place_link(session: Session, place: Place, target: Target, words: String) -> AnyView {
+/// A link to a part of the page. A click goes to the part without loading the page again.
+pub(crate) fn place_link(session: Session, place: Place, target: LinkTarget, words: String) -> AnyView {
     let href = format!("#{}", target.hash());
     let go = on(move |event: leptos::ev::MouseEvent| {
         // With one of these keys, the browser opens the link in another tab or window.
@@ -77,7 +77,7 @@ fn planned(session: Session, ids: &str) -> AnyView {
             <h1>"Lessons"</h1>
             <p class="lead">"Chosen for you, in this order. Predict what happens, then the real allocator answers."</p>
             <ol class="lesson-list" data-testid="plan">{rows}</ol>
-            <p>{place_link(session, Place::Lessons, Target::Lessons, "All lessons".to_owned())}</p>
+            <p>{place_link(session, Place::Lessons, LinkTarget::Lessons, "All lessons".to_owned())}</p>
         </main>
     }
     .into_any()
@@ -107,7 +107,7 @@ fn lesson_rows(session: Session) -> Vec<AnyView> {
             });
             let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
             let place = Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST };
-            let target = Target::Lesson { id: id.to_owned(), card: 1 };
+            let target = LinkTarget::Lesson { id: id.to_owned(), card: 1 };
             view! {
                 <li>
                     <h3>{place_link(session, place, target, title)}</h3>
@@ -261,7 +261,7 @@ fn word(session: Session, entry: &GlossaryEntry, is_sought: bool, is_hidden: Sig
     let has_other = !entry.other_words.is_empty();
     let taught = taught_in(&entry.id).map(|(file, card)| {
         let place = Place::Lesson { id: file.id.to_owned(), card: CardPlace::At(card) };
-        let target = Target::Lesson { id: file.id.to_owned(), card: card + 1 };
+        let target = LinkTarget::Lesson { id: file.id.to_owned(), card: card + 1 };
         let title =
             blockyard_lessons::course().find(|lesson| lesson.id == file.id).map_or("", |lesson| lesson.title);
         view! { <p class="quiet">"In a lesson: "{place_link(session, place, target, title.to_owned())}</p> }
@@ -372,7 +372,7 @@ fn quiz_question(
         drawn.with(|lesson| question_figure(lesson.as_ref()?, card, theme).ok()).unwrap_or_default()
     });
     let place = Place::Lesson { id: item.lesson.clone(), card: CardPlace::At(item.card) };
-    let target = Target::Lesson { id: item.lesson, card: item.card + 1 };
+    let target = LinkTarget::Lesson { id: item.lesson, card: item.card + 1 };
     view! {
         <li hidden=is_hidden>
             <p>{prose::inlines(session, &item.question.text)}</p>

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::effect::effect;
 use crate::lessons::OpenLesson;
-use crate::link::{MOST_CHARS, Target};
+use crate::link::{LinkTarget, MAX_CHARS};
 use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -163,13 +163,13 @@ impl LessonEditor {
 
     /// The address that has the whole lesson in it. Reads signals.
     fn link(self) -> String {
-        let target = Target::LessonText { text: self.content.get(), card: 1, is_for_class: false };
+        let target = LinkTarget::LessonText { text: self.content.get(), card: 1, is_for_class: false };
         format!("{}#{}", browser::address(), target.hash())
     }
 
     /// The lesson in an address as a class gets it: without the solutions.
-    fn class_target(self) -> Target {
-        Target::LessonText { text: without_solutions(&self.content.get()), card: 1, is_for_class: true }
+    fn class_target(self) -> LinkTarget {
+        LinkTarget::LessonText { text: without_solutions(&self.content.get()), card: 1, is_for_class: true }
     }
 
     /// The lines that put the whole lesson into another page. Reads signals.
@@ -183,8 +183,8 @@ impl LessonEditor {
         browser::download(&format!("{id}.md"), &text, "text/markdown");
     }
 
-    /// Shows another text, the sample or that of a file; the writer's text can be brought back until the page
-    /// is left.
+    /// Shows another text, the sample or the text of a file; the writer's text can be brought back until the
+    /// page is left.
     fn replace(self, other: String) {
         let text = self.content.get_untracked();
         self.before.set(Some(text).filter(|text| text != STARTER && *text != other));
@@ -214,7 +214,7 @@ impl LessonEditor {
     }
 }
 
-/// How many notes there are, in a line that opens.
+/// The number of notes, in a line that unfolds them.
 fn notes_line(count: usize) -> String {
     let verb = if count == 1 { "is" } else { "are" };
     format!("{} in its text {verb} not proved by its run", counted(count, "place"))
@@ -259,7 +259,7 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     let is_unproved = move || checked.with(|checked| checked.is_lesson && !checked.findings.is_empty());
     let is_wrong = move || checked.with(|checked| !checked.is_lesson);
     let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
-    let is_long = Memo::new(move |_| editor.link().len() > MOST_CHARS);
+    let is_long = Memo::new(move |_| editor.link().len() > MAX_CHARS);
     let is_unlinked = flag(move || is_off.get() || is_long.get());
     let large = |id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
         view! { <button type="button" class="large" data-testid=id disabled=is_disabled on:click=press>{words}</button> }

@@ -56,7 +56,7 @@ pub(crate) fn map(session: Session) -> AnyView {
         }
     });
     actions.follow();
-    // As high as the most rows of the run, so that nothing moves while the run plays.
+    // The map is as high as the most rows of the run, so that nothing moves while the run plays.
     let rows = text(move || {
         let most = session.run.get().most_segments.max(rows_now(session)).max(1);
         let row_px = RowHeight::fitting(most, COMFORTABLE_PX).row_px();
@@ -203,8 +203,8 @@ fn toolbar(session: Session) -> AnyView {
                 "follow",
                 "Follow",
                 "Scroll to what the step changed",
-                flag(move || session.figures().follows.get()),
-                move |follows| session.figures().follows.set(follows),
+                flag(move || session.figures().is_following.get()),
+                move |follows| session.figures().is_following.set(follows),
             )}
         </div>
     }
@@ -220,6 +220,6 @@ pub(crate) fn block_at(scene: &Scene, x_px: f32, y_px: f32) -> Option<BlockId> {
 }
 
 /// The target in words, at the moment under the cursor.
-pub(crate) fn words(session: Session, target: TargetId) -> Option<String> {
+pub(crate) fn target_text(session: Session, target: TargetId) -> Option<String> {
     session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
 }

@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::edge::Edge;
-use crate::view::map::{block_at, words};
+use crate::view::map::{block_at, target_text};
 use crate::view::map_scroll::DrawnRows;
 use crate::view::stage::bytes_f64;
 use crate::view::tip::Tip;
@@ -74,7 +74,7 @@ impl MapActions {
         // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors
         // of the block.
         let is_chosen = matches!(target, Some(TargetId::Block(block)) if self.session.figures().selected_now() == Some(block));
-        let text = target.filter(|_| !is_chosen).and_then(|target| words(self.session, target));
+        let text = target.filter(|_| !is_chosen).and_then(|target| target_text(self.session, target));
         self.tip.show(text, event);
         frames::plan(Slot::Hover, move || self.set_hovered(target));
     }
@@ -134,7 +134,7 @@ impl MapActions {
         let session = self.session;
         effect(move || {
             let changes = session.changes.get();
-            if !session.figures().follows.get_untracked() {
+            if !session.figures().is_following.get_untracked() {
                 return;
             }
             let blocks =
@@ -156,8 +156,8 @@ impl MapActions {
         if let (Some(area), Some(scroll_px)) = (self.area.get_untracked(), scroll_px)
             && (scroll_px - view.scroll_px).abs() > 0.5
         {
-            // In the next frame, because the effects of this change first have to give the content its new
-            // height.
+            // The rows are scrolled in the next frame, because the effects of this change first have to give
+            // the content its new height.
             frames::plan(Slot::Follow, move || area.set_scroll_top(whole(surface::on_page(scroll_px))));
         }
     }
@@ -193,7 +193,7 @@ impl MapActions {
         if let Some(block) = next {
             self.set_hovered(Some(TargetId::Block(block)));
             self.reveal(block);
-            session.messages().announce(words(session, TargetId::Block(block)).unwrap_or_default());
+            session.messages().announce(target_text(session, TargetId::Block(block)).unwrap_or_default());
         }
     }
 

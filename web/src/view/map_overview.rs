@@ -14,10 +14,10 @@ use crate::view::kit::{flag, on, text};
 use crate::view::map_actions::{MapActions, whole};
 
 /// The strip is hidden for fewer segments than this, whose rows are all in sight.
-const LEAST_SEGMENTS: usize = 5;
+const MIN_SEGMENTS: usize = 5;
 
 /// The least width of the lens, so that it can be seen.
-const LEAST_LENS_PX: f32 = 6.0;
+const MIN_LENS_PX: f32 = 6.0;
 
 impl MapActions {
     /// The strip for the present rows of the map. Reads signals.
@@ -61,7 +61,7 @@ impl MapActions {
 pub(crate) fn map_overview(actions: MapActions) -> AnyView {
     let session = actions.session;
     let canvas = NodeRef::<html::Canvas>::new();
-    let strip = Strip {
+    let strip = OverviewStrip {
         actions,
         node: NodeRef::new(),
         overview: Memo::new(move |_| actions.overview()),
@@ -84,9 +84,9 @@ pub(crate) fn map_overview(actions: MapActions) -> AnyView {
             aria-valuemin="0"
             aria-valuemax="100"
             aria-valuenow=text(move || strip.percent())
-            aria-valuetext=text(move || strip.words())
+            aria-valuetext=text(move || strip.shown_text())
             title="All reserved memory, each segment as wide as its bytes. The frame is around the rows in sight: click or drag to scroll there"
-            hidden=flag(move || session.run.get().most_segments < LEAST_SEGMENTS)
+            hidden=flag(move || session.run.get().most_segments < MIN_SEGMENTS)
             on:pointerdown=on(move |event: ev::PointerEvent| strip.pointer_down(&event))
             on:pointermove=on(move |event: ev::PointerEvent| strip.pointer_moved(&event))
             on:keydown=on(move |event: ev::KeyboardEvent| actions.scroll_by_key(&event))
@@ -100,14 +100,14 @@ pub(crate) fn map_overview(actions: MapActions) -> AnyView {
 
 /// The strip and how far the rows are scrolled; a handle that is copied freely.
 #[derive(Clone, Copy)]
-struct Strip {
+struct OverviewStrip {
     actions: MapActions,
     node: NodeRef<html::Div>,
     overview: Memo<Option<MapOverview>>,
     scroll_px: Memo<f32>,
 }
 
-impl Strip {
+impl OverviewStrip {
     /// Draws the strip with the changes of the step under the cursor. Reads signals.
     fn draw(self, canvas: &HtmlCanvasElement, selected: Option<BlockId>) {
         let MapActions { session, size, .. } = self.actions;
@@ -129,12 +129,12 @@ impl Strip {
     fn lens_style(self) -> String {
         let lens_px = self.with(MapOverview::lens_px);
         lens_px.map_or_else(String::new, |(left, right)| {
-            let width = (right - left).max(LEAST_LENS_PX);
+            let width = (right - left).max(MIN_LENS_PX);
             format!("left:{}px;width:{}px", surface::on_page(left), surface::on_page(width))
         })
     }
 
-    fn words(self) -> String {
+    fn shown_text(self) -> String {
         self.with(MapOverview::text).unwrap_or_default()
     }
 

@@ -26,7 +26,8 @@ impl MapActions {
         let before = self.drawn_rows.get_value();
         let is_other_run = before.as_ref().is_some_and(|before| before.run != run && view.scroll_px < 0.5);
         let is_still = |before: &DrawnRows| (before.scroll_px - view.scroll_px).abs() < 0.5;
-        let anchor = before.filter(|before| is_still(before) && !session.figures().follows.get_untracked());
+        let anchor =
+            before.filter(|before| is_still(before) && !session.figures().is_following.get_untracked());
         let found = session.with_state(|_, state| {
             let scroll_px = match &anchor {
                 Some(before) => before.anchor.scroll_px(state, changes, view, size),
@@ -38,8 +39,8 @@ impl MapActions {
         let Some((scroll_px, anchor)) = found else { return view.scroll_px };
         self.drawn_rows.set_value(Some(DrawnRows { run, scroll_px: view.scroll_px, anchor }));
         if is_other_run || (scroll_px - view.scroll_px).abs() > 0.5 {
-            // In the next frame, because the effects of this change first have to give the content its new
-            // height.
+            // The rows are scrolled in the next frame, because the effects of this change first have to give
+            // the content its new height.
             let area = self.area;
             frames::plan(Slot::Follow, move || {
                 if let Some(area) = area.get_untracked() {

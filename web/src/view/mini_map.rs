@@ -17,7 +17,7 @@ use crate::surface;
 use crate::view::kit::{click, flag, on, text};
 
 /// The fewest steps of a run with this figure; the figures over time show a shorter run whole.
-const LEAST_STEPS: usize = 200;
+const MIN_STEPS: usize = 200;
 /// A press during which the pointer moved less than this is a click.
 const CLICK_PX: f32 = 4.0;
 
@@ -28,7 +28,7 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
     let size = surface::size_of(area);
     let around = NodeRef::<html::Div>::new();
     let whole = surface::size_of(around);
-    // As wide as the plot above, from a phone to a large screen.
+    // The figure is as wide as the plot above it, from a phone to a large screen.
     let place = text(move || {
         let (left, width) = plot_sides(whole.get());
         let (left, width) = (surface::on_page(left), surface::on_page(width));
@@ -54,12 +54,12 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
             session.appearance().draw(&canvas, &scene);
         }
     });
-    let drag = Drag { session, from_px: StoredValue::new(None) };
+    let drag = MiniMapDrag { session, from_px: StoredValue::new(None) };
     let x_of = move |event: &ev::PointerEvent| {
         let width = size.with_untracked(|size| size.width_px).max(1.0);
         (surface::offset_px(event).0, width)
     };
-    let is_short = flag(move || session.run.with(|run| run.recording.step_count() < LEAST_STEPS));
+    let is_short = flag(move || session.run.with(|run| run.recording.step_count() < MIN_STEPS));
     view! {
         <div node_ref=around hidden=is_short>
         <div class="mini-map" node_ref=area data-testid="mini-map" aria-hidden="true" style=place
@@ -80,13 +80,13 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
 
 /// A press on the figure; a handle that is copied freely.
 #[derive(Clone, Copy)]
-struct Drag {
+struct MiniMapDrag {
     session: Session,
     /// Where the press began, from the left edge.
     from_px: StoredValue<Option<f32>>,
 }
 
-impl Drag {
+impl MiniMapDrag {
     fn down(self, event: &ev::PointerEvent, x_px: f32) {
         if event.button() != 0 {
             return;

@@ -6,7 +6,7 @@ use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
 use crate::files::{ComparisonState, OpenedFile};
-use crate::numbers::{grouped_signed, grouped_count};
+use crate::numbers::{grouped_count, grouped_signed};
 use crate::session::Session;
 use crate::view::kit::{button, click, facts, select};
 use crate::view::messages;

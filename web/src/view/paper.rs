@@ -23,7 +23,7 @@ pub(crate) const WIDTH_PX: f32 = 900.0;
 const TIMELINE_PX: f32 = 300.0;
 
 /// The most lines of a workload that are printed.
-const MOST_LINES: usize = 400;
+const MAX_LINES: usize = 400;
 
 /// The attribute of the page's root while the sheet is shown.
 const ATTRIBUTE: &str = "data-paper";
@@ -95,7 +95,7 @@ pub(crate) fn content(session: Session) -> String {
     }
     if session.shows_text() {
         let text = session.workload().history.with(|history| history.text().to_owned());
-        let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
+        let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
         let _ = write!(out, "<h2>Workload</h2><pre>{}</pre>", escaped(&lines.join("\n")));
     }
     out

@@ -140,8 +140,8 @@ async fn lab_question(session: Session) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Asks the question of the lab that is shown, at once if the code is loaded. Without a network there is no
-/// answer, and no workbench either.
+/// Asks the question of the lab that is shown, at once if the code is loaded. Without a network neither the
+/// question's code nor the workbench can be loaded, so the question is dropped.
 pub(crate) fn ask_lab(session: Session) {
     let mut asking = Box::pin(lab_question(session));
     if poll_once(asking.as_mut()).is_none() {

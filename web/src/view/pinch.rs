@@ -20,7 +20,7 @@ pub(crate) struct PinchMove {
 }
 
 /// Smaller distances count as this one, because a small distance would make the factor extreme.
-const LEAST_PX: f32 = 12.0;
+const MIN_PX: f32 = 12.0;
 
 impl Pinch {
     pub(crate) fn new() -> Self {
@@ -58,7 +58,7 @@ impl Pinch {
 
 fn distance(fingers: &[(i32, f32)]) -> f32 {
     match fingers {
-        [(_, one), (_, other)] => (one - other).abs().max(LEAST_PX),
-        _ => LEAST_PX,
+        [(_, one), (_, other)] => (one - other).abs().max(MIN_PX),
+        _ => MIN_PX,
     }
 }

@@ -1,6 +1,6 @@
 //! The player's controls.
 
-use blockyard_figure::{PlayerAction, SPEEDS, Unit};
+use blockyard_figure::{MoveUnit, PlayerAction, SPEEDS};
 use blockyard_record::Recording;
 use leptos::ev;
 use leptos::html;
@@ -9,13 +9,13 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::effect::effect;
 use crate::frames::{self, Slot};
-use crate::numbers::{grouped_signed, grouped_count};
+use crate::numbers::{grouped_count, grouped_signed};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{choice, choices, click, flag, icon_button, on, select, text};
 
 /// The list has at most this many labels, since nobody reads a longer list.
-const MOST_LABELS: usize = 2000;
+const MAX_LABELS: usize = 2000;
 
 pub(crate) fn player(session: Session) -> AnyView {
     let button = move |icon: Icon, id: &'static str, label: &'static str, action: PlayerAction| {
@@ -142,10 +142,10 @@ fn tick(session: Session, before_millis: f64) {
 fn position(session: Session) -> String {
     let run = session.run.get();
     session.player.with(|player| match player.unit {
-        Unit::Step => {
+        MoveUnit::Step => {
             format!("step {} of {}", grouped_count(player.steps), grouped_count(run.recording.step_count()))
         }
-        Unit::Event => {
+        MoveUnit::Event => {
             format!(
                 "event {} of {}",
                 grouped_count(player.cursor),
@@ -163,8 +163,8 @@ pub(crate) fn slider(session: Session) -> AnyView {
         let Some(input) = node.get() else { return };
         let run = session.run.get();
         let (value, max) = session.player.with(|player| match player.unit {
-            Unit::Step => (player.steps, run.recording.step_count()),
-            Unit::Event => (player.cursor, run.recording.event_count()),
+            MoveUnit::Step => (player.steps, run.recording.step_count()),
+            MoveUnit::Event => (player.cursor, run.recording.event_count()),
         });
         input.set_max(&max.to_string());
         input.set_value(&value.to_string());
@@ -174,8 +174,8 @@ pub(crate) fn slider(session: Session) -> AnyView {
         frames::plan(Slot::Seek, move || {
             session.dispatch(PlayerAction::Pause);
             session.dispatch(match session.player.with_untracked(|player| player.unit) {
-                Unit::Step => PlayerAction::SeekStep(value),
-                Unit::Event => PlayerAction::SeekEvent(value),
+                MoveUnit::Step => PlayerAction::SeekStep(value),
+                MoveUnit::Event => PlayerAction::SeekEvent(value),
             });
         });
     });
@@ -211,7 +211,7 @@ fn current_label(session: Session, recording: &Recording) -> Option<usize> {
 fn label_picker(session: Session) -> AnyView {
     let options = Signal::derive(move || {
         let run = session.run.get();
-        let labels = run.recording.labels().iter().take(MOST_LABELS).enumerate();
+        let labels = run.recording.labels().iter().take(MAX_LABELS).enumerate();
         let labels = labels.map(|(index, label)| (index.to_string(), label.text.clone()));
         std::iter::once((String::new(), "Jump to …".to_owned())).chain(labels).collect()
     });
@@ -235,7 +235,7 @@ fn label_picker(session: Session) -> AnyView {
 
 fn pace(session: Session) -> AnyView {
     let unit = Memo::new(move |_| session.player.with(|player| player.unit));
-    let unit_button = move |of: Unit, label: &'static str, id: &'static str| {
+    let unit_button = move |of: MoveUnit, label: &'static str, id: &'static str| {
         choice(
             id,
             label,
@@ -243,8 +243,10 @@ fn pace(session: Session) -> AnyView {
             click(move || session.dispatch(PlayerAction::SetUnit(of))),
         )
     };
-    let units =
-        vec![unit_button(Unit::Step, "Steps", "unit-step"), unit_button(Unit::Event, "Events", "unit-event")];
+    let units = vec![
+        unit_button(MoveUnit::Step, "Steps", "unit-step"),
+        unit_button(MoveUnit::Event, "Events", "unit-event"),
+    ];
     let speeds = SPEEDS.map(|speed| (speed.to_string(), format!("{speed}/s"))).to_vec();
     let speed = text(move || session.player.with(|player| player.speed).to_string());
     let set_speed = move |value: String| {

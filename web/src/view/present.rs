@@ -10,7 +10,7 @@ use web_sys::{Element, HtmlElement};
 use crate::browser;
 use crate::effect::effect;
 use crate::lessons::{Presentation, card};
-use crate::link::Target;
+use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::surface;
@@ -55,7 +55,7 @@ pub(crate) fn present_button(session: Session) -> AnyView {
 const SIZES: [f64; 6] = [1.5, 1.12, 1.02, 0.93, 0.85, 0.78];
 /// How many of the sizes a large screen uses: smaller letters could not be read from the last row of a room.
 const SIZES_OF_LARGE: usize = 4;
-/// Lower screens are small: those of laptops and old projectors.
+/// Lower screens count as small, such as those of laptops and old projectors.
 const LARGE_PX: f64 = 900.0;
 
 /// Gives a presented card the largest letters at which all of it is on the screen, whenever the card, its
@@ -183,11 +183,12 @@ pub(crate) fn end_slide(session: Session) -> AnyView {
             .map(|title| view! { <li>{title.to_owned()}</li> }.into_any())
             .collect::<Vec<_>>();
         let address = if is_planned {
-            format!("{}#{}", browser::address(), Target::Plan(plan.join(",")).hash())
+            format!("{}#{}", browser::address(), LinkTarget::Plan(plan.join(",")).hash())
         } else {
             export::link(session)
         };
-        // A lesson of a teacher's own is in its link, which nobody copies from a screen.
+        // The link of a teacher's own lesson contains the lesson, so it is too long to be copied from a
+        // screen.
         let address = Some(address).filter(|address| address.len() < LONGEST_SHOWN);
         Some(view! { <ol class="bullets">{titles}</ol><p>{address}</p> }.into_any())
     };

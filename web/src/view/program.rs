@@ -232,7 +232,7 @@ fn set_aside(session: Session) -> AnyView {
     let content = move || {
         let program = stage::non_pytorch_of_program(session)?;
         let non_pytorch = program.details.non_pytorch;
-        let measured = blockyard_lab::non_pytorch_measured_words(&program.simulation().gpu);
+        let measured = blockyard_lab::non_pytorch_measured_text(&program.simulation().gpu);
         let go = click(move || {
             session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: CardPlace::FIRST });
         });

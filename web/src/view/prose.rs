@@ -11,7 +11,7 @@ use wasm_bindgen::JsCast;
 use web_sys::Element;
 
 use crate::browser;
-use crate::link::Target;
+use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{self, on};
@@ -121,7 +121,7 @@ fn meaning(session: Session, id: &str) -> AnyView {
     let all = place_link(
         session,
         Place::Glossary(id.to_owned()),
-        Target::Glossary(id.to_owned()),
+        LinkTarget::Glossary(id.to_owned()),
         "All the words".to_owned(),
     );
     view! {

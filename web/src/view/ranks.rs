@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_figure::{Size, timeline_small};
+use blockyard_figure::{Size, small_timeline};
 use blockyard_lab::WITHOUT_PROGRAM_LINE;
 use blockyard_record::{BlockState, Bytes, StackId};
 use leptos::html;
@@ -136,7 +136,7 @@ fn row(session: Session, rank: Rank, top: Bytes, steps: usize) -> AnyView {
             return;
         }
         let size = Size::new(width_px, height_px);
-        let scene = timeline_small(&drawn.series, &drawn.recording, top, steps, size);
+        let scene = small_timeline(&drawn.series, &drawn.recording, top, steps, size);
         surface::fit(&canvas, &scene);
         session.appearance().draw(&canvas, &scene);
     });

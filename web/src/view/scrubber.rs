@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::kit::on;
 use crate::view::player;
-use crate::view::timeline::moment_words;
+use crate::view::timeline::moment_text;
 use crate::view::tip::Tip;
 
 pub(crate) fn scrubber(session: Session) -> AnyView {
@@ -26,7 +26,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
-    let strip = Strip {
+    let strip = ScrubberStrip {
         session,
         size: surface::size_of(area),
         drawn: DrawnScene::new(),
@@ -64,7 +64,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
 
 /// The strip and its pointer; a handle that is copied freely.
 #[derive(Clone, Copy)]
-struct Strip {
+struct ScrubberStrip {
     session: Session,
     size: RwSignal<Size>,
     drawn: DrawnScene,
@@ -74,7 +74,7 @@ struct Strip {
     brush_px: StoredValue<Option<f32>>,
 }
 
-impl Strip {
+impl ScrubberStrip {
     fn draw_run(self, canvas: &HtmlCanvasElement) {
         let size = self.size.get();
         if size.width_px < 1.0 {
@@ -161,6 +161,6 @@ impl Strip {
             let described = |run: &Run, state: &MemoryState| describe_target(target, state, &run.recording);
             self.session.with_state_now(described).flatten()
         });
-        self.tip.show(words.or_else(|| moment_words(self.session, step)), event);
+        self.tip.show(words.or_else(|| moment_text(self.session, step)), event);
     }
 }

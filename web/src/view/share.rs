@@ -81,7 +81,7 @@ impl Share {
         let (address, hash) = link.split_once('#').unwrap_or((&link, ""));
         let (embed, theme) = (self.embed.get(), self.theme.get());
         let height = match embed {
-            // As high as the tallest moment, a request that fails, in a column 640 pixels wide.
+            // The height of the tallest moment, a request that fails, in a column 640 pixels wide.
             Embed::Figure => 380,
             Embed::Stage => 600,
             Embed::Lesson => 640,
@@ -222,7 +222,7 @@ impl Share {
         let session = self.session;
         let print = click(move || {
             self.close();
-            // A lesson on paper is its class sheet, and not the card in view with what the reader typed.
+            // A lesson on paper is its class sheet, and not the card in view with the reader's typed text.
             match session.navigation().place.get_untracked() {
                 Place::Lesson { id, .. } => session.navigation().go_to(Place::Handout(id)),
                 Place::OwnLesson if session.lessons().own_text.with_untracked(Option::is_some) => {

@@ -24,7 +24,7 @@ use crate::view::kit::{on, text};
 use crate::view::tip::Tip;
 
 /// The fewest bytes that the ruler of a lesson about a process shows.
-const LEAST_SHOWN: Bytes = Bytes::mib(64);
+const MIN_SHOWN: Bytes = Bytes::mib(64);
 
 /// The canvas and the scene that is drawn on it; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -46,29 +46,28 @@ fn stage_of(session: Session) -> Option<Stage> {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
         let stage = Stage::new(state, &run.recording, &changes, step, &pool_name);
         let limit = session.player.with(|player| run.series.process_limit(player.steps));
-        stage.with_limit(limit).up_to_peak(run.series.peaks().1)
+        stage.with_limit(limit).with_ruler_to_peak(run.series.peaks().1)
     })?;
     if let Some(non_pytorch) = session.lessons().non_pytorch() {
-        return Some(stage.of_whole_device(&non_pytorch.parts, LEAST_SHOWN));
+        return Some(stage.as_process_of_whole_device(&non_pytorch.parts, MIN_SHOWN));
     }
     if session.shows_story() {
         let (least_shown, is_first) =
             session.story().state.with(|story| (story.situation().least_shown, story.is_first()));
-        return Some(stage.of_process(CONTEXT, least_shown, !is_first));
+        return Some(stage.as_process(CONTEXT, least_shown, !is_first));
     }
     Some(match non_pytorch_of_program(session) {
         Some(program) => {
             let details = &program.details;
             stage
-                .of_process(details.non_pytorch, Bytes::ZERO, false)
+                .as_process(details.non_pytorch, Bytes::ZERO, false)
                 .with_non_pytorch_parts(&details.non_pytorch_parts)
         }
         None => stage,
     })
 }
 
-/// The shown program, if its device leaves out what the driver and CUDA's libraries take beside its memory.
-/// Reads signals.
+/// The shown program, if the capacity of its device is without the non-PyTorch memory. Reads signals.
 pub(super) fn non_pytorch_of_program(session: Session) -> Option<PtrEq<ProgramResult>> {
     session.shown_program().filter(|program| !program.details.non_pytorch.is_zero())
 }
@@ -144,8 +143,8 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let style = text(move || {
         // The page's letters may have grown, and with them the figure, while its own height stays.
         size.track();
-        // A presented stage fills what the screen has (`--own` in the style sheet), and is at least as high
-        // as the figure.
+        // A presented stage fills the height that the screen leaves (`--own` in the style sheet), and is at
+        // least as high as the figure.
         let own = surface::on_page(height.get());
         format!("height:{own}px;--own:{own}px")
     });

@@ -1,6 +1,6 @@
 //! The step under the cursor in words, and the chosen block.
 
-use blockyard_figure::{Player, StepWords, Unit, block_facts, describe_step};
+use blockyard_figure::{MoveUnit, Player, StepText, block_facts, describe_step};
 use blockyard_record::{BlockId, BlockState, StepOutcome};
 use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
@@ -15,12 +15,12 @@ use crate::view::kit::{button, click, facts, flag, icon_button, text};
 use crate::view::lab;
 
 /// At most this many events of a step are shown.
-const MOST_EVENTS: usize = 60;
+const MAX_EVENTS: usize = 60;
 
 /// The step under the cursor in words.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct StepDescription {
-    words: StepWords,
+    words: StepText,
     /// The last label at or before the step.
     label: Option<String>,
     /// The line of the workload, if its request is spelled differently from the title.
@@ -45,8 +45,7 @@ fn describe(session: Session) -> StepDescription {
             0 => "There are no steps yet. Allocate something below, or pick a workload above.",
             _ => "Nothing has happened yet: the device is empty. Press play, or step forward.",
         };
-        let words =
-            StepWords { title: "Start".to_owned(), sentence: sentence.to_owned(), events: Vec::new() };
+        let words = StepText { title: "Start".to_owned(), sentence: sentence.to_owned(), events: Vec::new() };
         return StepDescription { words, ..StepDescription::default() };
     };
     let failure = match run.recording.outcome(step) {
@@ -56,12 +55,12 @@ fn describe(session: Session) -> StepDescription {
         }
     };
     let current = match player.unit {
-        Unit::Step => None,
-        Unit::Event => {
+        MoveUnit::Step => None,
+        MoveUnit::Event => {
             run.recording.step(step).and_then(|bounds| player.cursor.checked_sub(bounds.start + 1))
         }
     };
-    let words = step_words(&run, step);
+    let words = step_text(&run, step);
     let label = run.recording.label_index_at(step).and_then(|index| run.recording.labels().get(index));
     let label = label.map(|label| label.text.clone());
     let source =
@@ -71,7 +70,7 @@ fn describe(session: Session) -> StepDescription {
 
 /// The step in words. The title of a failed allocation has the name of its tensor too, although no block has
 /// this name.
-pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
+pub(crate) fn step_text(run: &Run, step: usize) -> StepText {
     let mut words = describe_step(&run.recording, step);
     if let Some(Request::Allocate { tensor, .. }) = run.request(step)
         && let Some(name) = run.workload.tensor_name(*tensor)
@@ -107,7 +106,7 @@ fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
         .find(|(_, kind)| *kind == Highlight::Comment)
         .map_or(text.len(), |(range, _)| range.start);
     let source = text.get(..end)?.trim().to_owned();
-    // The line of a loop stands for many requests. Only the title names the request of this step.
+    // The line of a loop makes many requests. Only the title names the request of this step.
     (!source.is_empty() && !source.contains('{')).then_some(source)
 }
 
@@ -147,8 +146,8 @@ pub(crate) fn step(session: Session) -> AnyView {
 }
 
 fn events(description: &StepDescription) -> Vec<AnyView> {
-    let hidden = description.words.events.len().saturating_sub(MOST_EVENTS);
-    let lines = description.words.events.iter().take(MOST_EVENTS).enumerate();
+    let hidden = description.words.events.len().saturating_sub(MAX_EVENTS);
+    let lines = description.words.events.iter().take(MAX_EVENTS).enumerate();
     let mut lines: Vec<_> = lines
         .map(|(index, line)| {
             let class = if description.current == Some(index) { "is-current" } else { "" };

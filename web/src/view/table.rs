@@ -13,8 +13,8 @@ use crate::view::kit::text;
 /// The table is made again when the cursor has rested for this long.
 const REST_MILLIS: i32 = 180;
 /// The most segments, and blocks in all, that the table has.
-const MOST_SEGMENTS: usize = 100;
-const MOST_BLOCKS: usize = 400;
+const MAX_SEGMENTS: usize = 100;
+const MAX_BLOCKS: usize = 400;
 
 pub(crate) fn table(session: Session) -> AnyView {
     // Nobody can read a table that changes sixty times a second, so it waits until the cursor rests.
@@ -53,9 +53,9 @@ pub(crate) fn table(session: Session) -> AnyView {
 }
 
 fn segments(rows: &[SegmentRow]) -> AnyView {
-    let mut room = MOST_BLOCKS;
+    let mut room = MAX_BLOCKS;
     let mut bodies = Vec::new();
-    for row in rows.iter().take(MOST_SEGMENTS) {
+    for row in rows.iter().take(MAX_SEGMENTS) {
         if room == 0 {
             break;
         }

@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
-    CourseStretch, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, NINETY_MINUTES, PlannedLesson, TWO_HOURS, course,
-    lessons,
+    EXERCISE_MINUTES, FORTY_FIVE_MINUTES, NINETY_MINUTES, PlanPart, PlannedLesson, TWO_HOURS, course, lessons,
 };
 use blockyard_record::counted;
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::lessons::OpenLesson;
-use crate::link::Target;
+use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::grading::grading;
@@ -33,13 +32,8 @@ fn plans(session: Session) -> Vec<AnyView> {
     vec![marked(format!("<p class=\"quiet\">{minutes}</p>")), block("plans", "plans", plans)]
 }
 
-fn plan(
-    session: Session,
-    id: &'static str,
-    title: &'static str,
-    stretches: &'static [CourseStretch],
-) -> AnyView {
-    let stretch = |stretch: &CourseStretch| {
+fn plan(session: Session, id: &'static str, title: &'static str, stretches: &'static [PlanPart]) -> AnyView {
+    let stretch = |stretch: &PlanPart| {
         let lessons = stretch.lessons.iter().map(|PlannedLesson { id, minutes, has_exercise }| {
             let exercise = if *has_exercise { " with its exercise" } else { "" };
             format!("<li>{}, {minutes} min{exercise}</li>", card_link(id, 0, &title_of(id)))
@@ -79,7 +73,7 @@ fn title_of(id: &str) -> String {
 fn index(address: &str, ids: &[String], is_html: bool) -> String {
     let listed = summaries();
     let line = |id: &String| {
-        let link = format!("{address}#{}", Target::Lesson { id: id.clone(), card: 1 }.hash());
+        let link = format!("{address}#{}", LinkTarget::Lesson { id: id.clone(), card: 1 }.hash());
         let title = title_of(id);
         let minutes = listed.iter().find(|lesson| lesson.id == id).and_then(|lesson| lesson.minutes);
         let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
@@ -100,7 +94,7 @@ fn index_buttons(session: Session, ids: Signal<Vec<String>>) -> Vec<AnyView> {
         session.messages().show_note(format!("{what} copied."));
     };
     let link = click(move || {
-        let hash = Target::Plan(ids.get_untracked().join(",")).hash();
+        let hash = LinkTarget::Plan(ids.get_untracked().join(",")).hash();
         copied(format!("{}#{hash}", browser::address()), "The link for students is");
     });
     let of_form = move |is_html: bool| {
@@ -162,7 +156,7 @@ fn block(class: &'static str, id: &'static str, content: Vec<AnyView>) -> AnyVie
 
 /// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.
 fn card_link(id: &str, card: usize, words: &str) -> String {
-    let hash = Target::Lesson { id: id.to_owned(), card: card + 1 }.hash();
+    let hash = LinkTarget::Lesson { id: id.to_owned(), card: card + 1 }.hash();
     format!("<a href=\"#{}\">{}</a>", escaped(&hash), escaped(words))
 }
 
@@ -193,8 +187,8 @@ const IN_THE_ROOM: [(&str, &str); 4] = [
     ),
 ];
 
-/// The parts of the page, in the order in which a teacher needs them: the name of the button that leads
-/// there, the name of the part, its heading.
+/// The parts of the page, in the order in which a teacher needs them: the name of the button that leads to
+/// the part, the name of the part, its heading.
 const PARTS_OF_PAGE: [(&str, &str, &str); 5] = [
     ("to-teach", "teach", "Teach in class"),
     ("to-hand-out", "hand-out", "Hand out"),
@@ -310,7 +304,7 @@ fn embed(session: Session) -> Vec<AnyView> {
     let options = course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())).collect();
     let copy = click(move || {
         let id = lesson.get_untracked();
-        let hash = Target::Lesson { id: id.clone(), card: 1 }.hash();
+        let hash = LinkTarget::Lesson { id: id.clone(), card: 1 }.hash();
         browser::copy(&frame(&browser::address(), &hash, &title_of(&id)));
         session.messages().show_note(
             "The frame is copied. Paste it where your page takes HTML; 640 x 400 pixels are enough.",

@@ -177,7 +177,7 @@ impl Timeline {
         let words = self.target_at(at).and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
         });
-        words.or_else(|| moment_words(session, step?))
+        words.or_else(|| moment_text(session, step?))
     }
 
     /// Shows the words about the place that the pointer is on now.
@@ -259,7 +259,7 @@ fn save(session: Session, is_svg: bool) {
 }
 
 /// The values of the breakdown after `step` steps, a line for each, and the markers around this moment.
-pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
+pub(crate) fn moment_text(session: Session, step: usize) -> Option<String> {
     let run = session.run.get_untracked();
     let recording = &run.recording;
     let breakdown = match step.checked_sub(1) {

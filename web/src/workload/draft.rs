@@ -11,7 +11,7 @@ use crate::workload::SettingsTexts;
 const KEY: &str = "blockyard.workload";
 /// A longer text is not remembered, because the browser's storage has room for some megabytes only and is
 /// written at each key.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Remembers the workload whenever it changes.
 pub(crate) fn follow(session: Session) {
@@ -33,7 +33,7 @@ pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
 /// be stored.
 fn written(input: &Input) -> Option<String> {
     let Input { title, conf, capacity, text, .. } = input;
-    let is_kept = text.len() <= MOST_BYTES && ![title, conf, capacity].iter().any(|line| line.contains('\n'));
+    let is_kept = text.len() <= MAX_BYTES && ![title, conf, capacity].iter().any(|line| line.contains('\n'));
     is_kept.then(|| format!("{title}\n{conf}\n{capacity}\n{text}"))
 }
 
@@ -51,7 +51,7 @@ mod tests {
 
     fn input(text: &str) -> Input {
         let [title, conf, capacity] = ["Mine", "max_split_size_mb:64", "2 GiB"].map(str::to_owned);
-        Input { title, conf, capacity, text: text.to_owned(), on_gpu: false }
+        Input { title, conf, capacity, text: text.to_owned(), is_on_gpu: false }
     }
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_kept_is_not_written_and_what_is_damaged_is_not_read() {
-        assert_eq!(written(&input(&"#".repeat(MOST_BYTES + 1))), None);
+        assert_eq!(written(&input(&"#".repeat(MAX_BYTES + 1))), None);
         assert_eq!(written(&Input { conf: "a\nb".to_owned(), ..input("") }), None);
         assert_eq!(read("only a title"), None);
         assert_eq!(read(""), None);

@@ -17,9 +17,9 @@ pub(crate) struct History {
 }
 
 /// The past has at most this many texts.
-const MOST_TEXTS: usize = 300;
+const MAX_TEXTS: usize = 300;
 /// The texts of the past have at most this many bytes in all.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// A longer pause between two keys begins another step of undo.
 const TYPING_PAUSE_MILLIS: f64 = 900.0;
 
@@ -102,8 +102,8 @@ impl History {
         }
     }
 
-    /// Goes back one step. Takes the present settings and returns those of the restored text; `None` if there
-    /// is no past.
+    /// Goes back one step. Takes the present settings and returns the settings of the restored text; `None`
+    /// without a past.
     pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
@@ -111,8 +111,8 @@ impl History {
         Some(then)
     }
 
-    /// Goes forward one step, after [`History::undo`]. Takes the present settings and returns those of the
-    /// restored text.
+    /// Goes forward one step, after [`History::undo`]. Takes the present settings and returns the settings of
+    /// the restored text; `None` without a future.
     pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
@@ -130,7 +130,7 @@ impl History {
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
         self.future.clear();
         let mut bytes: usize = self.past.iter().map(|(text, _)| text.len()).sum();
-        while self.past.len() > MOST_TEXTS || (bytes > MOST_BYTES && self.past.len() > 1) {
+        while self.past.len() > MAX_TEXTS || (bytes > MAX_BYTES && self.past.len() > 1) {
             bytes -= self.past.remove(0).0.len();
         }
     }

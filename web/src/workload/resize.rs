@@ -17,7 +17,7 @@ use crate::run::{Attempt, Run};
 use crate::session::Feature;
 
 /// The smallest change of a size in bytes: PyTorch rounds sizes up to multiples of this number.
-const LEAST: u64 = size::MIN_BLOCK_SIZE.get();
+const MIN: u64 = size::MIN_BLOCK_SIZE.get();
 /// The fewest pixels by which a dragged edge moves at once.
 const STEP_PX: f64 = 4.0;
 
@@ -68,7 +68,7 @@ impl Feature<WorkloadSignals> {
     /// Returns the words for a screen reader, if an edge is dragged.
     pub(crate) fn resize_to(self, client_x: f64, is_fine: bool) -> Option<String> {
         let mut drag = self.resizing.get_untracked()?;
-        let unit = if is_fine { LEAST } else { unit_for(drag.requested, drag.bytes_per_px) };
+        let unit = if is_fine { MIN } else { unit_for(drag.requested, drag.bytes_per_px) };
         let size = moved(drag.requested, (client_x - drag.start_px) * drag.bytes_per_px, unit);
         if size != drag.size {
             let resized = resize(&drag.text, &drag.before.workload, drag.tensor, size);
@@ -90,14 +90,14 @@ impl Feature<WorkloadSignals> {
             self.follow_sizes(was_at_end);
             self.session.figures().select(self.block_of(tensor));
         }
-        self.size_words(self.resizing.with_untracked(|drag| drag.as_ref().map(|drag| drag.tensor))?)
+        self.size_text(self.resizing.with_untracked(|drag| drag.as_ref().map(|drag| drag.tensor))?)
     }
 
     /// Ends the drag; the size stays. Returns whether the size was changed.
     pub(crate) fn end_resize(self) -> bool {
         let Some(drag) = self.resizing.get_untracked() else { return false };
         self.resizing.set(None);
-        if let Some(words) = self.size_words(drag.tensor).filter(|_| drag.has_step) {
+        if let Some(words) = self.size_text(drag.tensor).filter(|_| drag.has_step) {
             self.session.messages().announce(words);
         }
         drag.has_step
@@ -120,7 +120,7 @@ impl Feature<WorkloadSignals> {
     pub(crate) fn resize_by_key(self, block: BlockId, is_larger: bool) -> bool {
         let Attempt::Ran(run) = self.attempt.get_untracked() else { return false };
         let Some((tensor, requested)) = self.sized(block) else { return false };
-        let unit = (requested.get() / 16).checked_next_power_of_two().unwrap_or(LEAST).max(LEAST);
+        let unit = (requested.get() / 16).checked_next_power_of_two().unwrap_or(MIN).max(MIN);
         let whole = requested.get() / unit * unit;
         let size = if is_larger {
             whole.saturating_add(unit)
@@ -130,14 +130,14 @@ impl Feature<WorkloadSignals> {
             whole
         };
         let text = self.history.with_untracked(|history| history.text().to_owned());
-        match resize(&text, &run.workload, tensor, Bytes::new(size.max(LEAST))) {
+        match resize(&text, &run.workload, tensor, Bytes::new(size.max(MIN))) {
             Ok(resized) => {
                 let (was_at_end, settings) = (self.session.is_at_end(), self.settings.get_untracked());
                 self.history
                     .update(|history| history.change_size(resized.text, browser::now_millis(), &settings));
                 self.follow_sizes(was_at_end);
                 self.session.figures().select(self.block_of(tensor));
-                let words = self.size_words(tensor).unwrap_or_default();
+                let words = self.size_text(tensor).unwrap_or_default();
                 if resized.tensors > 1 {
                     self.session.messages().show_note(format!(
                         "{words} All {} tensors of the statement changed.",
@@ -184,7 +184,7 @@ impl Feature<WorkloadSignals> {
     }
 
     /// The size that a tensor has now, as it was asked for and as it is allocated.
-    fn size_words(self, tensor: TensorId) -> Option<String> {
+    fn size_text(self, tensor: TensorId) -> Option<String> {
         let run = self.session.run.get_untracked();
         let requested = requested_by(&run.workload, tensor)?;
         let name = run.workload.tensor_name(tensor).unwrap_or_default();
@@ -215,7 +215,7 @@ fn unit_for(requested: Bytes, bytes_per_px: f64) -> u64 {
 
 /// The smallest power of two from 512 on that is at least `bytes`.
 fn unit_above(bytes: f64) -> u64 {
-    let mut unit = LEAST;
+    let mut unit = MIN;
     while as_f64(unit) < bytes && unit < 1 << 50 {
         unit <<= 1;
     }

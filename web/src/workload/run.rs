@@ -1,4 +1,4 @@
-//! Runs the workload: short ones at once, long ones and those on the GPU in the worker.
+//! Runs the workload: a short workload at once, a long workload or a run on the GPU in the worker.
 
 use blockyard_figure::PlayerAction;
 use blockyard_replay::job::JobError;
@@ -53,10 +53,10 @@ impl Feature<WorkloadSignals> {
     fn move_cursor(self, then: CursorTarget) {
         match then {
             CursorTarget::Stay { was_at_end } => {
-                self.session.dispatch(PlayerAction::Loaded { goes_to_end: was_at_end });
+                self.session.dispatch(PlayerAction::Loaded { is_at_end: was_at_end });
             }
             CursorTarget::Seek(step) => {
-                self.session.dispatch(PlayerAction::Loaded { goes_to_end: false });
+                self.session.dispatch(PlayerAction::Loaded { is_at_end: false });
                 self.session.dispatch(PlayerAction::SeekStep(step));
             }
         }
@@ -65,7 +65,7 @@ impl Feature<WorkloadSignals> {
     fn run_long(self, then: CursorTarget) {
         let input = self.input.get_untracked();
         let Ok(job) = run::job(&input) else { return };
-        let on_gpu = input.on_gpu;
+        let on_gpu = input.is_on_gpu;
         let on_progress = move |report: JobReport| self.session.messages().show_report(report);
         let on_done = move |result| {
             self.session.messages().work.set(None);
@@ -109,18 +109,18 @@ impl Feature<WorkloadSignals> {
 
     /// Decides whether workloads run on the reader's GPU or on the virtual device, and runs the present one.
     pub(crate) fn run_on_gpu(self, on_gpu: bool) {
-        if self.on_gpu.get_untracked() == on_gpu {
+        if self.is_on_gpu.get_untracked() == on_gpu {
             return;
         }
         let was_at_end = self.session.is_at_end();
         self.session.messages().clear();
-        self.on_gpu.set(on_gpu);
+        self.is_on_gpu.set(on_gpu);
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// Runs workloads on the virtual device from now on, and shows why the GPU failed.
     fn lose_gpu(self, why: &str, then: CursorTarget) {
-        self.on_gpu.set(false);
+        self.is_on_gpu.set(false);
         self.follow_change(then);
         self.session
             .messages()

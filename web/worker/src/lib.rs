@@ -1,7 +1,7 @@
 //! Long work beside the page: the page sends a [`Job`] as bytes, and the worker answers with [`Reply`]s.
 //!
 //! The page knows this crate for its messages alone; the program that does the work is a separate module, so
-//! that a visitor who opens no file never waits for what reads files.
+//! that a visitor who opens no file never waits for the code that reads files.
 
 mod content;
 mod device;
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use blockyard_record::Bytes;
 use blockyard_replay::job::{
-    Job, JobError, JobOutput, OpenFile, PendingComparison, TraceSoFar, open, perform,
+    Job, JobError, JobOutput, OpenFile, PartialTrace, PendingComparison, open, perform,
 };
 use blockyard_replay::{Comparison, Progress};
 use js_sys::{Array, Function, Reflect, Uint8Array};
@@ -47,7 +47,7 @@ extern "C" {
 pub enum Reply {
     /// The GPU that the job runs on.
     Adapter(Adapter),
-    /// How far the job is.
+    /// How much of the job is done.
     Progress(Progress),
     /// The part that has been read of the trace of a file that is being opened.
     Read(ReadPart),
@@ -63,7 +63,8 @@ pub enum Reply {
 pub struct ReadPart {
     /// How many entries of the trace have been read.
     pub entries: u64,
-    /// The most requested and the most reserved bytes of each column; each stands for equally many entries.
+    /// The most requested and the most reserved bytes of each column; each column covers the same number of
+    /// entries.
     pub columns: Vec<(Bytes, Bytes)>,
 }
 
@@ -164,7 +165,7 @@ fn open_file(message: &JsValue, file: Blob) {
     let opening = OpenFile { name: &name, length: content.length(), device };
     let mut reports = Reports::default();
     let mut last_figure = js_sys::Date::now();
-    let mut on_trace = |so_far: &TraceSoFar| {
+    let mut on_trace = |so_far: &PartialTrace| {
         let now = js_sys::Date::now();
         if now - last_figure >= BETWEEN_FIGURES_MILLIS {
             last_figure = now;

@@ -1,4 +1,5 @@
-//! The fields of a type, as its JSON Schema has them: what is flattened stands among them, in the order of the source.
+//! The fields of a type, as its JSON Schema has them, in the order of the source; flattened fields are among
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ type Order = BTreeMap<String, Vec<(String, String)>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    /// What the field is, in a sentence.
+    /// The meaning of the field, in a sentence.
     pub(crate) text: String,
     pub(crate) kind: Kind,
     /// Whether the field may be null or absent.
@@ -32,7 +33,7 @@ pub(crate) struct Field {
     pub(crate) of: Option<String>,
 }
 
-/// What the JSON of a field is.
+/// The kind of JSON value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer,
@@ -59,7 +60,7 @@ impl Types {
         generator.subschema_for::<GuardAnswer>();
         generator.subschema_for::<DryRunAnswer>();
         generator.subschema_for::<ProgramAnswer>();
-        // The report of a fit is a flat object of these.
+        // The report of a fit is one flat object with the fields of these types.
         generator.subschema_for::<FitCall>();
         generator.subschema_for::<FitLargestAnswer>();
         generator.subschema_for::<FitMapAnswer>();
@@ -73,13 +74,13 @@ impl Types {
         Ok(Self { definitions, order })
     }
 
-    /// What the type is, in a sentence or a few.
+    /// The meaning of the type, in one or more sentences.
     pub(crate) fn text(&self, name: &str) -> Result<String> {
         let definition = self.definitions.get(name).with_context(|| format!("no type {name}"))?;
         Ok(text_of(definition))
     }
 
-    /// The words that a type of words has, each with its meaning; none where the type has fields.
+    /// The words of an enumeration, each with its meaning; empty if the type has fields.
     pub(crate) fn words(&self, name: &str) -> Vec<(String, String)> {
         let choices = self.definitions.get(name).and_then(|of| of.get("oneOf")).and_then(Value::as_array);
         let words = choices.into_iter().flatten();
@@ -97,7 +98,7 @@ impl Types {
         Ok(found)
     }
 
-    /// The order of the fields, those of a flattened field in its place.
+    /// Appends the names of the fields in their order; the fields of a flattened field take its place.
     fn write_order(&self, name: &str, found: &[Field], order: &mut Vec<String>) {
         for (field, of) in self.order.get(name).into_iter().flatten() {
             if found.iter().any(|known| known.name == *field) {
@@ -191,7 +192,7 @@ impl Types {
     }
 }
 
-/// The items of an array, or none.
+/// The items of the array with this name; empty if the schema does not have it.
 fn list<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     schema.get(name).and_then(Value::as_array).into_iter().flatten()
 }

@@ -1,7 +1,7 @@
 //! The files that follow from the types of `crates/answers`: one JSON Schema for each document that the
 //! command prints, the classes of the Python package, and the tables of fields in the documents.
 //!
-//! `cargo xtask update answers` writes them; a test fails where a file in the repository is another one.
+//! `cargo xtask update answers` writes these files; a test fails if a file in the repository differs.
 
 mod fields;
 mod python;
@@ -25,7 +25,7 @@ pub struct WrittenFile {
 ///
 /// # Errors
 ///
-/// A source of the types that cannot be read, a schema that cannot be written as JSON.
+/// If a source of the types cannot be read, or a schema cannot be written as JSON.
 pub fn files() -> Result<Vec<WrittenFile>> {
     let types = fields::Types::read()?;
     let mut files = schema::files()?;
@@ -40,11 +40,11 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Writes the files that are others than those in the repository, and returns their paths.
+/// Writes the files that differ from those in the repository, and returns their paths.
 ///
 /// # Errors
 ///
-/// [`files`], and a file that cannot be written.
+/// The errors of [`files`], and a file that cannot be written.
 pub fn update() -> Result<Vec<PathBuf>> {
     let mut changed = Vec::new();
     for file in files()? {

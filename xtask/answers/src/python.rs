@@ -10,9 +10,9 @@ use crate::fields::{Field, Kind, Types};
 /// A class of the package.
 struct Class {
     name: &'static str,
-    /// The type that it reads, or several whose fields are in one object.
+    /// The type that the class reads, or several types whose fields are in one object.
     of: &'static [&'static str],
-    /// What a user of Python must also know.
+    /// Further sentences for a user of Python.
     says: &'static str,
     /// Fields that an answer of the package does not have.
     without: &'static [&'static str],
@@ -22,7 +22,8 @@ const fn class(name: &'static str, of: &'static [&'static str], says: &'static s
     Class { name, of, says, without: &[] }
 }
 
-/// A field that Python has as something simpler than the JSON does: the class, the field, its type, and how it is read.
+/// The fields that have a simpler type in Python than in JSON: the class, the field, its type, and the
+/// expression that reads it.
 const SIMPLER: &[(&str, &str, &str, &str)] = &[
     (
         "Search",
@@ -48,7 +49,7 @@ fn simpler(class: &str, field: &str) -> Option<(&'static str, &'static str)> {
     found.map(|(_, _, kind, read)| (*kind, *read))
 }
 
-/// A class comes after those that it names.
+/// The classes of the package. A class comes after the classes that it names.
 const CLASSES: &[Class] = &[
     class("Limit", &["LimitAnswer"], ""),
     class("FirstOom", &["OutOfMemoryRequest"], ""),
@@ -80,7 +81,7 @@ const CLASSES: &[Class] = &[
     ),
     class("Holder", &["HolderAnswer"], "`stack` is the stack as a text, a line a frame."),
     class("Moment", &["MomentAnswer"], ""),
-    // `Device.at` and `Device.verify` answer these.
+    // `Device.at` and `Device.verify` return the fields that are left out.
     Class { name: "Summary", of: &["DeviceAnswer"], says: "", without: &["at", "certificate"] },
     class("FitHolder", &["FitHolder"], ""),
     class("FitFailedRequest", &["FitFailedRequest"], ""),
@@ -128,7 +129,7 @@ const CLASSES: &[Class] = &[
     ),
 ];
 
-/// The classes that read a type.
+/// The class that reads a type; `None` if no class does.
 fn class_of(of: &str) -> Option<&'static str> {
     // The row of the run's own settings is one without a first difference.
     let of = if of == "SettingOutcome" { "ComparedOutcome" } else { of };
@@ -210,7 +211,7 @@ fn python_type(class: &str, field: &Field) -> String {
         Kind::Rows => "list[list[int]]",
         Kind::Any => "Any",
     };
-    // A list that is absent is an empty one, and an answer without a sentence gets one.
+    // An absent list is read as an empty list, and an absent sentence is made by the package.
     let is_filled = field.name == "sentence";
     let is_list = matches!(field.kind, Kind::Texts | Kind::Integers | Kind::Objects | Kind::Rows);
     if field.is_optional && field.kind != Kind::Any && !is_list && !is_filled {

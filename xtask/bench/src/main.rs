@@ -39,7 +39,7 @@ enum Command {
     Draw {
         file: PathBuf,
     },
-    /// For valgrind: one trace through one contender.
+    /// Replays one trace through one contender, for valgrind.
     Count {
         side: Side,
         file: PathBuf,
@@ -131,7 +131,7 @@ fn measure(context: &BenchContext, wanted: &[String]) -> Result<BenchReport> {
         if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == section.name) {
             continue;
         }
-        // The last core: the first one often serves the system's interrupts.
+        // The last core is used, because the first one often serves the system's interrupts.
         pin(context.cores.last().map_or(&[][..], std::slice::from_ref))?;
         match (section.measure)(context) {
             Ok(measured) => {
@@ -192,7 +192,7 @@ fn workspace() -> Result<PathBuf> {
     Ok(root.context("the package is not in its repository")?.to_owned())
 }
 
-/// Cargo's target folder: where this program lies, without the names of target and profile.
+/// Cargo's target folder: the folder of this program without the parts for target and profile.
 fn target(workspace: &Path) -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let found = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());

@@ -17,7 +17,7 @@ use crate::suite::CAPACITY;
 /// How many numbers `memory_stats()` has.
 pub const STATS: usize = 122;
 
-/// `Contender` of `cpp/contenders.cpp`.
+/// The struct `Contender` of `cpp/contenders.cpp`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Functions {
@@ -48,7 +48,7 @@ impl Functions {
     };
 }
 
-/// `ReplayInput` of `cpp/contenders.cpp`.
+/// The struct `ReplayInput` of `cpp/contenders.cpp`.
 #[repr(C)]
 struct ReplayInput {
     ops: *const Operation,
@@ -73,7 +73,7 @@ pub struct Libraries {
     _loaded: (UnixLibrary, Library, Library),
 }
 
-/// One of those that are compared.
+/// One of the compared allocators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Our allocator behind its C ABI.
@@ -85,7 +85,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The two that are compared with each other.
+    /// Our allocator and PyTorch's, which are compared with each other.
     pub const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
 }
 
@@ -93,8 +93,8 @@ impl Side {
 unsafe impl Sync for Libraries {}
 
 impl Libraries {
-    /// Builds missing libraries below `target` and loads all: the fake CUDA runtime, PyTorch's library, the loop, and
-    /// our C ABI, which is beside the running program.
+    /// Builds missing libraries below `target` and loads all: the fake CUDA runtime, PyTorch's library, the
+    /// loop, and our C ABI, which is beside the running program.
     ///
     /// # Errors
     ///
@@ -113,8 +113,9 @@ impl Libraries {
             blockyard_oracle::compile(&[source], &options.concat(), &target.join("bench/libcontenders.so"))?;
         let abi = std::env::current_exe()?.with_file_name("libblockyard_bench_abi.so");
 
-        // The fake CUDA runtime first and for all to see: PyTorch's library asks for it by its name.
-        // SAFETY: these libraries are built from our sources, except for PyTorch's, whose start runs constructors only.
+        // The fake CUDA runtime first and for all to see: PyTorch's library asks for it by its name. SAFETY:
+        // these libraries are built from our sources, except for PyTorch's, whose start runs constructors
+        // only.
         let (cudart, contenders, abi) = unsafe {
             (
                 UnixLibrary::open(Some(&cudart), RTLD_NOW | RTLD_GLOBAL)
@@ -159,7 +160,7 @@ impl Libraries {
         Ok(values)
     }
 
-    /// Gives all memory back to the device and resets the counters.
+    /// Releases all memory to the device and resets the counters.
     ///
     /// # Errors
     ///
@@ -176,8 +177,8 @@ impl Libraries {
         Ok(())
     }
 
-    /// Where the next segment of an empty device will start, by the rule of the fake CUDA runtime and of `VirtualDevice`: 2 MiB after
-    /// one of 2 MiB.
+    /// The address of the next segment of an empty device. By the rule of the fake CUDA runtime and of
+    /// `VirtualDevice`, it is 2 MiB above a segment of 2 MiB.
     fn next_base(&self, side: Side) -> Result<usize> {
         const SEGMENT: usize = 2 << 20;
         let functions = self.functions(side);
@@ -210,7 +211,8 @@ unsafe fn theirs(cudart: &UnixLibrary, contenders: &Library) -> Result<Functions
 }
 
 unsafe fn ours(abi: &Library) -> Result<Functions> {
-    // SAFETY: the types are those of the functions' definitions, where `&Shared` is the pointer that `create` returned.
+    // SAFETY: the types are those of the functions' definitions, where `&Shared` is the pointer that `create`
+    // returned.
     unsafe {
         let create = abi.get::<unsafe extern "C" fn(u64) -> *mut c_void>(b"blockyard_create")?;
         Ok(Functions {
@@ -241,7 +243,7 @@ unsafe fn floor(abi: &Library) -> Result<Functions> {
     }
 }
 
-/// A trace on its way through one contender.
+/// Replays of one trace through one contender.
 #[derive(Debug)]
 pub struct Pass<'a> {
     libraries: &'a Libraries,
@@ -267,7 +269,7 @@ impl<'a> Pass<'a> {
         Ok(Self::beside(libraries, side, trace, base))
     }
 
-    /// The same contender for another thread, whose addresses count from `base`.
+    /// A pass through the same contender for another thread; its addresses count from `base`.
     #[must_use]
     pub fn beside(libraries: &'a Libraries, side: Side, trace: &'a OperationList, base: usize) -> Self {
         let handle = |stream| usize::try_from(stream_handle(stream)).unwrap_or(0);
@@ -281,7 +283,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Replays the trace `times` times without being counted; returns the hash of the last replay's addresses.
+    /// Replays the trace `times` times in a function that valgrind does not count; returns the hash of the
+    /// last replay's addresses.
     ///
     /// # Errors
     ///
@@ -290,7 +293,7 @@ impl<'a> Pass<'a> {
         self.run(self.libraries.warm, times).map(|(hash, _)| hash)
     }
 
-    /// The same, and how long it took.
+    /// Replays the trace `times` times; returns the hash of the last replay's addresses, and the time.
     ///
     /// # Errors
     ///
@@ -301,20 +304,21 @@ impl<'a> Pass<'a> {
 
     fn run(&mut self, run: Loop, times: u32) -> Result<(u64, Duration)> {
         let work = ReplayInput {
-            ops: self.trace.ops.as_ptr(),
-            count: self.trace.ops.len(),
+            ops: self.trace.operations.as_ptr(),
+            count: self.trace.operations.len(),
             streams: self.streams.as_ptr(),
             slots: self.slots.as_mut_ptr(),
             base: self.base,
         };
         let mut functions = *self.libraries.functions(self.side);
-        // A program with one stream calls this function.
+        // A program with one stream calls the function without a stream.
         if self.trace.streams == 1 {
             functions.allocate = functions.allocate_on_default.or(functions.allocate);
         }
         let mut hash = 0;
         let begun = Instant::now();
-        // SAFETY: `work` points at whole lists of this value, and the trace's slots and streams are within them.
+        // SAFETY: `work` points at whole lists of this value, and the trace's slots and streams are within
+        // them.
         let code = unsafe { run(&raw const functions, &raw const work, times, &raw mut hash) };
         let took = begun.elapsed();
         match code {
@@ -333,7 +337,7 @@ impl<'a> Pass<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Libraries::stats`].
+    /// The errors of [`Libraries::stats`].
     pub fn stats(&self) -> Result<[i64; STATS]> {
         self.libraries.stats(self.side)
     }

@@ -13,7 +13,7 @@ const END: &str = "<!-- end of results -->\n";
 ///
 /// # Errors
 ///
-/// Where the marks are missing.
+/// If the marks are missing.
 pub fn into_page(page: &str, report: &BenchReport) -> Result<String> {
     let (Some(begin), Some(end)) = (page.find(BEGIN), page.find(END)) else {
         bail!("docs/speed.md has no place for results: the lines `{}` and `{}`", BEGIN.trim(), END.trim());
@@ -89,7 +89,7 @@ fn section_line(section: &Section) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_measure::{Machine, Measure, RatioGoal};
+    use blockyard_measure::{Machine, Measurement, RatioGoal};
 
     use super::*;
 
@@ -97,8 +97,8 @@ mod tests {
         let row = |ours: f64, theirs: f64| ReportRow {
             name: "gpt2".to_owned(),
             units: 1,
-            values: vec![Some(Measure::exact(ours)), Some(Measure::exact(theirs))],
-            ratio: Some(Measure::exact(theirs / ours)),
+            values: vec![Some(Measurement::exact(ours)), Some(Measurement::exact(theirs))],
+            ratio: Some(Measurement::exact(theirs / ours)),
         };
         let section = |name: &str, ours: f64, theirs: f64| Section {
             rows: vec![row(ours, theirs)],

@@ -1,4 +1,4 @@
-//! The comparisons.
+//! The sections of the benchmark: one module for each comparison.
 
 mod crates;
 mod dry_run;
@@ -29,11 +29,11 @@ pub use memory::HeapUse;
 /// A section of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct SectionEntry {
-    /// Its name on the command line.
+    /// The name of the section on the command line.
     pub name: &'static str,
     /// A line of help.
     pub about: &'static str,
-    /// Measures it.
+    /// Measures the section.
     pub measure: fn(&BenchContext) -> Result<Section>,
 }
 
@@ -94,7 +94,7 @@ const fn entry(
     SectionEntry { name, about, measure }
 }
 
-/// What every section needs to know.
+/// The folders and options that every section needs.
 #[derive(Clone, Debug)]
 pub struct BenchContext {
     /// The root of the repository.
@@ -109,7 +109,7 @@ pub struct BenchContext {
     pub memory_viz: Option<PathBuf>,
 }
 
-/// A bar that says how far long work has come; nothing where nobody looks.
+/// A progress bar for long work; hidden if standard error is not a terminal.
 fn progress(name: &'static str, steps: usize) -> Result<ProgressBar> {
     let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos} of {len} {msg}")?;
     Ok(ProgressBar::new(steps as u64).with_style(style).with_prefix(name))
@@ -123,7 +123,7 @@ fn times_for(pairs: usize) -> Result<u32> {
     Ok(u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?)
 }
 
-/// What must be said beside every time that involves a device.
+/// The note for every time that involves a device.
 const FAKE_DEVICE: &str = "fake device: no driver call is in the timed part, except where the trace itself releases \
                            segments and takes new ones";
 

@@ -7,14 +7,15 @@ use anyhow::{Context, Result};
 use blockyard_measure::OperationList;
 use blockyard_pytorch::RecordedRun;
 
-/// All bytes of the device on which traces are replayed: those of the GPU on which the programs were recorded.
+/// All bytes of the device on which traces are replayed: those of the GPU on which the programs were
+/// recorded.
 pub const CAPACITY: u64 = 150_109_880_320;
 
 /// The recorded programs, under PyTorch's default settings.
 pub const PROGRAMS: [&str; 5] =
     ["gpt2_varlen", "llama_generate", "gnn_random", "resnet50_amp", "multistream"];
 
-/// The traces, and the recorded programs that are not there, with the reason.
+/// The traces, and sentences about recorded programs that are missing.
 #[derive(Debug)]
 pub struct Suite {
     /// Programs first, then random allocations, then ping-pong.
@@ -24,7 +25,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Everything that is timed against PyTorch.
+    /// All traces that are timed with our allocator and PyTorch's.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl Suite {
     }
 }
 
-/// Blocks of one size taken and given back, `pairs` times.
+/// Traces that allocate and free a block of one size `pairs` times, one trace for each size.
 #[must_use]
 pub fn ping_pongs(pairs: usize) -> Vec<OperationList> {
     let sizes = [("1KiB", 1 << 10), ("2MiB", 2 << 20), ("64MiB", 64 << 20)];

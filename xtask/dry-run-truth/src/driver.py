@@ -16,7 +16,7 @@ memory._record_memory_history(enabled="all", context="all", stacks="python", max
 with open(path) as file:
     source = file.read()
 if os.environ.get("KEEP_CLOSED"):
-    # As Python 3.12.3 closes a generator: what it holds is kept until it is gone itself.
+    # As Python 3.12.3 closes a generator: its variables are kept until the generator is freed.
     source = source.replace(".close()", "")
 printed, error = io.StringIO(), None
 with contextlib.redirect_stdout(printed):

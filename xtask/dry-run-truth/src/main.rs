@@ -116,6 +116,7 @@ impl Share {
     }
 }
 
+/// A dry run beside its recording.
 struct Comparison {
     lines: Share,
     events: Share,
@@ -123,6 +124,7 @@ struct Comparison {
     is_reordered: bool,
     notes: Vec<String>,
     error: Option<String>,
+    /// The first difference, in words.
     first: Option<String>,
     /// The output of the dry run.
     text: String,
@@ -202,6 +204,7 @@ impl Job {
     }
 }
 
+/// The options of the command line.
 struct Options {
     python: String,
     files: Vec<PathBuf>,

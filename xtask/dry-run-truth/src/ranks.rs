@@ -22,6 +22,7 @@ pub(crate) fn program_of(file: &Path) -> Option<(String, u32)> {
 }
 
 impl RankJob {
+    /// Dry-runs the recorded ranks and compares each with its recording; a name and a comparison for each.
     pub(crate) fn compare(
         &self,
         python: &str,

@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, PoolId, StreamId, TraceEntry};
 
 use crate::stats;
 
-/// Everything that an allocator did.
+/// All results of an allocator for a sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceResult {
     /// The result of each operation.
@@ -17,7 +17,7 @@ pub struct SequenceResult {
     pub segments: Vec<Segment>,
 }
 
-/// How often PyTorch took the ways that only want of memory leads to.
+/// How often PyTorch took the paths that only a lack of memory leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     /// Second attempts at a segment, after the whole cache was released.
@@ -26,7 +26,8 @@ pub struct Paths {
     pub failures: u64,
     /// Times that all streams were waited for.
     pub waits: u64,
-    /// Segments or runs of pages released without that: by garbage collection, or as oversize ones.
+    /// Segments or runs of pages that were released without such a wait: by garbage collection, or as
+    /// oversize segments.
     pub chosen_releases: u64,
 }
 
@@ -42,7 +43,7 @@ pub struct OperationReply {
 /// The returned value of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReturnValue {
-    /// Nothing to return.
+    /// The operation returns nothing.
     Done,
     /// Memory at this address.
     Address(u64),
@@ -50,35 +51,35 @@ pub enum ReturnValue {
     Failed(String),
     /// The parsed settings, in words.
     Settings(String),
-    /// Not possible, since the allocation had failed.
+    /// The operation was skipped, since the allocation had failed.
     Skipped,
 }
 
 /// All statistics at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsAfter {
-    /// As one number.
+    /// All statistics as one number ([`stats::digest`]).
     Digest(u64),
-    /// In the order of [`stats::key`].
+    /// All statistics, in the order of [`stats::key`].
     All(Vec<i64>),
 }
 
 /// A segment at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: u64,
-    /// Its size.
+    /// The size in bytes.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
     /// The pool that owns it.
     pub pool_id: PoolId,
-    /// Whether it is of the pool's large half.
+    /// Whether it belongs to the large block pool.
     pub is_large: bool,
     /// Whether it is a run of mapped pages.
     pub is_expandable: bool,
-    /// Sums over its blocks: allocated, active, requested.
+    /// Sums over the blocks of the segment: allocated, active and requested bytes.
     pub sums: [Bytes; 3],
     /// The blocks of the segment by ascending address.
     pub blocks: Vec<FinalBlock>,
@@ -87,20 +88,20 @@ pub struct Segment {
 /// A block at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinalBlock {
-    /// Its size.
+    /// The size in bytes.
     pub size: Bytes,
     /// The size of the last request for the block, however long ago.
     pub requested: Bytes,
-    /// PyTorch's word for its state.
+    /// PyTorch's word for the state of the block.
     pub state: &'static str,
 }
 
 /// A fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerDifference {
-    /// The operation after which it shows, if it belongs to one.
+    /// The index of the operation after which the fact differs; `None` if it belongs to no operation.
     pub operation: Option<usize>,
-    /// Which fact.
+    /// The name of the fact.
     pub what: String,
     /// The value in PyTorch.
     pub expected: String,
@@ -117,14 +118,15 @@ impl fmt::Display for AnswerDifference {
     }
 }
 
-/// The first fact that differs: replies and statistics in order, then the trace, then segments with their blocks.
+/// The first fact that differs: replies and statistics in order, then the trace, then segments with their
+/// blocks.
 #[must_use]
 pub fn first_difference(expected: &SequenceResult, found: &SequenceResult) -> Option<AnswerDifference> {
     let steps = expected.steps.len().max(found.steps.len());
     (0..steps)
         .find_map(|index| step_difference(index, expected.steps.get(index), found.steps.get(index)))
-        .or_else(|| list_difference("trace entry", &expected.trace, &found.trace, entry_words))
-        .or_else(|| list_difference("final segment", &expected.segments, &found.segments, segment_words))
+        .or_else(|| list_difference("trace entry", &expected.trace, &found.trace, entry_text))
+        .or_else(|| list_difference("final segment", &expected.segments, &found.segments, segment_text))
 }
 
 fn step_difference(
@@ -188,14 +190,14 @@ impl fmt::Display for ReturnValue {
 
 /// A trace entry in words.
 #[must_use]
-pub fn entry_words(entry: &TraceEntry) -> String {
+pub fn entry_text(entry: &TraceEntry) -> String {
     let TraceEntry { action, addr, size, stream } = entry;
     format!("{action} {addr:#x} {} {stream}", size.get())
 }
 
-/// A segment and its blocks in words: they have every fact that is compared.
+/// A segment and its blocks in words, which contain every compared fact.
 #[must_use]
-pub fn segment_words(segment: &Segment) -> String {
+pub fn segment_text(segment: &Segment) -> String {
     let Segment { addr, size, stream, pool_id, is_large, is_expandable, sums, blocks } = segment;
     let half = if *is_large { "large" } else { "small" };
     let kind = if *is_expandable { " expandable" } else { "" };

@@ -1,4 +1,4 @@
-//! Random sequences on both, until a number of operations or a time is reached.
+//! Random sequences on both allocators, until a number of operations or a time is reached.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -27,25 +27,25 @@ const OPTIONS: [&str; 9] = [
     "expandable_segments_reserve",
 ];
 
-/// How long to go on: until the first of both.
+/// The bounds of a run, which ends when the first of them is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Operations in all.
+    /// The most operations in all sequences.
     pub operations: u64,
-    /// Time in all.
+    /// The longest time.
     pub time: Duration,
 }
 
 /// Counts of the operations so far, by kind.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzSummary {
-    /// The number that all sequences follow from.
+    /// The seed of all sequences.
     pub seed: u64,
-    /// Sequences run.
+    /// How many sequences were run.
     pub sequences: u64,
-    /// Their operations.
+    /// How many operations the sequences have.
     pub operations: u64,
-    /// How long it took.
+    /// The time of the run.
     pub elapsed: Duration,
     /// Sequences by setting, in the order of [`OPTIONS`], from the start or at run time; a pair for each.
     options: [u64; OPTIONS.len()],
@@ -63,23 +63,23 @@ pub struct FuzzSummary {
     pub differences: u64,
 }
 
-/// A sequence that does not come to the same on both.
+/// A sequence with different results on the two allocators.
 #[derive(Clone, Debug)]
 pub struct FailedSequence {
-    /// The number that it follows from.
+    /// The seed of the sequence.
     pub seed: u64,
     /// The smallest sequence with a difference that was found.
     pub sequence: Sequence,
-    /// What PyTorch answers to it, with digests; `None` if its library dies over it.
+    /// PyTorch's results for the sequence, with digests; `None` if PyTorch's library ends over it.
     pub expected: Option<SequenceResult>,
     /// The difference, or another failure.
     pub description: String,
 }
 
-/// Runs random sequences on `library`, which is that of `release`; stops at the bounds, or when `on_progress`
-/// breaks off, which is called after each sequence.
+/// Runs random sequences on `library`, the library of `release`. Stops at the bounds, or when `on_progress`
+/// cancels, which is called after each sequence.
 ///
-/// `on_failure` gets each sequence that differs, made small.
+/// `on_failure` gets each sequence with a difference, shrunk.
 ///
 /// # Errors
 ///
@@ -120,17 +120,17 @@ pub fn fuzz(
     Ok(summary)
 }
 
-/// The number of the sequence at `index` of a run.
+/// The seed of the sequence with this index in a run.
 #[must_use]
 pub fn sequence_seed(seed: u64, index: u64) -> u64 {
     fastrand::Rng::with_seed(seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..)
 }
 
-/// The first difference between both, if there is one.
+/// The first difference between the two allocators; `None` if all results are equal.
 ///
 /// # Errors
 ///
-/// When the library dies over the sequence, or our allocator is not valid after it.
+/// When PyTorch's library ends over the sequence, or our allocator is not valid after it.
 pub fn compare(
     library: &mut Library,
     sequence: &Sequence,
@@ -142,7 +142,8 @@ pub fn compare(
 }
 
 fn reduce(library: &mut Library, seed: u64, sequence: &Sequence) -> Result<FailedSequence> {
-    // A library that dies is another matter than an answer that differs.
+    // A sequence that ends the library is shrunk to one that still ends it, and not to one with a different
+    // answer.
     let dies = compare(library, sequence, false).is_err();
     let small = shrink::shrink(sequence, |candidate| {
         Ok(match compare(library, candidate, false) {

@@ -1,4 +1,4 @@
-//! Random sequences, crowded where the allocator decides.
+//! Random sequences, with most values near the thresholds of the allocator.
 
 mod settings;
 mod sizes;
@@ -14,7 +14,7 @@ use crate::sequence::{Operation, Sequence};
 use settings::Choice;
 use sizes::Sizes;
 
-/// The sequence that belongs to a number, for a release of PyTorch.
+/// The sequence of a seed, for a release of PyTorch.
 #[must_use]
 pub fn sequence(seed: u64, release: Release) -> Sequence {
     let mut rng = Rng::with_seed(seed);
@@ -34,7 +34,7 @@ pub fn sequence(seed: u64, release: Release) -> Sequence {
     sequence
 }
 
-/// Settings, good and bad, and the error or the configuration that they give.
+/// A sequence of settings alone, valid and invalid, whose errors or configurations are compared.
 fn settings_only(rng: &mut Rng, capacity: Bytes, release: Release) -> Sequence {
     let mut operations = Vec::new();
     for _ in 0..rng.usize(1..40) {
@@ -44,7 +44,8 @@ fn settings_only(rng: &mut Rng, capacity: Bytes, release: Release) -> Sequence {
     Sequence { release, capacity, conf: String::new(), operations }
 }
 
-/// Mostly so little that it runs out; not always a multiple of anything.
+/// The capacity of the device: mostly too small for the sequence, and sometimes a number that is a multiple
+/// of nothing.
 fn capacity(rng: &mut Rng) -> Bytes {
     const MIB: [u64; 14] = [24, 40, 64, 80, 100, 128, 200, 256, 512, 1024, 2048, 4096, 8192, 81_920];
     let mib = MIB[rng.usize(..MIB.len())];
@@ -64,9 +65,9 @@ struct Generator {
     pools: Vec<PoolId>,
     open: Vec<PoolId>,
     has_pools: bool,
-    /// Chances in a thousand.
+    /// The chance of an allocation, in a thousand operations.
     allocates: u32,
-    /// Which tensors go first: the newest, the oldest, or any.
+    /// Which tensors are freed first: the newest, the oldest, or any.
     order: Order,
 }
 
@@ -80,7 +81,7 @@ enum Order {
 impl Generator {
     fn new(mut rng: Rng, sequence: &Sequence, choice: Choice) -> Self {
         let sizes = Sizes::new(&mut rng, sequence.capacity, &choice);
-        // Half of the runs have one stream, as most programs.
+        // Half of the sequences have one stream, as most programs.
         let streams = if rng.bool() { 1 } else { rng.u64(2..=4) };
         let has_pools = rng.u8(..3) == 0;
         Self {
@@ -100,7 +101,7 @@ impl Generator {
         }
     }
 
-    /// Short runs find what a fresh allocator does; long ones fragment it.
+    /// The number of operations. Short sequences test a fresh allocator; long sequences fragment its memory.
     fn length(&mut self) -> usize {
         match self.rng.u8(..10) {
             0 => self.rng.usize(5..60),
@@ -146,7 +147,8 @@ impl Generator {
             Order::Oldest => self.rng.usize(..self.live.len().min(4)),
             Order::Any => self.rng.usize(..self.live.len()),
         };
-        // One that may not be freed at this point is lost, and stays allocated as leaks do.
+        // A tensor that may not be freed at this point is dropped from the list, and stays allocated as a
+        // leak does.
         Operation::Free { tensor: self.live.remove(index) }
     }
 
@@ -197,7 +199,7 @@ impl Generator {
     }
 
     fn stream(&mut self) -> StreamId {
-        // Most work is on the first.
+        // Most work is on the first stream.
         let stream = if self.rng.bool() { 0 } else { self.rng.u64(..self.streams) };
         StreamId::new(stream)
     }

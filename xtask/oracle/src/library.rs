@@ -14,7 +14,7 @@ use crate::sequence::{Operation, Sequence};
 use crate::wheel::WheelPaths;
 use crate::{native, wire};
 
-/// A running driver. Each sequence starts from a library as good as new.
+/// A running driver. Each sequence starts in a fresh process with the library.
 #[derive(Debug)]
 pub struct Library {
     child: Child,
@@ -27,7 +27,7 @@ pub struct Library {
 #[derive(Debug)]
 pub struct PendingAnswer {
     operations: usize,
-    /// Those of them that change settings.
+    /// The indices of the operations that change settings.
     changes: Vec<usize>,
     wants_all: bool,
 }
@@ -42,7 +42,7 @@ impl Library {
         let cudart = native::build_cudart(target)?;
         let driver = build(target, wheel, release, &cudart)?;
         let folder = target.join("oracle");
-        // Ours first: another libcudart on the machine must not come between.
+        // The folder of our runtime is first, so that no other libcudart of the machine is loaded.
         let libraries = [folder.as_path(), &wheel.libraries];
         let path =
             std::env::join_paths(libraries.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?)?;
@@ -85,7 +85,7 @@ impl Library {
         Ok(PendingAnswer { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
     }
 
-    /// The answer to the last sequence, and the kinds of steps on the way to it.
+    /// The answer to the last sequence, and the counts of the paths that PyTorch took.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Library {
 }
 
 impl Library {
-    /// Asks, and waits for the answer.
+    /// Runs the sequence and waits for the answer.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // The driver ends with its input.
+        // The driver ends when its input is closed.
         self.requests = None;
         let _status = self.child.wait();
     }
@@ -135,7 +135,7 @@ fn build(target: &Path, wheel: &WheelPaths, release: Release, cudart: &Path) -> 
     let minor = format!("-DRELEASE={}", release.minor());
     native::compile(
         &[native::sources().join("driver.cpp")],
-        // Its `dlopen` must be found before the system's.
+        // The driver's `dlopen` must be found before the system's, so the program exports its symbols.
         &[&minor, &include, &libraries, "-lc10_cuda", "-lc10", &cudart, "-Wl,-export-dynamic"],
         &target.join(format!("oracle/driver-{release}")),
     )

@@ -27,11 +27,11 @@ cargo xtask oracle --record FILE                              puts PyTorch's ans
 cargo xtask oracle --save SEED NAME COUNT [--release R]       keeps the first operations of a seed's sequence as a test
 ";
 
-/// The exit status where the wheel should be there and is not.
+/// The exit status if the wheel is missing.
 const WHEEL_MISSING: u8 = 3;
 
 /// A run stops after this many sequences that differ.
-const MOST_FAILURES: u64 = 3;
+const MAX_FAILURES: u64 = 3;
 
 enum Command {
     Help,
@@ -96,7 +96,7 @@ fn parse_releases(text: &str) -> Result<Vec<Release>> {
     text.split(',').map(|release| Ok(release.parse()?)).collect()
 }
 
-/// How a run ended without an error.
+/// The end of a run without an error.
 enum End {
     Same,
     Different,
@@ -154,7 +154,7 @@ fn run(command: Command) -> Result<End> {
     Ok(End::Same)
 }
 
-/// Whether all was the same.
+/// Runs random sequences; returns whether all results were the same.
 fn run_fuzz(library: &mut Library, release: Release, seed: Option<u64>, bounds: Bounds) -> Result<bool> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = seed.unwrap_or(now.as_secs());
@@ -170,7 +170,7 @@ fn run_fuzz(library: &mut Library, release: Release, seed: Option<u64>, bounds: 
                 reported_at = Instant::now();
                 println!("    {}", progress(summary, bounds));
             }
-            if summary.differences < MOST_FAILURES {
+            if summary.differences < MAX_FAILURES {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())

@@ -11,14 +11,14 @@ pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("native")
 }
 
-/// Builds the stand-in for CUDA's runtime below `target`, cargo's target folder, unless it exists and is up to date.
+/// Builds our CUDA runtime below `target`, cargo's target folder, unless it exists and is up to date.
 ///
-/// Returns the path of `libcudart.so.13`; its folder goes into `LD_LIBRARY_PATH` or a run path. `standin.h`, in `native/include`,
-/// declares how a program steers it.
+/// Returns the path of `libcudart.so.13`; its folder goes into `LD_LIBRARY_PATH` or a run path. `standin.h`,
+/// in `native/include`, declares the functions by which a program controls the runtime.
 ///
 /// # Errors
 ///
-/// When there is no C++ compiler or it refuses.
+/// When no C++ compiler is installed, or it fails.
 pub fn build_cudart(target: &Path) -> Result<PathBuf> {
     let map = sources().join("cudart.map");
     let script = format!("-Wl,--version-script={}", map.display());
@@ -29,7 +29,8 @@ pub fn build_cudart(target: &Path) -> Result<PathBuf> {
     )
 }
 
-/// Compiles C++ `files` into `output` with `options`, unless `output` is newer than all our sources; returns `output`.
+/// Compiles C++ `files` into `output` with `options`, unless `output` is newer than all our sources; returns
+/// `output`.
 ///
 /// Our own headers are found; the compiler is the environment's `CXX`, or `c++`.
 ///
@@ -43,7 +44,8 @@ pub fn compile(files: &[PathBuf], options: &[&str], output: &Path) -> Result<Pat
     if let Some(folder) = output.parent() {
         fs::create_dir_all(folder)?;
     }
-    // Written beside and renamed: another process may have the old one loaded.
+    // The new file is written beside the old one and renamed, because another process may have loaded the old
+    // file.
     let new = output.with_extension(format!("{}.new", std::process::id()));
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let result = Command::new(&compiler)

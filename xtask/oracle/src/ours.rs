@@ -1,4 +1,4 @@
-//! A sequence on our own allocator.
+//! Runs a sequence on our own allocator.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +27,13 @@ pub struct InnerCounts {
     pub served_by_pool: u64,
 }
 
-/// Runs the sequence on `CachingAllocator` over a `VirtualDevice`; `wants_all` asks for all statistics instead of digests.
+/// Runs the sequence on `CachingAllocator` over a `VirtualDevice`; `wants_all` asks for all statistics
+/// instead of digests.
 ///
 /// # Errors
 ///
-/// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
+/// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold
+/// at the end.
 pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, InnerCounts)> {
     let config = AllocatorConfig::parse(&sequence.conf, sequence.release)
         .context("our allocator refuses the settings")?;
@@ -65,17 +67,17 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, I
 struct OurAllocator {
     allocator: CachingAllocator<VirtualDevice, Sink>,
     live: Vec<Option<Allocation>>,
-    /// Our identities of the sequence's pools.
+    /// Our id of each of the sequence's pools.
     pools: BTreeMap<PoolId, PoolId>,
-    /// Open scopes by our identities, and for which stream they are.
+    /// Open scopes: our id of the pool, and the stream, or `None` for all streams.
     open: Vec<(PoolId, Option<StreamId>)>,
 }
 
 /// Why an operation failed.
 enum OperationError {
-    /// As it may, with a text.
+    /// The allocator refused the operation with this text, as it may.
     Refused(String),
-    /// As it must not.
+    /// The device failed, which must not happen.
     Device(AllocError),
 }
 
@@ -134,7 +136,7 @@ impl OurAllocator {
                     |error: ConfigError| OperationError::Refused(settings_error(&error.to_string()));
                 allocator.apply_settings(text).map_err(refused)?;
             }
-            Operation::TellSettings => return Ok(ReturnValue::Settings(settings_words(allocator.config()))),
+            Operation::TellSettings => return Ok(ReturnValue::Settings(settings_text(allocator.config()))),
             Operation::Snapshot => allocator.record_snapshot(),
             Operation::CreatePool { pool_id, options } => {
                 let ours = allocator.create_pool(*options);
@@ -236,8 +238,8 @@ fn segment(run: &SegmentSnapshot) -> Segment {
     }
 }
 
-/// `settings` in `native/driver.cpp` writes the same.
-fn settings_words(config: &AllocatorConfig) -> String {
+/// The settings in words, as `settings` in `native/driver.cpp` writes them.
+fn settings_text(config: &AllocatorConfig) -> String {
     let throws = match config.release() {
         Release::V2_11 => String::new(),
         _ => format!(" throws {}", u8::from(config.throw_on_cudamalloc_oom())),
@@ -256,7 +258,8 @@ fn settings_words(config: &AllocatorConfig) -> String {
     )
 }
 
-/// The part of a settings error that is compared: only the kind of error if PyTorch's message shows details of C++.
+/// The part of a settings error that is compared: only the kind of error if PyTorch's message shows details
+/// of C++.
 pub(crate) fn settings_error(text: &str) -> String {
     let kinds = [
         ("in ConfigTokenizer but reached end of config", "the text ends early"),
@@ -267,7 +270,7 @@ pub(crate) fn settings_error(text: &str) -> String {
     if let Some((_, kind)) = kinds.iter().find(|(part, _)| text.contains(part)) {
         return (*kind).to_owned();
     }
-    // Which of its two parsers met an unknown key first depends on where the text came from.
+    // Which of PyTorch's two parsers meets an unknown key first depends on the origin of the text.
     let parsers = [" in CUDA allocator config.", " in Accelerator allocator config."];
     let known = parsers.iter().find_map(|parser| text.split_once(parser));
     known.map_or(text, |(text, _)| text).trim_end().to_owned()

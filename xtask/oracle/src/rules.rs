@@ -1,24 +1,23 @@
-//! Which operations may follow, so that both allocators are asked something with one right answer.
+//! Which operations may follow each other, so that each operation has one right answer on both allocators.
 //!
 //! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees,
-//! the frees deferred during a capture (up to release 2.12 each scope on a pool is one), pools that nobody
-//! uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as its
-//! operations show; then there is one order.
+//! the frees deferred during a capture (up to release 2.12 each scope on a pool is one), pools out of use,
+//! pools with `use_on_oom`. A sequence has at most one of each at a time, so that only one order exists.
 //!
-//! Left out, since upstream breaks there, is also:
+//! Also left out, because PyTorch is wrong there:
 //!
 //! * The end of a pool that has expandable segments. Its memory is counted per call, not per page, so that it
 //!   may be deleted while it has blocks, or trip an assertion.
-//! * `max_split_size_mb` set lower than before, or at all after a time without it. Upstream then takes a
-//!   divided block for a whole segment and releases it: the device refuses, or the heap is damaged.
-//! * A split limit beside segments of both kinds, expandable ones switched on or off at run time: while they are on, whole
-//!   segments beyond the limit are divided, and the same happens.
-//! * A scope for one stream on a pool that serves on want of memory. A request of another stream that fails
-//!   opens a second scope on it, and gets the error "already recording to `mempool_id`" in place of memory.
+//! * `max_split_size_mb` set lower than before, or at all after a time without it. PyTorch then releases a
+//!   split block as if it were a whole segment: the device refuses, or the heap is damaged.
+//! * A split limit beside segments of both kinds, expandable ones switched on or off at run time: while they
+//!   are on, whole segments beyond the limit are split, and PyTorch releases parts of them.
+//! * A scope for one stream on a pool with `use_on_oom`. A request of another stream that fails opens a
+//!   second scope on it, and gets the error "already recording to `mempool_id`" in place of memory.
 //! * Frees deferred during a capture, once a tensor whose use by a stream was noted inside of a capture was
-//!   freed outside. Upstream keeps such notes by the block's place in the host's heap and does not drop them
-//!   then, so that they pass to a later block there.
-//! * What trips an assertion on purpose: a pool deleted while a scope is open, two scopes on one pool.
+//!   freed outside. PyTorch keeps such notes by the address of the block object on the host and does not drop
+//!   them then, so that a later block object at this address gets them.
+//! * Operations that an assertion refuses: a pool is deleted while a scope is open, two scopes on one pool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,14 +43,14 @@ pub fn restricted(sequence: &Sequence) -> Sequence {
     sequence.with(operations)
 }
 
-/// Decides operation by operation.
+/// Decides for each operation whether it may follow the operations before.
 #[derive(Debug)]
 pub struct Rules {
     release: Release,
     has_expandable: bool,
-    /// Whether both kinds of segments may be there.
+    /// Whether both kinds of segments, expandable and others, may exist.
     is_mixed: bool,
-    /// In MiB.
+    /// `max_split_size_mb`, in MiB.
     split_limit: u64,
     tensors: u32,
     /// Live tensors by their old numbers.
@@ -62,7 +61,7 @@ pub struct Rules {
     /// Open scopes, the one opened last at the end.
     scopes: Vec<(PoolId, Option<StreamId>)>,
     pending: Vec<PendingFree>,
-    /// Whether upstream has notes of streams left over from blocks that do not exist any more.
+    /// Whether PyTorch has notes of streams for blocks that do not exist any more.
     has_stale_notes: bool,
 }
 
@@ -79,9 +78,9 @@ struct Tensor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Uses {
     Owned,
-    /// Nobody, but it may have segments, which the next full release gives back.
+    /// Nobody uses the pool, but it may have segments, which the next full release releases.
     Left,
-    /// Nobody, and it is deleted.
+    /// Nobody uses the pool, and it is deleted.
     Gone,
 }
 
@@ -102,7 +101,7 @@ struct PendingFree {
 }
 
 impl Rules {
-    /// Before the first operation of a sequence with this device and these settings.
+    /// The rules before the first operation of the sequence.
     #[must_use]
     pub fn new(sequence: &Sequence) -> Self {
         Self {
@@ -121,13 +120,13 @@ impl Rules {
         }
     }
 
-    /// The release of PyTorch that answers.
+    /// The release of PyTorch whose library runs the sequence.
     #[must_use]
     pub fn release(&self) -> Release {
         self.release
     }
 
-    /// Whether the allocator takes the time for that of a graph capture.
+    /// Whether the allocator assumes that a graph is being captured.
     fn is_capturing(&self) -> bool {
         if self.release.scopes_are_captures() {
             !self.scopes.is_empty()
@@ -136,7 +135,8 @@ impl Rules {
         }
     }
 
-    /// The operation with tensors and pools numbered again, if it may come now; else nothing happened.
+    /// The operation with tensors and pools numbered again, if it may come now; otherwise `None`, and the
+    /// rules are unchanged.
     pub fn admit(&mut self, operation: &Operation) -> Option<Operation> {
         match operation {
             Operation::Allocate { tensor, size, stream } => Some(self.allocate(*tensor, *size, *stream)),
@@ -218,10 +218,10 @@ impl Rules {
         Operation::Allocate { tensor: number, size, stream }
     }
 
-    /// What an allocation does to pending frees outside of captures.
+    /// Completes pending frees as an allocation outside of a capture does.
     fn process(&mut self) {
         self.pending.retain_mut(|pending| {
-            // A deferred one only gets its events now.
+            // A deferred free gets its events only now.
             let stays = pending.is_deferred || !pending.unfinished.is_empty();
             pending.is_deferred = false;
             stays

@@ -7,7 +7,7 @@ use blockyard_rules::Release;
 /// A device, settings, and operations in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequence {
-    /// The release of PyTorch that answers.
+    /// The release of PyTorch whose library runs the sequence.
     pub release: Release,
     /// All bytes of the device.
     pub capacity: Bytes,
@@ -22,26 +22,26 @@ pub struct Sequence {
 pub enum Operation {
     /// Asks for memory; a tensor whose allocation failed has its number too.
     Allocate {
-        /// The number that it gets.
+        /// The number of the new tensor.
         tensor: u32,
-        /// Any number of bytes.
+        /// The requested size: any number of bytes.
         size: Bytes,
-        /// Where it lives.
+        /// The stream of the request.
         stream: StreamId,
     },
-    /// Gives memory back; skipped where the allocation failed.
+    /// Frees a tensor; skipped if its allocation failed.
     Free {
-        /// Whose.
+        /// The number of the tensor.
         tensor: u32,
     },
-    /// A further stream uses the tensor; skipped where the allocation failed.
+    /// A further stream uses the tensor; skipped if its allocation failed.
     RecordStream {
-        /// Which tensor.
+        /// The number of the tensor.
         tensor: u32,
         /// The further stream.
         stream: StreamId,
     },
-    /// All work queued on the stream, or on every one, is done.
+    /// All work queued on the stream, or on every stream, is done.
     Advance {
         /// The stream, or `None` for all.
         stream: Option<StreamId>,
@@ -59,10 +59,10 @@ pub enum Operation {
     ResetAccumulated,
     /// Changes settings at run time.
     ApplySettings {
-        /// In the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
+        /// The settings in the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
         text: String,
     },
-    /// Asks which settings are in force.
+    /// Returns the settings in force.
     TellSettings,
     /// Takes a snapshot.
     Snapshot,
@@ -80,7 +80,8 @@ pub enum Operation {
         /// The stream, or `None` for all.
         stream: Option<StreamId>,
     },
-    /// Ends that. For a pool of the program as the end of `use_mem_pool`, for a capture's as the end of the capture.
+    /// Ends the scope on the pool: the end of `use_mem_pool` for a pool of the program, the end of the
+    /// capture for a pool of a capture.
     LeavePool {
         /// The pool.
         pool_id: PoolId,
@@ -93,7 +94,7 @@ pub enum Operation {
 }
 
 impl Sequence {
-    /// The same sequence of other operations.
+    /// A sequence with other operations on the same device with the same settings.
     #[must_use]
     pub fn with(&self, operations: Vec<Operation>) -> Self {
         Self { release: self.release, capacity: self.capacity, conf: self.conf.clone(), operations }

@@ -1,4 +1,4 @@
-//! Makes a failing sequence small.
+//! Shrinks a sequence that fails.
 
 use anyhow::Result;
 use blockyard_record::Bytes;
@@ -7,11 +7,12 @@ use blockyard_rules::AllocatorConfig;
 use crate::rules::restricted;
 use crate::sequence::{Operation, Sequence};
 
-/// The smallest sequence found that still `fails`: without operations, settings and bytes that do not matter.
+/// The smallest sequence that was found and still `fails`: without operations, settings and bytes that do not
+/// matter.
 ///
 /// # Errors
 ///
-/// The result of `fails`.
+/// The errors of `fails`.
 pub fn shrink(sequence: &Sequence, mut fails: impl FnMut(&Sequence) -> Result<bool>) -> Result<Sequence> {
     let mut best = sequence.clone();
     loop {
@@ -25,7 +26,7 @@ pub fn shrink(sequence: &Sequence, mut fails: impl FnMut(&Sequence) -> Result<bo
     }
 }
 
-/// Leaves ever shorter runs of operations out.
+/// Leaves out runs of operations, the longest runs first.
 fn without_operations(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> Result<bool>) -> Result<()> {
     let mut length = best.operations.len().div_ceil(2);
     while length > 0 {
@@ -35,7 +36,7 @@ fn without_operations(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> 
             let kept = [&best.operations[..start], &best.operations[end..]].concat();
             let candidate = restricted(&best.with(kept));
             if fails(&candidate)? {
-                // Operations that depended on the removed ones may have gone too.
+                // Operations that depended on the removed ones may be removed too.
                 end = start.min(candidate.operations.len());
                 *best = candidate;
             } else {

@@ -1,4 +1,5 @@
-//! PyTorch's statistics as words: the 122 of `DeviceStats` in release 2.11 in order, then those that later releases added.
+//! PyTorch's statistics as numbers of 64 bits (words): the 122 of `DeviceStats` in release 2.11 in order,
+//! then those that later releases added.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ const MEMBERS: [&str; 4] = ["current", "peak", "allocated", "freed"];
 const NUMBERS: [&str; 4] = ["num_sync_all_streams", "num_device_alloc", "num_device_free", "max_split_size"];
 const OVERSIZE: usize = ARRAYS.len() * POOLS.len() * MEMBERS.len() + 2;
 
-/// The statistics in that order; `private_pools` has the reserved bytes of each private pool that ever was.
+/// The statistics in the order of this module; `private_pools` has the reserved bytes of each private pool
+/// that ever existed.
 #[must_use]
 pub fn words(stats: &Stats, private_pools: &BTreeMap<PoolId, StatArray>, release: Release) -> Vec<i64> {
     let mut words = oldest_words(stats).to_vec();
@@ -116,7 +118,7 @@ pub fn key(index: usize) -> String {
     }
 }
 
-/// All of them as one number; `native/driver.cpp` computes the same.
+/// A hash of all statistics; `native/driver.cpp` computes the same number.
 #[must_use]
 pub fn digest(words: &[i64]) -> u64 {
     let mut lanes = [1_u64, 2];

@@ -1,8 +1,8 @@
 //! Sequences with PyTorch's answers as text, for regression tests that need no library.
 //!
 //! The text is a workload in the project's own language, one request a line, with comments that only this
-//! module reads: `#!` for what is not a request, `#=` after a line for what PyTorch answered (the digest of
-//! all statistics, then the reply), `#:` at the end for its trace and its final segments.
+//! module reads: `#!` for lines that are not requests, `#=` after a line for PyTorch's answer (the digest of
+//! all statistics, then the reply), `#:` at the end for PyTorch's trace and its final segments.
 //!
 //! ```text
 //! # what this is about
@@ -19,8 +19,8 @@
 //! #: segment 0x7f0000000000 23068672 large stream 1 pool 0.0 sums ...
 //! ```
 //!
-//! A text written by hand needs no answers: `cargo xtask oracle --record FILE` puts them in. A pool of a
-//! capture is `c1`. A text without a release is about 2.11. Out-of-memory errors stand without the advice at
+//! A text written by hand needs no answers: `cargo xtask oracle --record FILE` adds them. The first pool of a
+//! capture is `c1`. A text without a release is for 2.11. Out-of-memory errors are without the advice at
 //! their end, which is always the same.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -29,17 +29,17 @@ use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_rules::Release;
 use blockyard_workload::{Request, Workload};
 
-use crate::answer::{AnswerDifference, ReturnValue, SequenceResult, StatsAfter, entry_words, segment_words};
+use crate::answer::{AnswerDifference, ReturnValue, SequenceResult, StatsAfter, entry_text, segment_text};
 use crate::ours;
 use crate::sequence::{Operation, Sequence};
 
-/// Where the advice begins that ends every out-of-memory error.
+/// The beginning of the advice at the end of every out-of-memory error.
 const ADVICE: &str = " If reserved but unallocated memory is large";
 
-/// Stands where PyTorch has not been asked yet.
+/// The mark of an answer that PyTorch has not given yet.
 const UNANSWERED: &str = "?";
 
-/// Streams are declared for every sequence, used or not; more than these it does not have.
+/// How many streams a sequence has beside the default stream. Each text declares all of them, used or not.
 const STREAMS: u64 = 3;
 
 /// A sequence and PyTorch's answer.
@@ -58,7 +58,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// The parts of an answer with digests that a fixture keeps.
+    /// A fixture of a sequence and PyTorch's answer, which has digests of the statistics.
     #[must_use]
     pub fn new(notes: Vec<String>, sequence: Sequence, answer: &SequenceResult) -> Self {
         let steps = answer.steps.iter().map(|step| {
@@ -66,18 +66,18 @@ impl Fixture {
                 StatsAfter::Digest(digest) => *digest,
                 StatsAfter::All(words) => crate::stats::digest(words),
             };
-            format!("{digest:016x} {}", reply_words(&step.reply))
+            format!("{digest:016x} {}", reply_text(&step.reply))
         });
         Self {
             notes,
             sequence,
             steps: steps.collect(),
-            trace: answer.trace.iter().map(entry_words).collect(),
-            segments: answer.segments.iter().map(segment_words).collect(),
+            trace: answer.trace.iter().map(entry_text).collect(),
+            segments: answer.segments.iter().map(segment_text).collect(),
         }
     }
 
-    /// Runs the sequence on our allocator; returns the first fact that is not as PyTorch had it.
+    /// Runs the sequence on our allocator; returns the first fact that differs from PyTorch's answer.
     ///
     /// # Errors
     ///
@@ -122,11 +122,11 @@ impl Fixture {
         lines.join("\n")
     }
 
-    /// Reads such a text.
+    /// Reads the text of a fixture.
     ///
     /// # Errors
     ///
-    /// For a text of another kind; the message has the line.
+    /// When the text is not one of a fixture; the message has the line.
     pub fn parse(text: &str) -> Result<Self> {
         let workload = Workload::parse(text).context("the requests are not a workload")?;
         let mut requests = workload.requests().iter();
@@ -175,7 +175,7 @@ impl Fixture {
     }
 }
 
-fn reply_words(reply: &ReturnValue) -> String {
+fn reply_text(reply: &ReturnValue) -> String {
     match reply {
         ReturnValue::Failed(text) => {
             let (text, cut) = text.split_once(ADVICE).map_or((text.as_str(), ""), |(text, _)| (text, " ..."));

@@ -7,14 +7,15 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use blockyard_rules::Release;
 
-/// The version of PyTorch that stands for a release, like "2.11.0".
+/// The version of PyTorch that is tested for a release, like "2.11.0".
 #[must_use]
 pub fn version(release: Release) -> &'static str {
     let built = release.version();
     built.split_once('+').map_or(built, |(version, _)| version)
 }
 
-/// Files of the wheel that are kept: the allocator's two libraries and the headers that describe them.
+/// A script of Python that unpacks the needed files of the wheel: the allocator's two libraries and the
+/// headers that describe them.
 const KEPT: &str = r"
 import sys, zipfile
 wheel, folder = sys.argv[1:]
@@ -26,12 +27,12 @@ with zipfile.ZipFile(wheel) as archive:
             archive.extract(name, folder)
 ";
 
-/// Where the wheel's files are.
+/// The folders with the wheel's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WheelPaths {
     /// The folder of `libc10.so` and `libc10_cuda.so`.
     pub libraries: PathBuf,
-    /// The folder to search for the headers that belong to them.
+    /// The include folder with the headers of the libraries.
     pub include: PathBuf,
 }
 
@@ -53,7 +54,8 @@ pub fn find_wheel(target: &Path, release: Release) -> Option<WheelPaths> {
     paths.is_there().then_some(paths)
 }
 
-/// The release's files below `target`, cargo's target folder; fetches them with pip (530 MB, once) if they are not there.
+/// The release's files below `target`, cargo's target folder; fetches them with pip (530 MB, once) if they
+/// are missing.
 ///
 /// # Errors
 ///
@@ -73,7 +75,8 @@ pub fn wheel(target: &Path, release: Release) -> Result<WheelPaths> {
         Some(archive) => archive,
         None => download(&downloads, version)?,
     };
-    // Unpacked beside and then renamed, so that half a wheel never passes for a whole one.
+    // The wheel is unpacked into another folder, which is renamed at the end, so that a folder of this name
+    // is always complete.
     let half = folder.join("unpacking");
     if half.exists() {
         fs::remove_dir_all(&half)?;
@@ -112,7 +115,8 @@ fn download(downloads: &Path, version: &str) -> Result<PathBuf> {
         bail!("pip is needed to fetch torch {version}: install python3 and python3-pip");
     }
     let mut pip = Command::new("python3");
-    // The libraries are the same for every release of Python: the one that runs here need not be among the wheel's.
+    // The libraries are the same for every release of Python, so the Python that runs here need not be one of
+    // the wheel's.
     pip.args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--implementation", "cp"])
         .args(["--python-version", "3.11", "--platform", "manylinux_2_28_x86_64"])
         .arg(format!("torch=={version}"))

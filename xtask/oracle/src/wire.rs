@@ -72,7 +72,8 @@ fn push_text(words: &mut Vec<u64>, text: &str) {
     }
 }
 
-/// The answer in the response's words and how it came about; `operations` is how many there were.
+/// Decodes the answer from the response's words, with the counts of the paths that PyTorch took; `operations`
+/// is the number of operations.
 pub(crate) fn decode(words: &[u64], operations: usize, wants_all: bool) -> Result<(SequenceResult, Paths)> {
     let mut reader = Reader { words };
     if reader.word()? != 0 {

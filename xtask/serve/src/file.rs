@@ -1,13 +1,14 @@
-//! Which file a request means, and its content type.
+//! The file of a request, and its content type.
 
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
-/// The file below `folder` that a request for `url` means, or `None` where there is none.
+/// The file below `folder` for a request of `url`; `None` if no such file exists.
 ///
-/// `url` is the path of a request, still percent-encoded, with or without a query. What leads out of the folder,
-/// whether by `..`, by an encoded separator or by a symbolic link, is not there. `folder` must be canonical.
+/// `url` is the path of a request, still percent-encoded, with or without a query. A path that leads out of
+/// the folder, by `..`, by an encoded separator or by a symbolic link, gives `None`. `folder` must be
+/// canonical.
 #[must_use]
 pub fn locate(folder: &Path, url: &str) -> Option<PathBuf> {
     let path = url.split(['?', '#']).next()?.strip_prefix('/')?;
@@ -26,7 +27,7 @@ pub fn locate(folder: &Path, url: &str) -> Option<PathBuf> {
     (file.starts_with(folder) && file.is_file()).then_some(file)
 }
 
-/// The MIME type for a file of this name; `application/octet-stream` for a name that tells nothing.
+/// The MIME type for a file of this name; `application/octet-stream` for an unknown ending.
 #[must_use]
 pub fn content_type(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {

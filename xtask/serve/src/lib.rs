@@ -1,21 +1,22 @@
-//! A static server of one folder on 127.0.0.1, for `cargo xtask play`, `blockyard open` and the end-to-end tests.
+//! A static server of one folder on 127.0.0.1, for `cargo xtask play`, `blockyard open` and the end-to-end
+//! tests.
 //!
-//! It answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is `index.html`. A `.gz` file is
-//! a plain file and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
-//! reload after a build shows the build. Files from elsewhere may lie beside the folder's, as `/open/NAME`; only requests that
-//! name this machine as their host get them. It must not know what the files are about.
+//! The server answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is
+//! `index.html`. A `.gz` file is a plain file and not a content encoding: the page wants the compressed
+//! bytes. Nothing is cached, so that a reload after a build shows the build. Files from other folders may be
+//! served too, as `/open/NAME`; only requests that name this machine as their host get them. The server does
+//! not know what the files are about.
 //!
-//! This is ours because the command `blockyard open` has it inside of it, so that no other program is needed,
-//! and because the files of the reader that lie beside the page must not be given to other machines or other
-//! pages.
+//! The server is ours because the command `blockyard open` contains it, so that no other program is needed,
+//! and because the files of the reader must not be given to other machines or other pages.
 //!
 //! # Decisions
 //!
 //! **One service worker keeps the page in the reader's browser** ([`service_worker`], a list of files before
 //! a script). `cargo xtask` writes it beside the page, and `blockyard site` beside the page and a teacher's
-//! files. If any file changes, the worker has another version, which replaces the old one. With a network
-//! everything comes from there, so that a reload shows a new build; without one, or where a response takes
-//! longer than three seconds, from the browser.
+//! files. If any file changes, the worker has another version, which replaces the old one. With a network,
+//! all files come from the network, so that a reload shows a new build; without a network, or if a response
+//! takes longer than three seconds, they come from the browser.
 
 mod file;
 mod offline;
@@ -34,7 +35,7 @@ use tiny_http::{Method, Request};
 pub use file::{content_type, locate};
 pub use offline::{SERVICE_WORKER, service_worker};
 
-/// Requests answered at the same time: one slow reader does not hold up the others.
+/// How many requests are answered at the same time, so that one slow reader does not delay the others.
 const WORKERS: usize = 4;
 
 /// Why the server did not start.
@@ -52,7 +53,7 @@ pub enum ServeError {
     Folder {
         /// The folder asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The system refused the socket for another reason.
@@ -60,14 +61,15 @@ pub enum ServeError {
     Listen {
         /// The port asked for.
         port: u16,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 /// A port of 127.0.0.1 that is ours, before there is anything to serve.
 ///
-/// Taking the port first and building afterwards tells a taken port at once, not after minutes.
+/// A caller takes the port before it builds the page, so that a taken port is an error at once and not after
+/// minutes.
 #[derive(Debug)]
 pub struct Port {
     listener: TcpListener,
@@ -79,7 +81,8 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// [`ServeError::PortTaken`] where another program has it, [`ServeError::Listen`] where the system refuses it.
+    /// [`ServeError::PortTaken`] if another program has the port, [`ServeError::Listen`] if the system
+    /// refuses it.
     pub fn take(port: u16) -> Result<Self, ServeError> {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .and_then(|listener| listener.local_addr().map(|address| Self { listener, address }));
@@ -90,16 +93,16 @@ impl Port {
     }
 }
 
-/// A file that is served as `/open/NAME`, wherever it lies.
+/// A file that is served as `/open/NAME`, from any folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedFile {
     /// The name in the address.
     pub name: String,
-    /// Where the file lies.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
-/// A running server; dropping it stops it.
+/// A running server, which stops when it is dropped.
 pub struct Server {
     http: Arc<tiny_http::Server>,
     address: SocketAddr,
@@ -111,16 +114,17 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Folder`] where the folder is missing, [`ServeError::Listen`] where the system refuses the socket.
+    /// [`ServeError::Folder`] where the folder is missing, [`ServeError::Listen`] where the system refuses
+    /// the socket.
     pub fn start(folder: &Path, port: Port) -> Result<Self, ServeError> {
         Self::start_with(folder, port, Vec::new())
     }
 
-    /// As [`Server::start`], with files beside those of the folder.
+    /// Serves the files below `folder`, and those of `beside`, on `port` until the server is dropped.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`].
+    /// The errors of [`Server::start`].
     pub fn start_with(folder: &Path, port: Port, beside: Vec<ServedFile>) -> Result<Self, ServeError> {
         let beside: Arc<[ServedFile]> = beside.into();
         let folder =
@@ -185,7 +189,7 @@ fn answer(request: Request, folder: &Path, beside: &[ServedFile]) {
         let file = File::open(&path).ok()?;
         Some((file.metadata().ok()?.len(), file, path))
     });
-    // A reader that went away is its own affair.
+    // An error means that the reader closed the connection, which is not the server's error.
     let _ = match file {
         Some((length, mut file, path)) => respond(request, "200 OK", content_type(&path), length, &mut file),
         None if is_read => respond_text(request, "404 Not Found", "not found"),
@@ -199,9 +203,9 @@ fn respond_text(request: Request, status: &str, text: &str) -> io::Result<()> {
 
 /// Writes a response after which the connection ends.
 ///
-/// `tiny_http` does not let a response say so. It gives a new connection to a thread that waits, also where
-/// another connection that came at the same time takes that thread: the second one then waits until a browser
-/// closes one of its other connections, which it keeps open for a minute.
+/// `tiny_http` has no option for this. It gives a new connection to a thread that waits, also where another
+/// connection that came at the same time takes that thread: the second one then waits until a browser closes
+/// one of its other connections, which it keeps open for a minute.
 fn respond(request: Request, status: &str, kind: &str, length: u64, body: &mut dyn Read) -> io::Result<()> {
     let has_body = *request.method() != Method::Head;
     let mut out = request.into_writer();
@@ -216,10 +220,10 @@ fn respond(request: Request, status: &str, kind: &str, length: u64, body: &mut d
     out.flush()
 }
 
-/// The file beside the folder's that is asked for.
+/// The file of `beside` that is requested; `None` if the request is for no such file.
 ///
-/// The page of another site may give its own name the address of this machine; a request under such a name gets no file of the
-/// reader's.
+/// The page of another site may give its own name the address of this machine; a request under such a name
+/// gets no file of the reader's.
 fn locate_beside(beside: &[ServedFile], request: &Request) -> Option<PathBuf> {
     let name = request.url().split(['?', '#']).next()?.strip_prefix("/open/")?;
     let name = percent_decode_str(name).decode_utf8().ok()?;

@@ -1,28 +1,31 @@
-//! The service worker that keeps the page in the reader's browser: that of the built page and that of a site of `blockyard site`.
+//! The service worker that keeps the page in the reader's browser: that of the built page and that of a site
+//! of `blockyard site`.
 //!
-//! It is ours, and no package, because it is a page of JavaScript, which knows nothing but the list of the files.
+//! The worker is ours instead of a package, because it is one page of JavaScript that knows only the list of
+//! the files.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What the file is called beside the page.
+/// The name of the worker's file beside the page.
 pub const SERVICE_WORKER: &str = "service-worker.js";
 
 const SCRIPT: &str = include_str!("service-worker.js");
 
-/// The characters that an address contains unescaped.
+/// The characters that are escaped in an address: all but letters, digits, `-`, `_`, `.` and `/`.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
 
 /// The worker that keeps these files, by their paths with `/` below the page's folder, and the page's own
-/// address; `mark` is its first line. Another content of any file is another version, which takes the place
-/// of the one before.
+/// address; `mark` is its first line. If the content of any file changes, the worker has another version,
+/// which replaces the one before.
 pub fn service_worker<'a>(mark: &str, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut hasher = DefaultHasher::new();
     let mut list = String::from("\"./\"");
     for (name, bytes) in files {
         (name, bytes).hash(&mut hasher);
-        // Only letters, digits, `%` and what is kept above: none of them ends a text of JavaScript.
+        // The list has only letters, digits, `%` and unescaped characters, none of which ends a text of
+        // JavaScript.
         list.push_str(", \"./");
         list.extend(utf8_percent_encode(name, KEPT));
         list.push('"');

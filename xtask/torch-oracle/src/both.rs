@@ -10,7 +10,7 @@ use crate::pytorch::{PyTorch, Values};
 use crate::run::{CallComparison, CallRun, compare};
 
 /// How often a call is run again on both sides until PyTorch repeats itself.
-const MOST_REPEATS: usize = 4;
+const MAX_REPEATS: usize = 4;
 
 /// The two sides of a comparison.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,9 @@ pub struct Sides<'a> {
 /// How long each side took, of all threads together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// Our operators.
+    /// The time of our operators.
     pub ours: Duration,
-    /// PyTorch, with the start of its processes.
+    /// The time of PyTorch, with the start of its processes.
     pub pytorch: Duration,
 }
 
@@ -69,7 +69,7 @@ pub struct ComparedCall {
 pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut Times) -> Vec<ComparedCall> {
     let first = both_sides(sides, name, calls, Values::Unknown, times);
     let mut all: Vec<ComparedCall> = first.into_iter().map(compared).collect();
-    for round in 0..=MOST_REPEATS {
+    for round in 0..=MAX_REPEATS {
         let open: Vec<usize> = (0..all.len()).filter(|index| is_open(all.get(*index), round)).collect();
         if open.is_empty() {
             break;

@@ -15,7 +15,7 @@ pub struct KnownCause {
     pub cause: String,
     /// The most calls of a million that may differ for this cause.
     pub of_a_million: usize,
-    /// The reason.
+    /// Why the calls differ, in a sentence.
     pub reason: String,
 }
 

@@ -41,6 +41,7 @@ const PROGRAMS_OF_A_PROCESS: usize = 200;
 /// The exit status where PyTorch is not installed.
 const NO_PYTORCH: u8 = 3;
 
+/// The options of the command line.
 struct Options {
     python: String,
     calls: usize,

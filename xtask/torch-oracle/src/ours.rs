@@ -12,9 +12,11 @@ use blockyard_torch::memory::LogEntry;
 
 use crate::run::{PrintedLine, ProgramRun};
 
+/// The output of a program so far, cut into lines.
 #[derive(Default)]
 struct PrintedLines {
     lines: Vec<PrintedLine>,
+    /// The text after the last line, which has no end yet.
     text: String,
 }
 
@@ -30,7 +32,7 @@ impl PrintedLines {
                 self.lines.push(PrintedLine {
                     text: text.trim_end_matches('\n').to_owned(),
                     requests: usize::try_from(session.request_count()).unwrap_or(usize::MAX),
-                    estimated: session.times_estimated(),
+                    estimated: session.estimate_count(),
                     unsure: 0,
                 });
             }
@@ -49,7 +51,7 @@ pub fn run_ours(source: &str) -> Result<ProgramRun> {
     let program =
         ProgramSource { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let settings =
-        ProgramSettings { most_operators: u64::MAX, most_requests: u64::MAX, ..ProgramSettings::default() };
+        ProgramSettings { max_operators: u64::MAX, max_requests: u64::MAX, ..ProgramSettings::default() };
     let finished = run_on_thread(program, settings, move |text: &str| {
         sink.lock().unwrap_or_else(PoisonError::into_inner).take(text);
     })?;
@@ -83,7 +85,7 @@ pub fn run_ours(source: &str) -> Result<ProgramRun> {
 /// Where our side runs.
 #[derive(Debug)]
 pub enum OurSide {
-    /// In this process.
+    /// Programs run in this process.
     Here,
     /// In a separate process for each program: a process that ends early ends no other program.
     Apart(OurProcesses),

@@ -20,7 +20,7 @@ const RELEASE: &str = "2.11.0";
 const MODULES: [&str; 4] = ["torch", "torch.distributions", "torch.func", "torch.utils.checkpoint"];
 
 /// How long a program may take.
-const MOST_TIME: Duration = Duration::from_mins(2);
+const MAX_TIME: Duration = Duration::from_mins(2);
 
 /// How much PyTorch's run knows about the values on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,11 @@ pub struct PyTorch {
     folder: PathBuf,
 }
 
+/// The file that the driver writes.
 #[derive(Debug, Deserialize)]
 struct ProgramOutput {
+    /// The text of each line, how many requests came before its end, and how often a value was unsure until
+    /// then.
     lines: Vec<(String, usize, u64)>,
     events: Vec<i64>,
     error: Option<String>,
@@ -102,7 +105,7 @@ impl PyTorch {
             preloaded: Some(self.preloaded.clone()),
             ..program(self.folder.join("driver.py"), self.python.clone())
         };
-        let end = Instant::now() + MOST_TIME;
+        let end = Instant::now() + MAX_TIME;
         let report = run_until(&program, &self.torch, &self.prepared, || Instant::now() > end)?;
         let written = fs::read_to_string(&out);
         for used in [path, out, printed] {

@@ -73,7 +73,7 @@ impl Counts {
 /// A call with PyTorch's events: a line of a file of findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedCall {
-    /// The group of operators.
+    /// The group of operators that the call belongs to.
     pub family: String,
     /// The operator and the circumstance of the call.
     pub operator: String,
@@ -84,7 +84,7 @@ pub struct RecordedCall {
 }
 
 impl RecordedCall {
-    /// The call.
+    /// The call, without PyTorch's events.
     #[must_use]
     pub fn call(&self) -> Call {
         Call { family: self.family.clone(), operator: self.operator.clone(), body: self.body.clone() }
@@ -161,7 +161,7 @@ fn cause(ours: &CallRun, theirs: &CallRun) -> String {
 }
 
 impl OracleReport {
-    /// Counts a call.
+    /// Counts a call, and keeps it if it is the smallest with its cause.
     pub fn add(&mut self, call: &Call, compared: ComparedCall) {
         let family = self.families.entry(call.family.clone()).or_default();
         for counts in [family, &mut self.all] {

@@ -13,7 +13,7 @@ const DIMENSIONS: &[usize] =
     &[1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 64, 100, 128, 255, 256, 500, 512, 1000, 1024, 2048, 4096];
 
 /// The most elements of an argument.
-const MOST_ELEMENTS: usize = 1 << 24;
+const MAX_ELEMENTS: usize = 1 << 24;
 
 /// A line of the table.
 #[derive(Clone, Debug)]
@@ -29,6 +29,7 @@ pub(crate) struct Template {
     pub(crate) is_for_autocast: bool,
 }
 
+/// The type of an argument's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The floating type of the call.
@@ -41,10 +42,14 @@ enum Kind {
     Index,
 }
 
+/// An argument as a line of the table declares it.
 #[derive(Clone, Debug)]
 struct Argument {
     name: &'static str,
     kind: Kind,
+    /// The dimensions as the table writes them: letters and sizes with commas (equal letters have equal
+    /// sizes), `*` for any shape, `=NAME` or `~NAME` for the shape of another argument or one that broadcasts
+    /// with it.
     dimensions: &'static str,
     /// Whether the argument is never a view.
     is_plain: bool,
@@ -211,7 +216,7 @@ impl CallGenerator<'_> {
 
     fn argument(&mut self, argument: &Argument, has_channels_last: bool) -> CallArgument {
         let mut shape = self.shape(argument.dimensions);
-        while shape.iter().product::<usize>() > MOST_ELEMENTS {
+        while shape.iter().product::<usize>() > MAX_ELEMENTS {
             // The letters stay as drawn: such a call ends in an error of both sides, if sizes had to be
             // equal.
             if let Some(largest) = shape.iter_mut().max() {

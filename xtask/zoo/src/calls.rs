@@ -23,6 +23,7 @@ fn dtype(text: &str) -> Dtype {
 
 const GPU: Device = Device::Cuda(0);
 
+/// A tensor of random numbers on the GPU; `of` names its type, as the line of the case does.
 pub(crate) fn randn(shape: &[i64], of: &str, requires_grad: bool) -> Result<Tensor> {
     let keywords =
         [("device", GPU.into()), ("dtype", dtype(of).into()), ("requires_grad", Value::from(requires_grad))];
@@ -49,6 +50,7 @@ fn ints(json: &Json) -> Vec<i64> {
     json.as_array().map(|items| items.iter().filter_map(Json::as_i64).collect()).unwrap_or_default()
 }
 
+/// The tensors and the call of a line; an error where the line's operator is not known here.
 pub(crate) fn case(line: &ZooLine) -> Result<Case> {
     let args = line.args.clone();
     let op = line.op.as_str();

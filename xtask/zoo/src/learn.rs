@@ -44,11 +44,11 @@ impl State {
 pub fn learn<'a>(lines: impl Iterator<Item = &'a ZooLine>) -> Result<LearnedSizes> {
     let state = Rc::new(RefCell::new(State::default()));
     let shared = Rc::clone(&state);
-    tables::set_learner(Some(Rc::new(move |numbers, operands| {
+    tables::set_recorder(Some(Rc::new(move |numbers, operands| {
         let session = session();
         let device = session.device(0).ok()?;
         let mut state = shared.borrow_mut();
-        let size = state.size_here(device.log_len(), device.origins_count());
+        let size = state.size_here(device.log_count(), device.origin_count());
         let code = tables::encode(size, operands);
         let key = tables::hash(numbers);
         if state.learned.entries.insert(key, code).is_some_and(|before| before != code) {
@@ -57,7 +57,7 @@ pub fn learn<'a>(lines: impl Iterator<Item = &'a ZooLine>) -> Result<LearnedSize
         Some(size)
     })));
     let result = run(lines, &state);
-    tables::set_learner(None);
+    tables::set_recorder(None);
     result?;
     let mut learned = std::mem::take(&mut state.borrow_mut().learned);
     learned.entries.retain(|key, _| !learned.conflicts.contains(key));
@@ -76,7 +76,7 @@ fn run<'a>(lines: impl Iterator<Item = &'a ZooLine>, state: &Rc<RefCell<State>>)
             session.take_dropout_state(0)?;
         }
         device.take_log();
-        let first = device.origins_count();
+        let first = device.origin_count();
         let backward = line.backward.clone().unwrap_or_default();
         {
             let mut state = state.borrow_mut();

@@ -123,7 +123,7 @@ impl ZooReport {
         })
     }
 
-    /// Counts one line.
+    /// Counts the result of one line.
     pub fn add(&mut self, op: &str, result: &CallResult) {
         self.by_operator.entry(op.to_owned()).or_default().add(result);
     }
@@ -214,7 +214,7 @@ pub fn run_line(line: &ZooLine) -> blockyard_torch::Result<CallResult> {
     }
     device.take_log();
     session.take_estimates();
-    let mut numbering = Numbering { first: device.origins_count() };
+    let mut numbering = Numbering { first: device.origin_count() };
     let ours = attempt(&case, &mut numbering, line.backward.is_some(), &|| ());
     drop(case);
     device.take_log();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
 
-use super::{AddrTable, Hash, LEAST_PAIRS, SPARSITY, Slot, TAG_SHIFT};
+use super::{AddrTable, Hash, MIN_PAIRS, SPARSITY, Slot, TAG_SHIFT};
 use crate::block::BlockIndex;
 
 #[derive(Clone, Debug)]
@@ -29,9 +29,10 @@ fn addrs() -> impl Strategy<Value = u64> {
     (unit, 0..4_u64).prop_map(|(unit, window)| unit * 512 + (window << 41))
 }
 
-/// Places in units of 512 bytes whose homes are three of the smallest table's, so that most of them find no slot.
+/// Places in units of 512 bytes whose homes are three of the smallest table's, so that most of them find no
+/// slot.
 fn units_of_few_homes() -> Vec<u64> {
-    (1..8192).filter(|unit| Hash::of(DeviceAddr::new(unit * 512)).home(LEAST_PAIRS) < 3).collect()
+    (1..8192).filter(|unit| Hash::of(DeviceAddr::new(unit * 512)).home(MIN_PAIRS) < 3).collect()
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -131,7 +132,7 @@ proptest! {
 fn four_of_one_home_find_a_slot() {
     let mut pair = Pair::default();
     let units = units_of_few_homes();
-    let home = |unit: &u64| Hash::of(DeviceAddr::new(unit * 512)).home(LEAST_PAIRS);
+    let home = |unit: &u64| Hash::of(DeviceAddr::new(unit * 512)).home(MIN_PAIRS);
     let of_first: Vec<_> = units.into_iter().filter(|unit| home(unit) == 0).take(12).collect();
     for unit in &of_first {
         pair.insert(unit * 512);

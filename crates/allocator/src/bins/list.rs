@@ -30,7 +30,8 @@ impl Key {
         self.size.get() >> 9
     }
 
-    /// The address in units of 512 bytes; `None` if it needs more than [`PLACE_BITS`], which no processor's addresses do yet.
+    /// The address in units of 512 bytes; `None` if it needs more than [`PLACE_BITS`], which no processor's
+    /// addresses do yet.
     #[inline]
     fn place(&self) -> Option<u64> {
         let place = self.addr.get() >> 9;
@@ -229,9 +230,9 @@ impl List {
 
     pub(super) fn next_after(&self, key: &Key) -> Option<BlockIndex> {
         match self {
-            Self::OneSize(sorted) => sorted.first_behind(PackedEntry::of(key)?.rank()),
-            Self::SeveralSizes(sorted) => sorted.first_behind(SizeAndPlace::of(key)?.rank()),
-            Self::Anything(sorted) => sorted.first_behind(key.rank()),
+            Self::OneSize(sorted) => sorted.first_after(PackedEntry::of(key)?.rank()),
+            Self::SeveralSizes(sorted) => sorted.first_after(SizeAndPlace::of(key)?.rank()),
+            Self::Anything(sorted) => sorted.first_after(key.rank()),
         }
     }
 }

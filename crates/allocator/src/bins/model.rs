@@ -184,7 +184,7 @@ impl Pair {
         let mut in_bins = self.bins.clone();
         in_bins.put_latest_in_bin(&self.blocks);
         let expected: Vec<BlockIndex> = self.model.iter().map(|(.., index)| *index).collect();
-        // One more at most, so that iteration over a cycle ends.
+        // The list is read up to one block beyond the expected count, so that iteration over a cycle ends.
         assert_eq!(in_bins.iter(&self.blocks).take(expected.len() + 1).collect::<Vec<_>>(), expected);
         assert_eq!(self.bins.count(&self.blocks), expected.len());
         for (size, addr, index) in &self.model {

@@ -4,12 +4,12 @@ use super::list::Entry;
 use crate::block::BlockIndex;
 
 /// The most entries of a piece, found by measuring. Tests use fewer, so that lists have several pieces.
-const MOST_SORTED_BLOCKS: usize = if cfg!(test) { 8 } else { 128 };
+const MAX_SORTED_BLOCKS: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Entries sorted by rank.
 ///
-/// The piece with the lowest entries is a separate field, because best fit takes the lowest entry and most lists have only
-/// one piece. Each piece is in descending order, so that its lowest entry is at the end.
+/// The piece with the lowest entries is a separate field, because best fit takes the lowest entry and most
+/// lists have only one piece. Each piece is in descending order, so that its lowest entry is at the end.
 #[derive(Clone, Debug)]
 pub(super) struct SortedList<E: Entry> {
     /// Empty only if the whole list is empty.
@@ -93,7 +93,7 @@ impl<E: Entry> SortedList<E> {
         let piece = self.piece_of(entry.rank());
         let entries = self.entries_mut(piece);
         entries.insert(not_below(entries, entry.rank()), entry);
-        let is_long = entries.len() > MOST_SORTED_BLOCKS;
+        let is_long = entries.len() > MAX_SORTED_BLOCKS;
         self.count += 1;
         if is_long {
             self.divide(piece);
@@ -152,7 +152,7 @@ impl<E: Entry> SortedList<E> {
     }
 
     /// The first entry with a higher rank.
-    pub(super) fn first_behind(&self, rank: E::Rank) -> Option<BlockIndex> {
+    pub(super) fn first_after(&self, rank: E::Rank) -> Option<BlockIndex> {
         self.last_of(rank, |entries| entries.partition_point(|entry| entry.rank() > rank))
     }
 

@@ -35,7 +35,7 @@ impl HostCounters {
         self.allocated_bytes.increase(size.signed());
     }
 
-    pub(super) fn block_gone(&mut self, size: Bytes) {
+    pub(super) fn block_released(&mut self, size: Bytes) {
         self.allocations.decrease(1);
         self.allocated_bytes.decrease(size.signed());
     }
@@ -48,12 +48,13 @@ impl HostCounters {
     /// Differs: PyTorch 2.11 and 2.12 skip blocks here that no stream has used, and decrease the bytes by 1
     /// for other blocks (their documentation says otherwise). Here both the count and the bytes fall by the
     /// block when its free completes, as in PyTorch from 2.13 on.
-    pub(super) fn reusable(&mut self, exponent: usize, size: Bytes) {
+    pub(super) fn free_completed(&mut self, exponent: usize, size: Bytes) {
         self.active_requests[exponent].decrease(1);
         self.active_bytes[exponent].decrease(size.signed());
     }
 
-    /// Peaks of active blocks are sums over the peaks of all sizes, as in PyTorch, and so not below the true peak.
+    /// Peaks of active blocks are sums over the peaks of all sizes, as in PyTorch, and so not below the true
+    /// peak.
     pub(super) fn stats(&self) -> HostStats {
         HostStats {
             allocations: self.allocations,

@@ -152,7 +152,8 @@ fn empty_cache_releases_cached_blocks() {
 
 #[test]
 fn active_counts_fall_when_a_block_becomes_reusable() {
-    // Release 2.11 counts alloc, free, alloc of one block as two active ones, and a pending block's bytes as -1.
+    // Release 2.11 counts an allocation, a free and an allocation of one block as two active requests, and
+    // the bytes of a pending block as -1.
     let mut ours = default();
     let block = allocate(&mut ours, 10_000);
     assert_eq!(values(ours.stats().active_requests), [1, 1, 1, 0]);
@@ -321,7 +322,7 @@ fn a_block_that_is_too_large_for_the_cache_goes_back_when_its_free_completes() {
     ours.memory_mut().advance_all();
     ours.process_events().unwrap();
     assert_eq!((ours.stats().num_host_free, ours.stats().active_bytes.current), (2, 0));
-    // Rounded up to 1024, which is above the threshold too: the block is not cached.
+    // The size is rounded up to 1024, which is also above the threshold, so the block is not cached.
     let rounded = allocate(&mut ours, 1000);
     ours.free(rounded).unwrap();
     assert_eq!(ours.stats().allocations.current, 0);

@@ -4,12 +4,13 @@ use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink};
 use blockyard_rules::size;
 
-use super::{AsyncAllocator, GRANULE};
+use super::{GRANULE, MallocAsyncAllocator};
 use crate::Corruption;
 
-impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
-    /// Tests that blocks cover their ranges, that free addresses are those of free blocks, that mapped granules are those of
-    /// mapped blocks, and that the statistics are the sums over the blocks. This is for tests.
+impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
+    /// Tests that blocks cover their ranges, that free addresses are those of free blocks, that mapped
+    /// granules are those of mapped blocks, and that the statistics are the sums over the blocks. This is for
+    /// tests.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use blockyard_record::{
 };
 use blockyard_rules::size;
 
-use super::{AsyncAllocator, GRANULE};
+use super::{GRANULE, MallocAsyncAllocator};
 use crate::AllocError;
 
 /// The largest range of addresses, for any size of device, because each granule takes an entry.
@@ -78,8 +78,8 @@ impl Memory {
         }
     }
 
-    /// Moves the low `size` bytes to a new block; the old block keeps the remainder. Returns the ids of the old and of the
-    /// new block.
+    /// Moves the low `size` bytes to a new block; the old block keeps the remainder. Returns the ids of the
+    /// old and of the new block.
     fn cut_below(&mut self, start: DeviceAddr, size: Bytes) -> Option<(BlockId, BlockId)> {
         let id = self.new_id();
         let mut remainder = self.blocks.remove(&start)?;
@@ -102,15 +102,15 @@ impl Memory {
     }
 }
 
-impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
+impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
     fn virtual_memory(&mut self) -> Result<&mut dyn VirtualMemory, AllocError> {
         self.device.virtual_memory().ok_or(AllocError::MallocAsyncNeedsVirtualMemory)
     }
 
     /// Reserves addresses for at least `size` bytes. Returns whether the device had enough addresses.
     ///
-    /// Differs: how many addresses the driver reserves is not known. Here it is twice the memory of the device, so that holes
-    /// do not use up the addresses.
+    /// Differs: how many addresses the driver reserves is not known. Here it is twice the memory of the
+    /// device, so that holes do not use up the addresses.
     pub(super) fn reserve_range(&mut self, size: Bytes) -> Result<bool, AllocError> {
         let total = self.device.total_memory();
         let twice = total.saturating_add(total).min(LARGEST_RANGE);
@@ -148,10 +148,11 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(true)
     }
 
-    /// Makes one inactive, mapped block of exactly these free addresses. Returns whether the device had enough memory.
+    /// Makes one inactive, mapped block of exactly these free addresses. Returns whether the device had
+    /// enough memory.
     ///
-    /// Granules without live blocks are mapped at the new addresses before the device allocates more, so that the pool grows
-    /// only when the granules with live blocks do.
+    /// Granules without live blocks are mapped at the new addresses before the device allocates more, so that
+    /// the pool grows only when the granules with live blocks do.
     pub(super) fn make_block(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
         let touched: Vec<DeviceAddr> = self.memory.touched(addr, size).collect();
         let missing: Vec<DeviceAddr> = {

@@ -72,10 +72,11 @@ impl Regions {
     }
 }
 
-/// All free addresses of the pool: those that a stream freed and no stream used since, and those that all streams may use.
+/// All free addresses of the pool: those that a stream freed and no stream used since, and those that all
+/// streams may use.
 ///
-/// A request first uses addresses that its own stream has freed, which need no wait. Only if none of them is large enough,
-/// the driver joins all freed addresses.
+/// A request first uses addresses that its own stream has freed, which need no wait. Only if none of them is
+/// large enough, the driver joins all freed addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeAddresses {
     of_streams: BTreeMap<StreamId, Regions>,
@@ -101,7 +102,8 @@ impl FreeAddresses {
         self.of_streams.entry(stream).or_default().insert(addr, size, age, &self.borders);
     }
 
-    /// The address of a block by the rule. Joins the freed addresses if the regions of the stream are too small.
+    /// The address of a block by the rule. Joins the freed addresses if the regions of the stream are too
+    /// small.
     pub(super) fn choose(&mut self, size: Bytes, stream: StreamId) -> Option<DeviceAddr> {
         let own = self.of_streams.get(&stream).and_then(|regions| regions.best(size));
         own.or_else(|| {

@@ -11,9 +11,9 @@ use blockyard_rules::AllocatorConfig;
 /// An allocator that is measured on a device.
 pub(crate) type BoxedContender = Box<dyn Contender<Error = anyhow::Error>>;
 
-/// A device that can be measured, with the allocators that its driver has itself.
+/// A device that can be measured, with the allocators of its driver.
 pub(crate) trait Device: DeviceMemory + Advance + Sized + 'static {
-    /// Whether no work is ever done by itself.
+    /// Whether work on the device is done only when a caller advances a stream.
     const IS_SIMULATED: bool;
 
     fn peers(self) -> anyhow::Result<Vec<BoxedContender>>;
@@ -105,7 +105,7 @@ impl<D: Device> Contender for OurContender<D> {
     }
 }
 
-/// Ours behind its lock, with blocks known by address, as a program of several threads calls it.
+/// Our allocator behind its lock, with frees by address, as programs with several threads call it.
 struct LockedAllocator<D: DeviceMemory> {
     allocator: SharedAllocator<D>,
     live: Vec<DeviceAddr>,

@@ -1,4 +1,5 @@
-//! The measurements. In each round every contender has its turn, so that a slow moment of the machine meets all contenders.
+//! The measurements. In each round every contender has its turn, so that a slow moment of the machine meets
+//! all contenders.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +17,10 @@ pub(crate) struct BenchPlan {
 }
 
 const HIT_SIZES: [Bytes; 5] = [Bytes::new(512), Bytes::kib(64), Bytes::mib(1), Bytes::mib(4), Bytes::mib(64)];
-/// Each needs its own segment or pages.
+/// Sizes of which each request needs a segment or pages of the device.
 const MISS_SIZES: [Bytes; 3] = [Bytes::mib(20), Bytes::mib(64), Bytes::mib(256)];
-/// How many segments are released at once, and their size, which is also that of a page of an expandable segment.
+/// How many segments are released at once, and their size, which is also that of a page of an expandable
+/// segment.
 const EMPTIED: usize = 32;
 const PAGE: Bytes = Bytes::mib(20);
 /// A contender that needs more than this for a replay has fewer turns.
@@ -78,7 +80,8 @@ impl Bench {
         self.sections.push(Section { contenders, has_multiples: true, ..section });
     }
 
-    /// Lets the contenders take turns, and gives their values to a row of the newest section but `before`.
+    /// Lets the contenders take turns, and adds a row with their values to the section that is `before`
+    /// sections before the newest one.
     fn row(
         &mut self,
         before: usize,
@@ -111,7 +114,8 @@ impl Bench {
 
     fn misses(&mut self, size: Bytes) -> anyhow::Result<()> {
         const EACH: usize = 8;
-        // A range of addresses is released with its last block: this block keeps the range, so that only pages are mapped.
+        // A range of addresses is released with its last block: this block keeps the range, so that only
+        // pages are mapped.
         const ANCHOR: usize = EACH;
         self.row(0, &size.to_string(), |_, contender| {
             contender.empty_cache()?;
@@ -168,7 +172,7 @@ impl Bench {
             contender.empty_cache()?;
             timed(index, contender)
         })?;
-        // The cache is as the last cold turn left it.
+        // The cache has the memory of the last cold turn.
         self.row(
             0,
             &trace.name,

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use super::is_interrupted;
 
-/// More events than this are not replayed: it would take longer than the run. The runner keeps no more where
-/// nobody asks for a snapshot.
-const MOST_EVENTS: usize = 200_000;
+/// The most events that are replayed: more would take longer than the run. Without `--snapshot` the runner
+/// keeps no more.
+const MAX_EVENTS: usize = 200_000;
 
-/// Replays the requests that PyTorch kept, and adds to the report what they give.
+/// Replays the requests that PyTorch kept under other orders of addresses, and adds the results to the
+/// report.
 pub(super) fn replay(report: &mut Report, program: &Program) {
     let requests = report.requests.take();
     if report.devices.is_empty() || report.is_of_children {
@@ -36,7 +37,7 @@ fn replayed(report: &Report, requests: Option<&[u8]>, program: &Program) -> anyh
     let go_on = || if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let file = snapshot::read(requests, &mut |_done| go_on()).context("the requests cannot be read")?;
     let events: usize = file.devices.iter().map(|device| device.trace.len()).sum();
-    ensure!(events <= MOST_EVENTS, "there are {events} events, and more than {MOST_EVENTS} are not replayed");
+    ensure!(events <= MAX_EVENTS, "there are {events} events, and more than {MAX_EVENTS} are not replayed");
     let kept = |at: usize| file.devices.iter().find(|device| usize::try_from(device.index) == Ok(at));
     for (at, device) in report.devices.iter().enumerate() {
         let allocated = count(device, "allocation.all.allocated");
@@ -114,7 +115,7 @@ mod tests {
     /// The report of a run of these requests, with two lines: before the last allocation and after it.
     fn report(text: &str, allocations: u64, peak_allocated: u64, peak_reserved: u64) -> Report {
         let settings =
-            RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::gib(1) };
+            RunSettings { title: String::new(), conf: "".parse().unwrap(), capacity: Bytes::gib(1) };
         let workload = Workload::parse(text).unwrap();
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         let mut requests = Vec::new();
@@ -174,7 +175,7 @@ mod tests {
         ] {
             let found = replayed(other).replayed_orders.unwrap();
             assert!(found.why_not.as_ref().is_some_and(|said| said.starts_with(why)), "{found:?}");
-            assert!(found.devices.is_empty() && !found.differ());
+            assert!(found.devices.is_empty() && !found.has_differences());
         }
     }
 }

@@ -25,7 +25,8 @@ pub(crate) struct DryRunOptions {
     /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
-    /// End the program after this many steps of its first optimizer; the report has the peak of each step and who holds it.
+    /// End the program after this many steps of its first optimizer; the report has the peak of each step and
+    /// who holds it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
     #[command(flatten)]
@@ -39,8 +40,8 @@ pub(crate) struct DryRunOptions {
     /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without this option, the GPU's own.
     #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
-    /// The value that a line reads from the device, if the dry run does not know it: a number, true or false, or the number of
-    /// results if the line counts results. Once for each line.
+    /// The value that a line reads from the device, if the dry run does not know it: a number, true or false,
+    /// or the number of results if the line counts results. Once for each line.
     #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
     /// Run the program under two further orders of the addresses that a driver gives segments, without its
@@ -51,7 +52,8 @@ pub(crate) struct DryRunOptions {
     /// takes no memory of the host. The report is an estimate.
     #[arg(long)]
     pub(crate) skip_init: bool,
-    /// Write PyTorch's memory snapshot with Python's stacks to this file; all questions of this command read the file.
+    /// Write PyTorch's memory snapshot with Python's stacks to this file; all questions of this command read
+    /// the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) snapshot: Option<PathBuf>,
     /// Write the report as JSON to this file.
@@ -71,13 +73,15 @@ pub(crate) struct DryRunOptions {
 /// Programs of several processes.
 #[derive(Debug, Args)]
 pub(crate) struct RankOptions {
-    /// Start this many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
+    /// Start this many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and
+    /// as many GPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     nproc_per_node: Option<u8>,
     /// The number of nodes, each with as many processes. Only the ranks of `--ranks` are started.
     #[arg(long, value_name = "N", requires = "nproc_per_node", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     nnodes: Option<u32>,
-    /// The ranks that are started, separated by commas; without this option, all ranks of one node, or rank 0 of several nodes.
+    /// The ranks that are started, separated by commas; without this option, all ranks of one node, or rank 0
+    /// of several nodes.
     #[arg(long, value_name = "RANK,...", requires = "nproc_per_node", value_delimiter = ',')]
     ranks: Vec<u32>,
     /// The port at which the ranks find each other on 127.0.0.1; without this option, a free port.

@@ -3,12 +3,13 @@
 use std::fmt::{self, Write as _};
 
 use blockyard_answers::{DryRunOrders, DryRunResult};
-use blockyard_dry_run::{BytesRange, OtherOrders, Report, SegmentOrder};
+use blockyard_dry_run::{AddressOrder, BytesRange, OtherOrders, Report};
 use blockyard_gpus::GpuProfile;
 
 use super::text::shown;
 
-/// Adds the runs under other orders: a line whose text depends on the order is not exact, nor is a run with such a number.
+/// Adds the runs under other orders to the answer. A line whose text depends on the order is not exact, and
+/// neither is a run with such a number.
 pub(super) fn add_orders(run: &mut DryRunResult, others: DryRunOrders) {
     run.exact &= others.equal;
     for at in &others.lines {
@@ -32,14 +33,14 @@ pub(super) fn text(
         return writeln!(text, "  the run was interrupted before another order of addresses was tried");
     }
     let count = others.runs.len() + 1;
-    if others.are_equal(report) {
+    if others.is_equal(report) {
         return writeln!(
             text,
             "  {count} orders of addresses (the driver's, rising, falling) give these same numbers"
         );
     }
     writeln!(text, "  {count} orders of addresses (the driver's, rising, falling):")?;
-    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(SegmentOrder::name).collect();
+    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(AddressOrder::name).collect();
     if !ended.is_empty() {
         writeln!(text, "    the program ended otherwise with addresses that are {}", ended.join(", "))?;
     }
@@ -74,7 +75,7 @@ fn of_range(range: BytesRange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_dry_run::{DeviceReport, OtherOrders, Report, SegmentOrder};
+    use blockyard_dry_run::{AddressOrder, DeviceReport, OtherOrders, Report};
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
 
@@ -85,7 +86,7 @@ mod tests {
 
     fn said(others: [u64; 2], total: u64) -> String {
         let [rising, falling] = others.map(report);
-        let runs = vec![(SegmentOrder::Rising, rising), (SegmentOrder::Falling, falling)];
+        let runs = vec![(AddressOrder::Rising, rising), (AddressOrder::Falling, falling)];
         let gpu = GpuProfile { total_memory: Bytes::mib(total), ..GpuProfile::H200 };
         let mut text = String::new();
         super::text(&mut text, &report(20), &OtherOrders { runs }, &[gpu]).unwrap();

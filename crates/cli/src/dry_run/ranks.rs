@@ -7,7 +7,7 @@ use blockyard_gpus::GpuProfile;
 
 use super::text::{addresses, details, ended, head, shown};
 
-/// The peaks of each rank that ran, and all of the largest.
+/// The peaks of each rank that ran, and all details of the rank with the largest peak.
 pub(super) fn text(
     report: &RanksReport,
     ranks: &Ranks,
@@ -15,7 +15,7 @@ pub(super) fn text(
     torch: &Torch,
 ) -> Result<String, fmt::Error> {
     let mut text = head(gpus, torch)?;
-    let (count, world) = (report.ranks.len(), ranks.world());
+    let (count, world) = (report.ranks.len(), ranks.world_size());
     let (nodes, per_node) = (ranks.nodes(), ranks.per_node());
     let nodes = if nodes == 1 { String::new() } else { format!(", {nodes} nodes with {per_node} each") };
     if count < usize::try_from(world).unwrap_or(usize::MAX) {

@@ -8,22 +8,22 @@ use blockyard_record::Bytes;
 
 use super::orders;
 
-/// What is said where no value was assumed.
+/// The sentence for a run in which no value was assumed.
 pub(crate) const EXACT: &str =
     "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
 
-/// What is said where the only reason is the order of addresses.
+/// The sentence for a run whose only uncertainty is the order of addresses.
 const IN_ONE_ORDER: &str = "  exact for the order of addresses of this run alone: nothing else was assumed";
 
-/// The same where several orders of addresses were tried.
+/// The sentence for a run in which no value was assumed and several orders of addresses were tried.
 const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
 
-/// Steps that are listed; those between the first and the last ones are left out.
-const MOST_STEPS: usize = 10;
-/// Where less than this is left, the report says so: the driver's own context takes a part of it.
+/// The most iterations that are listed; iterations in the middle are left out.
+const MAX_STEPS: usize = 10;
+/// The report warns if less than this is left: the driver's context takes a part of it.
 const CLOSE: Bytes = Bytes::gib(1);
 
-/// The report: the first GPU was stood for.
+/// The report. The first of `gpus` is the GPU of the run; the others are compared with the peaks.
 pub(super) fn text(
     report: &Report,
     others: Option<&OtherOrders>,
@@ -50,7 +50,7 @@ pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Er
     Ok(text)
 }
 
-/// What follows the peaks.
+/// The part of the report after the peaks.
 pub(super) fn details(
     text: &mut String,
     report: &Report,
@@ -98,7 +98,7 @@ pub(super) fn details(
     Ok(())
 }
 
-/// That nothing was assumed, and what is known of other orders of addresses.
+/// Writes that nothing was assumed, and the known facts about other orders of addresses.
 fn write_exactness(text: &mut String, report: &Report, has_orders: bool) -> fmt::Result {
     let Some(replayed) = &report.replayed_orders else {
         return writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT });
@@ -133,7 +133,7 @@ pub(super) fn addresses(
     Ok(())
 }
 
-/// What `nvidia-smi` will show of a device, with this number of bytes reserved.
+/// Writes the bytes that `nvidia-smi` will show for a device on which this number of bytes is reserved.
 pub(crate) fn write_non_pytorch(
     text: &mut String,
     what: &str,
@@ -197,7 +197,7 @@ fn steps(text: &mut String, report: &Report) -> fmt::Result {
     let Some(last) = report.iterations.len().checked_sub(1) else { return Ok(()) };
     writeln!(text, "  steps of the first optimizer:")?;
     for (at, step) in report.iterations.iter().enumerate() {
-        let is_left_out = |at: usize| at >= MOST_STEPS / 2 && at + MOST_STEPS / 2 <= last;
+        let is_left_out = |at: usize| at >= MAX_STEPS / 2 && at + MAX_STEPS / 2 <= last;
         if is_left_out(at) {
             if !is_left_out(at.saturating_sub(1)) {
                 writeln!(text, "    ...")?;
@@ -234,7 +234,7 @@ fn holders(text: &mut String, report: &Report) -> fmt::Result {
 fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
     let peak = report.peak_reserved();
     for fit in report.fits(gpus) {
-        writeln!(text, "  {}: {}", fit.gpu.name, fit_words(&fit, peak, report.peak_of_all_processes()))?;
+        writeln!(text, "  {}: {}", fit.gpu.name, fit_text(&fit, peak, report.peak_of_all_processes()))?;
     }
     let own = gpus.first().map_or("the first", |gpu| gpu.name);
     writeln!(
@@ -243,7 +243,7 @@ fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::R
     )
 }
 
-fn fit_words(fit: &Fit, peak: Bytes, all: Bytes) -> String {
+fn fit_text(fit: &Fit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
     match fit.is_fitting {
@@ -275,8 +275,8 @@ mod tests {
     use std::path::PathBuf;
 
     use blockyard_dry_run::{
-        BytesRange, Crossing, DeviceRange, DeviceReport, EstimateNote, Iteration, IterationPeak, ProgramLine,
-        ReplayedOrders, Report, Torch,
+        BytesRange, CapacityCrossing, DeviceRange, DeviceReport, EstimateNote, Iteration, IterationPeak,
+        ProgramLine, ReplayedOrders, Report, Torch,
     };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
@@ -303,7 +303,7 @@ mod tests {
     fn each_gpu_has_a_verdict() {
         let mut found = report(Bytes::gib(20));
         let at = Some(ProgramLine { file: "train.py".to_owned(), line: 7 });
-        found.crossings = vec![Crossing { total: Bytes::gib(16), at }];
+        found.crossings = vec![CapacityCrossing { total: Bytes::gib(16), at }];
         let text =
             shown(&found, &gpus(&[Bytes::gib(80), Bytes::mib(20_500), Bytes::gib(16), Bytes::gib(15)]));
         for line in [

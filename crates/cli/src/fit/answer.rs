@@ -12,24 +12,25 @@ use super::vary::Vary;
 /// The number of values over which the rule of growth is found, if the range has them.
 const POINTS: u64 = 4;
 /// The most lines of the program whose growth is computed.
-const MOST_SITES: usize = 12;
+const MAX_SITES: usize = 12;
 
-/// What is known of one GPU.
+/// The answer about one GPU.
 pub(super) struct LargestOnGpu {
     pub(super) conditions: RunConditions,
-    /// What the largest value may reserve; where none fits, the lowest.
+    /// The most bytes that the run with the largest value may reserve; if no value fits, the run with the
+    /// lowest value.
     pub(super) limit: Bytes,
     pub(super) found: SearchOutcome<RunEnd>,
     pub(super) contradictions: Vec<Contradiction>,
-    /// The largest value that fits, and it is known that the next one does not.
+    /// The largest value that fits, if it is known that the next value does not fit.
     pub(super) largest: Option<u64>,
-    /// The value above the largest, which does not fit; the lowest value where none fits.
+    /// The run of the next value, which does not fit; if no value fits, the run of the lowest value.
     pub(super) next: Option<Probe>,
-    /// The same value on a GPU without an end.
+    /// The run of the next value on a GPU on which everything fits.
     pub(super) needs: Option<Probe>,
     /// How the peak of allocated memory grows.
     pub(super) peak: Option<Growth>,
-    /// Lines of the program: what they hold at the largest value, and how that grows.
+    /// Lines of the program: the bytes that they hold at the largest value, and how these grow.
     pub(super) sites: Vec<Site>,
     /// Settings that were tried.
     pub(super) settings: Vec<Setting>,
@@ -50,17 +51,17 @@ const SMALL_WORKSPACE: (&str, &str) = ("CUBLAS_WORKSPACE_CONFIG", ":16:8");
 pub(super) struct Setting {
     pub(super) variable: &'static str,
     pub(super) conf: String,
-    /// The value that does not fit without it.
+    /// The value that does not fit without the setting.
     pub(super) value: u64,
     pub(super) is_fitting: bool,
-    /// The largest value with it, where that was searched.
+    /// The largest value with the setting, if it was searched for.
     pub(super) largest: Option<u64>,
 }
 
 impl LargestOnGpu {
     /// Whether the search ended before it had an answer.
     pub(super) fn is_ended(&self) -> bool {
-        self.found.ended.is_some()
+        self.found.failure.is_some()
     }
 
     /// The probe of the largest value.
@@ -100,7 +101,7 @@ pub(super) fn answer(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -
     if let Some(probe) = answer.best().or(answer.next.as_ref()) {
         answer.limit = conditions.left(probe);
     }
-    // The answer stands; a run that fails from here on only leaves out what it was for.
+    // The answer is complete; a run that fails from here on only leaves out an explanation.
     if !answer.is_ended() {
         let _left_out = explain(runs, &mut answer, vary);
     }
@@ -149,7 +150,7 @@ fn grow(answer: &mut LargestOnGpu) {
         })
         .collect();
     let sites = answer.best().map(|best| best.sites.as_slice()).unwrap_or_default();
-    let sites = sites.iter().take(MOST_SITES).map(|held| {
+    let sites = sites.iter().take(MAX_SITES).map(|held| {
         let of = |sites: &BTreeMap<&str, u64>| sites.get(held.what.as_str()).copied().unwrap_or(0);
         let points: Vec<(u64, u64)> = by_value.iter().map(|(value, sites)| (*value, of(sites))).collect();
         Site { what: held.what.clone(), bytes: held.bytes, growth: grows(&points) }
@@ -158,8 +159,8 @@ fn grow(answer: &mut LargestOnGpu) {
     (answer.peak, answer.sites) = (grows(&points), sites);
 }
 
-/// What can be tried without touching the program, with the first value that does not fit: expandable
-/// segments, and where these do not help, also smaller workspaces of cuBLAS.
+/// Tries settings without a change of the program, with the first value that does not fit: expandable
+/// segments and, if these do not help, smaller workspaces of cuBLAS too.
 fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), RunEnd> {
     let Some(value) = answer.next.as_ref().map(|next| next.value) else { return Ok(()) };
     let own = answer.conditions.conf.clone().or_else(environment).unwrap_or_default();
@@ -189,7 +190,8 @@ fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Resu
     Ok(())
 }
 
-/// The settings of the environment, by the name that PyTorch reads first.
+/// The allocator's settings in the environment, from the first variable that PyTorch reads; `None` if none is
+/// set.
 pub(super) fn environment() -> Option<String> {
     ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"].iter().find_map(|name| std::env::var(name).ok())
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_answers::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow, FitResult};
-use blockyard_fit::{Column, Contradiction, Layout, Mesh, Probe, guess, search_guessed};
+use blockyard_fit::{Contradiction, Layout, Mesh, Probe, TermsSearch, guess, search_guessed};
 use blockyard_report::{FitCurve, FitPage};
 
 use super::answer::environment;
@@ -32,7 +32,7 @@ impl ColumnTerms {
         match self {
             Self::Value(set) => conditions.with(set.clone()),
             Self::Settings(conf) => conditions.under(conf),
-            // Its sizes are given to the runs of its ranks.
+            // The runs of the layout's ranks get the sizes of the layout.
             Self::Layout(_) => conditions.clone(),
         }
     }
@@ -64,10 +64,10 @@ impl ColumnTerms {
 /// The columns of one GPU.
 struct GpuColumns {
     conditions: RunConditions,
-    columns: Vec<Column<ColumnTerms, RunEnd>>,
+    columns: Vec<TermsSearch<ColumnTerms, RunEnd>>,
 }
 
-/// The largest value for each of another option.
+/// The largest value for each value of another option.
 pub(super) fn by_values(
     runs: &Runs<'_>,
     conditions: &[RunConditions],
@@ -81,7 +81,7 @@ pub(super) fn by_values(
     ask(runs, conditions, vary, &others, &question)
 }
 
-/// The largest value under the own settings and under each of these.
+/// The largest value under the run's own settings and under each of the given settings.
 pub(super) fn by_settings(
     runs: &Runs<'_>,
     conditions: &[RunConditions],
@@ -117,11 +117,11 @@ pub(super) fn by_layouts(
     ask(runs, conditions, vary, &others, &question)
 }
 
-/// The question: by which option, settings or layouts.
+/// The question: the option, settings or layouts for which the largest value is searched.
 struct MapQuestion<'a> {
     name: &'a str,
     json: FitBy,
-    /// How many ranks layouts have, and how many of them a node.
+    /// How many ranks a layout has, and how many of them a node has; `None` without layouts.
     ranks: Option<(u32, u32)>,
 }
 
@@ -139,7 +139,7 @@ fn ask(
             _ => runs.probe(&other.conditions(conditions), vary, value),
         };
         let (values, limit) = (&vary.values, conditions.expected());
-        let search = |other: &ColumnTerms, before: &AnswerQueue<Column<ColumnTerms, RunEnd>>| {
+        let search = |other: &ColumnTerms, before: &AnswerQueue<TermsSearch<ColumnTerms, RunEnd>>| {
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns
                     .iter()
@@ -149,7 +149,7 @@ fn ask(
                 guess(values, limit, &before, other.size())
             });
             let found = search_guessed(values, limit, guess, |value| probe(other, value));
-            Column { terms: other.clone(), found }
+            TermsSearch { terms: other.clone(), found }
         };
         GpuColumns {
             conditions: conditions.clone(),
@@ -183,9 +183,9 @@ fn ask(
     Ok(Reply { text, json: whole(runs, FitResult::Map(Box::new(json))), status, page: Some(page) })
 }
 
-/// Whether no further search is begun after this one.
-fn is_last(column: &Column<ColumnTerms, RunEnd>) -> bool {
-    match &column.found.ended {
+/// Whether no further search begins after this column.
+fn is_last(column: &TermsSearch<ColumnTerms, RunEnd>) -> bool {
+    match &column.found.failure {
         Some((_, RunEnd::Stopped)) => true,
         // Another layout may be one that the program takes.
         Some((_, RunEnd::Failed(_))) => !matches!(column.terms, ColumnTerms::Layout(_)),
@@ -193,10 +193,11 @@ fn is_last(column: &Column<ColumnTerms, RunEnd>) -> bool {
     }
 }
 
-/// The run of the largest value, and that of the next one, which does not fit: of the lowest where none fits.
+/// The run of the largest value, and the run of the next value, which does not fit; if no value fits, the run
+/// of the lowest value.
 fn proofs<'a>(
     vary: &Vary,
-    column: &'a Column<ColumnTerms, RunEnd>,
+    column: &'a TermsSearch<ColumnTerms, RunEnd>,
 ) -> (Option<&'a Probe>, Option<&'a Probe>) {
     let of = |value: u64| column.found.probes.iter().find(|probe| probe.value == value);
     let best = column.found.largest(&vary.values).and_then(of);
@@ -207,13 +208,13 @@ fn proofs<'a>(
     (best, next)
 }
 
-fn row(vary: &Vary, column: &Column<ColumnTerms, RunEnd>) -> FitMapRow {
+fn row(vary: &Vary, column: &TermsSearch<ColumnTerms, RunEnd>) -> FitMapRow {
     let (best, next) = proofs(vary, column);
-    let (failed_at, error) = ended(column.found.ended.as_ref());
+    let (failed_at, error) = ended(column.found.failure.as_ref());
     let mut row = FitMapRow {
         largest: best.map(|best| best.value),
         next: next.map(probe),
-        exact: column.found.ended.is_none() && best.into_iter().chain(next).all(|probe| probe.is_exact),
+        exact: column.found.failure.is_none() && best.into_iter().chain(next).all(|probe| probe.is_exact),
         probes: column.found.probes.iter().map(probe).collect(),
         contradictions: column.found.contradictions().iter().map(contradiction).collect(),
         failed_at,
@@ -232,7 +233,7 @@ impl GpuColumns {
     /// Why a search ended without an answer: Ctrl-C, or else a run that failed, unless failures do not count.
     fn ended(&self, counts_failures: bool) -> Option<&RunEnd> {
         let all =
-            || self.columns.iter().filter_map(|column| column.found.ended.as_ref()).map(|(_, ended)| ended);
+            || self.columns.iter().filter_map(|column| column.found.failure.as_ref()).map(|(_, ended)| ended);
         let stopped = all().find(|ended| matches!(ended, RunEnd::Stopped));
         if counts_failures { stopped.or_else(|| all().next()) } else { stopped }
     }
@@ -251,7 +252,7 @@ impl GpuColumns {
         )?;
         let all = || self.columns.iter().filter_map(|column| column.found.largest(&vary.values));
         let most = all().max().unwrap_or(1).max(1);
-        let mut lines: Vec<(&Column<ColumnTerms, RunEnd>, &String)> =
+        let mut lines: Vec<(&TermsSearch<ColumnTerms, RunEnd>, &String)> =
             self.columns.iter().zip(&names).collect();
         if let Some((_, layout)) = &best {
             // Layouts have no order.
@@ -282,7 +283,7 @@ impl GpuColumns {
 
     /// A line for each search.
     fn curves(&self, vary: &Vary, question: &MapQuestion<'_>, has_gpus: bool) -> Vec<FitCurve> {
-        let of = |column: &Column<ColumnTerms, RunEnd>| {
+        let of = |column: &TermsSearch<ColumnTerms, RunEnd>| {
             let name = match &column.terms {
                 ColumnTerms::Value(set) => format!("{} {}", question.name, set.value),
                 other => other.name(),
@@ -293,14 +294,14 @@ impl GpuColumns {
         self.columns.iter().map(of).collect()
     }
 
-    /// Of layouts that with the largest value, the first of several.
+    /// The layout with the largest value, the first of several, and the value.
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
-        let of = |column: &Column<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
+        let of = |column: &TermsSearch<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
         layouts.filter_map(|column| Some((of(column)?, column.terms.layout()?))).max_by_key(|(most, _)| *most)
     }
 
-    /// Where memory does not grow with the value, or the largest value grows with the other.
+    /// Writes where memory does not grow with the value, or the largest value grows with the other option.
     fn contradictions(&self, text: &mut String, vary: &Vary) -> std::fmt::Result {
         for column in &self.columns {
             let found = column.found.contradictions();
@@ -320,8 +321,8 @@ impl GpuColumns {
         }
         let sized = || self.columns.iter().filter(|column| column.terms.size().is_some());
         for (one, other) in sized().zip(sized().skip(1)) {
-            let of = |column: &Column<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
-            if of(other) > of(one) && other.found.ended.is_none() {
+            let of = |column: &TermsSearch<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
+            if of(other) > of(one) && other.found.failure.is_none() {
                 writeln!(
                     text,
                     "  {} takes less than {}: a larger {} fits",
@@ -335,8 +336,8 @@ impl GpuColumns {
     }
 }
 
-/// The first line of an error, which says how the program ended, and the last one that names what was raised;
-/// warnings may follow it.
+/// The first line of an error, which says how the program ended, and the last line that names an exception;
+/// warnings may follow such a line.
 fn short(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let more = || error.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
@@ -350,10 +351,10 @@ fn short(error: &str) -> String {
 fn line(
     text: &mut String,
     vary: &Vary,
-    column: &Column<ColumnTerms, RunEnd>,
+    column: &TermsSearch<ColumnTerms, RunEnd>,
     (name, width, most): (&str, usize, u64),
 ) -> std::fmt::Result {
-    if let Some((value, ended)) = &column.found.ended {
+    if let Some((value, ended)) = &column.found.failure {
         let why = match ended {
             RunEnd::Stopped => "was stopped".to_owned(),
             RunEnd::Failed(error) if column.terms.layout().is_some() => format!("failed: {}", short(error)),

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use super::runs::{RunConditions, Runs};
 use crate::output;
 
-/// Counts changes of what is kept.
+/// The version of the format of the file, which rises with each change of the kept data.
 const FORMAT: u32 = 4;
-/// Variables of the environment that may change what a program takes, by their beginnings.
+/// The beginnings of the names of environment variables that may change the memory of a program.
 const VARIABLES: [&str; 9] =
     ["PYTORCH", "TORCH", "CUDA", "CUBLAS", "CUDNN", "NCCL", "HF_", "STANDIN", "PYTHON"];
 
-/// One run: the number of its question, what it said, and the program's files as they were.
+/// One run: the number of its question, its result, and hashes of the program's files.
 struct RunRecord {
     key: u64,
     probe: Probe,
@@ -34,7 +34,8 @@ pub(super) struct RunCache {
 }
 
 impl RunCache {
-    /// What a file has; nothing where there is none. A line that cannot be read is passed over: its run is made again.
+    /// Reads the runs of a file; none if the file does not exist. A line that cannot be read is skipped, so
+    /// its run is made again.
     pub(super) fn read(path: PathBuf) -> Self {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let lines = text.lines().filter_map(line).collect();
@@ -42,18 +43,19 @@ impl RunCache {
     }
 
     fn lines(&self) -> MutexGuard<'_, Vec<RunRecord>> {
-        // A line is pushed whole.
+        // The list is consistent after a panic, because each line is pushed as a whole.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a run with this value said, if the files that it loaded are as they were.
+    /// The result of a run with this value, if the files that it loaded did not change.
     pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
         let lines = self.lines();
         let line = lines.iter().rev().find(|line| line.key == key && line.probe.value == value)?;
         line.files.iter().all(|(path, hash)| file_hash(path) == Some(*hash)).then(|| line.probe.clone())
     }
 
-    /// The file of the requests of a run, beside what it said. It is written before the run is kept, so that a kept run has one.
+    /// The path of the file with the requests of a run. The file is written before the run is kept, so that a
+    /// kept run has one.
     pub(super) fn recording(&self, key: u64) -> PathBuf {
         self.path.with_extension("requests").join(format!("{key:016x}.pickle.gz"))
     }
@@ -71,7 +73,7 @@ impl RunCache {
         Ok(path)
     }
 
-    /// Forgets what is kept in a file and beside it.
+    /// Deletes a file of kept runs and the recordings beside it.
     pub(super) fn forget(path: &Path) -> anyhow::Result<()> {
         let folder = path.with_extension("requests");
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -80,7 +82,7 @@ impl RunCache {
                 std::fs::remove_file(entry.path()).with_context(|| entry.path().display().to_string())?;
             }
         }
-        // Other files of a person would be there still.
+        // The folder is removed only if it is empty, so that other files of a person stay.
         let _ = std::fs::remove_dir(&folder);
         if path.exists() {
             std::fs::remove_file(path).with_context(|| path.display().to_string())?;
@@ -88,12 +90,12 @@ impl RunCache {
         Ok(())
     }
 
-    /// Keeps a run at once, so that nothing is lost where the next one fails.
+    /// Writes a run to the file at once, so that nothing is lost if the next run fails.
     pub(super) fn add(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> anyhow::Result<()> {
         let files: Vec<(PathBuf, u64)> =
             files.iter().filter_map(|path| Some((path.clone(), file_hash(path)?))).collect();
         let text = json!({"key": key, "probe": probe, "files": files}).to_string() + "\n";
-        // Held while the line is written: runs may end at one time.
+        // The lock is held while the line is written, because several runs may end at the same time.
         let mut lines = self.lines();
         let write = || -> std::io::Result<()> {
             if let Some(folder) = self.path.parent() {
@@ -108,8 +110,8 @@ impl RunCache {
     }
 }
 
-/// The number of a question: everything that may change its answer, but for the bytes of the program's files.
-/// `asked` names the searched option, or the ranks that run.
+/// The number of a question: a hash of everything that may change its answer, except the bytes of the
+/// program's files. `asked` names the searched option, or the ranks that run.
 pub(super) fn key(runs: &Runs<'_>, conditions: &RunConditions, asked: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     let options = runs.options;
@@ -117,7 +119,7 @@ pub(super) fn key(runs: &Runs<'_>, conditions: &RunConditions, asked: &impl Hash
     (FORMAT, absolute, &options.arguments, &conditions.sets, &conditions.environment).hash(&mut hasher);
     asked.hash(&mut hasher);
     (options.steps, options.devices, &runs.python, &runs.torch.version).hash(&mut hasher);
-    // Its name changes with PyTorch's libraries and with ours.
+    // The name of this folder changes with PyTorch's libraries and with ours.
     runs.prepared.folder.hash(&mut hasher);
     (conditions.gpu.id, conditions.gpu.total_memory, conditions.limit, &conditions.conf).hash(&mut hasher);
     std::env::current_dir().ok().hash(&mut hasher);
@@ -140,7 +142,7 @@ fn line(text: &str) -> Option<RunRecord> {
     })
 }
 
-/// The names of installed packages, which have their versions, beside PyTorch.
+/// The names of the packages that are installed beside PyTorch, which include versions.
 fn packages(torch: &Path) -> Vec<String> {
     let entries = torch.parent().and_then(|folder| std::fs::read_dir(folder).ok());
     let names = entries.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -9,7 +9,7 @@ use super::runs::{RunConditions, Runs};
 use super::text;
 use super::vary::Vary;
 
-/// What the largest value of each GPU is, without what all pages have.
+/// The page with a curve and the largest value for each GPU, without the parts that all pages have.
 pub(super) fn curve_page(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
     let curves = answers.iter().map(|answer| {
         let mut curve =
@@ -46,7 +46,7 @@ pub(super) fn curve(
     }
 }
 
-/// The run of the largest value; where none fits, the last one.
+/// The run of the largest value; if no value fits, the last run.
 fn largest_of(probes: &[Probe], largest: Option<u64>) -> Option<&Probe> {
     probes.iter().find(|probe| Some(probe.value) == largest).or(probes.last())
 }

@@ -29,7 +29,7 @@ pub(super) fn first_and_others<A, J>(answers: &[A], json: impl Fn(&A) -> J) -> a
     Ok((json(first), others.iter().map(json).collect()))
 }
 
-/// The call with an answer.
+/// The facts of the call together with its result.
 pub(super) fn whole(runs: &Runs<'_>, result: FitResult) -> FitAnswer {
     let options = runs.options;
     let call = FitCall {
@@ -45,13 +45,13 @@ pub(super) fn whole(runs: &Runs<'_>, result: FitResult) -> FitAnswer {
     FitAnswer { call, result }
 }
 
-/// What is varied.
+/// The option or variable that is varied, with its values.
 pub(super) fn varied(vary: &Vary) -> FitVary {
     let kind = if vary.is_variable { FitVaryKind::Variable } else { FitVaryKind::Option };
     FitVary { kind, values: values(vary) }
 }
 
-/// The name and the values of what is varied.
+/// The name and the values of an option or variable.
 pub(super) fn values(vary: &Vary) -> FitValues {
     let values = &vary.values;
     FitValues {
@@ -84,7 +84,7 @@ pub(super) fn ended(ended: Option<&(u64, RunEnd)>) -> (Option<u64>, Option<Strin
 }
 
 fn one(answer: &LargestOnGpu) -> FitLargestOnGpu {
-    let (failed_at, error) = ended(answer.found.ended.as_ref());
+    let (failed_at, error) = ended(answer.found.failure.as_ref());
     let advice = |best: &Probe| {
         let rows = advices(best).into_iter();
         rows.map(|row| FitHolder { what: row.what.to_owned(), bytes: row.bytes.get() }).collect()
@@ -125,7 +125,7 @@ pub(super) fn run(probe: &Probe) -> FitRun {
         peak_reserved: probe.peak_reserved.get(),
         exact: probe.is_exact,
         failed,
-        steps: probe.steps,
+        steps: probe.iterations,
         steady: probe.is_steady,
         sites: held(&probe.sites),
         non_pytorch: held(&probe.non_pytorch),

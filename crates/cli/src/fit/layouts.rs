@@ -1,4 +1,5 @@
-//! Which layouts of ranks fit: a run of each, in which the ranks that differ run and the others are answered for.
+//! Which layouts of ranks fit: a run of each layout, in which the ranks that differ run, and the stand-in
+//! answers for the others.
 
 mod runner;
 mod text;
@@ -15,13 +16,13 @@ use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status};
 use crate::dry_run::is_interrupted;
 
-/// What is known of one GPU.
+/// The answer about one GPU.
 struct LayoutsOnGpu {
     conditions: RunConditions,
     world: u32,
     names: Vec<String>,
     layouts: Vec<Layout>,
-    /// By layout; `None` where it was not run.
+    /// The runs of each layout, in the order of the layouts; `None` if the layout was not run.
     found: Vec<Option<Result<LayoutRuns, String>>>,
     is_stopped: bool,
 }
@@ -30,14 +31,14 @@ struct LayoutsOnGpu {
 #[derive(Clone, Debug)]
 struct LayoutRuns {
     is_fitting: bool,
-    /// The ranks that ran on a GPU without an end; `value` is the rank.
+    /// The ranks that ran on a GPU on which everything fits; `value` is the rank.
     ranks: Vec<Probe>,
-    /// The same under the limit, where that had to be run.
+    /// The ranks that ran under the limit; `None` if that run was not needed.
     under_limit: Option<Vec<Probe>>,
 }
 
 impl LayoutRuns {
-    /// The ranks of the run that decides.
+    /// The ranks of the run that decides whether the layout fits.
     fn deciding(&self) -> &[Probe] {
         self.under_limit.as_ref().filter(|_| self.is_fitting).unwrap_or(&self.ranks)
     }
@@ -72,7 +73,7 @@ pub(super) fn layouts(
             Err(RunEnd::Failed(error)) => Some(Err(error)),
             Err(RunEnd::Stopped) => None,
         };
-        // After Ctrl-C each of the others ends at once.
+        // After Ctrl-C each of the other runs ends at once.
         let found = each(&all, runs.queue.most(), ask, |_found| false);
         LayoutsOnGpu {
             conditions: conditions.clone(),
@@ -103,7 +104,7 @@ fn numbers(ranks: &[u32]) -> String {
 }
 
 impl LayoutsOnGpu {
-    /// Layouts that ran to an answer.
+    /// The layouts whose runs gave an answer.
     fn answered(&self) -> impl Iterator<Item = (&Layout, &LayoutRuns)> {
         let rows = self.layouts.iter().zip(&self.found);
         rows.filter_map(|(layout, found)| Some((layout, found.as_ref()?.as_ref().ok()?)))

@@ -34,7 +34,8 @@ pub(crate) struct FitOptions {
     /// pipeline also the last rank, and with more than two stages also a rank of a stage between.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) ranks: Option<u32>,
-    /// Run these ranks of each layout, separated by commas, or all: for ranks that take different bytes, as with uneven shards.
+    /// Run these ranks of each layout, separated by commas, or all: for ranks that take different bytes, as
+    /// with uneven shards.
     #[arg(long, value_name = "RANK,...", requires = "mesh")]
     pub(crate) run_ranks: Option<RunRanks>,
     /// How many ranks and GPUs a node has; without this option 8, or all ranks if a layout has fewer.
@@ -49,7 +50,8 @@ pub(crate) struct FitOptions {
     /// the Python package does this.
     #[arg(long, value_name = "SCHEDULER", requires = "mesh")]
     pub(crate) on: Option<String>,
-    /// Run this many layouts, or searches for several GPUs, values or settings, side by side, as far as the host's memory allows.
+    /// Run this many layouts, or searches for several GPUs, values or settings, side by side, as far as the
+    /// host's memory allows.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) at_once: u8,
     #[arg(
@@ -87,7 +89,8 @@ pub(crate) struct FitOptions {
     /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a page of HTML to this file: the peaks by value, a line for each search, with the limit, and the report.
+    /// Write a page of HTML to this file: the peaks by value, a line for each search, with the limit, and the
+    /// report.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Print only the answer.

@@ -1,4 +1,4 @@
-//! How many runs go on at one time: as many as are asked for, and as the host's memory holds.
+//! How many runs are open at one time: as many as the caller asks for, as far as the host's memory allows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,15 +16,15 @@ pub(super) struct RunQueue {
 #[derive(Default)]
 struct State {
     running: u64,
-    /// Most bytes of the host that the processes of one run had; 0 where that is not known yet.
+    /// The most bytes of the host that the processes of one run took; 0 while this is not known.
     host_peak: u64,
-    /// What the host had left when nothing ran.
+    /// The free bytes of the host when nothing ran.
     available: Option<u64>,
 }
 
 impl State {
     fn most_now(&self, most: u64) -> u64 {
-        // What one takes of the host is known after the first.
+        // The first run is alone: the memory that a run takes is known after it.
         if self.host_peak == 0 {
             return 1;
         }
@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// A run that goes on.
+/// The permission for one run, which ends when this value is dropped.
 pub(super) struct Permit<'a>(&'a RunQueue);
 
 impl RunQueue {
@@ -43,13 +43,13 @@ impl RunQueue {
         Self { most: u64::from(most), state: Mutex::new(State::default()), ended: Condvar::new() }
     }
 
-    /// As many as are asked for.
+    /// The most runs that may be open at one time, at least 1.
     pub(super) fn most(&self) -> usize {
         usize::try_from(self.most).unwrap_or(1)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Numbers alone, each of which is written whole.
+        // The state has only numbers, each of which is written as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +71,7 @@ impl RunQueue {
 }
 
 impl Permit<'_> {
-    /// What the processes of the run had of the host's memory.
+    /// Notes the bytes of the host that the processes of the run took.
     pub(super) fn took(&self, bytes: u64) {
         let mut state = self.0.state();
         state.host_peak = state.host_peak.max(bytes);
@@ -128,7 +128,7 @@ pub(super) struct AnswerQueue<R>(Mutex<Vec<Option<R>>>);
 
 impl<R> AnswerQueue<R> {
     fn lock(&self) -> MutexGuard<'_, Vec<Option<R>>> {
-        // An answer is put there whole.
+        // The list is consistent after a panic, because each answer is stored as a whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use blockyard_dry_run::{LibraryFolder, Program, ProgramLine, Report, RunOom, Torch, run_until};
 use blockyard_fit::{HolderBytes, Probe, memory_fraction};
-use blockyard_gpus::{GpuProfile, left_beside, left_for_pytorch};
+use blockyard_gpus::{GpuProfile, pytorch_memory, pytorch_memory_beside};
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
@@ -19,7 +19,7 @@ use crate::dry_run::is_interrupted;
 
 /// The most lines of a program that failed that are shown.
 const SHOWN_LINES: usize = 20;
-/// A GPU without an end has this many times the memory of the real GPU.
+/// A GPU on which everything fits has this many times the memory of the real GPU.
 const WITHOUT_END: u64 = 16;
 
 /// Why a run gave no answer.
@@ -31,14 +31,14 @@ pub(super) enum RunEnd {
     Failed(String),
 }
 
-/// Under which conditions the program runs.
+/// The conditions of a run of the program.
 #[derive(Clone, Debug)]
 pub(super) struct RunConditions {
     pub(super) gpu: GpuProfile,
     /// The most bytes that may be reserved; `None` for all bytes of the GPU.
     pub(super) limit: Option<Bytes>,
     pub(super) conf: Option<String>,
-    /// Values that all runs get, beside the searched value.
+    /// The values that all runs get, in addition to the searched value.
     pub(super) sets: Vec<Set>,
     /// Further variables of the environment.
     pub(super) environment: Vec<(String, String)>,
@@ -51,39 +51,39 @@ impl RunConditions {
         Self { gpu: GpuProfile { total_memory: total, ..self.gpu.clone() }, limit: None, ..self.clone() }
     }
 
-    /// The most that may be reserved, before anything is taken off it.
+    /// The most bytes that may be reserved, before non-PyTorch memory is subtracted.
     pub(super) fn most(&self) -> Bytes {
         self.limit.unwrap_or(self.gpu.total_memory)
     }
 
-    /// Whether non-PyTorch memory is taken off the GPU's memory: a limit counts PyTorch's memory alone.
+    /// Whether non-PyTorch memory is subtracted from the GPU's memory. A limit counts PyTorch's memory alone.
     pub(super) fn counts_non_pytorch(&self) -> bool {
         self.limit.is_none()
     }
 
-    /// What a run may reserve beside its non-PyTorch memory.
+    /// The bytes that a run may reserve, without its non-PyTorch memory.
     pub(super) fn left(&self, probe: &Probe) -> Bytes {
         if !self.counts_non_pytorch() {
             return self.most();
         }
         let non_pytorch =
             probe.non_pytorch.iter().fold(Bytes::ZERO, |sum, held| sum.saturating_add(held.bytes));
-        left_beside(non_pytorch, self.most())
+        pytorch_memory_beside(non_pytorch, self.most())
     }
 
-    /// The same before there is a run: where a search looks first.
+    /// The bytes that a run may probably reserve, before any run: a search begins there.
     pub(super) fn expected(&self) -> Bytes {
-        if self.counts_non_pytorch() { left_for_pytorch(self.most()) } else { self.most() }
+        if self.counts_non_pytorch() { pytorch_memory(self.most()) } else { self.most() }
     }
 
-    /// The same with a value that all runs are given.
+    /// These conditions with one more value that all runs get.
     pub(super) fn with(&self, set: Set) -> Self {
         let mut conditions = self.clone();
         conditions.sets.push(set);
         conditions
     }
 
-    /// The same under other settings.
+    /// These conditions with other settings.
     pub(super) fn under(&self, conf: &str) -> Self {
         Self { conf: Some(conf.to_owned()), ..self.clone() }
     }
@@ -98,15 +98,15 @@ pub(super) struct Runs<'a> {
     pub(super) kept: RunCache,
     pub(super) bar: ProgressBar,
     pub(super) queue: RunQueue,
-    /// Files so far, for their names.
+    /// How many files were made so far, for their names.
     pub(super) number: AtomicUsize,
-    /// How many runs were made, and how many were known from before.
+    /// How many runs were made; `known` counts the results that were kept from earlier runs.
     pub(super) made: AtomicUsize,
     pub(super) known: AtomicUsize,
 }
 
 impl Runs<'_> {
-    /// What a run with this value says, from before where it is known.
+    /// The result of a run with this value; a kept result is used.
     pub(super) fn probe(&self, conditions: &RunConditions, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
         let key = key(self, conditions, &(&vary.name, vary.is_variable));
         if let Some(probe) = self.find(key, value) {
@@ -120,7 +120,7 @@ impl Runs<'_> {
         Ok(probe)
     }
 
-    /// What a run without a searched value says, from before where it is known.
+    /// The result of a run without a searched value; a kept result is used.
     pub(super) fn plain(&self, conditions: &RunConditions) -> Result<Probe, RunEnd> {
         let key = key(self, conditions, &"the program");
         if let Some(probe) = self.find(key, 0) {
@@ -132,7 +132,7 @@ impl Runs<'_> {
         Ok(probe)
     }
 
-    /// A run with the file of its requests, from before where it is known.
+    /// The result of a run, and the file of its requests; a kept run is used.
     pub(super) fn record(&self, conditions: &RunConditions) -> Result<(Probe, PathBuf), RunEnd> {
         let key = key(self, conditions, &"its requests");
         let path = self.kept.recording(key);
@@ -155,7 +155,7 @@ impl Runs<'_> {
         Ok((probe, snapshot))
     }
 
-    /// A file of one run alone.
+    /// A path for a file that no other run uses.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         self.folder.join(format!("{number}-{name}"))
@@ -172,7 +172,7 @@ impl Runs<'_> {
         self.kept.add(key, probe, files).map_err(|error| RunEnd::Failed(format!("{error:#}")))
     }
 
-    /// What runs now, for the line on standard error.
+    /// Shows what runs now in the line on standard error.
     pub(super) fn say(&self, what: &str, conditions: &RunConditions) {
         let conf = conditions.conf.as_deref().map(|conf| format!(" under {conf}")).unwrap_or_default();
         let sets: Vec<String> =
@@ -194,7 +194,7 @@ impl Runs<'_> {
             arguments: arguments(&self.options.arguments, &conditions.sets),
             devices: u32::from(self.options.devices),
             conf: conditions.conf.clone(),
-            steps: Some(self.options.steps),
+            iterations: Some(self.options.steps),
             fraction: fraction.transpose()?,
             counts_non_pytorch: conditions.counts_non_pytorch(),
             ends_at_oom: true,
@@ -205,7 +205,7 @@ impl Runs<'_> {
 
     fn run(&self, conditions: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
         let found = self.run_to(conditions, snapshot);
-        // Many runs would fill the disk.
+        // The snapshots of many runs would fill the disk.
         let _ = std::fs::remove_file(snapshot);
         found
     }
@@ -240,7 +240,8 @@ impl Runs<'_> {
     }
 }
 
-/// What a report says; of a program that failed a sentence, and the last lines that the program printed to this file.
+/// The result in a report. For a program that failed, the error is a sentence and the last lines that the
+/// program printed to `output`.
 pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<Probe, String> {
     probe_of_report(report, gpu)
         .map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
@@ -259,7 +260,7 @@ fn probe_of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
         }
     }
     let devices = || report.devices.iter();
-    // Of the device that decides, the first of several.
+    // Non-PyTorch memory is that of the device with the largest peak, the first of several.
     let non_pytorch = report.non_pytorch(gpu).into_iter().zip(devices()).rev();
     let non_pytorch = non_pytorch.max_by_key(|(_, device)| device.peak_reserved);
     let non_pytorch = non_pytorch.map(|(non_pytorch, _)| non_pytorch).unwrap_or_default();
@@ -277,7 +278,7 @@ fn probe_of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
                 ..Default::default()
             })
         }),
-        steps: u32::try_from(report.iterations.len()).unwrap_or(u32::MAX),
+        iterations: u32::try_from(report.iterations.len()).unwrap_or(u32::MAX),
         is_steady: report.is_steady(),
         holders: report
             .holders
@@ -298,7 +299,7 @@ fn request(failed: &RunOom) -> blockyard_fit::ProbeOom {
     }
 }
 
-/// A line of the program, with the end of its path alone.
+/// A line of the program, with the last part of its path.
 fn line(place: &ProgramLine) -> String {
     format!("{}:{}", blockyard_record::short_path(&place.file), place.line)
 }

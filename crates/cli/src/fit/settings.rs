@@ -20,24 +20,24 @@ use super::runs::{RunConditions, RunEnd, Runs};
 use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
 
-/// What a replay cannot know.
+/// The limits of a replay, as a sentence.
 const ESTIMATE: &str = "a replay has the requests of one run without a limit: the replay does not follow a program that asks for other sizes under other settings, or by how \
      much memory is left, and segments have the addresses that the replay gives them";
 
-/// What is known of one GPU.
+/// The answer about one GPU.
 struct SettingsOnGpu {
     conditions: RunConditions,
     /// How many requests were replayed.
     requests: usize,
-    /// The own settings first.
+    /// The run's own settings, then the named settings.
     rows: Vec<Setting>,
-    /// The settings that pass with the least peak reserved, as a number of `rows`.
+    /// The index in `rows` of the settings that pass with the least peak reserved.
     best: Option<usize>,
     notes: Vec<String>,
     ended: Option<RunEnd>,
 }
 
-/// Settings, and what became of them.
+/// Settings, with their replay and their run.
 struct Setting {
     conf: String,
     replayed: Result<ReplayResult, String>,
@@ -45,13 +45,13 @@ struct Setting {
     run: Option<Probe>,
 }
 
-/// What the replays say, of all devices that which needs most.
+/// The result of the replays, for the device that needs the most memory.
 #[derive(Clone, Debug, Default)]
 struct ReplayResult {
     is_fitting: bool,
     peak_allocated: Bytes,
     peak_reserved: Bytes,
-    /// The request that ran out: its number, and its bytes.
+    /// The request that ran out of memory: its number, counted from 1, and its bytes.
     first_oom: Option<(u64, Bytes)>,
     warnings: Vec<String>,
 }
@@ -110,11 +110,12 @@ fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(
     let failed = |error: anyhow::Error| RunEnd::Failed(format!("the requests of the run: {error:#}"));
     let devices = read(runs, &requests).map_err(failed)?;
     answer.requests = devices.iter().map(|run| run.requests().len()).sum();
-    // The capacity is given.
+    // Notes about an assumed capacity are left out, because the capacity is given.
     let notes = devices.iter().flat_map(|run| run.notes().to_vec());
     answer.notes =
         notes.filter(|note| !note.starts_with("a snapshot does not say how much memory")).collect();
-    // A limit is a part of the whole GPU; without one the device is smaller by what the recorded run had beside its segments.
+    // A limit is a part of the whole GPU. Without a limit, the device is smaller by the non-PyTorch memory of
+    // the recorded run.
     let capacity = if conditions.counts_non_pytorch() {
         conditions.left(&recorded)
     } else {
@@ -191,7 +192,7 @@ fn settings_name(conf: &str) -> &str {
     if conf.is_empty() { "no settings" } else { conf }
 }
 
-/// A run of the program, beside its replay.
+/// A sentence that compares a run of the program with its replay.
 fn proof(run: &Probe, replayed: &ReplayResult) -> String {
     if !run.is_fitting {
         return format!("a run: runs out of memory{}", text::failed(run));

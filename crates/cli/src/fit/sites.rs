@@ -8,7 +8,7 @@ use blockyard_fit::HolderBytes;
 use crate::progress::Bar;
 use crate::snapshot::{self, WITHOUT_LINE, lines_at_peak};
 
-/// The lines, those first that hold most; all devices together.
+/// The lines by descending bytes, for all devices together.
 pub(super) fn sites(file: &Path) -> anyhow::Result<Vec<HolderBytes>> {
     let file = snapshot::open(file, &Bar::hidden())?;
     let places = 0..file.memories().count();

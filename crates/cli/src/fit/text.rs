@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use blockyard_dry_run::NonPytorchMemory;
 use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Probe, memory_fraction};
-use blockyard_gpus::non_pytorch_measured_words;
+use blockyard_gpus::non_pytorch_measured_text;
 use blockyard_record::{Bytes, grouped};
 
 use super::answer::LargestOnGpu;
@@ -20,7 +20,7 @@ const SHOWN_ROWS: usize = 6;
 pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
     let (name, values) = (&vary.name, &vary.values);
     let limit = limit(&answer.conditions);
-    if let Some((value, ended)) = &answer.found.ended {
+    if let Some((value, ended)) = &answer.found.failure {
         let why = match ended {
             RunEnd::Stopped => "was stopped".to_owned(),
             RunEnd::Failed(error) => format!("failed: {error}"),
@@ -47,7 +47,7 @@ pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
     }
 }
 
-/// The limit on its GPU, or the GPU.
+/// The limit with its GPU in words, or the GPU alone.
 pub(super) fn limit(conditions: &RunConditions) -> String {
     let most = conditions.most();
     if conditions.limit.is_some() {
@@ -59,7 +59,7 @@ pub(super) fn limit(conditions: &RunConditions) -> String {
     }
 }
 
-/// Where a probe ran out of memory.
+/// The request at which a probe ran out of memory, in words.
 pub(super) fn failed(probe: &Probe) -> String {
     let Some(failed) = &probe.failed else { return String::new() };
     let at = failed.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
@@ -101,7 +101,8 @@ fn table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     Ok(())
 }
 
-/// What contradicts that memory grows with the value: the first of each kind, and how many more there are.
+/// Writes the runs that contradict the growth of memory with the value: the first of each kind, and the
+/// number of the others.
 fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
     let mut first: Vec<(Contradiction, usize)> = Vec::new();
     for found in all {
@@ -158,19 +159,19 @@ fn needs(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
 
 fn grows(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if let Some(growth) = &answer.peak {
-        writeln!(text, "  the peak allocated is {}", words(growth))?;
+        writeln!(text, "  the peak allocated is {}", growth_text(growth))?;
     }
     if let Some(best) = answer.best().filter(|_| !answer.sites.is_empty()) {
         writeln!(text, "  lines that hold the peak at {}:", best.value)?;
         for site in answer.sites.iter().take(SHOWN_ROWS) {
-            let rule = site.growth.as_ref().map_or_else(|| "no rule was found".to_owned(), words);
+            let rule = site.growth.as_ref().map_or_else(|| "no rule was found".to_owned(), growth_text);
             writeln!(text, "    {:>10}  {}: {rule}", site.bytes.to_string(), site.what)?;
         }
     }
     Ok(())
 }
 
-fn words(growth: &Growth) -> String {
+fn growth_text(growth: &Growth) -> String {
     let rule = match growth.kind {
         GrowthKind::Constant => "constant".to_owned(),
         GrowthKind::Linear => format!("linear, {} for each unit", signed(growth.slope)),
@@ -207,7 +208,8 @@ fn settings(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     Ok(())
 }
 
-/// What was not run: the bytes that each advice is about, beside what the next value lacks.
+/// Writes the advice, which was not run: the bytes that each piece of advice is about, beside the bytes that
+/// the next value lacks.
 fn advice(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let Some(best) = answer.best().filter(|_| answer.next.is_some()) else { return Ok(()) };
     let rows = advices(best);
@@ -237,9 +239,10 @@ pub(super) struct Advice {
     pub(super) what: &'static str,
 }
 
-/// Changes of a program, with the bytes of the peak of its last step that each is about; those first that are about most.
+/// Changes of a program, each with the bytes that it is about at the peak of the last iteration; by
+/// descending bytes.
 pub(super) fn advices(best: &Probe) -> Vec<Advice> {
-    // What holds memory begins with these words.
+    // The first words of the names of holders that each change is about.
     let about: [(&[&str], &str); 4] = [
         (
             &["freed between"],
@@ -274,7 +277,7 @@ fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     proved(text, &proofs, answer.is_exact())
 }
 
-/// How the limit is set on a GPU, and what is on the GPU beside the memory of the best run.
+/// Writes how the limit is set on a GPU, and the non-PyTorch memory of the best run.
 pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option<&Probe>) -> fmt::Result {
     let total = conditions.gpu.total_memory;
     if let Some(fraction) = conditions.limit.and_then(|limit| memory_fraction(limit, total)) {
@@ -295,7 +298,7 @@ pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option
             "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of \
              the CUDA context and libraries ({})",
             conditions.left(best),
-            non_pytorch_measured_words(conditions.gpu.name)
+            non_pytorch_measured_text(conditions.gpu.name)
         )?;
     }
     let all = best.peak_reserved.saturating_add(non_pytorch.bytes());
@@ -311,7 +314,7 @@ pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option
     Ok(())
 }
 
-/// What the runs that prove an answer assumed.
+/// Writes what the runs that prove an answer assumed.
 pub(super) fn proved(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fmt::Result {
     let remarks: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.remarks).collect();
     for remark in remarks {
@@ -333,7 +336,7 @@ pub(super) fn proved(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fm
     Ok(())
 }
 
-/// Several GPUs: the largest value of each, and the smallest GPU for the highest.
+/// The text for several GPUs: the largest value of each, and the smallest GPU with the highest value.
 pub(super) fn gpus(vary: &Vary, answers: &[LargestOnGpu]) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let mut sorted: Vec<&LargestOnGpu> = answers.iter().collect();

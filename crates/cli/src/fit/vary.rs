@@ -5,7 +5,7 @@ use std::str::FromStr;
 use anyhow::bail;
 use blockyard_fit::Values;
 
-/// A `--vary`.
+/// The argument of an option `--vary`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VaryOption {
     /// An option of the program, or a variable of its environment.
@@ -65,13 +65,13 @@ impl FromStr for Vary {
 }
 
 impl Vary {
-    /// One of the values.
+    /// The variable with one of its values.
     pub(crate) fn set(&self, value: u64) -> Set {
         Set { name: self.name.clone(), is_variable: self.is_variable, value }
     }
 }
 
-/// A value that a run is given.
+/// An option or variable with the value that a run gets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Set {
     pub(crate) name: String,
@@ -79,7 +79,8 @@ pub(crate) struct Set {
     pub(crate) value: u64,
 }
 
-/// The program's arguments with these values: where an argument has `{name}`, the value goes there, else to an option after them.
+/// The program's arguments with these values. If an argument has `{name}`, the value replaces it; otherwise
+/// the value is an option after the arguments.
 pub(crate) fn arguments(own: &[String], sets: &[Set]) -> Vec<String> {
     let mut all = own.to_vec();
     let mut options = Vec::new();

@@ -32,7 +32,7 @@ fn program(is_update: bool, held: &GuardedRun) -> GuardedProgram {
         program: entry.program.clone(),
         arguments: entry.arguments.clone(),
         gpu: entry.gpu.clone(),
-        steps: entry.steps,
+        steps: entry.iterations,
         conf: entry.conf.clone(),
         budget: entry.budget.map(Bytes::get),
         tolerance: entry.tolerance.to_string(),
@@ -44,7 +44,7 @@ fn program(is_update: bool, held: &GuardedRun) -> GuardedProgram {
         lower: found.is_lower,
         peak_allocated: run.peak_allocated.get(),
         peak_reserved: run.peak_reserved.get(),
-        peak_by_step: byte_counts(&run.steps),
+        peak_by_step: byte_counts(&run.iteration_peaks),
         holders: run.holders.iter().map(holder).collect(),
         baseline: entry.baseline.as_ref().map(|baseline| self::baseline(baseline, entry)),
         rows: found.rows.iter().map(row).collect(),
@@ -81,7 +81,7 @@ fn baseline(baseline: &Baseline, entry: &ProgramEntry) -> GuardBaseline {
         peak_reserved: baseline.peak_reserved.get(),
         allowed_allocated: entry.tolerance.of(baseline.peak_allocated).get(),
         allowed_reserved: entry.tolerance.of(baseline.peak_reserved).get(),
-        peak_by_step: byte_counts(&baseline.steps),
+        peak_by_step: byte_counts(&baseline.iteration_peaks),
         holders: baseline.holders.iter().map(holder).collect(),
         further_lines: baseline.further,
     }
@@ -121,7 +121,7 @@ fn step(step: &IterationChange) -> GuardStep {
     }
 }
 
-/// JSON's numbers end where a file's do.
+/// The number for JSON; `None` if it does not fit in 64 bits, as in the guard's file.
 fn number(bytes: i128) -> Option<i64> {
     i64::try_from(bytes).ok()
 }

@@ -10,9 +10,9 @@ use crate::progress::Bar;
 use crate::snapshot::{self, WITHOUT_LINE, lines_at_peak};
 
 /// A line's text is cut off after this many letters.
-const MOST_LETTERS: usize = 100;
+const MAX_LETTERS: usize = 100;
 
-/// All lines, those first that hold most. Host memory is left out.
+/// All lines by descending bytes, without host memory.
 pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<LineHolder>> {
     let file = snapshot::open(file, &Bar::hidden())?;
     let mut sources = Sources { folder, files: BTreeMap::new() };
@@ -31,7 +31,7 @@ struct Sources<'a> {
 
 impl Sources<'_> {
     fn line(&mut self, frame: Frame<'_>) -> EntryLine {
-        // Python names a program as it was started, from the folder on.
+        // Python names a program by the path with which it was started, relative to the folder.
         let path = self.folder.join(frame.filename);
         let inside = path.strip_prefix(self.folder).ok().filter(|_| !frame.is_of_library());
         let name = inside.and_then(Path::to_str).unwrap_or_else(|| short_path(frame.filename));
@@ -42,7 +42,7 @@ impl Sources<'_> {
     fn code(&mut self, path: &Path, line: u32) -> String {
         let lines = self.files.entry(path.display().to_string()).or_insert_with(|| {
             let text = std::fs::read_to_string(path).unwrap_or_default();
-            text.lines().map(|line| line.trim().chars().take(MOST_LETTERS).collect()).collect()
+            text.lines().map(|line| line.trim().chars().take(MAX_LETTERS).collect()).collect()
         });
         let place = usize::try_from(line).ok().and_then(|line| line.checked_sub(1));
         place.and_then(|place| lines.get(place)).cloned().unwrap_or_default()

@@ -16,7 +16,8 @@ pub(crate) struct GuardOptions {
     /// The file. Programs start in its folder.
     #[arg(long, default_value = "memory.toml", value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Store the memory that the programs take now in the file. A program that the file does not have is added.
+    /// Store the memory that the programs take now in the file. A program that the file does not have is
+    /// added.
     #[arg(long)]
     pub(crate) update: bool,
     #[arg(long, value_name = "GPU", requires = "program", value_parser = gpu, help = gpu_help("The GPU that the program sees"))]
@@ -30,7 +31,8 @@ pub(crate) struct GuardOptions {
     /// The most that the program may reserve, as bytes or with a unit ("60 GiB").
     #[arg(long, value_name = "SIZE", requires = "program", value_parser = size)]
     pub(crate) budget: Option<Bytes>,
-    /// How much more than the baseline the peaks may be: a share ("1%") or a size ("64 MiB"); without this option, 1%.
+    /// How much more than the baseline the peaks may be: a share ("1%") or a size ("64 MiB"); without this
+    /// option, 1%.
     #[arg(long, value_name = "SHARE|SIZE", requires = "program")]
     pub(crate) tolerance: Option<Tolerance>,
     /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
@@ -65,7 +67,7 @@ impl GuardOptions {
 
     /// Replaces values of the entry by those of the options.
     pub(crate) fn change(&self, entry: &mut ProgramEntry) {
-        entry.steps = self.steps.or(entry.steps);
+        entry.iterations = self.steps.or(entry.iterations);
         entry.conf = self.conf.clone().or_else(|| entry.conf.take());
         entry.budget = self.budget.or(entry.budget);
         entry.tolerance = self.tolerance.unwrap_or(entry.tolerance);

@@ -14,7 +14,7 @@ use crate::dry_run::{gpu_of, is_interrupted};
 const SHOWN_LINES: usize = 20;
 
 pub(super) struct Runs<'a> {
-    /// Where the programs start.
+    /// The folder in which the programs start.
     pub(super) folder: &'a Path,
     pub(super) python: String,
     pub(super) torch: Torch,
@@ -22,7 +22,7 @@ pub(super) struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// What a program takes; none after Ctrl-C.
+    /// Runs a program and returns the memory that it takes, with the report; `None` after Ctrl-C.
     pub(super) fn run(&self, entry: &ProgramEntry) -> anyhow::Result<Option<(MeasuredRun, Report)>> {
         let scratch = tempfile::tempdir().context("cannot make a folder for the files of a run")?;
         let (snapshot, output) = (scratch.path().join("snapshot.pickle"), scratch.path().join("output"));
@@ -35,7 +35,7 @@ impl Runs<'_> {
             folder: Some(self.folder.to_owned()),
             conf: entry.conf.clone(),
             snapshot: Some(snapshot.clone()),
-            steps: entry.steps,
+            iterations: entry.iterations,
             lists_lines: true,
             output: Some(output.clone()),
             ..Program::new(file, self.python.clone(), gpu_of(&entry.gpu)?)
@@ -45,7 +45,7 @@ impl Runs<'_> {
             return Ok(None);
         }
         let mut run = measured(&report, &self.torch);
-        if let Some(RunFailure::Failed(why)) = &mut run.ended {
+        if let Some(RunFailure::Failed(why)) = &mut run.failure {
             why.push_str(&last_lines(&std::fs::read_to_string(&output).unwrap_or_default()));
         }
         if !report.devices.is_empty() {
@@ -76,13 +76,13 @@ fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
         remarks: report.remarks.iter().cloned().chain(children).collect(),
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
-        steps: steps.map(|peaks| peaks.max().unwrap_or_default()).collect(),
+        iteration_peaks: steps.map(|peaks| peaks.max().unwrap_or_default()).collect(),
         holders: Vec::new(),
-        ended: run_failure(report),
+        failure: run_failure(report),
     }
 }
 
-/// Why a run says nothing about the whole program.
+/// Why the run is not one of the whole program; `None` if it is.
 fn run_failure(report: &Report) -> Option<RunFailure> {
     let at = report.error_at.as_ref().map(|place| format!("{}:{}", short_path(&place.file), place.line));
     if report.error.as_deref() == Some("OutOfMemoryError") {

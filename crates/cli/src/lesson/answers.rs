@@ -1,4 +1,4 @@
-//! The answers of a class to an exercise, a line each, and as a table.
+//! The grades of a class for an exercise: a line for each answer, or a table.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use super::program;
 use crate::exit_status::ExitStatus;
 use crate::output;
 
-/// Grades each file. One that cannot be graded says why, and the others are graded. A table on standard
-/// output takes the place of the lines.
+/// Grades each file. The line of a file that cannot be graded has the reason, and the other files are graded.
+/// A table on standard output replaces the lines.
 pub(super) fn check_all(
     lesson: &str,
     exercise: &Exercise,
@@ -29,7 +29,7 @@ pub(super) fn check_all(
             Ok(grade) => GradeRow::of(&file, lesson, exercise, &grade),
             Err(why) => GradeRow::failed(&file, lesson, &why.to_string()),
         };
-        // The folder of a file here is the teacher's, and not that of a student.
+        // The folder of a file is the teacher's, so that only the file's name can name the student.
         row.name = path.file_name().map(|name| student_name(&name.to_string_lossy())).unwrap_or_default();
         if !is_table {
             let message = if row.message.is_empty() { String::new() } else { format!(": {}", row.message) };
@@ -64,7 +64,7 @@ fn grade(exercise: &Exercise, path: &Path) -> anyhow::Result<Grade> {
         ExerciseLanguage::Python => {
             let name = path.display().to_string();
             let grade = program::grade(exercise, &name, &text, program::Output::Hidden);
-            // The line begins with the file's name.
+            // The line begins with the file's name already.
             grade.map_err(|why| anyhow!(why.to_string().trim_start_matches(&format!("{name}: ")).to_owned()))
         }
         #[cfg(not(feature = "python"))]

@@ -1,4 +1,4 @@
-//! The handout of lessons as a document that needs nothing else.
+//! The handout of lessons as one HTML document without other files.
 
 use blockyard_figure::escaped;
 

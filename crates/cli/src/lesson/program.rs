@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use blockyard_lessons::{Exercise, Grade, ProgramEnd};
+use blockyard_lessons::{EndedProgram, Exercise, Grade};
 use blockyard_python::{HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
 use blockyard_record::Bytes;
 use blockyard_torch::GpuProfile;
@@ -19,9 +19,9 @@ const PROCESS_MEMORY: Bytes = Bytes::gib(4);
 /// Whether the output of an answer is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Output {
-    /// What the program prints, and on standard error its traceback.
+    /// The program's output is shown, and its traceback on standard error.
     Shown,
-    /// Neither: each of many answers has a line.
+    /// Neither is shown, because each of many answers has one line.
     Hidden,
 }
 
@@ -38,11 +38,11 @@ pub(super) fn grade(exercise: &Exercise, name: &str, source: &str, shown: Output
     let (status, traceback) = (finished.status, finished.traceback);
     let recording = finished.devices.into_iter().next().and_then(|device| device.recording);
     let Some(recording) = recording else { bail!("{name}: the program's run could not be recorded") };
-    let end = ProgramEnd { recording, status, traceback };
+    let end = EndedProgram { recording, status, traceback };
     exercise.grade_program(source, end).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// The end of the program, and its output.
+/// Runs the program; returns its outcome and its output.
 fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(ProgramOutcome, String)> {
     let Some(mut gpu) = GpuProfile::from_id(&exercise.profile) else {
         bail!("the lesson names a GPU {:?}, which does not exist in Blockyard", exercise.profile);

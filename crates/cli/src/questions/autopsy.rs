@@ -9,13 +9,13 @@ use blockyard_answers::{
     FailureMemory, PinnedBy, PinningBlockAnswer,
 };
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
-use blockyard_record::{OomCause, PoolId, StreamId, frame_words, grouped, own_line};
+use blockyard_record::{OomCause, PoolId, StreamId, frame_text, grouped, own_line};
 
 use super::{AutopsyQuestion, FileOptions, QuestionReply, each, limit_json};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
-/// How many pinned segments and changes people see; JSON has all.
+/// How many pinned segments and changes the text shows; JSON has all.
 const SHOWN_ROWS: usize = 5;
 
 pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<ExitCode> {
@@ -44,7 +44,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow:
 }
 
 fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
-    let Autopsy { request, memory, .. } = found;
+    let Autopsy { failed: request, memory, .. } = found;
     Ok(AutopsyAnswer {
         conf,
         cause: Some(cause_json(found.cause)?),
@@ -53,7 +53,7 @@ fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
         failure: Some(AutopsyFailure {
             sentence: found.sentence,
             request: FailedAllocationAnswer {
-                request: request.request,
+                request: request.number,
                 allocations_before: request.allocations_before,
                 size: request.size.get(),
                 rounded: request.rounded.get(),
@@ -69,14 +69,14 @@ fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
                 allocated: memory.allocated.get(),
                 live: memory.live.get(),
                 pending: memory.pending.get(),
-                cached_here: memory.cached_here.get(),
-                largest_cached_here: memory.largest_cached_here.get(),
+                cached_here: memory.cached_on_stream.get(),
+                largest_cached_here: memory.largest_cached_on_stream.get(),
                 cached_other_streams: memory.cached_other_streams.get(),
                 cached_other_pools: memory.cached_other_pools.get(),
             },
             pinned_by: found.pinned_by.into_iter().map(pinned_json).collect(),
             changes: found.changes.into_iter().map(change_json).collect(),
-            in_vain: found.in_vain.into_iter().map(change_json).collect(),
+            in_vain: found.unhelpful_changes.into_iter().map(change_json).collect(),
         }),
     })
 }
@@ -93,7 +93,7 @@ pub(super) fn cause_json(cause: OomCause) -> anyhow::Result<Cause> {
         OomCause::PoolNotSearchedAgain => Cause::PoolNotSearchedAgain,
         OomCause::RoundingBySetting => Cause::RoundingBySetting,
         OomCause::MemoryOfOthers => Cause::MemoryOfOthers,
-        // A cause that is added has its name in the contract before it is printed.
+        // A new cause must get a name in the JSON of answers before it can be printed.
         _ => bail!("the cause {cause:?} has no name in the JSON of answers"),
     })
 }
@@ -145,7 +145,7 @@ fn change_json(change: Change) -> ChangeAnswer {
 }
 
 fn text(found: &Autopsy) -> String {
-    let request = &found.request;
+    let request = &found.failed;
     let stream = if request.stream == StreamId::DEFAULT {
         String::new()
     } else {
@@ -153,10 +153,10 @@ fn text(found: &Autopsy) -> String {
     };
     let name = request.name.as_ref().map_or_else(String::new, |name| format!(" for {name}"));
     let mut text =
-        format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.request), request.size);
+        format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.number), request.size);
     let _ = writeln!(text, "  cause: {}", found.sentence);
     if let Some(line) = own_line(&request.stack) {
-        let _ = writeln!(text, "  asked for in {}", frame_words(line));
+        let _ = writeln!(text, "  asked for in {}", frame_text(line));
     }
     let memory = &found.memory;
     let _ = writeln!(
@@ -164,8 +164,8 @@ fn text(found: &Autopsy) -> String {
         "  reserved {}: live {}, cached here {} (largest block {}), on other streams {}, in other pools {}",
         memory.reserved,
         memory.allocated,
-        memory.cached_here,
-        memory.largest_cached_here,
+        memory.cached_on_stream,
+        memory.largest_cached_on_stream,
         memory.cached_other_streams,
         memory.cached_other_pools
     );
@@ -179,7 +179,7 @@ fn text(found: &Autopsy) -> String {
     for change in &found.changes {
         let _ = writeln!(text, "  helps, proved by a replay: {}", change.sentence);
     }
-    for change in &found.in_vain {
+    for change in &found.unhelpful_changes {
         let tried = if change.depends_on_limit { "not sure" } else { "tried without success" };
         let _ = writeln!(text, "  {tried}: {}", change.sentence);
     }
@@ -203,8 +203,7 @@ fn pins(text: &mut String, segment: &PinnedSegment) {
         let request =
             block.request.map_or_else(String::new, |request| format!(" of request {}", grouped(request)));
         let name = block.name.as_ref().map_or_else(String::new, |name| format!(", {name}"));
-        let frame =
-            own_line(&block.stack).map_or_else(String::new, |line| format!(", {}", frame_words(line)));
+        let frame = own_line(&block.stack).map_or_else(String::new, |line| format!(", {}", frame_text(line)));
         let _ = writeln!(text, "    {}{request}{name}{frame}", block.size);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn compare(options: &FileOptions<AllocatorsQuestion>) -> anyhow::Resu
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<QuestionReply> {
     let begin = Instant::now();
-    // Enough for 584 years.
+    // 64 bits of nanoseconds are enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let conditions = options.conditions.of_run(run);
     let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
@@ -65,7 +65,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Positive })
 }
 
-/// The column of host times.
+/// The index of the column with host times.
 const TIMES: usize = 5;
 
 fn cells(row: &AllocatorRow, limit: Option<Limit>) -> Vec<String> {

@@ -13,7 +13,7 @@ use crate::exit_status::ExitStatus;
 use crate::options::DiffOptions;
 use crate::progress::Bar;
 
-/// How many changes people see; JSON has all.
+/// How many changes the text shows; JSON has all.
 const SHOWN_LINES: usize = 12;
 
 pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
@@ -28,7 +28,7 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     let mut place = 0;
     let mut last = String::new();
     each(&options.files, options.json, |run, bar| {
-        // The first device with the first, the second with the second.
+        // Devices are compared in their order: the first with the first, the second with the second.
         let file = run.name.split(", cuda:").next().unwrap_or_default().to_owned();
         place = if file == last && before.len() > 1 { place + 1 } else { 0 };
         last = file;
@@ -54,7 +54,7 @@ pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Que
     Ok(written(&format!("compared with {}", before.name), before, after, found, None))
 }
 
-/// What was found, for people and as JSON.
+/// The reply with a difference, as text and as JSON.
 fn written(
     compared: &str,
     before: &Run,

@@ -20,7 +20,7 @@ pub(crate) fn leaks(options: &FileOptions<LeaksQuestion>) -> anyhow::Result<Exit
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::Result<QuestionReply> {
     let under = options.conditions.of_run_with(run, options.conf.as_deref());
-    // The run itself goes as far as it was recorded.
+    // Under its own conditions the run is used as recorded, without a replay.
     let asked = (under != run.conditions()).then(|| run.under(&under));
     let total = run.requests().len();
     let mut tell = |done| bar.report(&Progress::new("replaying", done, total));
@@ -46,7 +46,7 @@ fn to_json(found: Leaks) -> LeaksAnswer {
             IterationSource::Parts => IterationSourceAnswer::Parts,
         },
         growing: growing.collect(),
-        boundaries: found.boundaries,
+        boundaries: found.iteration_ends,
         live: byte_counts(&found.live),
         notes: found.notes,
     }
@@ -64,7 +64,8 @@ fn text(found: &Leaks) -> String {
         1 => "one call site grows".to_owned(),
         _ => format!("{} call sites grow", grouped(count as u64)),
     };
-    let mut text = format!("{} iterations, found {from}: {what}\n", grouped(found.boundaries.len() as u64));
+    let mut text =
+        format!("{} iterations, found {from}: {what}\n", grouped(found.iteration_ends.len() as u64));
     for growth in found.growing.iter().take(SHOWN_CALL_SITES) {
         let _ = writeln!(
             text,

@@ -57,7 +57,7 @@ fn text(run: &Run, found: &SearchResult, all: bool) -> String {
         requests_sentence(run, found.baseline.limit)
     );
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
-    // The one to take comes first; it may be plainer than those that reserve least.
+    // The recommended row comes first; it may reserve more than others, because it is plainer.
     let rest = found.front.iter().copied().filter(|index| Some(*index) != found.best);
     let front = found.best.into_iter().chain(rest).filter_map(|index| found.rows.get(index));
     lines.extend(front.map(|row| cells(conf_or_default(&row.conditions.conf), row)));

@@ -9,7 +9,7 @@ use blockyard_answers::{
     VerdictMomentAnswer,
 };
 use blockyard_lab::{
-    About, Finding, HoldingLine, MomentName, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask,
+    Finding, FindingTopic, HoldingLine, MomentName, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask,
 };
 use blockyard_record::{Bytes, counted, grouped};
 
@@ -18,7 +18,7 @@ use super::{FileOptions, QuestionReply, VerdictQuestion, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
-/// How many lines that hold memory people see; JSON has all.
+/// How many lines that hold memory the text shows; JSON has all.
 const SHOWN_LINES: usize = 10;
 
 pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<ExitCode> {
@@ -76,17 +76,17 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
     })
 }
 
-fn topic_json(about: About) -> AboutAnswer {
+fn topic_json(about: FindingTopic) -> AboutAnswer {
     match about {
-        About::Happened => AboutAnswer::Happened,
-        About::Grows => AboutAnswer::Grows,
-        About::Sure => AboutAnswer::Sure,
-        About::Passes => AboutAnswer::Passes,
-        // Its sentence says at which end of the limit the request fails.
-        About::Depends | About::Fails => AboutAnswer::Fails,
-        About::Less => AboutAnswer::Less,
-        About::Gpus => AboutAnswer::Gpus,
-        About::Releases => AboutAnswer::Releases,
+        FindingTopic::Happened => AboutAnswer::Happened,
+        FindingTopic::Grows => AboutAnswer::Grows,
+        FindingTopic::Sure => AboutAnswer::Sure,
+        FindingTopic::Passes => AboutAnswer::Passes,
+        // The sentence says at which bound of the limit the request fails.
+        FindingTopic::Depends | FindingTopic::Fails => AboutAnswer::Fails,
+        FindingTopic::Less => AboutAnswer::Less,
+        FindingTopic::Gpus => AboutAnswer::Gpus,
+        FindingTopic::Releases => AboutAnswer::Releases,
     }
 }
 
@@ -107,11 +107,11 @@ fn moments_json(all: &[VerdictMoment]) -> Vec<VerdictMomentAnswer> {
     all.iter().map(moment).collect()
 }
 
-/// `(from iteration 3, request 45, to iteration 140, request 1,234)`, for what grows; nothing for other
-/// sentences, which name their requests.
+/// `(from iteration 3, request 45 to iteration 140, request 1,234)`, for a sentence about growth; empty for
+/// other sentences, which name their requests.
 fn growth_range(finding: &Finding) -> String {
     let [first, last] = finding.moments.as_slice() else { return String::new() };
-    if finding.about != About::Grows {
+    if finding.about != FindingTopic::Grows {
         return String::new();
     }
     let place = |moment: &VerdictMoment| {
@@ -124,7 +124,7 @@ fn growth_range(finding: &Finding) -> String {
 
 fn text(found: &Verdict) -> String {
     let mut text = format!("{}\n", found.headline);
-    for about in About::ALL {
+    for about in FindingTopic::ALL {
         let mut of_this = found.findings.iter().filter(|finding| finding.about == about).peekable();
         if of_this.peek().is_none() {
             continue;
@@ -133,7 +133,7 @@ fn text(found: &Verdict) -> String {
         for finding in of_this {
             let _ = writeln!(text, "    {}{}", finding.text, growth_range(finding));
         }
-        if about == About::Sure {
+        if about == FindingTopic::Sure {
             held(&mut text, &found.held);
         }
     }
@@ -162,7 +162,7 @@ fn held(text: &mut String, held: &[HoldingLine]) {
         )
     };
     for held in held.iter().take(SHOWN_LINES) {
-        text.push_str(&line(held.bytes, held.blocks, &held.words()));
+        text.push_str(&line(held.bytes, held.blocks, &held.text()));
     }
     let rest = held.get(SHOWN_LINES..).unwrap_or_default();
     if !rest.is_empty() {

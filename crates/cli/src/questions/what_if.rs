@@ -78,7 +78,7 @@ fn settings_name(row: &Row) -> String {
 
 /// A row as JSON: the numbers are those at the lower bound of the limit.
 pub(crate) fn row_json(row: &Row, run: &Run) -> SettingOutcome {
-    // The field `capacity` has it already.
+    // The field `capacity` already has a limit that comes from the capacity.
     let limit = row.limit.filter(|limit| limit.source != LimitSource::Capacity);
     SettingOutcome {
         conf: row.conditions.conf.clone(),
@@ -101,8 +101,8 @@ fn outcome_json(outcome: &Outcome, row: &Row) -> ReplayedOutcome {
         device_frees: outcome.device_frees,
         alloc_retries: outcome.alloc_retries,
         ooms: outcome.ooms,
-        ooms_at_high: row.answered_at_high().map(|at_high| at_high.ooms),
-        peak_reserved_at_high: row.answered_at_high().map(|at_high| at_high.peak_reserved.get()),
+        ooms_at_high: row.outcome_at_high().map(|at_high| at_high.ooms),
+        peak_reserved_at_high: row.outcome_at_high().map(|at_high| at_high.peak_reserved.get()),
         first_oom: outcome.first_oom.as_ref().map(|oom| OutOfMemoryRequest {
             request: oom.request,
             allocations_before: oom.allocations_before,
@@ -163,7 +163,7 @@ fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {
         }
         None => {}
     }
-    for warning in row.answered().into_iter().flat_map(|outcome| &outcome.warnings) {
+    for warning in row.outcome_at_low().into_iter().flat_map(|outcome| &outcome.warnings) {
         let _ = writeln!(text, "  {name}: warning: {warning}");
     }
 }

@@ -12,7 +12,7 @@ use blockyard_trace::DeviceRecording;
 use super::MomentChoice;
 use super::stacks::{Holder, holders};
 
-/// The question of the command line.
+/// The options of the command for one device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DescribeOptions {
     pub(crate) at: Option<MomentChoice>,
@@ -43,7 +43,7 @@ pub(crate) struct Counts {
     pub(crate) elapsed_us: u64,
 }
 
-/// The most bytes, and after how many events of the trace that was.
+/// The peaks, each with the number of events of the trace before it.
 pub(crate) struct Peaks {
     pub(crate) allocated: u64,
     pub(crate) allocated_event: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Peaks {
 pub(crate) struct Moment {
     /// `the peak of allocated memory`.
     pub(crate) name: String,
-    /// After this many events of the trace.
+    /// The number of events of the trace before the moment.
     pub(crate) event: usize,
     pub(crate) breakdown: Breakdown,
     pub(crate) holders: Vec<Holder>,
@@ -185,7 +185,7 @@ fn peaks(recording: &Recording, certificate: Option<&Certificate>) -> Peaks {
     let exact =
         certificate.filter(|certificate| certificate.is_complete).and_then(|found| found.recording.as_ref());
     let has_open = recording.open_sizes().len() > 0;
-    // Where our allocator decided the same everywhere, its blocks have PyTorch's sizes.
+    // If all placements of our allocator are identical, its blocks have PyTorch's sizes.
     let source = exact.filter(|_| has_open).unwrap_or(recording);
     let all = || {
         let before = std::iter::once(source.breakdown_before());
@@ -228,12 +228,12 @@ fn is_entry(event: &Event) -> bool {
     )
 }
 
-/// How many entries of the trace the first `events` events are.
+/// How many of the first `events` events are entries of PyTorch's trace.
 fn entries_until(recording: &Recording, events: usize) -> usize {
     recording.events_from(0).take(events).filter(is_entry).count()
 }
 
-/// How many events the first `entries` entries are, with the merges that the last one brings.
+/// How many events the first `entries` entries of the trace are, including the merges after the last entry.
 fn events_until(recording: &Recording, entries: usize) -> usize {
     let mut left = entries;
     let before = recording.events_from(0).take_while(|event| {

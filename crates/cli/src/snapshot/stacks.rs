@@ -10,14 +10,14 @@ pub(crate) struct Holder {
     pub(crate) stack: StackId,
     pub(crate) bytes: u64,
     pub(crate) blocks: usize,
-    /// The names that the program gave to its blocks, the first few.
+    /// The names that the program gave to blocks of the stack; at most [`MAX_NAMES`].
     pub(crate) names: Vec<String>,
 }
 
-/// The names of one holder that are listed.
-const MOST_NAMES: usize = 5;
+/// How many names of one holder are listed.
+const MAX_NAMES: usize = 5;
 
-/// The stacks that hold most, those that hold equally much in the order of their numbers.
+/// The `top` stacks by descending bytes; stacks with equally many bytes in the order of their numbers.
 pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) -> Vec<Holder> {
     let mut held: HashMap<StackId, Holder> = HashMap::new();
     for segment in state.snapshot().segments {
@@ -28,7 +28,7 @@ pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) ->
             holder.bytes = holder.bytes.saturating_add(block.size.get());
             holder.blocks += 1;
             if let Some(name) = block.allocation.and_then(|id| recording.name(id))
-                && holder.names.len() < MOST_NAMES
+                && holder.names.len() < MAX_NAMES
                 && holder.names.iter().all(|known| known != name)
             {
                 holder.names.push(name.to_owned());

@@ -4,10 +4,11 @@ use serde_json::Value;
 
 use super::command;
 
-/// Fields that were added after the answers were recorded: an addition is no change of the version.
+/// Fields that were added after the answers were recorded. A new field does not raise the version.
 const ADDED: [&str; 2] = ["certificate.sentence", "certificate.first_difference.step"];
 
-/// Whether the new value has all of the old one, and nothing else but what was added.
+/// Asserts that the new value has all fields and values of the old one, and no others but the [`ADDED`]
+/// fields.
 fn assert_holds(old: &Value, new: &Value, place: &str) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
@@ -30,7 +31,8 @@ fn assert_holds(old: &Value, new: &Value, place: &str) {
     }
 }
 
-/// The answers in `tests/fixtures/answers` were printed before `crates/answers` existed.
+/// The answers in `tests/fixtures/answers` were printed before the types of `crates/answers` existed; the
+/// command still prints them.
 #[test]
 fn the_command_prints_what_it_printed_before_its_json_had_types() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -50,7 +50,7 @@ fn a_file_alone_gets_its_verdict() {
     let answer = json(blockyard([snapshot.as_str(), "--json"]).out.trim_end());
     assert_eq!((&answer["kind"], &answer["setting"]), (&"leak".into(), &serde_json::Value::Null));
     assert_eq!(answer["held"][0]["line"], "loss_history train.py:26");
-    // What is no file may be a command that is written wrong.
+    // An argument that names no file may be a misspelled command.
     let wrong = blockyard(["autopsie"]);
     assert_eq!(wrong.status, 2);
     assert!(wrong.err.contains("`autopsie` is neither a command nor a file"), "{}", wrong.err);

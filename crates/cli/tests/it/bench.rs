@@ -27,7 +27,7 @@ fn contenders_are_measured_and_written_down() {
         }
     }
     let chart = read("bench.svg");
-    // A bar for each contender of each row, on a background.
+    // The chart has a background, and a bar for each contender of each row.
     assert!(chart.starts_with("<svg ") && chart.matches("<rect ").count() == 3 * rows.len() + 1);
 }
 

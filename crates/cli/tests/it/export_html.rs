@@ -1,5 +1,5 @@
-//! `blockyard export OUT.html` and `blockyard open`: what they make of a built page. That the page shows the file is tested in a
-//! browser (`tests/e2e`).
+//! `blockyard export OUT.html` and `blockyard open`: what they make of a built page. That the page shows the
+//! file is tested in a browser (`tests/e2e`).
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};

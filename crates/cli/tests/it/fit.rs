@@ -62,7 +62,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the command says that runs programs over the packages of a folder.
+/// The exit status and the output of a command that runs programs over the packages of a folder.
 pub(super) fn called(command: &mut Command, folder: &Path) -> CommandOutput {
     let output = command
         .env("PYTHONPATH", folder.join("site-packages"))
@@ -112,14 +112,14 @@ fn the_largest_value_is_found_and_a_second_call_goes_on() {
     let growth = &report["growth"];
     assert_eq!((&growth["kind"], &growth["exact"]), (&"linear".into(), &true.into()));
     assert!((growth["slope"].as_f64().unwrap() - 20_000.0).abs() < 1e-3);
-    // What was freed before the step ended is what other activations would be about.
+    // Advice on activations counts the bytes that the program freed before the step ended.
     assert_eq!(report["advice"][0]["bytes"], 20_000 * 47);
     assert!(
         called.out.contains("917.97 KiB  activations and temporaries: activation checkpointing"),
         "{}",
         called.out
     );
-    // Neither setting helps, so that both were tried.
+    // The second setting is tried because the first does not help; neither helps.
     let settings: Vec<(&Value, &Value)> =
         report["settings"].as_array().unwrap().iter().map(|row| (&row["variable"], &row["fits"])).collect();
     let names = ["PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG"].map(Value::from);
@@ -129,7 +129,7 @@ fn the_largest_value_is_found_and_a_second_call_goes_on() {
     let report = report.unwrap();
     assert_eq!((again.status, &report["largest"], &report["runs"]), (0, &47.into(), &0.into()));
     assert_eq!(report["known"].as_u64(), Some(runs), "{}", again.out);
-    // Another program, under the same name.
+    // A changed program under the same name does not use the kept runs.
     std::fs::write(folder.join("train.py"), TRAIN.replace("20_000", "10_000")).unwrap();
     let (_, report) = fit(&folder, &["--vary", "batch-size=1..512", "--gpu", "h100"]);
     assert_eq!(report.unwrap()["largest"], 94);
@@ -197,12 +197,13 @@ fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
     assert!(called.out.starts_with("no batch-size of 100..200 fits"), "{}", called.out);
 }
 
-/// Without a limit the stand-in takes non-PyTorch memory off every GPU, as an estimate where it was not
-/// recorded; a limit counts PyTorch's memory alone.
+/// Without a limit the stand-in subtracts the non-PyTorch memory from every GPU's memory, as an estimate
+/// where the bytes were not recorded for that GPU. A limit counts PyTorch's memory alone.
 #[test]
 fn without_a_limit_non_pytorch_memory_is_taken_off_every_gpu() {
     let Some(folder) = folder("outside") else { return };
-    // The program says what the stand-in would read, and what the stand-in would write: a first handle of cuBLAS.
+    // The program writes down the variable that the stand-in would read, and writes in place of the stand-in
+    // that a first handle of cuBLAS was made.
     let told = "with open('told.txt', 'w') as file:
     file.write(os.environ.get('STANDIN_NON_PYTORCH', 'not asked for'))
 with open(os.environ['STANDIN_REPORT'], 'a') as file:
@@ -235,8 +236,8 @@ with open(os.environ['STANDIN_REPORT'], 'a') as file:
 }
 
 /// Over a real PyTorch: `TORCH=PYTHON BLOCKYARD_STANDIN=LIBRARY cargo test -p blockyard-cli --test it fit::`.
-/// The answer is held against plain dry runs of the largest value and the next one, in which the program sets
-/// the fraction itself.
+/// The answer is compared with plain dry runs of the largest value and the next one, in which the program
+/// sets the fraction itself.
 #[test]
 fn the_answer_is_that_of_plain_dry_runs() {
     let (Ok(python), Ok(library)) = (std::env::var("TORCH"), std::env::var("BLOCKYARD_STANDIN")) else {

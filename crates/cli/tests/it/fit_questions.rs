@@ -1,4 +1,5 @@
-//! What else `blockyard fit` is asked: settings, two options, layouts of ranks. Over a package that stands for PyTorch.
+//! The questions of `blockyard fit` beside one option: settings, two options, layouts of ranks. The programs
+//! run over a package that stands for PyTorch.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::path::{Path, PathBuf};
@@ -7,8 +8,8 @@ use serde_json::Value;
 
 use super::fit::{fit, folder};
 
-/// Takes 100,000 bytes, and 500 for each unit of batch and length; half of that with expandable segments. A
-/// length of 7 is an error.
+/// A program that takes 100,000 bytes, and 500 for each unit of batch and length; half of that with
+/// expandable segments. A length of 7 is an error.
 const LENGTHS: &str = "\
 import argparse, os, torch
 parser = argparse.ArgumentParser()
@@ -22,14 +23,15 @@ each = 250 if 'expandable' in os.environ.get('PYTORCH_ALLOC_CONF', '') else 500
 torch.take(each * options.batch * options.length)
 ";
 
-/// The requests are those of a recorded snapshot.
+/// A program whose requests are those of a recorded snapshot.
 const SETTINGS: &str = "\
 import shutil, torch
 torch.cuda.memory._dump_snapshot = lambda path: shutil.copy('recorded.pickle.gz', path)
 torch.take(1000)
 ";
 
-/// Rank 0 takes 800,000 bytes over the parts, the last one 100,000 more; what rank 0 frees stays a segment.
+/// A program whose ranks take 800,000 bytes divided by `tp` and `pp`, and all but rank 0 take 100,000 more.
+/// Rank 0 frees its bytes and takes as many again, and the first segment stays reserved.
 const LAYOUTS: &str = "\
 import argparse, os, torch
 parser = argparse.ArgumentParser()
@@ -76,7 +78,7 @@ fn the_largest_of_one_option_is_found_for_each_of_another() {
             .collect();
     assert_eq!((called.status, rows(&report, "value")), (0, expected.clone()), "{}", called.out);
     let probes = |at: usize| report["rows"][at]["probes"].as_array().unwrap().len();
-    // A search that knows nothing takes four at least; these know where to begin.
+    // The first searches take at least four runs each; the later ones begin where the earlier ones lead.
     assert!((2..5).all(|at| probes(at) <= 3), "{}", called.out);
     assert_eq!(report["rows"][4]["next"]["value"], 119);
     assert!(called.out.starts_with("the largest batch of 1..1000 that fits"), "{}", called.out);
@@ -84,7 +86,7 @@ fn the_largest_of_one_option_is_found_for_each_of_another() {
     let (again, report) =
         fit(&folder, &["--vary", "batch=1..1000", "--vary", "length=1,2,4,8,16,4000", "--gpu", "h100"]);
     assert_eq!((again.status, &report.unwrap()["runs"]), (0, &0.into()));
-    // Side by side they say the same, and a page has a line for each.
+    // Searches that run side by side find the same values, and the page has a line for each search.
     let beside = ["--at-once", "3", "--fresh", "--report", "curves.html"];
     let map = ["--vary", "batch=1..1000", "--vary", "length=1,2,4,8,16,4000", "--gpu", "h100"];
     let (called, report) = fit(&folder, &[&beside[..], &map].concat());
@@ -100,7 +102,7 @@ fn the_largest_of_one_option_is_found_for_each_of_another() {
     ] {
         assert!(page.contains(part), "{part}\n{page}");
     }
-    // A value that the program does not take ends the map, and what was found stays.
+    // A value that the program refuses ends the map, and the rows found before it stay.
     let (called, report) =
         fit(&folder, &["--vary", "batch=1..1000", "--vary", "length=1..9:1", "--gpu", "h100"]);
     let report = report.unwrap();
@@ -151,11 +153,12 @@ fn settings_are_replayed_over_the_requests_of_one_run() {
     assert_eq!((&of("")["fits"], &of("max_split_size_mb:256")["fits"]), (&false.into(), &false.into()));
     assert_eq!(of("")["first_oom"]["bytes"], 300 << 20);
     assert!(of("no_such:1")["error"].is_string(), "{report}");
-    // Two runs prove: the own settings, and those that are named.
+    // Two runs under the limit prove the replays: one under the own settings, one under the settings that
+    // pass with the least peak reserved.
     let runs = of("expandable_segments:True")["run"]["fits"].as_bool();
     assert_eq!((runs, &of("max_split_size_mb:256")["run"]), (Some(true), &Value::Null));
     assert_eq!(report["runs"], 3);
-    // The requests are kept, too.
+    // The requests are kept too, so the second call runs nothing.
     let (again, second) = fit(&folder, &["--vary", settings, "--gpu", "h100", "--limit", "1GiB"]);
     let second = second.unwrap();
     assert_eq!((again.status, &second["runs"], &second["settings"]), (0, &0.into(), &report["settings"]));
@@ -225,7 +228,7 @@ fn layouts_have_a_verdict_each() {
     }
     let (again, second) = fit(&folder, &[&mesh[..], &["--at-once", "3"]].concat());
     let second = second.unwrap();
-    // Those that failed are run again.
+    // Layouts whose program failed are run again.
     assert!((again.status, verdicts(&second)) == (0, verdicts(&report)), "{}{}", again.out, again.err);
     assert_eq!(second["runs"], 0);
     let (fresh, third) = fit(&folder, &[&mesh[..], &["--at-once", "3", "--fresh"]].concat());
@@ -235,7 +238,7 @@ fn layouts_have_a_verdict_each() {
         fresh.out,
         fresh.err
     );
-    // Copies of one process that has loaded the package say the same.
+    // Copies of one process that has loaded the package give the same verdicts.
     let preload = ["--at-once", "2", "--preload", "torch,torch.optim"];
     let (copied, fourth) = fit(&folder, &[&mesh[..], &preload].concat());
     let fourth = fourth.unwrap_or_else(|| panic!("{}{}", copied.out, copied.err));
@@ -249,7 +252,8 @@ fn layouts_have_a_verdict_each() {
     assert!(called.err.contains("no layout of the mesh has 16 ranks"), "{}", called.err);
 }
 
-/// Says when what was registered for its end is called, and when its objects are taken apart.
+/// A program that prints when the functions registered for its end (`atexit`) are called, and when its
+/// objects are destroyed.
 const ENDS: &str = "\
 import atexit, os, sys, torch
 said = os.open('said.txt', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -264,7 +268,8 @@ if '--fails' in sys.argv:
     sys.exit(3)
 ";
 
-/// Taking all objects apart costs a copy as much as a third of a run, and nobody sees it.
+/// A copied process ends without destroying its objects: that would cost as much as a third of a run, without
+/// an effect that anyone sees.
 #[test]
 fn a_copy_ends_at_once_after_what_was_registered_for_its_end() {
     let Some(folder) = folder("ends") else { return };
@@ -284,8 +289,8 @@ fn a_copy_ends_at_once_after_what_was_registered_for_its_end() {
     assert!(error.contains("status 3") && error.contains("without an end of the line"), "{error}");
 }
 
-/// Rank 0 takes 400,000 bytes over the parts, each rank 100,000 for a unit of the batch over the data ranks,
-/// those of a stage between a half more.
+/// A program whose ranks take 400,000 bytes divided by `tp` and `pp`, and for each unit of the batch divided
+/// by `dp` 100,000 bytes in ranks 0 and 15, 150,000 in all others.
 const BATCHES: &str = "\
 import argparse, os, torch
 parser = argparse.ArgumentParser()
@@ -340,7 +345,8 @@ fn the_largest_value_is_found_for_each_layout() {
         (again.status, &second["runs"], rows(&second, "layout")),
         (0, &0.into(), rows(&report, "layout"))
     );
-    // Side by side, searches cannot begin where others led, and try other values: the answers are the same.
+    // Searches that run side by side cannot begin where earlier ones lead and try other values; the answers
+    // are the same.
     let (beside, third) =
         fit(&folder, &[&mesh[..], &["--vary", "batch=16..1024:16", "--at-once", "3"]].concat());
     assert_eq!((beside.status, rows(&third.unwrap(), "layout")), (0, rows(&report, "layout")));

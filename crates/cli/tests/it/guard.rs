@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::fit::{called, folder};
 use super::{CommandOutput, command, json};
 
-/// Two lines hold memory: 128 KiB to the end, and 64 KiB for each `--batch` in a step.
+/// A program in which two lines hold memory: 128 KiB to the end, and 64 KiB for each unit of `--batch` in a
+/// training step.
 const TRAIN: &str = "\
 import argparse, torch, traced
 parser = argparse.ArgumentParser()
@@ -30,7 +31,7 @@ for _ in range(9):
     break
 ";
 
-/// A line more at the top, and in a step 32 KiB more of another line.
+/// [`TRAIN`] with one more line at the top, and another new line that takes 32 KiB in a training step.
 fn with_a_layer() -> String {
     TRAIN
         .replace("import argparse", "# one more layer\nimport argparse")
@@ -46,7 +47,7 @@ fn guard_in(folder: &Path, within: &str, arguments: &[&str]) -> (CommandOutput, 
     (called, std::fs::read_to_string(report).ok().map(|text| json_of_its_type(&text)))
 }
 
-/// The report as JSON, which the type of the report reads and writes again as it is.
+/// Reads a report from its JSON, and asserts that the report's type writes the same JSON again.
 fn json_of_its_type(text: &str) -> Value {
     let value = json(text);
     let read: GuardAnswer = serde_json::from_str(text).unwrap();
@@ -88,7 +89,7 @@ fn a_peak_that_grew_fails_with_the_lines_to_the_byte() {
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
-    // From another folder, too: programs start in that of the file.
+    // A call from another folder passes too, since programs start in the folder of the file.
     std::fs::create_dir_all(folder.join("tests")).unwrap();
     let (called, report) = guard_in(&folder, "tests", &["--file", "../memory.toml"]);
     assert_eq!(called.status, 0, "{}{}", called.out, called.err);
@@ -101,7 +102,7 @@ fn a_peak_that_grew_fails_with_the_lines_to_the_byte() {
     assert_eq!((called.status, &program["passed"]), (1, &false.into()), "{}{}", called.out, called.err);
     let kinds: Vec<&Value> = program["failures"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
     assert_eq!(kinds, ["allocated", "reserved"]);
-    // The lines moved; one is new.
+    // All lines of the baseline moved, and one line is new.
     let rows = program["rows"].as_array().unwrap();
     let changes: Vec<(&Value, i64)> =
         rows.iter().map(|row| (&row["at"], row["change"].as_i64().unwrap())).collect();
@@ -109,13 +110,13 @@ fn a_peak_that_grew_fails_with_the_lines_to_the_byte() {
     assert!(called.out.contains("+32,768  train.py:8 step  `traced.take(32_768)`, new"), "{}", called.out);
     assert_eq!(program["dry_run"]["peaks"][0]["allocated"], 294_912);
 
-    // A tolerance that allows for it, from the command.
+    // An option of the command sets a tolerance that allows the growth.
     let allowed = ["train.py", "--tolerance", "32 KiB", "--", "--batch", "2"];
     assert_eq!(guard(&folder, &allowed).0.status, 0);
     let tight = ["train.py", "--tolerance", "32767", "--", "--batch", "2"];
     assert_eq!(guard(&folder, &tight).0.status, 1);
 
-    // What is meant is taken, and comments stay.
+    // `--update` writes the new baseline, and comments of the file stay.
     std::fs::write(folder.join("memory.toml"), text.replace("[[program]]", "# ours\n[[program]]")).unwrap();
     let (called, _) = guard(&folder, &["--update"]);
     assert_eq!(called.status, 0, "{}{}", called.out, called.err);
@@ -140,7 +141,7 @@ fn a_budget_counts_without_a_baseline_and_in_an_update() {
     assert_eq!(report["programs"][0]["failures"][0]["kind"], "budget");
     assert_eq!(report["programs"][0]["baseline"], Value::Null);
     assert!(!folder.join("memory.toml").exists(), "a run without --update writes nothing");
-    // The person asked for both.
+    // With `--update` and a budget that is too small, the command fails and still writes the budget.
     let (called, _) = guard(&folder, &["--update", "train.py", "--gpu", "t4", "--budget", "196607"]);
     assert_eq!(called.status, 1, "{}{}", called.out, called.err);
     assert!(file(&folder).contains("budget = 196607"), "{}", file(&folder));
@@ -201,7 +202,8 @@ fn what_cannot_be_answered_is_an_error() {
     std::fs::remove_file(outside).unwrap();
 }
 
-/// Over a real PyTorch: `TORCH=PYTHON BLOCKYARD_STANDIN=LIBRARY cargo test -p blockyard-cli --test it guard::`.
+/// Over a real PyTorch: `TORCH=PYTHON BLOCKYARD_STANDIN=LIBRARY cargo test -p blockyard-cli --test it
+/// guard::`.
 #[test]
 fn one_more_layer_is_told_to_the_byte() {
     let (Ok(python), Ok(library)) = (std::env::var("TORCH"), std::env::var("BLOCKYARD_STANDIN")) else {
@@ -247,7 +249,8 @@ fn one_more_layer_is_told_to_the_byte() {
     let grown =
         after["rows"].as_array().unwrap().iter().filter(|row| bytes(&row["change"]) > 1 << 20).count();
     assert_eq!(grown, 3, "{}", after["text"]);
-    // What a kernel would have computed is read: marked, in the report and in the file.
+    // The program reads a value that a kernel would have computed, so the report and the file mark an
+    // estimate.
     let marked = source.replace("    loss.backward()", "    print(loss.item() > 0.5)\n    loss.backward()");
     assert_ne!(source, marked);
     std::fs::write(folder.join("encoder.py"), marked).unwrap();

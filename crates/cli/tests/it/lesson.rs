@@ -27,7 +27,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
     assert!(read.out.lines().all(|line| line.chars().count() <= 100), "{}", read.out);
 }
 
-/// The exercise of a lesson of ours with the lines that solve it.
+/// The exercise of a built-in lesson with the lines that solve it.
 fn solved(id: &str) -> String {
     let file = blockyard_lessons::lessons().iter().find(|file| file.id == id).unwrap();
     let played = blockyard_lessons::Lesson::parse(file.text).unwrap().play().unwrap();
@@ -79,7 +79,7 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
     assert!(count >= 16, "{count} exercises are in Python");
 }
 
-/// A teacher has the files of a class, and a line for each.
+/// A teacher grades the files of a class with one command, which prints a line for each file.
 #[test]
 fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {
     let file =
@@ -111,7 +111,7 @@ fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {
     );
 }
 
-/// The table has the columns of the page for teachers.
+/// The table has the same columns as the page for teachers.
 #[test]
 fn the_grades_of_a_class_are_a_table_too() {
     let (good, early) = (
@@ -137,7 +137,7 @@ fn the_grades_of_a_class_are_a_table_too() {
         "{}",
         rows[3]
     );
-    // One file, and the table on standard output, without lines beside it.
+    // For one file the table goes to standard output, and no other line does.
     let called = blockyard(["lesson", "pools", "--check", &good, "--csv", "-"]);
     assert_eq!((called.status, called.out.lines().count()), (0, 2), "{}", called.out);
 }
@@ -182,7 +182,7 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
     assert_eq!(html.matches("<section").count(), html.matches("</section>").count());
     assert!(html.contains("<h2>Splits and merges: answers</h2>") && html.contains("<strong>9 MiB</strong>"));
     assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="));
-    // The answers apart, for the teacher.
+    // The answers are in a separate file for the teacher.
     let answers = file("answers.html", "");
     let called = blockyard(["lesson", "splits", "--handout", &out, "--answers", &answers]);
     assert_eq!(called.status, 0, "{}", called.err);

@@ -74,7 +74,8 @@ fn blockyard_with_input<'a>(arguments: impl IntoIterator<Item = &'a str>, input:
         .spawn()
         .expect("the command starts");
     let mut stdin = child.stdin.take().unwrap();
-    // Written beside the reading of the output: both may be larger than a pipe holds. Whoever does not read gets no error.
+    // A thread writes the input while the output is read, since each may be larger than a pipe holds. An
+    // error of writing is ignored: the command may end without reading its input.
     let output = std::thread::scope(|scope| {
         scope.spawn(move || drop(stdin.write_all(input.as_bytes())));
         child.wait_with_output().unwrap()
@@ -112,7 +113,7 @@ fn begun_late(name: &str, missing: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A file for one test; every test needs names of its own.
+/// Writes a file and returns its path. Tests run at the same time, so each test uses other names.
 fn file(name: &str, content: impl AsRef<[u8]>) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, content).unwrap();

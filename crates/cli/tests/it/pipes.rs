@@ -1,4 +1,4 @@
-//! A reader that has seen enough.
+//! A reader that closes the pipe before the command has written everything.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -23,7 +23,8 @@ fn check_silent(arguments: &[&str]) {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    // Far more than a pipe holds, so that the command is still writing when the reader goes.
+    // The output is far larger than a pipe holds, so the command is still writing when the reader closes the
+    // pipe.
     check_silent(&["run", &fixture("programs/gpt2_varlen")]);
     let long = file("long.workload", "repeat 20000 { a = alloc 3 MiB; free a }");
     check_silent(&["play", &long, "--json"]);

@@ -1,12 +1,13 @@
-//! `scripts/record.py`, with a stand-in for torch that has made a run of the fixtures: what it writes, `verify` replays.
+//! `scripts/record.py` over a stand-in for torch that plays a run of the fixtures: `verify` replays the file
+//! that the script writes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::{blockyard, fixture_text, json};
 
-/// A torch that has made the run of the recording in the environment variable `RUN`: when it is asked for the first time,
-/// up to the recording's first checkpoint, and then all of it.
+/// A stand-in for torch that has made the run of the recording whose path is in the environment variable
+/// `RUN`. The first snapshot ends at the recording's first checkpoint, the second has the whole run.
 const TORCH: &str = r#"
 import gzip, json, os, types
 __version__ = "2.11.0+stand-in"
@@ -49,7 +50,7 @@ record.running.mark("middle")
 if "FAIL" in __import__("os").environ: raise SystemExit("out of luck")
 "#;
 
-/// Runs the script in a folder of its own; `None` where there is no Python.
+/// Runs the script in a new folder; `None` without a Python.
 fn record(name: &str, fails: bool) -> Option<(PathBuf, Output)> {
     if Command::new("python3").arg("--version").output().is_err() {
         assert!(std::env::var_os("REQUIRE_PYTHON").is_none(), "REQUIRE_PYTHON, but there is no python3");
@@ -107,7 +108,7 @@ fn unpacked(path: &Path) -> String {
     text
 }
 
-/// What docs/format.md shows is what the recordings of real runs have.
+/// docs/format.md names every member that recordings of real runs have.
 #[test]
 fn the_format_s_description_knows_every_member_of_our_recordings() {
     let format = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
@@ -115,7 +116,7 @@ fn the_format_s_description_knows_every_member_of_our_recordings() {
     for name in ["synthetic/pools-mix", "programs/cudagraph_mlp", "synthetic/default-tight"] {
         for line in fixture_text(name).lines().map(json) {
             for (member, value) in line.as_object().unwrap() {
-                // The settings that PyTorch's snapshot shows, and a seed: nobody reads them.
+                // The settings as PyTorch's snapshot has them, and a seed: no reader uses these two.
                 if ["allocator_settings", "seed"].contains(&member.as_str()) {
                     continue;
                 }

@@ -1,4 +1,5 @@
-//! `blockyard report`: where it writes, and what its options do. What is in a report is tested in `crates/report`.
+//! `blockyard report`: where it writes, and what its options do. What is in a report is tested in
+//! `crates/report`.
 
 use super::{blockyard, blockyard_with_input, fixture};
 

@@ -11,7 +11,8 @@ fn allocations(lines: &[Value]) -> Vec<&Value> {
     lines.iter().filter(|line| line["op"] == "alloc").collect()
 }
 
-/// `run` on a fixture gives every line of the fixture again, up to what only PyTorch's own file has.
+/// Asserts that `run` on a fixture prints every line of the fixture, without the members that only PyTorch's
+/// recording has.
 fn check_reproduced(name: &str) {
     let ours = lines(&blockyard(["run", &fixture(name)]));
     let theirs: Vec<Value> = fixture_text(name).lines().map(json).collect();
@@ -187,7 +188,7 @@ const TWO_ALLOCATIONS: &str = r#"{"meta":{"total_memory":1073741824,"conf":"max_
 {"op":"free","id":1}
 "#;
 
-/// The settings that a run under these variables was made with, and what it warned of.
+/// The settings of a run under these environment variables, and the run's warnings.
 fn settings_under(variables: &[(&str, &str)], arguments: &[&str]) -> (String, String) {
     let path =
         file(&format!("environment-{}.jsonl", variables.len() + 10 * arguments.len()), TWO_ALLOCATIONS);

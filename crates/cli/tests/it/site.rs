@@ -1,4 +1,5 @@
-//! `blockyard site`: the folder that it writes. That it opens in a browser without a network is tested there (`tests/e2e`).
+//! `blockyard site`: the folder that it writes. That it opens in a browser without a network is tested there
+//! (`tests/e2e`).
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +65,8 @@ fn a_site_has_the_page_own_files_and_an_index_of_both() {
         }
     }
     assert_eq!(read("open/my lesson.md"), LESSON);
-    // A workload brings its device, or the page would take that of whatever it showed before.
+    // The file of a workload names its device; else the page would keep the device of the run that it showed
+    // before.
     assert!(read("open/mine.workload").contains("capacity"), "{}", read("open/mine.workload"));
     let worker = read("service-worker.js");
     for file in [
@@ -78,7 +80,7 @@ fn a_site_has_the_page_own_files_and_an_index_of_both() {
         assert!(worker.contains(&format!("\"{file}\"")), "{file}: {worker}");
     }
 
-    // Another content is another version, and the command writes over a folder of its own.
+    // Other contents have another version, and the command overwrites a folder that it wrote before.
     fs::write(Path::new(program), "import torch\nprint(1)\n").unwrap();
     assert_eq!(blockyard(arguments).status, 0);
     let version = |worker: &str| worker.lines().find(|line| line.contains("VERSION")).map(str::to_owned);

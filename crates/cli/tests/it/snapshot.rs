@@ -218,7 +218,7 @@ fn exports_are_what_they_say() {
     // A snapshot does not tell the memory of its device.
     assert!(text.starts_with("<svg ") && !text.contains("capacity"), "{text}");
     let png = out("rank0.png");
-    // Needs no font of the system.
+    // Drawing a PNG needs no font of the system.
     assert_eq!(blockyard(["export", &source, &png]).status, 0);
     has_figure_and_texts(&std::fs::read(&png).unwrap());
     let called = blockyard(["export", &source, &out("rank0.docx")]);

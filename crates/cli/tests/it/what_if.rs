@@ -47,7 +47,7 @@ fn a_run_that_went_out_of_memory_does_so_again_under_the_limit_that_its_file_imp
     let (own, other) = (&answer["baseline"], &answer["settings"][0]);
     assert_eq!((&own["ooms"], &own["ooms_at_high"], &own["limit"]), (&1.into(), &1.into(), &low.into()));
     assert_eq!((&other["ooms"], &other["ooms_at_high"]), (&1.into(), &0.into()));
-    // The device's memory is not in the file: the message does not make up a number for it.
+    // The file does not have the device's memory, so the message names no capacity.
     let message = own["first_oom"]["message"].as_str().unwrap();
     assert!(
         message.starts_with("out of memory in a replay where at most 594 MiB may be reserved"),

@@ -7,7 +7,7 @@ use std::ptr;
 use blockyard_record::DeviceAddr;
 use cudarc::driver::sys;
 
-use super::{ContextGuard, DriverResult, Stream, answer};
+use super::{ContextGuard, DriverResult, Stream, check};
 
 /// Code on the device.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Module {
     pub(crate) fn load(_: &ContextGuard, ptx: &CStr) -> DriverResult<Self> {
         let mut module = ptr::null_mut();
         // SAFETY: reads the text up to its zero, and writes one handle.
-        answer("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+        check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
         Ok(Self(module))
     }
 
@@ -47,12 +47,13 @@ impl Module {
         let mut function = ptr::null_mut();
         // SAFETY: the module is alive; reads the name up to its zero, and writes one handle.
         let code = unsafe { sys::cuModuleGetFunction(&raw mut function, self.0, name.as_ptr()) };
-        answer("cuModuleGetFunction", code)?;
+        check("cuModuleGetFunction", code)?;
         Ok(Function(function))
     }
 
     pub(crate) fn unload(self, _: &ContextGuard) {
-        // SAFETY: the module is alive, and gone with this call; so are its functions, which its owner drops too.
+        // SAFETY: the module is alive, and gone with this call; so are its functions, which its owner drops
+        // too.
         let _ = unsafe { sys::cuModuleUnload(self.0) };
     }
 }
@@ -72,8 +73,8 @@ impl Function {
     ) -> DriverResult<()> {
         let mut pointers: Vec<*mut c_void> =
             parameters.iter_mut().map(|parameter| (&raw mut *parameter).cast()).collect();
-        // SAFETY: the module and the stream are alive; the driver copies the parameters before it returns, and the caller
-        // answers for their number and size.
+        // SAFETY: the module and the stream are alive; the driver copies the parameters before it returns,
+        // and the caller answers for their number and size.
         let code = unsafe {
             sys::cuLaunchKernel(
                 self.0,
@@ -89,7 +90,7 @@ impl Function {
                 ptr::null_mut(),
             )
         };
-        answer("cuLaunchKernel", code)
+        check("cuLaunchKernel", code)
     }
 }
 
@@ -104,14 +105,14 @@ pub(crate) fn set_words(
     // As in `length`: the driver refuses what does not fit.
     let words = usize::try_from(words).unwrap_or(usize::MAX);
     // SAFETY: device memory only, which the driver or the device checks; the stream is alive.
-    answer("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(addr.get(), value, words, stream.0) })
+    check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(addr.get(), value, words, stream.0) })
 }
 
 /// Copies from the device, after all work that was given to the default stream.
 pub(crate) fn copy_to_host(_: &ContextGuard, words: &mut [u64], addr: DeviceAddr) -> DriverResult<()> {
     // SAFETY: writes as many bytes as the slice has; any bits are a valid number.
     let code = unsafe { sys::cuMemcpyDtoH_v2(words.as_mut_ptr().cast(), addr.get(), size_of_val(words)) };
-    answer("cuMemcpyDtoH", code)
+    check("cuMemcpyDtoH", code)
 }
 
 impl SharedWord {
@@ -119,7 +120,7 @@ impl SharedWord {
     pub(crate) fn allocate(_: &ContextGuard) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one pointer, to at least as many bytes as were asked for.
-        answer("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut raw, size_of::<u32>(), 0) })?;
+        check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut raw, size_of::<u32>(), 0) })?;
         let mut word = Self(raw.cast());
         word.set(0);
         Ok(word)
@@ -131,7 +132,8 @@ impl SharedWord {
     }
 
     pub(crate) fn set(&mut self, value: u32) {
-        // SAFETY: the memory is aligned for it and lives as long as `self`; the device reads it at any time, hence volatile.
+        // SAFETY: the memory is aligned for it and lives as long as `self`; the device reads it at any time,
+        // hence volatile.
         unsafe { self.0.write_volatile(value) }
     }
 

@@ -80,7 +80,8 @@ impl Nvml {
         // Processes come and go between the calls, but not forever.
         for _ in 0..8 {
             let mut count = c_uint::try_from(found.len()).ok()?;
-            // SAFETY: the handle is NVML's; writes one number, and at most as many descriptions as there is room for.
+            // SAFETY: the handle is NVML's; writes one number, and at most as many descriptions as there is
+            // room for.
             let code = unsafe { (self.running)(device, &raw mut count, found.as_mut_ptr()) };
             let count = usize::try_from(count).ok()?;
             match code {

@@ -1,4 +1,5 @@
-//! Over WebGPU in a browser, where nothing blocks: what was wrong is awaited.
+//! The suite over WebGPU in a browser, where no call blocks: the tests await the faults that the device
+//! found.
 
 use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceError, DeviceMemory, VirtualDevice};
@@ -117,6 +118,6 @@ async fn an_error_that_comes_late_is_reported_by_the_next_call() {
     assert!(matches!(error, DeviceError::Lost { .. }), "{error}");
     assert!(matches!(device.fill(range(base, Bytes::mib(2), 1)), Err(DeviceError::Lost { .. })));
     assert!(matches!(device.mismatches().await, Err(DeviceError::Lost { .. })));
-    // Another adapter is not harmed.
+    // The lost device of one adapter does not affect another adapter.
     WgpuDevice::new(&open().await, Bytes::mib(64)).allocate_segment(Bytes::mib(2)).unwrap();
 }

@@ -1,4 +1,5 @@
-//! The suite that every device passes, over Vulkan natively and over WebGPU in a browser, and what only this device does.
+//! The suite that every device passes, over Vulkan natively and over WebGPU in a browser, and tests of the
+//! functions that only this device has.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +20,7 @@ use blockyard_device_wgpu::PatternRange;
 use blockyard_record::{Bytes, DeviceAddr};
 use blockyard_tests::workload::RandomWorkload;
 
-/// A random workload that both software adapters get through in seconds.
+/// A random workload that both software adapters finish in seconds.
 const PLAN: RandomWorkload =
     RandomWorkload { seed: 1, requests: 400, streams: 3, largest: Bytes::mib(8), most_live: Bytes::mib(48) };
 

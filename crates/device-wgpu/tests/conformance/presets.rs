@@ -13,10 +13,11 @@ use blockyard_workload::presets::presets;
 
 use crate::{range, vulkan::open};
 
-/// Little enough for a software adapter.
+/// Device memory, small enough for a software adapter.
 const SWEPT: Bytes = Bytes::mib(512);
 
-/// The device for the allocator and its contents for the run.
+/// One device with two interfaces: the allocator's device memory, and the contents that the run writes and
+/// checks.
 #[derive(Clone, Debug)]
 struct SharedDevice(Rc<RefCell<StreamedWgpu>>);
 
@@ -92,7 +93,7 @@ fn presets_run_as_on_the_virtual_device_and_keep_their_data() {
         let workload = Workload::parse(preset.text).unwrap();
         let settings = RunSettings {
             title: preset.title.to_owned(),
-            config: preset.conf.parse().unwrap(),
+            conf: preset.conf.parse().unwrap(),
             capacity: preset.capacity,
         };
         let shared = SharedDevice::new(&gpu, preset.capacity);
@@ -115,8 +116,7 @@ fn presets_run_as_on_the_virtual_device_and_keep_their_data() {
 fn a_block_that_is_damaged_is_found_in_its_step() {
     let gpu = open();
     let workload = Workload::parse("a = alloc 3 MiB\nb = alloc 1 MiB\nfree a\nfree b").unwrap();
-    let settings =
-        RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::mib(64) };
+    let settings = RunSettings { title: String::new(), conf: "".parse().unwrap(), capacity: Bytes::mib(64) };
     let shared = SharedDevice::new(&gpu, Bytes::mib(64));
     let mut checked =
         CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);

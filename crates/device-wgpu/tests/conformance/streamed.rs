@@ -1,4 +1,4 @@
-//! The device as the suite wants it: with contents, and with streams that run as late as they may.
+//! The device as the suite needs it: with contents, and with streams whose work runs as late as it may.
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 #[cfg(not(target_arch = "wasm32"))]
@@ -48,7 +48,7 @@ impl PatternMemory for StreamedDevice {
         Ok(())
     }
 
-    // No work is ever done before somebody waits for it.
+    // Streams need not be held: no work runs before a call waits for it.
     fn hold(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -63,7 +63,8 @@ impl PatternMemory for StreamedDevice {
         Ok(self.0.mismatches_now()?.into_iter().map(fault).collect())
     }
 
-    /// A browser reads back between tasks only: nothing is known here, and the test awaits all of it at its end.
+    /// Returns no faults: a browser reads results back only between tasks, so the test awaits all faults at
+    /// its end.
     #[cfg(target_arch = "wasm32")]
     fn faults(&mut self) -> Result<Vec<Fault>, DeviceError> {
         self.0.advance_streams(None);

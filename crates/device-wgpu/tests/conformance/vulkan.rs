@@ -1,4 +1,5 @@
-//! Over Vulkan: on Mesa's lavapipe, or on whatever adapter the system prefers. With `REQUIRE_VULKAN_GPU=1` software is a failure.
+//! The suite over Vulkan: on Mesa's lavapipe, or on the adapter that the system prefers. With
+//! `REQUIRE_VULKAN_GPU=1` a software adapter is a failure.
 
 use std::task::{Context, Poll, Waker};
 
@@ -30,7 +31,7 @@ fn is_gpu_required() -> bool {
     std::env::var_os("REQUIRE_VULKAN_GPU").is_some_and(|value| value == "1")
 }
 
-/// The random workload and its device, larger where the adapter is no software.
+/// The random workload and its device, both larger where the adapter is a GPU.
 fn workload(gpu: &Gpu) -> (RandomWorkload, Bytes) {
     if gpu.info().is_software {
         return (PLAN, BUDGET);

@@ -17,7 +17,7 @@ const MAGIC: u32 = 0x3C85_F7CE;
 /// The time between two looks of a waiting query at its connection, whose client may stop waiting.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// The most bytes of a key or a value.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Queries, by PyTorch's numbers.
 mod query {
@@ -49,7 +49,7 @@ struct Contents {
     waiting: BTreeMap<u64, Vec<String>>,
     /// Ranks that run now.
     running: Vec<u32>,
-    /// Whether there are ranks that never run.
+    /// Whether the program has ranks that do not run.
     has_absent: bool,
     next_connection: u64,
     is_closed: bool,
@@ -121,9 +121,11 @@ impl Contents {
     }
 }
 
+/// The contents, which the threads of all connections share.
 #[derive(Debug, Default)]
 struct SharedContents {
     contents: Mutex<Contents>,
+    /// Notified of each change of the contents.
     changed: Condvar,
 }
 
@@ -347,7 +349,7 @@ impl Connection<'_> {
 
     fn count(&mut self) -> io::Result<u64> {
         let count = u64::from_ne_bytes(self.array()?);
-        if count > MOST_BYTES { Err(io::ErrorKind::InvalidData.into()) } else { Ok(count) }
+        if count > MAX_BYTES { Err(io::ErrorKind::InvalidData.into()) } else { Ok(count) }
     }
 
     fn bytes(&mut self) -> io::Result<Vec<u8>> {

@@ -94,7 +94,7 @@ impl Collector {
         read == events && self.event < recording.event_count()
     }
 
-    /// The allocations of what was read.
+    /// The allocations of the events that were read.
     #[must_use]
     pub fn finish(mut self) -> Allocations {
         let recording = self.recording.clone();
@@ -319,7 +319,7 @@ impl Collector {
     }
 }
 
-/// The place of the value in the list, where it is put if it is new.
+/// The index of the value in the list; a new value is added to the list.
 fn place_of<T: PartialEq>(list: &mut Vec<T>, value: T) -> u16 {
     let place = list.iter().position(|known| *known == value).unwrap_or_else(|| {
         list.push(value);

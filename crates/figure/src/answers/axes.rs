@@ -42,7 +42,7 @@ impl Axes {
         self.plot.x_px + px(share.min(1.0)) * self.plot.width_px
     }
 
-    /// The height of this many bytes above the zero line; negative ones are below.
+    /// The height of this many bytes above the zero line; negative bytes are below.
     pub(super) fn y_px(&self, bytes: f64) -> f32 {
         let share = ((bytes - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.plot.bottom_px() - px(share) * self.plot.height_px
@@ -63,9 +63,9 @@ impl Axes {
                 }
                 let y = self.y_px(at).round() - 0.5;
                 let from = Point::new(self.plot.x_px - 4.0, y);
-                scene.hairline(from, Point::new(self.plot.right_px(), y), Role::Grid);
+                scene.add_hairline(from, Point::new(self.plot.right_px(), y), Role::Grid);
                 let minus = if sign < 0.0 { "-" } else { "" };
-                scene.text(Point::new(self.plot.x_px - 7.0, y + 4.0), format!("{minus}{tick}"), style);
+                scene.add_text(Point::new(self.plot.x_px - 7.0, y + 4.0), format!("{minus}{tick}"), style);
             }
             match tick.checked_add(step) {
                 Some(next) if next <= whole => tick = next,
@@ -74,9 +74,9 @@ impl Axes {
         }
         let bottom = self.plot.bottom_px().round() + 0.5;
         let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-        scene.text(Point::new(self.plot.x_px, bottom + 14.0), "request 1", style);
+        scene.add_text(Point::new(self.plot.x_px, bottom + 14.0), "request 1", style);
         let last = grouped(self.requests);
-        scene.text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
+        scene.add_text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
     }
 
     /// The distance of two values in pixels.
@@ -85,30 +85,30 @@ impl Axes {
     }
 
     /// Fills the area between two values over the whole width.
-    pub(super) fn band(&self, scene: &mut Scene, (low, high): (Bytes, Bytes), fill: crate::fill::Fill) {
+    pub(super) fn draw_band(&self, scene: &mut Scene, (low, high): (Bytes, Bytes), fill: crate::fill::Fill) {
         let (top, foot) = (self.y_px(bytes_f64(high)), self.y_px(bytes_f64(low)));
-        scene.rect(Rect::new(self.plot.x_px, top, self.plot.width_px, foot - top), fill, None);
+        scene.add_rect(Rect::new(self.plot.x_px, top, self.plot.width_px, foot - top), fill, None);
     }
 
     /// A level line over the whole width, with a word above it.
-    pub(super) fn level(&self, scene: &mut Scene, bytes: Bytes, role: Role, dash: Dash, text: &str) {
+    pub(super) fn draw_level(&self, scene: &mut Scene, bytes: Bytes, role: Role, dash: Dash, text: &str) {
         let y = self.y_px(bytes_f64(bytes)).round() + 0.5;
         let (from, to) = (Point::new(self.plot.x_px, y), Point::new(self.plot.right_px(), y));
-        scene.line(from, to, role, dash, 1.0);
+        scene.add_line(from, to, role, dash, 1.0);
         let width = text_width_px(text, TEXT_PX, Weight::Normal);
         if width + 8.0 < self.plot.width_px {
             // Above the line, where no curve goes; below only where the line is at the figure's upper edge.
             let top = if y >= 16.0 { y - 15.0 } else { y + 2.0 };
             let plate =
                 Rect::new((self.plot.right_px() - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
-            scene.rect(plate, crate::fill::Fill::solid(Role::Background), None);
+            scene.add_rect(plate, crate::fill::Fill::solid(Role::Background), None);
             let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
-            scene.text(at, text, TextStyle::new(role, TEXT_PX));
+            scene.add_text(at, text, TextStyle::new(role, TEXT_PX));
         }
     }
 }
 
-/// An entry of a legend: a name, and what draws a sample at a place.
+/// An entry of a legend: a name, and a function that draws a sample at a place.
 pub(super) type LegendEntry<'a> = (&'a str, &'a dyn Fn(&mut Scene, f32, f32));
 
 /// Entries side by side on the last line, as many as fit.
@@ -121,7 +121,7 @@ pub(super) fn draw_legend(scene: &mut Scene, entries: &[LegendEntry<'_>]) {
             return;
         }
         draw(scene, x, y - 4.0);
-        scene.text(Point::new(x + 20.0, y), *name, TextStyle::new(Role::TextMuted, TEXT_PX));
+        scene.add_text(Point::new(x + 20.0, y), *name, TextStyle::new(Role::TextMuted, TEXT_PX));
         x = end + 14.0;
     }
 }

@@ -20,7 +20,7 @@ pub struct ComparedTimelines {
     pub before: ComparedCurve,
     /// The timeline under other conditions.
     pub after: ComparedCurve,
-    /// How many requests there are.
+    /// The number of requests of both runs.
     pub requests: u64,
     /// The most bytes that may be reserved, between a lower and an upper bound; `None` where the limit is not
     /// known.
@@ -47,8 +47,8 @@ pub struct CurvePart {
     pub reserved: Bytes,
 }
 
-/// Both timelines on one scale; or, for `is_difference`, what the second reserves more or less than the
-/// first.
+/// Both timelines on one scale; or, for `is_difference`, the bytes that the second reserves more or less than
+/// the first.
 #[must_use]
 pub fn compared_timelines(compared: &ComparedTimelines, is_difference: bool, size: Size) -> Scene {
     let size = size.tame();
@@ -70,7 +70,7 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
     let axes = Axes::new(size, compared.requests, Bytes::ZERO, most.max(highest));
     axes.draw(scene);
     if let Some((lowest, limit)) = limit.filter(|(lowest, limit)| lowest < limit) {
-        axes.band(scene, (lowest, limit), WITHIN_LIMIT);
+        axes.draw_band(scene, (lowest, limit), WITHIN_LIMIT);
     }
     let before = steps(&compared.before, &axes, |part| part.reserved);
     let mut area = before.clone();
@@ -92,27 +92,27 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
     if let Some((lowest, limit)) = limit {
         let is_band = axes.height_px(lowest, limit) >= 18.0;
         if is_band {
-            axes.level(scene, lowest, Role::Limit, Dash::Dashed, &format!("limit at least {lowest}"));
+            axes.draw_level(scene, lowest, Role::Limit, Dash::Dashed, &format!("limit at least {lowest}"));
         }
         let text = match (lowest < limit, is_band) {
             (false, _) => format!("at most {limit}"),
             (true, true) => format!("limit at most {limit}"),
             (true, false) => format!("limit between {lowest} and {limit}"),
         };
-        axes.level(scene, limit, Role::Limit, Dash::Dashed, &text);
+        axes.draw_level(scene, limit, Role::Limit, Dash::Dashed, &text);
     }
     for (curve, role) in [(&compared.before, Role::TextMuted), (after, Role::Failure)] {
         if let Some(request) = curve.oom {
-            cross(scene, axes.x_px(request), axes.plot.y_px + 6.0, role);
+            draw_cross(scene, axes.x_px(request), axes.plot.y_px + 6.0, role);
         }
     }
     let mut entries: Vec<super::axes::LegendEntry<'_>> = vec![
-        ("reserved before", &|scene, x, y| line(scene, x, y, Role::TextMuted, Dash::Dashed)),
-        ("reserved after", &|scene, x, y| line(scene, x, y, Role::PeakReserved, Dash::Solid)),
-        ("allocated", &|scene, x, y| line(scene, x, y, Role::PeakAllocated, Dash::Dotted)),
+        ("reserved before", &|scene, x, y| draw_line(scene, x, y, Role::TextMuted, Dash::Dashed)),
+        ("reserved after", &|scene, x, y| draw_line(scene, x, y, Role::PeakReserved, Dash::Solid)),
+        ("allocated", &|scene, x, y| draw_line(scene, x, y, Role::PeakAllocated, Dash::Dotted)),
     ];
     if compared.before.oom.or(after.oom).is_some() {
-        entries.push(("out of memory", &|scene, x, y| cross(scene, x + 8.0, y, Role::Failure)));
+        entries.push(("out of memory", &|scene, x, y| draw_cross(scene, x + 8.0, y, Role::Failure)));
     }
     draw_legend(scene, &entries);
 }
@@ -133,7 +133,7 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
         };
         let words = fitted(words, EMPTY_PX, Weight::Normal, size.width_px - 16.0).unwrap_or_default();
         let center = Point::new(size.width_px / 2.0, size.height_px / 2.0);
-        scene.text(center, words, TextStyle::new(Role::TextMuted, EMPTY_PX).anchored(Anchor::Middle));
+        scene.add_text(center, words, TextStyle::new(Role::TextMuted, EMPTY_PX).anchored(Anchor::Middle));
         return;
     }
     let axes = Axes::new(size, compared.requests, below, above);
@@ -150,23 +150,23 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
         };
         if after != before {
             let rect = Rect::new(left, zero.min(y), right - left, (zero - y).abs().max(1.0));
-            scene.rect(rect, Fill { role, pattern }, None);
+            scene.add_rect(rect, Fill { role, pattern }, None);
         }
         left = right;
     }
     let zero = zero.round() + 0.5;
     let ends = (Point::new(axes.plot.x_px, zero), Point::new(axes.plot.right_px(), zero));
-    scene.hairline(ends.0, ends.1, Role::TextMuted);
+    scene.add_hairline(ends.0, ends.1, Role::TextMuted);
     let sample = |role, pattern| {
         move |scene: &mut Scene, x: f32, y: f32| {
-            scene.rect(Rect::new(x, y - 5.0, 14.0, 10.0), Fill { role, pattern }, Some(role));
+            scene.add_rect(Rect::new(x, y - 5.0, 14.0, 10.0), Fill { role, pattern }, Some(role));
         }
     };
     let (more, less) = (sample(Role::Failure, Pattern::Hatch), sample(Role::PeakAllocated, Pattern::Solid));
     draw_legend(scene, &[("more reserved after", &more), ("less reserved after", &less)]);
 }
 
-/// Where either timeline changes, what both reserve until there.
+/// The requests at which either timeline changes, each with the bytes that both reserve up to it.
 fn differences(compared: &ComparedTimelines) -> Vec<(u64, Bytes, Bytes)> {
     let (mut before, mut after) =
         (compared.before.parts.iter().peekable(), compared.after.parts.iter().peekable());
@@ -199,13 +199,13 @@ fn steps(curve: &ComparedCurve, axes: &Axes, value: impl Fn(&CurvePart) -> Bytes
     points
 }
 
-fn line(scene: &mut Scene, x: f32, y: f32, role: Role, dash: Dash) {
-    scene.line(Point::new(x, y), Point::new(x + 16.0, y), role, dash, 2.0);
+fn draw_line(scene: &mut Scene, x: f32, y: f32, role: Role, dash: Dash) {
+    scene.add_line(Point::new(x, y), Point::new(x + 16.0, y), role, dash, 2.0);
 }
 
-fn cross(scene: &mut Scene, x: f32, y: f32, role: Role) {
+fn draw_cross(scene: &mut Scene, x: f32, y: f32, role: Role) {
     for (from, to) in [((-4.0, -4.0), (4.0, 4.0)), ((-4.0, 4.0), (4.0, -4.0))] {
         let at = |(by_x, by_y): (f32, f32)| Point::new(x + by_x, y + by_y);
-        scene.line(at(from), at(to), role, Dash::Solid, 2.0);
+        scene.add_line(at(from), at(to), role, Dash::Solid, 2.0);
     }
 }

@@ -9,7 +9,7 @@ use crate::geometry::{Rect, Size};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
 
-/// Where a plan puts the allocations of a run.
+/// The plan of a run: where each allocation is placed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlannedLayout {
     /// The allocations.
@@ -25,9 +25,9 @@ pub struct PlannedLayout {
 /// An allocation of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlacedBlock {
-    /// The number of requests before it.
+    /// The number of requests before the request for the block.
     pub from: u64,
-    /// The number of requests before it is not used any more.
+    /// The number of requests before the block is free again.
     pub until: u64,
     /// Bytes from the beginning of the memory.
     pub offset: Bytes,
@@ -35,7 +35,7 @@ pub struct PlacedBlock {
     pub size: Bytes,
 }
 
-/// A plan as address over time: each block from its request to its end, at its place.
+/// A plan as address over time: a rectangle for each block, from its request to its end, at its offset.
 ///
 /// Blocks smaller than a pixel share the cells that they lie in, so that a plan of any length draws at once.
 #[must_use]
@@ -55,13 +55,13 @@ pub fn planned_layout(plan: &PlannedLayout, size: Size) -> Scene {
         if rect.width_px >= 2.0 && rect.height_px >= 2.0 {
             // An edge separates neighbors; a color would mean something.
             let edge = (rect.width_px >= 4.0 && rect.height_px >= 4.0).then_some(Role::Background);
-            scene.rect(rect, Fill::solid(Role::Requested), edge);
+            scene.add_rect(rect, Fill::solid(Role::Requested), edge);
         } else {
             small.add(&rect);
         }
     }
     small.draw(&mut scene);
-    axes.level(
+    axes.draw_level(
         &mut scene,
         plan.lower_bound,
         Role::PeakAllocated,
@@ -69,7 +69,7 @@ pub fn planned_layout(plan: &PlannedLayout, size: Size) -> Scene {
         &format!("live {}", plan.lower_bound),
     );
     if let Some(reserved) = reserved {
-        axes.level(
+        axes.draw_level(
             &mut scene,
             reserved,
             Role::PeakReserved,

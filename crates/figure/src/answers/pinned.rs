@@ -46,8 +46,8 @@ pub fn pinned_segments_height(rows: usize) -> f32 {
     count_px(rows + 1) * ROW_PX + 6.0
 }
 
-/// The request at the top, and under it the segments on the same scale, with the live blocks that keep them
-/// apart.
+/// The request at the top, and under it the segments on the same scale, with the live blocks that keep the
+/// free bytes apart.
 #[must_use]
 pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scene {
     let size = Size::new(width_px, pinned_segments_height(rows.len())).tame();
@@ -57,22 +57,22 @@ pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scen
     let wide = |bytes: Bytes| px(bytes_f64(bytes) / bytes_f64(longest).max(1.0)) * room;
     let label = |scene: &mut Scene, text: String, y: f32, role: Role| {
         let at = Point::new(LABEL_PX - 6.0, baseline(y + BAR_PX / 2.0, TEXT_PX));
-        scene.text(at, text, TextStyle::new(role, TEXT_PX).anchored(Anchor::End));
+        scene.add_text(at, text, TextStyle::new(role, TEXT_PX).anchored(Anchor::End));
     };
     let asked = Rect::new(LABEL_PX, 4.0, wide(needed).max(2.0), BAR_PX);
     label(&mut scene, needed.to_string(), asked.y_px, Role::Failure);
-    scene.rect(asked, Fill { role: Role::Failure, pattern: crate::fill::Pattern::Hatch }, None);
-    scene.frame(asked, Role::Failure, Dash::Solid, 2.0);
+    scene.add_rect(asked, Fill { role: Role::Failure, pattern: crate::fill::Pattern::Hatch }, None);
+    scene.add_frame(asked, Role::Failure, Dash::Solid, 2.0);
     for (index, row) in rows.iter().enumerate() {
         let y = 4.0 + count_px(index + 1) * ROW_PX;
         label(&mut scene, row.size.to_string(), y, Role::TextMuted);
         let bar = Rect::new(LABEL_PX, y, wide(row.size).max(2.0), BAR_PX);
-        scene.rect(bar, Fill::of(BreakdownClass::Cached), Some(Role::Cached));
+        scene.add_rect(bar, Fill::of(BreakdownClass::Cached), Some(Role::Cached));
         for block in &row.blocks {
             draw_block(&mut scene, block, &bar, &wide);
         }
         let right = asked.right_px().floor() + 0.5;
-        scene.line(
+        scene.add_line(
             Point::new(right, y - 4.0),
             Point::new(right, y + BAR_PX + 2.0),
             Role::Failure,
@@ -85,15 +85,15 @@ pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scen
 
 fn draw_block(scene: &mut Scene, block: &PinnedBlock, bar: &Rect, wide: &impl Fn(Bytes) -> f32) {
     let rect = Rect::new(bar.x_px + wide(block.offset), bar.y_px, wide(block.size).max(1.0), BAR_PX);
-    scene.rect(rect, Fill::of(BreakdownClass::Requested), Some(Role::Background));
+    scene.add_rect(rect, Fill::of(BreakdownClass::Requested), Some(Role::Background));
     if block.is_freed {
         // A frame inside of the block, so that neighbors keep their own.
-        scene.frame(rect.grown(-1.5), Role::Selection, Dash::Dashed, 2.0);
+        scene.add_frame(rect.grown(-1.5), Role::Selection, Dash::Dashed, 2.0);
     }
     if text_width_px(&block.name, TEXT_PX, Weight::Normal) + 6.0 <= rect.width_px {
         let at = Point::new(rect.center().x_px, baseline(rect.center().y_px, TEXT_PX));
         let style = TextStyle::new(Role::TextOnRequested, TEXT_PX).anchored(Anchor::Middle).clipped(rect);
-        scene.text(at, block.name.clone(), style);
+        scene.add_text(at, block.name.clone(), style);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The axis of addresses: all that were ever reserved, without the gaps between them.
+//! The axis of addresses: all addresses that were ever reserved, without the gaps between them.
 
 use blockyard_record::{Bytes, DeviceAddr};
 
@@ -6,10 +6,11 @@ use super::RESERVED;
 use crate::allocations::Allocations;
 use crate::conversions::{bytes_f64, floor_count, round_bytes};
 
-/// All addresses that were ever reserved, one after the other: where an address is on the axis.
+/// The axis of all addresses that were ever reserved, without gaps; converts between addresses and places on
+/// the axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressMap {
-    /// Ascending: the first address, the size, and where it begins on the axis.
+    /// The ranges of reserved addresses, ascending: the first address, the size, and the place on the axis.
     bands: Vec<(u64, u64, u64)>,
     total: u64,
 }
@@ -42,13 +43,13 @@ impl AddressMap {
         Self { bands, total }
     }
 
-    /// The length of the axis.
+    /// The length of the axis: all bytes that were ever reserved.
     #[must_use]
     pub fn total(&self) -> Bytes {
         Bytes::new(self.total)
     }
 
-    /// Where the address is on the axis.
+    /// The place of an address on the axis; `None` for an address that was never reserved.
     #[must_use]
     pub fn offset(&self, addr: u64) -> Option<u64> {
         let after = self.bands.partition_point(|(base, ..)| *base <= addr);

@@ -13,8 +13,8 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step};
 
-/// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both
-/// can be drawn below each other.
+/// The rectangle of the cells in a figure of this size. Its left and right edges are those of a timeline's
+/// plot, so that both figures can be drawn below each other.
 #[must_use]
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
@@ -23,7 +23,7 @@ pub fn grid_plot(size: Size) -> Rect {
     Rect::new(left, 20.0, width_px, (size.height_px - 42.0).max(1.0))
 }
 
-/// The axes of a figure of this size: what is drawn around its cells.
+/// The axes around the cells of a figure of this size.
 #[must_use]
 pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size) -> Scene {
     let size = size.tame();
@@ -37,12 +37,12 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
     let step = tick_step(round_bytes(high - low), most);
     let unit = ByteUnit::of_ticks(step, round_bytes(high));
     let style = TextStyle::new(Role::TextMuted, 11.0).anchored(Anchor::End);
-    scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 8.0), unit.name(), style);
+    scene.add_text(Point::new(plot.x_px - 7.0, plot.y_px - 8.0), unit.name(), style);
     let mut tick = Bytes::new(round_bytes(low).get().next_multiple_of(step.get()));
     while bytes_f64(tick) <= high {
         let at = y(bytes_f64(tick)).round() - 0.5;
-        scene.hairline(Point::new(plot.x_px - 4.0, at), Point::new(plot.x_px, at), Role::TextMuted);
-        scene.text(Point::new(plot.x_px - 7.0, at + 4.0), unit.tick(tick, step), style);
+        scene.add_hairline(Point::new(plot.x_px - 4.0, at), Point::new(plot.x_px, at), Role::TextMuted);
+        scene.add_text(Point::new(plot.x_px - 7.0, at + 4.0), unit.tick(tick, step), style);
         match tick.checked_add(step) {
             Some(next) => tick = next,
             None => break,
@@ -54,7 +54,7 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
     scene
 }
 
-/// What is drawn over a grid.
+/// The cursors and marks that are drawn over a grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GridCursor {
     /// The moment of the cursor.
@@ -83,20 +83,32 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
     let ends = |x: f32| (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
     if let Some(x) = cursor.mark.and_then(place) {
         let (from, to) = ends(x);
-        scene.line(from, to, Role::Background, Dash::Solid, 4.0);
-        scene.line(from, to, Role::Changed, Dash::Dashed, 2.0);
+        scene.add_line(from, to, Role::Background, Dash::Solid, 4.0);
+        scene.add_line(from, to, Role::Changed, Dash::Dashed, 2.0);
     }
     if let Some(x) = place(cursor.moment) {
         // The line in the background color makes the cursor visible on dark areas.
         for (x, role) in [(x + 1.0, Role::Background), (x, Role::Cursor)] {
             let (from, to) = ends(x);
-            scene.hairline(from, to, role);
+            scene.add_hairline(from, to, role);
         }
     }
     if let Some(at) = cursor.pointer.filter(|at| plot.contains(at.x_px, at.y_px)) {
         let (x, y) = (at.x_px.floor() + 0.5, at.y_px.floor() + 0.5);
-        scene.line(Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()), Role::Hover, Dash::Dotted, 1.0);
-        scene.line(Point::new(plot.x_px, y), Point::new(plot.right_px(), y), Role::Hover, Dash::Dotted, 1.0);
+        scene.add_line(
+            Point::new(x, plot.y_px),
+            Point::new(x, plot.bottom_px()),
+            Role::Hover,
+            Dash::Dotted,
+            1.0,
+        );
+        scene.add_line(
+            Point::new(plot.x_px, y),
+            Point::new(plot.right_px(), y),
+            Role::Hover,
+            Dash::Dotted,
+            1.0,
+        );
     }
     if let Some((one, other)) = cursor.brush {
         let (left, right) =
@@ -104,8 +116,8 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
         let (top, bottom) =
             (one.y_px.min(other.y_px).max(plot.y_px), one.y_px.max(other.y_px).min(plot.bottom_px()));
         let rect = Rect::new(left, top, (right - left).max(1.0), (bottom - top).max(1.0));
-        scene.rect(rect, Fill { role: Role::Changed, pattern: Pattern::Faint }, None);
-        scene.frame(rect, Role::Changed, Dash::Solid, 1.0);
+        scene.add_rect(rect, Fill { role: Role::Changed, pattern: Pattern::Faint }, None);
+        scene.add_frame(rect, Role::Changed, Dash::Solid, 1.0);
     }
     scene
 }
@@ -120,7 +132,7 @@ fn draw_gaps(scene: &mut Scene, map: &AddressMap, plot: &Rect, shown: std::ops::
     for gap in gaps {
         let share = (gap - shown.start) / (shown.end - shown.start).max(1.0);
         let y = (plot.bottom_px() - px(share) * plot.height_px).round() + 0.5;
-        scene.hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.x_px, y), Role::Limit);
+        scene.add_hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.x_px, y), Role::Limit);
     }
 }
 
@@ -147,7 +159,7 @@ impl Grid {
                 let top = plot.bottom_px() - count_px(run.1) * cell_px.1;
                 let bottom = plot.bottom_px() - count_px(run.0) * cell_px.1;
                 let rect = Rect::new(left, top, right - left, bottom - top);
-                scene.rect(rect, Self::fill_of(*value, groups, &is_shown), None);
+                scene.add_rect(rect, Self::fill_of(*value, groups, &is_shown), None);
                 false
             });
             for (run, value) in runs {

@@ -4,7 +4,7 @@ use super::{Cell, Grid};
 use crate::coloring::Groups;
 use crate::conversions::count_px;
 use crate::geometry::Rect;
-use crate::labels::{PLATE_PX, Strip, plated_text, roomiest};
+use crate::labels::{AreaStrip, PLATE_PX, draw_plated_text, roomiest_place};
 use crate::scene::{Mark, Scene, Weight};
 use crate::text_width::text_width_px;
 
@@ -13,10 +13,10 @@ const TEXT_PX: f32 = 11.0;
 const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
 /// This many columns are looked at: each of them up to a large screen, so that no name lies over a part of
 /// another area.
-const MOST_COLUMNS: usize = 4000;
+const MAX_COLUMNS: usize = 4000;
 
-/// The name of a group and shorter ones that say most of it, the longest first; none is cut off. For a site
-/// these are the line with the function that it reached, and either of them: `model.py:12 › linear`,
+/// The name of a group and shorter names that say most of it, the longest first; none is cut off. For a site
+/// these are the line with the function that it reached, the function, and the line: `model.py:12 › linear`,
 /// `linear`, `model.py:12`.
 fn shorter_names(text: &str) -> Vec<&str> {
     let mut names = vec![text];
@@ -73,10 +73,10 @@ impl Grid {
             let found = sizes().find_map(|(size_px, text)| {
                 let width = text_width_px(text, size_px, Weight::Bold).ceil() + 8.0;
                 let height = PLATE_PX - (TEXT_PX - size_px) * 2.0;
-                Some((roomiest(&strips, width, height, &taken)?, size_px, text))
+                Some((roomiest_place(&strips, width, height, &taken)?, size_px, text))
             });
             let Some((found, size_px, text)) = found else { continue };
-            plated_text(&mut scene, found.center(), text, size_px, Weight::Bold);
+            draw_plated_text(&mut scene, found.center(), text, size_px, Weight::Bold);
             taken.push(found.grown(2.0));
         }
         scene
@@ -99,10 +99,10 @@ impl Grid {
             let found = SIZES_PX.into_iter().find_map(|size_px| {
                 let width = text_width_px(name, size_px, Weight::Bold).ceil() + 8.0;
                 let height = PLATE_PX - (TEXT_PX - size_px) * 2.0;
-                Some((roomiest(strips, width, height, &taken)?, size_px))
+                Some((roomiest_place(strips, width, height, &taken)?, size_px))
             });
             let Some((found, size_px)) = found else { continue };
-            plated_text(&mut scene, found.center(), name, size_px, Weight::Bold);
+            draw_plated_text(&mut scene, found.center(), name, size_px, Weight::Bold);
             taken.push(found.grown(2.0));
         }
         scene
@@ -115,11 +115,11 @@ impl Grid {
         count: usize,
         number_of: impl Fn(usize) -> Option<usize>,
         plot: Rect,
-    ) -> Vec<Vec<Strip>> {
+    ) -> Vec<Vec<AreaStrip>> {
         let (width, height) = self.size();
-        let step = width.div_ceil(MOST_COLUMNS).max(1);
+        let step = width.div_ceil(MAX_COLUMNS).max(1);
         let cell_px = (plot.width_px / count_px(width), plot.height_px / count_px(height));
-        let mut strips: Vec<Vec<Strip>> = vec![Vec::new(); count];
+        let mut strips: Vec<Vec<AreaStrip>> = vec![Vec::new(); count];
         for column in (0..width).step_by(step) {
             let mut longest = vec![(0, 0); strips.len()];
             let mut at = 0;
@@ -137,7 +137,7 @@ impl Grid {
                 }
             }
             for (strips, (low, high)) in strips.iter_mut().zip(longest) {
-                strips.push(Strip {
+                strips.push(AreaStrip {
                     left_px: plot.x_px + count_px(column) * cell_px.0,
                     right_px: plot.x_px + count_px((column + step).min(width)) * cell_px.0,
                     top_px: plot.bottom_px() - count_px(high) * cell_px.1,

@@ -28,12 +28,12 @@ impl std::fmt::Debug for GridPaint<'_> {
     }
 }
 
-/// How much of the color of cached bytes is in that of reserved memory, which is the ground of allocations,
+/// The part of the color of cached bytes in the color of reserved memory, which is the ground of allocations,
 /// in percent.
 pub const RESERVED_PERCENT: u32 = 22;
 
-/// How much of the color of quiet text is in that of allocations that are not chosen while others are, in
-/// percent: a grey without a meaning, which stands out from reserved memory.
+/// The part of the color of quiet text in the color of allocations that are not chosen while others are, in
+/// percent: a grey without a meaning, which differs from reserved memory.
 pub const DIMMED_PERCENT: u32 = 60;
 
 /// `percent` of the color, and the rest of the ground.

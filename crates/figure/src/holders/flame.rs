@@ -1,4 +1,4 @@
-//! The flame graph of what holds memory.
+//! The flame graph of the call stacks that hold memory.
 
 use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
 
@@ -23,13 +23,13 @@ pub struct FlameGraph {
 pub struct FlameNode {
     /// The frame; `None` for the whole, and for allocations without a stack.
     pub frame: Option<FrameId>,
-    /// The node above it; the whole is above itself.
+    /// The index of the node above this node; the whole is above itself.
     pub parent: usize,
-    /// The bytes of the allocations below it.
+    /// The bytes of the allocations whose stacks begin with the node's frames.
     pub bytes: Bytes,
     /// How many allocations these are.
     pub count: usize,
-    /// How many frames are above it.
+    /// How many frames are above the node.
     pub depth: usize,
     /// The first of the stacks that end here; `None` if none does.
     pub stack: Option<StackId>,
@@ -273,17 +273,17 @@ fn draw(
     match role {
         // The left end has the full color, and a tint is under the text.
         Some(role) => {
-            scene.rect(inner, Fill { role, pattern: Pattern::Tint }, None);
+            scene.add_rect(inner, Fill { role, pattern: Pattern::Tint }, None);
             let edge = Rect { width_px: EDGE_PX.min(inner.width_px), ..inner };
-            scene.rect(edge, Fill::solid(role), None);
+            scene.add_rect(edge, Fill::solid(role), None);
         }
-        None => scene.rect(inner, Fill { role: Role::TextMuted, pattern: Pattern::Faint }, None),
+        None => scene.add_rect(inner, Fill { role: Role::TextMuted, pattern: Pattern::Faint }, None),
     }
     if let Some(text) = text(graph, stacks, index, width - 10.0) {
         let at = crate::geometry::Point::new(left + 7.0, baseline(inner.center().y_px, TEXT_PX));
-        scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
+        scene.add_text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }
-    scene.target(rect, TargetId::FlameNode(index_u32(index)));
+    scene.add_target(rect, TargetId::FlameNode(index_u32(index)));
 }
 
 /// The text of a node. Names and numbers that have no room are left out, the least important first; none is

@@ -10,7 +10,7 @@ use crate::allocations::Allocations;
 /// `attn` matches stacks (function, file, `file:line`, in any case), `0x7f…` an address inside the block,
 /// `>10MiB` and `<1 KiB` sizes, `20MiB` an exact size, `stream:1` a stream by its name, number or handle.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Search {
+pub struct AllocationQuery {
     words: Vec<Word>,
 }
 
@@ -22,7 +22,7 @@ enum Word {
     Stream(String),
 }
 
-impl Search {
+impl AllocationQuery {
     /// Reads the search. Everything means something: a word that is not an address, size or stream is looked
     /// for in stacks.
     #[must_use]
@@ -162,7 +162,7 @@ mod tests {
             ("model.py:12 3", vec![Word::Stack("model.py:12".to_owned()), Word::Stack("3".to_owned())]),
             ("", vec![]),
         ] {
-            assert_eq!(Search::parse(text).words, words, "{text}");
+            assert_eq!(AllocationQuery::parse(text).words, words, "{text}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn draw_blocks(
             Piece::Block { block, .. } => {
                 draw_block(scene, block, &rect);
                 draw_block_text(scene, names, block, &rect);
-                scene.target(rect, TargetId::Block(block.id));
+                scene.add_target(rect, TargetId::Block(block.id));
             }
             Piece::Run { blocks, .. } => {
                 let bytes = draw_run(scene, blocks, &rect);
@@ -46,14 +46,14 @@ pub(super) fn draw_blocks(
                 hidden.bytes = hidden.bytes.saturating_add(bytes);
                 if let Some(first) = blocks.first() {
                     let (first, count) = (first.id, step_u32(blocks.len()));
-                    scene.target(rect, TargetId::SmallBlocks { segment, first, count, bytes });
+                    scene.add_target(rect, TargetId::SmallBlocks { segment, first, count, bytes });
                 }
             }
         }
     }
     draw_edges(scene, &pieces, top_px, scale.bar_px);
     let whole = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, scale.bar_px);
-    scene.frame(whole, Role::SplitEdge, crate::scene::Dash::Solid, 1.0);
+    scene.add_frame(whole, Role::SplitEdge, crate::scene::Dash::Solid, 1.0);
     hidden
 }
 
@@ -82,10 +82,10 @@ fn draw_block(scene: &mut Scene, block: &BlockSnapshot, rect: &Rect) {
     let mut left = rect.x_px;
     for (class, width) in classes_px(block, rect.width_px) {
         let part = Rect::new(left, rect.y_px, width, rect.height_px);
-        scene.rect(part, Fill::of(class), None);
+        scene.add_rect(part, Fill::of(class), None);
         if class == BreakdownClass::Rounding && width >= 3.0 {
             let x = left + 0.5;
-            scene.hairline(Point::new(x, rect.y_px), Point::new(x, rect.bottom_px()), Role::Background);
+            scene.add_hairline(Point::new(x, rect.y_px), Point::new(x, rect.bottom_px()), Role::Background);
         }
         left += width;
     }
@@ -105,7 +105,7 @@ fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect) -> Bytes {
     for (fill, height) in fills.into_iter().zip(heights).filter(|(_, height)| *height > 0) {
         let height = count_px(height);
         bottom -= height;
-        scene.rect(Rect::new(rect.x_px, bottom, rect.width_px, height), fill, None);
+        scene.add_rect(Rect::new(rect.x_px, bottom, rect.width_px, height), fill, None);
     }
     parts.into_iter().sum()
 }
@@ -149,16 +149,16 @@ fn draw_block_text(scene: &mut Scene, names: &Recording, block: &BlockSnapshot, 
             let x = rect.x_px + 5.0;
             let Some(name) = name else {
                 if text_width_px(&size, TEXT_PX, Weight::Normal) <= room {
-                    scene.text(Point::new(x, y), size, style);
+                    scene.add_text(Point::new(x, y), size, style);
                 }
                 return;
             };
             let Some(text) = fitted(name, TEXT_PX, Weight::Bold, room) else { return };
             let used = text_width_px(&text, TEXT_PX, Weight::Bold) + 6.0;
             let is_whole = text == name;
-            scene.text(Point::new(x, y), text, style.bold());
+            scene.add_text(Point::new(x, y), text, style.bold());
             if is_whole && used + text_width_px(&size, TEXT_PX, Weight::Normal) <= room {
-                scene.text(Point::new(x + used, y), size, style);
+                scene.add_text(Point::new(x + used, y), size, style);
             }
         }
         BlockState::PendingFree | BlockState::Inactive | BlockState::Unmapped => {
@@ -173,8 +173,8 @@ fn draw_block_text(scene: &mut Scene, names: &Recording, block: &BlockSnapshot, 
             if let Some(text) = crate::text_width::first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
                 let width = text_width_px(text, TEXT_PX, Weight::Normal).ceil();
                 let plate = Rect::new(rect.x_px + 4.0, middle - 7.0, width + 6.0, 14.0);
-                scene.rect(plate, Fill::solid(Role::Background), None);
-                scene.text(Point::new(rect.x_px + 7.0, y), text, TextStyle::new(Role::Text, TEXT_PX));
+                scene.add_rect(plate, Fill::solid(Role::Background), None);
+                scene.add_text(Point::new(rect.x_px + 7.0, y), text, TextStyle::new(Role::Text, TEXT_PX));
             }
         }
     }

@@ -70,7 +70,7 @@ impl Coverage {
                 let height = count_px(height);
                 bottom -= height;
                 let rect = Rect::new(corner.x_px + count_px(left), bottom, count_px(run.len()), height);
-                scene.rect(rect, Fill::of(class), None);
+                scene.add_rect(rect, Fill::of(class), None);
             }
             left += run.len();
         }
@@ -98,7 +98,7 @@ impl Coverage {
 }
 
 impl Column {
-    /// The heights of what is allocated, pending and cached, in pixels that add up to the strip's height.
+    /// The heights of allocated, pending and cached bytes, in pixels that add up to the strip's height.
     fn heights_px(&self, height_px: f32) -> [usize; 3] {
         let whole = floor_count(f64::from(height_px));
         let sum = (self.allocated + self.pending + self.cached).max(1.0);

@@ -2,7 +2,7 @@
 
 use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo};
 
-use crate::changes::{Changes, Ghost};
+use crate::changes::{Changes, ReleasedSegment};
 use crate::conversions::{ByteUnit, bytes_f64, floor_count, grouped_count, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
@@ -53,12 +53,12 @@ pub fn segment_map(
                 hidden.count += found.count;
                 hidden.bytes = hidden.bytes.saturating_add(found.bytes);
             }
-            Row::Ghost(ghost) => map.draw_ghost(&mut scene, ghost, top),
+            Row::Released(ghost) => map.draw_released(&mut scene, ghost, top),
         }
     }
     if rows.list.is_empty() {
         let at = Point::new(map.bars.0, baseline(rows.header_px + rows.row_px / 2.0, 12.0));
-        scene.text(at, "no segments: nothing is reserved", TextStyle::new(Role::TextMuted, 12.0));
+        scene.add_text(at, "no segments: nothing is reserved", TextStyle::new(Role::TextMuted, 12.0));
     }
     clip_targets(&mut scene, rows.header_px);
     map.draw_header(&mut scene, &rows, visible, hidden);
@@ -109,7 +109,7 @@ impl Map<'_> {
         let Some(segment) = self.state.segment(info.id) else { return HiddenBlocks::default() };
         let row_px = self.view.rows.row_px();
         let head = Rect::new(0.0, top_px, self.bars.0 - 4.0, row_px);
-        scene.target(head, TargetId::Segment(info.id));
+        scene.add_target(head, TargetId::Segment(info.id));
         let window = self.view.window(info.id, info.size);
         let right_px = if is_zoomed { self.bars.1 } else { self.bar_right_px(info.size) };
         let bar_px = self.view.rows.bar_px();
@@ -127,13 +127,13 @@ impl Map<'_> {
         match self.view.hovered {
             Some(TargetId::Block(id)) => draw_ring(scene, id, &segment.blocks, &scale, bar_top, Role::Hover),
             Some(TargetId::Segment(id)) if id == info.id => {
-                scene.frame(head.grown(-1.0), Role::Hover, Dash::Solid, 1.0);
+                scene.add_frame(head.grown(-1.0), Role::Hover, Dash::Solid, 1.0);
             }
             Some(what @ TargetId::SmallBlocks { segment, .. }) if segment == info.id => {
                 let rect =
                     scene.targets.iter().rev().find(|target| target.what == what).map(|target| target.rect);
                 if let Some(rect) = rect {
-                    scene.frame(rect.grown(3.0), Role::Hover, Dash::Solid, 2.0);
+                    scene.add_frame(rect.grown(3.0), Role::Hover, Dash::Solid, 2.0);
                 }
             }
             _ => {}
@@ -150,7 +150,7 @@ impl Map<'_> {
     /// A line below a bar that fills its row, as long as the segment is beside the largest one.
     fn draw_length(&self, scene: &mut Scene, size: Bytes, foot_px: f32) {
         let width = (px(share(size, self.largest)) * (self.bars.1 - self.bars.0)).max(2.0);
-        scene.rect(Rect::new(self.bars.0, foot_px + 1.0, width, 2.0), Fill::solid(Role::TextMuted), None);
+        scene.add_rect(Rect::new(self.bars.0, foot_px + 1.0, width, 2.0), Fill::solid(Role::TextMuted), None);
     }
 
     /// The whole of a zoomed segment as a strip, with a frame around the part that is shown.
@@ -166,38 +166,38 @@ impl Map<'_> {
         let edge = |bytes: Bytes| self.bars.0 + (px(share(bytes, info.size)) * strip.width_px).round();
         let (left, right) = (edge(window.0), edge(window.1));
         let part = Rect::new(left, strip.y_px, (right - left).max(3.0), strip.height_px);
-        scene.frame(part.grown(2.0), Role::Background, Dash::Solid, 1.0);
-        scene.frame(part.grown(1.0), Role::Cursor, Dash::Solid, 2.0);
-        scene.target(strip, TargetId::Overview(info.id));
+        scene.add_frame(part.grown(2.0), Role::Background, Dash::Solid, 1.0);
+        scene.add_frame(part.grown(1.0), Role::Cursor, Dash::Solid, 2.0);
+        scene.add_target(strip, TargetId::Overview(info.id));
         let text = format!("bytes {} to {} of {}", window.0, window.1, info.size);
         let at = Point::new(self.bars.0, top_px + OVERVIEW_PX - 6.0);
-        scene.text(at, text, TextStyle::new(Role::TextMuted, TEXT_PX));
+        scene.add_text(at, text, TextStyle::new(Role::TextMuted, TEXT_PX));
     }
 
-    fn draw_ghost(&self, scene: &mut Scene, ghost: &Ghost, top_px: f32) {
+    fn draw_released(&self, scene: &mut Scene, ghost: &ReleasedSegment, top_px: f32) {
         let right = self.bar_right_px(ghost.size);
         let bar = Rect::new(self.bars.0, top_px + 3.0, right - self.bars.0, self.view.rows.bar_px());
-        scene.rect(bar, Fill { role: Role::Free, pattern: Pattern::Faint }, None);
-        scene.frame(bar, Role::Changed, Dash::Dashed, 2.0);
+        scene.add_rect(bar, Fill { role: Role::Free, pattern: Pattern::Faint }, None);
+        scene.add_frame(bar, Role::Changed, Dash::Dashed, 2.0);
         let texts = [format!("released to the device: {}", ghost.size), "released".to_owned()];
         if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, bar.width_px - 14.0) {
             let at = Point::new(bar.x_px + 7.0, baseline(bar.center().y_px, TEXT_PX));
-            scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
+            scene.add_text(at, text, TextStyle::new(Role::Text, TEXT_PX));
         }
-        scene.target(bar, TargetId::Released(ghost.segment));
+        scene.add_target(bar, TargetId::Released(ghost.segment));
     }
 
     fn draw_header(&self, scene: &mut Scene, rows: &Rows, visible: (usize, usize), hidden: HiddenBlocks) {
         let (width, height) = (scene.width_px, rows.header_px);
-        scene.rect(Rect::new(0.0, 0.0, width, height - 1.0), Fill::solid(Role::Background), None);
-        scene.hairline(Point::new(0.0, height - 1.5), Point::new(width, height - 1.5), Role::Grid);
+        scene.add_rect(Rect::new(0.0, 0.0, width, height - 1.0), Fill::solid(Role::Background), None);
+        scene.add_hairline(Point::new(0.0, height - 1.5), Point::new(width, height - 1.5), Role::Grid);
         let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-        scene.text(Point::new(6.0, 15.0), "pool, stream", style);
-        scene.text(Point::new(self.bars.0 - 12.0, 15.0), "size", style.anchored(Anchor::End));
+        scene.add_text(Point::new(6.0, 15.0), "pool, stream", style);
+        scene.add_text(Point::new(self.bars.0 - 12.0, 15.0), "size", style.anchored(Anchor::End));
         let notes = notes(rows, visible, hidden);
         let room = self.bars.1 - self.bars.0;
         let note = first_fitting(&notes, TEXT_PX, Weight::Normal, room).unwrap_or_default();
-        scene.text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
+        scene.add_text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
         let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
         let captions = match self.view.scale {
             MapScale::Root => [
@@ -213,7 +213,7 @@ impl Map<'_> {
             MapScale::Common => ["blocks by address, all segments to one scale", "one scale", "one scale"],
         };
         if let Some(caption) = first_fitting(&captions, TEXT_PX, Weight::Normal, left) {
-            scene.text(Point::new(self.bars.0, 15.0), caption, style);
+            scene.add_text(Point::new(self.bars.0, 15.0), caption, style);
         }
         if self.view.scale == MapScale::Common {
             self.draw_scale(scene, height);
@@ -230,7 +230,7 @@ impl Map<'_> {
         while offset <= self.largest {
             let x = self.bars.0 + (px(share(offset, self.largest)) * room).round();
             let x_line = (x + 0.5).min(self.bars.1 - 0.5);
-            scene.hairline(
+            scene.add_hairline(
                 Point::new(x_line, height_px - 6.0),
                 Point::new(x_line, height_px - 1.0),
                 Role::TextMuted,
@@ -239,7 +239,7 @@ impl Map<'_> {
             let anchor = if offset.is_zero() { Anchor::Start } else { Anchor::Middle };
             if x + text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0 <= self.bars.1 {
                 let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(anchor);
-                scene.text(Point::new(x, height_px - 9.0), text, style);
+                scene.add_text(Point::new(x, height_px - 9.0), text, style);
             }
             match offset.checked_add(distance) {
                 Some(next) if !self.largest.is_zero() => offset = next,
@@ -253,7 +253,7 @@ impl Map<'_> {
 fn notes(rows: &Rows, visible: (usize, usize), hidden: HiddenBlocks) -> Vec<String> {
     let segments =
         |end: usize| rows.list.iter().take(end).filter(|row| matches!(row, Row::Segment(_))).count();
-    let gone = rows.list.iter().filter(|row| matches!(row, Row::Ghost(_))).count();
+    let gone = rows.list.iter().filter(|row| matches!(row, Row::Released(_))).count();
     let (total, visible) = (segments(rows.list.len()), (segments(visible.0), segments(visible.1)));
     let shown = match total {
         0 => "no segments".to_owned(),

@@ -1,4 +1,4 @@
-//! What the current step changed, emphasized in the segment map.
+//! The changes of the current step, emphasized in the segment map.
 
 use blockyard_record::{AllocationId, BlockId, BlockSnapshot};
 
@@ -33,18 +33,18 @@ pub(super) fn draw_changes(
         let (left, right) = edges_px(block, scale);
         if let Some(dash) = dash {
             let rect = Rect::new(left, top_px, right - left, scale.bar_px);
-            scene.frame(rect.grown(3.0), Role::Changed, dash, 2.0);
+            scene.add_frame(rect.grown(3.0), Role::Changed, dash, 2.0);
         }
         if changed.split_fronts.contains(&id) {
             let x = right;
-            scene.line(
+            scene.add_line(
                 Point::new(x, top_px),
                 Point::new(x, top_px + scale.bar_px),
                 Role::Background,
                 Dash::Solid,
                 4.0,
             );
-            scene.line(
+            scene.add_line(
                 Point::new(x, top_px - 3.0),
                 Point::new(x, top_px + scale.bar_px + 3.0),
                 Role::Changed,
@@ -61,7 +61,7 @@ pub(super) fn draw_changes(
 /// Marks a segment that the current step allocated.
 pub(super) fn draw_new_segment(scene: &mut Scene, scale: &BarScale, top_px: f32) {
     let bar = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, scale.bar_px);
-    scene.frame(bar.grown(3.0), Role::Changed, Dash::Solid, 2.0);
+    scene.add_frame(bar.grown(3.0), Role::Changed, Dash::Solid, 2.0);
 }
 
 /// Marks the blocks of chosen allocations with a bar above and below them.
@@ -83,7 +83,7 @@ pub(super) fn draw_picked(
         if is_picked {
             let (left, right) = edges_px(block, scale);
             for y in [top_px - 1.0, top_px + scale.bar_px - 2.0] {
-                scene.rect(Rect::new(left, y, right - left, 3.0), Fill::solid(Role::Selection), None);
+                scene.add_rect(Rect::new(left, y, right - left, 3.0), Fill::solid(Role::Selection), None);
             }
         }
     }
@@ -101,8 +101,8 @@ pub(super) fn draw_ring(
     let Some(block) = scale.visible(blocks).iter().find(|block| block.id == id) else { return };
     let (left, right) = edges_px(block, scale);
     let rect = Rect::new(left, top_px, right - left, scale.bar_px);
-    scene.frame(rect.grown(1.0), Role::Background, Dash::Solid, 1.0);
-    scene.frame(rect.grown(3.0), role, Dash::Solid, 2.0);
+    scene.add_frame(rect.grown(1.0), Role::Background, Dash::Solid, 1.0);
+    scene.add_frame(rect.grown(3.0), role, Dash::Solid, 2.0);
 }
 
 /// The block's edges on whole pixels, at least 2 apart.

@@ -41,7 +41,7 @@ pub(super) fn draw_row_head(
         Row::Segment(info) => {
             (info.pool, info.stream, (info.pool_id != PoolId::DEFAULT).then_some(info.pool_id))
         }
-        Row::Ghost(ghost) => {
+        Row::Released(ghost) => {
             (ghost.pool, ghost.stream, (ghost.pool_id != PoolId::DEFAULT).then_some(ghost.pool_id))
         }
         Row::Heading(_) => return,
@@ -50,7 +50,7 @@ pub(super) fn draw_row_head(
         PoolKind::Small => ("S", Role::PoolSmall, Pattern::Solid),
         PoolKind::Large => ("L", Role::PoolLarge, Pattern::Solid),
     };
-    scene.rect(
+    scene.add_rect(
         Rect::new(0.0, top_px + 1.0, width_px - 6.0, row_px - 2.0),
         Fill { role: ground, pattern },
         None,
@@ -61,17 +61,21 @@ pub(super) fn draw_row_head(
     if private.is_some() {
         // A second line around the letter marks a segment that serves its memory pool alone.
         let around = Rect::new(4.0, middle - 10.0, 20.0, 20.0);
-        scene.frame(around, Role::Limit, Dash::Solid, 1.0);
+        scene.add_frame(around, Role::Limit, Dash::Solid, 1.0);
     }
     draw_stream(scene, stream_place(recording, stream), Point::new(35.0, middle));
     let size = row.size().to_string();
     let size_width = text_width_px(&size, TEXT_PX, Weight::Normal);
     let right = width_px - 12.0;
-    scene.text(Point::new(right, text_y), size, TextStyle::new(Role::Text, TEXT_PX).anchored(Anchor::End));
+    scene.add_text(
+        Point::new(right, text_y),
+        size,
+        TextStyle::new(Role::Text, TEXT_PX).anchored(Anchor::End),
+    );
     let room = right - size_width - 6.0 - 44.0;
     let name = recording.stream_name(stream);
     if let Some(name) = fitted(&name, TEXT_PX, Weight::Normal, room) {
-        scene.text(Point::new(44.0, text_y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
+        scene.add_text(Point::new(44.0, text_y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
     }
 }
 
@@ -86,7 +90,7 @@ pub(super) fn draw_pool_heading(
 ) {
     let PoolHeading { pool_id, place, segments, reserved } = *heading;
     let ground = Rect::new(0.0, top_px + 2.0, right_px, 20.0);
-    scene.rect(ground, Fill { role: Role::PoolLarge, pattern: Pattern::Solid }, None);
+    scene.add_rect(ground, Fill { role: Role::PoolLarge, pattern: Pattern::Solid }, None);
     let middle = top_px + 12.0;
     draw_pool_mark(scene, pool_id, place, Point::new(14.0, middle));
     let what = pool_heading(pool_id, view.pool_name(pool_id));
@@ -99,7 +103,7 @@ pub(super) fn draw_pool_heading(
     let room = right_px - 32.0;
     if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Bold, room) {
         let at = Point::new(28.0, baseline(middle, TEXT_PX));
-        scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX).bold());
+        scene.add_text(at, text, TextStyle::new(Role::Text, TEXT_PX).bold());
     }
 }
 
@@ -108,17 +112,17 @@ fn draw_pool_mark(scene: &mut Scene, pool_id: PoolId, place: usize, center: Poin
     let square = Rect::new(center.x_px - 8.0, center.y_px - 8.0, 16.0, 16.0);
     let color =
         if pool_id == PoolId::DEFAULT { 0 } else { u8::try_from(place % 5).unwrap_or(0).saturating_add(1) };
-    scene.frame(square, Role::Stream(color), Dash::Solid, 2.0);
+    scene.add_frame(square, Role::Stream(color), Dash::Solid, 2.0);
     let style = TextStyle::new(Role::Text, TEXT_PX).bold().anchored(Anchor::Middle);
-    scene.text(Point::new(center.x_px, baseline(center.y_px, TEXT_PX)), place.to_string(), style);
+    scene.add_text(Point::new(center.x_px, baseline(center.y_px, TEXT_PX)), place.to_string(), style);
 }
 
 /// A box around the letter: dashed for the small pool, whole for the large one.
 fn draw_pool(scene: &mut Scene, pool: PoolKind, letter: &str, middle_px: f32) {
     let dash = if pool == PoolKind::Small { Dash::Dotted } else { Dash::Solid };
-    scene.frame(Rect::new(6.0, middle_px - 8.0, 16.0, 16.0), Role::TextMuted, dash, 1.0);
+    scene.add_frame(Rect::new(6.0, middle_px - 8.0, 16.0, 16.0), Role::TextMuted, dash, 1.0);
     let style = TextStyle::new(Role::Text, TEXT_PX).bold().anchored(Anchor::Middle);
-    scene.text(Point::new(14.0, baseline(middle_px, TEXT_PX)), letter, style);
+    scene.add_text(Point::new(14.0, baseline(middle_px, TEXT_PX)), letter, style);
 }
 
 /// A shape for each stream, which distinguishes streams without color.

@@ -1,4 +1,4 @@
-//! Where the keyboard goes from a block.
+//! The block to which a key of the keyboard goes from another block.
 
 use blockyard_record::{BlockId, BlockSnapshot, MemoryState, SegmentInfo, SegmentSnapshot};
 
@@ -7,7 +7,7 @@ use crate::conversions::bytes_f64;
 use crate::map::rows::{Row, Rows};
 use crate::map::view::{Direction, MapScale, MapView};
 
-/// Where the keyboard goes from a block, in the order of the rows.
+/// The block to which a key goes from a block, in the order of the rows.
 ///
 /// From no block (`None`, or a block that does not exist any more) the keyboard goes to the first block, or
 /// to the last block for [`Direction::Left`], [`Direction::Up`] and the ends. At the ends of the map the

@@ -20,10 +20,10 @@ const HEIGHT_PX: f32 = 26.0;
 /// The upper edge of the strip.
 const STRIP_Y_PX: f32 = 4.0;
 const STRIP_PX: f32 = 15.0;
-/// The height of the mark under what the step changed.
+/// The height of the mark under a change of the step.
 const CHANGED_PX: f32 = 3.0;
 /// A narrower segment has no line to its neighbor.
-const LEAST_BORDERED_PX: f32 = 5.0;
+const MIN_BORDERED_PX: f32 = 5.0;
 
 /// All segments in the order of the map's rows, side by side to one scale, so that a place of the strip is a
 /// place of the rows.
@@ -90,8 +90,8 @@ impl MapOverview {
         HEIGHT_PX
     }
 
-    /// The strip: what is allocated, pending and cached in each column of pixels, with amber under what the
-    /// step changed.
+    /// The strip: the allocated, pending and cached bytes of each column of pixels, with amber under the
+    /// changes of the step.
     #[must_use]
     pub fn scene(&self, state: &MemoryState, changed: &Changes, selected: Option<BlockId>) -> Scene {
         let mut scene = Scene::new(self.map.width_px, HEIGHT_PX);
@@ -99,21 +99,21 @@ impl MapOverview {
         let right_px = self.x_px(self.reserved);
         if right_px < self.bars_px.1 {
             let rest = strip_rect(right_px, self.bars_px.1);
-            scene.rect(rest, Fill::of(BreakdownClass::Free), None);
+            scene.add_rect(rest, Fill::of(BreakdownClass::Free), None);
         }
         let coverage = self.coverage(state);
         coverage.draw(&mut scene, Point::new(self.bars_px.0, STRIP_Y_PX), STRIP_PX);
         for span in self.spans.iter().skip(1) {
             let left = self.x_px(span.from);
-            if self.x_px(span.from.saturating_add(span.size)) - left >= LEAST_BORDERED_PX {
+            if self.x_px(span.from.saturating_add(span.size)) - left >= MIN_BORDERED_PX {
                 let end = Point::new(left + 0.5, STRIP_Y_PX + STRIP_PX);
-                scene.hairline(Point::new(left + 0.5, STRIP_Y_PX), end, Role::Background);
+                scene.add_hairline(Point::new(left + 0.5, STRIP_Y_PX), end, Role::Background);
             }
         }
         self.draw_changes(&mut scene, state, changed);
         if let Some((left, right)) = selected.and_then(|block| self.block_px(state, block)) {
             let around = strip_rect(left, right.max(left + 3.0)).grown(1.0);
-            scene.frame(around, Role::Selection, Dash::Solid, 2.0);
+            scene.add_frame(around, Role::Selection, Dash::Solid, 2.0);
         }
         scene
     }
@@ -181,7 +181,7 @@ impl MapOverview {
         let titles = ["all segments by size", "all segments", "all"];
         if let Some(title) = first_fitting(&titles, TEXT_PX, Weight::Normal, room) {
             let at = Point::new(self.bars_px.0 - 12.0, baseline(STRIP_Y_PX + STRIP_PX / 2.0, TEXT_PX));
-            scene.text(at, title, TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End));
+            scene.add_text(at, title, TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End));
         }
     }
 
@@ -198,11 +198,12 @@ impl MapOverview {
         marks.dedup();
         for (left, right) in marks {
             let mark = Rect::new(left, STRIP_Y_PX + STRIP_PX + 1.0, right - left, CHANGED_PX);
-            scene.rect(mark, Fill::solid(Role::Changed), None);
+            scene.add_rect(mark, Fill::solid(Role::Changed), None);
         }
     }
 
-    /// What each column of pixels holds, from the left edge of the strip to the last reserved byte.
+    /// The bytes of each class in each column of pixels, from the left edge of the strip to the last reserved
+    /// byte.
     fn coverage(&self, state: &MemoryState) -> Coverage {
         let width = (self.x_px(self.reserved) - self.bars_px.0).max(0.0);
         let column_bytes = bytes_f64(self.whole) / f64::from(self.bars_px.1 - self.bars_px.0);

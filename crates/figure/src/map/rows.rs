@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use blockyard_record::{BlockId, Bytes, DeviceAddr, MemoryState, PoolId, SegmentId, SegmentInfo};
 
-use crate::changes::{Changes, Ghost};
+use crate::changes::{Changes, ReleasedSegment};
 use crate::geometry::Size;
 use crate::map::view::{MapOrder, MapScale, MapView};
 
@@ -16,7 +16,7 @@ pub(super) const OVERVIEW_PX: f32 = 30.0;
 pub(super) enum Row {
     Segment(SegmentInfo),
     /// A segment that the current step released.
-    Ghost(Ghost),
+    Released(ReleasedSegment),
     /// The heading over the segments of a memory pool, where there are several memory pools.
     Heading(PoolHeading),
 }
@@ -25,7 +25,7 @@ pub(super) enum Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PoolHeading {
     pub(super) pool_id: PoolId,
-    /// Which pool of the map it is: the default pool is the first, 0.
+    /// The index of the memory pool in the map; the default pool has the index 0.
     pub(super) place: usize,
     pub(super) segments: usize,
     pub(super) reserved: Bytes,
@@ -38,7 +38,7 @@ impl Row {
     fn id(&self) -> Option<SegmentId> {
         match self {
             Self::Segment(info) => Some(info.id),
-            Self::Ghost(ghost) => Some(ghost.segment),
+            Self::Released(ghost) => Some(ghost.segment),
             Self::Heading(_) => None,
         }
     }
@@ -46,7 +46,7 @@ impl Row {
     pub(super) fn size(&self) -> Bytes {
         match self {
             Self::Segment(info) => info.size,
-            Self::Ghost(ghost) => ghost.size,
+            Self::Released(ghost) => ghost.size,
             Self::Heading(_) => Bytes::ZERO,
         }
     }
@@ -54,7 +54,7 @@ impl Row {
     fn pool_id(&self) -> PoolId {
         match self {
             Self::Segment(info) => info.pool_id,
-            Self::Ghost(ghost) => ghost.pool_id,
+            Self::Released(ghost) => ghost.pool_id,
             Self::Heading(heading) => heading.pool_id,
         }
     }
@@ -62,7 +62,7 @@ impl Row {
     fn addr(&self) -> DeviceAddr {
         match self {
             Self::Segment(info) => info.addr,
-            Self::Ghost(ghost) => ghost.addr,
+            Self::Released(ghost) => ghost.addr,
             Self::Heading(_) => DeviceAddr::new(0),
         }
     }
@@ -81,7 +81,7 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn new(state: &MemoryState, changed: &Changes, view: &MapView) -> Self {
         let segments = state.segments().map(Row::Segment);
-        let mut rows: Vec<_> = segments.chain(changed.released.iter().copied().map(Row::Ghost)).collect();
+        let mut rows: Vec<_> = segments.chain(changed.released.iter().copied().map(Row::Released)).collect();
         match view.order {
             MapOrder::Address if changed.released.is_empty() => {}
             MapOrder::Address => rows.sort_by_key(|row| (row.addr(), row.id())),
@@ -124,7 +124,7 @@ impl Rows {
         if wish_px.is_finite() { wish_px.round().clamp(0.0, most) } else { 0.0 }
     }
 
-    /// The first row in sight and the one after the last.
+    /// The index of the first row in sight, and of the row after the last one in sight.
     pub(super) fn visible(&self, scroll_px: f32, height_px: f32) -> (usize, usize) {
         let ends = self.tops_px.get(1..).unwrap_or_default();
         let first = ends.partition_point(|end| end - scroll_px <= self.header_px);
@@ -193,8 +193,8 @@ pub fn scroll_to(state: &MemoryState, changed: &Changes, view: &MapView, block: 
     rows.scroll_px(view.scroll_px.max(lowest).min(highest), height)
 }
 
-/// The segments in sight and where their rows are, so that they stay there when a step adds or takes away
-/// rows above them.
+/// The segments in sight and the places of their rows, so that the rows keep their places when a step adds or
+/// removes rows above them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MapAnchor(Vec<(SegmentId, f32)>);
 

@@ -1,4 +1,4 @@
-//! What of the segment map is shown: the scrolled part, and the enlarged segment.
+//! The shown part of the segment map: the scroll position, and the enlarged segment.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct MapView {
     pub selected: Option<BlockId>,
     /// Chosen allocations, ascending.
     pub picked: Arc<Vec<AllocationId>>,
-    /// What the pointer is over.
+    /// The target under the pointer.
     pub hovered: Option<TargetId>,
     /// How wide segments are.
     pub scale: MapScale,
@@ -28,7 +28,7 @@ pub struct MapView {
     pub order: MapOrder,
     /// The height of the rows.
     pub rows: RowHeight,
-    /// What the program calls its memory pools, ascending.
+    /// The program's names of its memory pools, by ascending id.
     pub pool_names: Arc<Vec<(PoolId, String)>>,
 }
 
@@ -46,11 +46,11 @@ pub struct SegmentZoom {
 /// How wide segments are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapScale {
-    /// Twice the width is four times the bytes, so that small segments beside huge ones can be read, and are
-    /// still the smaller ones.
+    /// Twice the width is four times the bytes, so that small segments beside huge segments can be read, and
+    /// still are shorter.
     #[default]
     Root,
-    /// Each fills the width.
+    /// Each segment fills the width.
     Each,
     /// The same number of bytes takes the same width everywhere.
     Common,
@@ -119,7 +119,7 @@ pub enum MapOrder {
     /// By ascending address.
     #[default]
     Address,
-    /// The largest first, equal ones by address.
+    /// The largest segment first, equal segments by address.
     Size,
 }
 
@@ -145,13 +145,13 @@ pub enum Direction {
 }
 
 /// The smallest part of a segment that a zoom shows.
-const LEAST: Bytes = Bytes::new(2048);
+const MIN: Bytes = Bytes::new(2048);
 
 impl SegmentZoom {
     /// The part from `from` on that is `span` bytes long, moved into a segment of `size` bytes; `None` where
     /// the part is the whole segment.
     fn within(segment: SegmentId, size: Bytes, from: f64, span: f64) -> Option<Self> {
-        let span = round_bytes(span).max(LEAST);
+        let span = round_bytes(span).max(MIN);
         if span >= size {
             return None;
         }
@@ -176,11 +176,11 @@ pub fn zoom_segment(
     let bars = bars_px(size);
     let fraction = f64::from((x_px - bars.0) / (bars.1 - bars.0).max(1.0)).clamp(0.0, 1.0);
     let factor = if factor.is_finite() { factor.clamp(0.01, 100.0) } else { 1.0 };
-    let wanted = (span / factor).max(bytes_f64(LEAST));
+    let wanted = (span / factor).max(bytes_f64(MIN));
     SegmentZoom::within(segment, info.size, from + fraction * (span - wanted), wanted)
 }
 
-/// The zoom moved to the right by `fraction` of what it shows.
+/// The zoom moved to the right by `fraction` of the shown part; `None` without a zoom.
 #[must_use]
 pub fn pan_segment(state: &MemoryState, view: &MapView, fraction: f64) -> Option<SegmentZoom> {
     let zoom = view.zoom?;
@@ -190,14 +190,14 @@ pub fn pan_segment(state: &MemoryState, view: &MapView, fraction: f64) -> Option
     SegmentZoom::within(zoom.segment, info.size, from + by, span)
 }
 
-/// Start and length of what the view shows of a segment of `size` bytes.
+/// Start and length of the part that the view shows of a segment of `size` bytes.
 fn shown(view: &MapView, segment: SegmentId, size: Bytes) -> (f64, f64) {
     let (from, to) = view.window(segment, size);
     (bytes_f64(from), bytes_f64(to.saturating_sub(from)))
 }
 
 impl MapView {
-    /// What the program calls the memory pool.
+    /// The program's name of the memory pool.
     pub(super) fn pool_name(&self, pool_id: PoolId) -> Option<&str> {
         let index = self.pool_names.binary_search_by_key(&pool_id, |(id, _)| *id).ok()?;
         self.pool_names.get(index).map(|(_, name)| name.as_str())

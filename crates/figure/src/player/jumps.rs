@@ -2,7 +2,7 @@
 
 use blockyard_record::{BlockId, Event, Recording, StepOutcome};
 
-use crate::player::{Player, Unit, end_of, seek_event, seek_step};
+use crate::player::{MoveUnit, Player, end_of, seek_event, seek_step};
 
 pub(super) fn next_label(player: &Player, recording: &Recording) -> Player {
     let next = recording.labels().iter().map(|label| label.step as usize).find(|step| *step > player.steps);
@@ -74,7 +74,7 @@ pub(super) fn search(
     };
     let Some(event) = found else { return player.clone() };
     match (player.unit, recording.step_of_event(event)) {
-        (Unit::Step, Some(step)) => seek_step(player, step + 1, recording),
+        (MoveUnit::Step, Some(step)) => seek_step(player, step + 1, recording),
         _ => seek_event(player, event + 1, recording),
     }
 }

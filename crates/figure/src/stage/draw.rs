@@ -108,7 +108,8 @@ impl Metrics {
         let room_px = self.bar_px + self.segment_px;
         let more_px = (height_px.min(16384.0) - self.height_px()).clamp(0.0, room_px);
         let factor = 1.0 + more_px / room_px;
-        // Whole pixels, so that edges are sharp; rounded down, so that the stage is not higher than its room.
+        // Lengths are whole pixels, so that edges are sharp, and rounded down, so that the stage is not
+        // higher than its room.
         Self {
             bar_px: (self.bar_px * factor).floor(),
             segment_px: (self.segment_px * factor).floor(),
@@ -252,28 +253,38 @@ impl Painter<'_> {
         if end >= left_px + 1.0 {
             let (left, right) = (left_px + 1.0, (end - 1.0).max(left_px + 1.0));
             let line = (Point::new(left_px, line_y), Point::new(right + 1.0, line_y));
-            self.scene.line(line.0, line.1, role, Dash::Solid, width);
-            self.scene.line(Point::new(left, line_y), Point::new(left, line_y + 6.0), role, Dash::Solid, 2.0);
+            self.scene.add_line(line.0, line.1, role, Dash::Solid, width);
+            self.scene.add_line(
+                Point::new(left, line_y),
+                Point::new(left, line_y + 6.0),
+                role,
+                Dash::Solid,
+                2.0,
+            );
             // Beyond a ruler that shows only the first part of the device, the device goes on: no foot ends
             // the bracket.
             if to <= bytes_f64(self.stage.shown) {
                 let foot = (Point::new(right, line_y), Point::new(right, line_y + 6.0));
-                self.scene.line(foot.0, foot.1, role, Dash::Solid, 2.0);
+                self.scene.add_line(foot.0, foot.1, role, Dash::Solid, 2.0);
             }
         }
         let whole = name_width + text_width_px(value, text_px, Weight::Normal);
         let left = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
         let y = (line_y - text_px * 0.45).round();
-        self.scene.text(Point::new(left, y), name, TextStyle::new(role, text_px).bold());
-        self.scene.text(Point::new(left + name_width, y), value.clone(), TextStyle::new(Role::Text, text_px));
+        self.scene.add_text(Point::new(left, y), name, TextStyle::new(role, text_px).bold());
+        self.scene.add_text(
+            Point::new(left + name_width, y),
+            value.clone(),
+            TextStyle::new(Role::Text, text_px),
+        );
         if let Some(term) = term {
             let rect = Rect::new(left_px, top, end.max(left + whole) - left_px, tier_px);
-            self.scene.target(rect, TargetId::Term(term));
+            self.scene.add_target(rect, TargetId::Term(term));
         }
     }
 
-    /// What the process takes beside its segments, a block for each part. Two slanted cuts before the ruler
-    /// say that the widths are not to scale.
+    /// The non-PyTorch memory of the process, a block for each part. Two slanted cuts before the ruler say
+    /// that the widths are not to scale.
     fn draw_non_pytorch(&mut self) {
         let stage = self.stage;
         let Metrics { text_px, bar_px, width_px, .. } = self.metrics;
@@ -284,7 +295,7 @@ impl Painter<'_> {
             let left = right;
             right = self.metrics.non_pytorch_px(index + 1);
             let rect = Rect::new(left, y, right - left - 2.0, bar_px);
-            self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
+            self.scene.add_rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
             let is_last = index + 1 == blocks.len();
             if is_last {
                 self.draw_cuts(&rect);
@@ -302,7 +313,7 @@ impl Painter<'_> {
                 let style = TextStyle { weight, ..TextStyle::new(Role::Text, text_px) };
                 let middle = left.midpoint(rect.right_px() - cut_px);
                 let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
-                self.scene.text(at, text, style.anchored(Anchor::Middle));
+                self.scene.add_text(at, text, style.anchored(Anchor::Middle));
             }
         }
     }
@@ -312,7 +323,7 @@ impl Painter<'_> {
         for place in [CUTS_PX, CUTS_PX - 6.0] {
             let end = rect.right_px() - place;
             let (top, bottom) = (Point::new(end + 6.0, rect.y_px), Point::new(end, rect.bottom_px()));
-            self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
+            self.scene.add_line(top, bottom, Role::Background, Dash::Solid, 3.0);
         }
     }
 
@@ -331,12 +342,12 @@ impl Painter<'_> {
             if class == BreakdownClass::Free && self.draw_free_within_limit(at - bytes, number) {
                 continue;
             }
-            // What exists is seen, however small.
+            // A class with any bytes is visible, however small.
             let rect = Rect::new(left, y, (right - left).max(1.0), bar_px);
             let gap = if rect.width_px > 6.0 { 1.0 } else { 0.0 };
             let inner = Rect::new(rect.x_px + gap, y, rect.width_px - 2.0 * gap, bar_px);
-            self.scene.rounded(inner, Fill::of(class), 4.0);
-            self.scene.target(rect, TargetId::Class(class));
+            self.scene.add_rounded(inner, Fill::of(class), 4.0);
+            self.scene.add_target(rect, TargetId::Class(class));
             // The area goes on beyond a ruler that shows only the first part of the device.
             let mut inner = inner;
             if at > bytes_f64(self.stage.shown) && inner.width_px > 3.0 * CUTS_PX {
@@ -347,7 +358,7 @@ impl Painter<'_> {
             if number.is_zero() {
                 continue;
             }
-            let used_px = self.draw_class_text(class, number, &self.class_words(class, number), &inner);
+            let used_px = self.draw_class_text(class, number, &self.class_texts(class, number), &inner);
             if class == BreakdownClass::Rounding {
                 // Between two moments the area may be narrower than at the next moment.
                 let is_narrow = self.ruler.span_px(bytes_f64(number)) < self.metrics.text_px * 5.0;
@@ -370,7 +381,7 @@ impl Painter<'_> {
     }
 
     /// The words for a class in the bar, and a shorter form.
-    fn class_words(&self, class: BreakdownClass, bytes: Bytes) -> [String; 2] {
+    fn class_texts(&self, class: BreakdownClass, bytes: Bytes) -> [String; 2] {
         // If the bracket above has the same digits, the class has the bracket's name.
         let is_pure = self.stage.numbers.allocated.to_string() == bytes.to_string();
         let word = match class {
@@ -420,7 +431,7 @@ impl Painter<'_> {
                 self.draw_plate(Rect::new(left, top, width, (size_px * 1.3).round()), class);
             }
             let style = TextStyle { weight, ..TextStyle::new(role, size_px) };
-            self.scene.text(Point::new(x_px, baseline(y, size_px)), text, style.anchored(Anchor::Middle));
+            self.scene.add_text(Point::new(x_px, baseline(y, size_px)), text, style.anchored(Anchor::Middle));
         }
         used_px
     }
@@ -428,17 +439,17 @@ impl Painter<'_> {
     fn draw_ruler(&mut self) {
         let Metrics { text_px, width_px, .. } = self.metrics;
         let y = self.metrics.ruler_y_px() + 0.5;
-        self.scene.hairline(Point::new(self.ruler.left_px, y), Point::new(width_px, y), Role::Grid);
+        self.scene.add_hairline(Point::new(self.ruler.left_px, y), Point::new(width_px, y), Role::Grid);
         let mut free_from = 0.0;
         for (bytes, text) in self.ruler.ticks(text_px * 6.5) {
             let x = self.ruler.x_px(bytes_f64(bytes)).round().clamp(1.0, width_px - 1.0);
-            self.scene.hairline(Point::new(x - 0.5, y), Point::new(x - 0.5, y + 6.0), Role::TextMuted);
+            self.scene.add_hairline(Point::new(x - 0.5, y), Point::new(x - 0.5, y + 6.0), Role::TextMuted);
             let width = text_width_px(&text, text_px, Weight::Normal);
             let left = (x - width / 2.0).min(width_px - width).max(0.0).round();
             if left >= free_from {
                 free_from = left + width + 8.0;
                 let at = Point::new(left, y + 6.0 + text_px);
-                self.scene.text(at, text, TextStyle::new(Role::TextMuted, text_px));
+                self.scene.add_text(at, text, TextStyle::new(Role::TextMuted, text_px));
             }
         }
     }
@@ -451,7 +462,7 @@ impl Painter<'_> {
             let (left, right) = (painter.ruler.x_px(from).round(), painter.ruler.x_px(to).round());
             if to > from {
                 let rect = Rect::new(left, y, (right - left).max(2.0), height);
-                painter.scene.frame(rect, Role::Selection, Dash::Solid, 3.0);
+                painter.scene.add_frame(rect, Role::Selection, Dash::Solid, 3.0);
             }
         };
         let peak = match term {

@@ -70,7 +70,7 @@ impl Painter<'_> {
         for mark in &marks {
             let (x, y) = (mark.x_px, ruler_y);
             self.draw_tip(Point::new(x, y - 1.0), mark.role);
-            self.scene.target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), mark.target);
+            self.scene.add_target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), mark.target);
         }
         let rows: usize = if width_px < NARROW_PX { 2 } else { 1 };
         let line = peaks_px / count_px(rows);
@@ -85,10 +85,10 @@ impl Painter<'_> {
                 self.draw_tip(Point::new(left + 5.0, y - text_px * 0.7), mark.role);
                 left += SIGN_PX;
             }
-            self.scene.text(Point::new(left, y), mark.text.clone(), TextStyle::new(mark.role, text_px));
+            self.scene.add_text(Point::new(left, y), mark.text.clone(), TextStyle::new(mark.role, text_px));
             let rect =
                 Rect::new(place.left_px, y - text_px, left + mark.width_px - place.left_px, text_px * 1.3);
-            self.scene.target(rect, mark.target);
+            self.scene.add_target(rect, mark.target);
         }
     }
 
@@ -100,8 +100,8 @@ impl Painter<'_> {
     }
 }
 
-/// Where the text of a mark begins, in which line; with the mark once more before it where it is not at its
-/// mark.
+/// Where the text of a mark begins, and in which line. A text that is not at its mark has a copy of the mark
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     row: usize,

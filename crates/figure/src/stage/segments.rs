@@ -1,4 +1,4 @@
-//! The segments and their blocks, and a request that found no place among them.
+//! The segments and their blocks, and a request that found no memory among the blocks.
 
 use blockyard_record::{BlockState, PoolKind};
 
@@ -16,8 +16,8 @@ use crate::text_width::{first_fitting, fitted, text_width_px};
 /// Neighboring blocks narrower than this are drawn as one rectangle.
 const NARROW_PX: f32 = 2.0;
 const CHANGED_PX: f32 = 4.0;
-/// A segment is framed, since its borders are other borders than those of its blocks. A narrower one has no
-/// room for a frame.
+/// A segment of at least this width is framed, since borders of segments differ from borders of blocks. A
+/// narrower segment has no room for a frame.
 const FRAMED_PX: f32 = 12.0;
 const FRAME_PX: f32 = 1.0;
 
@@ -41,9 +41,9 @@ impl Painter<'_> {
         for segment in &stage.segments {
             let rect = self.segment_rect(segment);
             if is_framed(&rect) {
-                self.scene.frame(rect, Role::TextMuted, Dash::Solid, FRAME_PX);
+                self.scene.add_frame(rect, Role::TextMuted, Dash::Solid, FRAME_PX);
             }
-            self.scene.target(rect, TargetId::Segment(segment.id));
+            self.scene.add_target(rect, TargetId::Segment(segment.id));
         }
         let mut narrow = NarrowBlocks::default();
         for block in &stage.blocks {
@@ -93,7 +93,7 @@ impl Painter<'_> {
         let (left, right) = (left.max(outer.x_px), right.min(outer.right_px()));
         let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
         let rect = Rect::new(left + gap, outer.y_px, (right - left - 2.0 * gap).max(0.0), outer.height_px);
-        // What changed is seen, however small.
+        // A changed block is visible, however small.
         let least = if block.change.is_some() { 2.0 } else { 0.5 };
         Some(Rect { width_px: rect.width_px.max(least), ..rect })
     }
@@ -101,17 +101,17 @@ impl Painter<'_> {
     fn draw_block(&mut self, block: &StageBlock, rect: &Rect) {
         self.draw_block_fill(block, block.state, rect);
         self.draw_block_text(block, rect);
-        self.scene.target(*rect, TargetId::Block(block.id));
+        self.scene.add_target(*rect, TargetId::Block(block.id));
     }
 
     fn draw_block_fill(&mut self, block: &StageBlock, state: BlockState, rect: &Rect) {
-        self.scene.rounded(*rect, Fill::of(class_of(state)), 3.0);
+        self.scene.add_rounded(*rect, Fill::of(class_of(state)), 3.0);
         let beyond = block.size - block.requested;
         if state == BlockState::Allocated && beyond > 0.0 && block.size > 0.0 {
             let width = (rect.width_px * px(beyond / block.size)).round();
             if width >= 1.0 {
                 let part = Rect::new(rect.right_px() - width, rect.y_px, width, rect.height_px);
-                self.scene.rounded(part, Fill::of(BreakdownClass::Rounding), 2.0);
+                self.scene.add_rounded(part, Fill::of(BreakdownClass::Rounding), 2.0);
             }
         }
     }
@@ -142,17 +142,18 @@ impl Painter<'_> {
         if block.state == BlockState::PendingFree {
             return self.put(Point::new(x, y), &text, style.bold(), BreakdownClass::Pending);
         }
-        self.scene.text(Point::new(x, y), text, style.bold());
+        self.scene.add_text(Point::new(x, y), text, style.bold());
         if has_room {
-            self.scene.text(Point::new(x + used, y), size, style);
+            self.scene.add_text(Point::new(x + used, y), size, style);
         }
     }
 
-    /// What interrupts the pattern of a class below a text; that of cached bytes keeps their tint.
+    /// The plate that interrupts the pattern of a class below a text; the plate on cached bytes keeps their
+    /// tint.
     pub(super) fn draw_plate(&mut self, plate: Rect, class: BreakdownClass) {
-        self.scene.rect(plate, Fill::solid(Role::Background), None);
+        self.scene.add_rect(plate, Fill::solid(Role::Background), None);
         if class == BreakdownClass::Cached {
-            self.scene.rect(plate, Fill { role: Role::Cached, pattern: Pattern::Tint }, None);
+            self.scene.add_rect(plate, Fill { role: Role::Cached, pattern: Pattern::Tint }, None);
         }
     }
 
@@ -163,14 +164,15 @@ impl Painter<'_> {
             let plate = Rect::new(at.x_px - 3.0, at.y_px - style.size_px, width + 6.0, style.size_px * 1.3);
             self.draw_plate(plate, class);
         }
-        self.scene.text(at, text, style);
+        self.scene.add_text(at, text, style);
     }
 
-    /// Amber around what the step changed; a split also has a cut, a merge a mark where the border was.
+    /// Draws amber around a block that the step changed; a split also has a cut, and a merge a mark at the
+    /// old border.
     fn draw_change(&mut self, block: &StageBlock, rect: &Rect) {
         // The frame lies outside of a narrow block, so that the block's color can be seen.
         let line = CHANGED_PX.min((rect.width_px / 6.0).max(1.5));
-        self.scene.frame(
+        self.scene.add_frame(
             rect.grown((line - 1.0).min(1.0).max(3.0 - rect.width_px)),
             Role::Changed,
             Dash::Solid,
@@ -179,7 +181,7 @@ impl Painter<'_> {
         if block.change == Some(Change::Allocated) {
             let x = rect.right_px() + 1.0;
             let top = Point::new(x, rect.y_px - 5.0);
-            self.scene.line(top, Point::new(x, rect.bottom_px() + 5.0), Role::Changed, Dash::Solid, 2.0);
+            self.scene.add_line(top, Point::new(x, rect.bottom_px() + 5.0), Role::Changed, Dash::Solid, 2.0);
         }
     }
 
@@ -188,7 +190,7 @@ impl Painter<'_> {
         let stage = self.stage;
         for block in stage.blocks.iter().filter(|block| block.id == id) {
             if let Some(rect) = self.block_rect(block) {
-                self.scene.frame(rect.grown(1.0), Role::Selection, Dash::Solid, 3.0);
+                self.scene.add_frame(rect.grown(1.0), Role::Selection, Dash::Solid, 3.0);
             }
         }
     }
@@ -215,7 +217,7 @@ impl Painter<'_> {
         if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, room) {
             let role = if segment.is_new { Role::Text } else { Role::TextMuted };
             let at = Point::new(left.midpoint(right).round(), self.metrics.labels_y_px() + text_px * 1.25);
-            self.scene.text(at, text, TextStyle::new(role, text_px).anchored(Anchor::Middle));
+            self.scene.add_text(at, text, TextStyle::new(role, text_px).anchored(Anchor::Middle));
         }
     }
 
@@ -228,7 +230,7 @@ impl Painter<'_> {
         }
         let y = self.metrics.segments_y_px();
         let rect = Rect::new(left + 1.0, y, right - left - 2.0, self.metrics.segment_px);
-        self.scene.frame(rect, Role::Grid, Dash::Dashed, 1.0);
+        self.scene.add_frame(rect, Role::Grid, Dash::Dashed, 1.0);
     }
 
     /// The failed request to scale, beside the memory that was free for it.
@@ -243,15 +245,15 @@ impl Painter<'_> {
         let width = self.ruler.span_px(needed).max(8.0);
         let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(self.ruler.left_px);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
-        self.scene.rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
+        self.scene.add_rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
         // The request ends where the free range ends: the part that sticks out at the front is the missing
         // memory.
         let missing = self.ruler.x_px(start).round() - rect.x_px;
         if missing >= 1.0 && missing < rect.width_px {
             let part = Rect::new(rect.x_px, rect.y_px, missing, rect.height_px);
-            self.scene.rect(part, Fill { role: Role::Failure, pattern: Pattern::Hatch }, None);
+            self.scene.add_rect(part, Fill { role: Role::Failure, pattern: Pattern::Hatch }, None);
         }
-        self.scene.frame(rect, Role::Failure, Dash::Dashed, 2.0);
+        self.scene.add_frame(rect, Role::Failure, Dash::Dashed, 2.0);
         let words = [
             format!("{} needed: a segment of {}", failed.rounded, failed.segment_size),
             format!("{} needed", failed.segment_size),
@@ -260,10 +262,10 @@ impl Painter<'_> {
         let style = TextStyle::new(Role::Failure, text_px);
         let middle = baseline(rect.center().y_px, text_px);
         if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.width_px - 12.0) {
-            crate::labels::plated_text(self.scene, rect.center(), text, text_px, Weight::Bold);
+            crate::labels::draw_plated_text(self.scene, rect.center(), text, text_px, Weight::Bold);
         } else if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.x_px - 8.0) {
             let at = Point::new(rect.x_px - 6.0, middle);
-            self.scene.text(at, text, style.bold().anchored(Anchor::End));
+            self.scene.add_text(at, text, style.bold().anchored(Anchor::End));
         }
         let room = width_px;
         let reasons = [
@@ -278,7 +280,7 @@ impl Painter<'_> {
             let width = text_width_px(text, text_px, Weight::Normal);
             let x = (rect.center().x_px - width / 2.0).min(width_px - width).max(0.0).round();
             let at = Point::new(x, rect.bottom_px() + text_px * 1.3);
-            self.scene.text(at, text, TextStyle::new(Role::Text, text_px));
+            self.scene.add_text(at, text, TextStyle::new(Role::Text, text_px));
         }
     }
 
@@ -287,7 +289,7 @@ impl Painter<'_> {
         if term == Term::Reserved {
             for segment in &stage.segments {
                 let rect = self.segment_rect(segment);
-                self.scene.frame(rect, Role::Selection, Dash::Solid, 3.0);
+                self.scene.add_frame(rect, Role::Selection, Dash::Solid, 3.0);
             }
             return;
         }
@@ -300,7 +302,7 @@ impl Painter<'_> {
                 _ => false,
             };
             if is_lit && let Some(rect) = self.block_rect(block) {
-                self.scene.frame(rect, Role::Selection, Dash::Solid, 2.0);
+                self.scene.add_frame(rect, Role::Selection, Dash::Solid, 2.0);
             }
         }
     }
@@ -339,10 +341,10 @@ impl NarrowBlocks {
         let upper = Rect::new(rect.x_px, rect.y_px, rect.width_px, rect.height_px - active);
         let lower = Rect::new(rect.x_px, rect.bottom_px() - active, rect.width_px, active);
         if upper.height_px > 0.0 {
-            scene.rect(upper, Fill { role: Role::Cached, pattern: Pattern::Dots }, None);
+            scene.add_rect(upper, Fill { role: Role::Cached, pattern: Pattern::Dots }, None);
         }
         if lower.height_px > 0.0 {
-            scene.rect(lower, Fill::solid(Role::Requested), None);
+            scene.add_rect(lower, Fill::solid(Role::Requested), None);
         }
         (self.active, self.bytes) = (0.0, 0.0);
     }

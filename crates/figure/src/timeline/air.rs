@@ -1,5 +1,5 @@
-//! Where nothing is drawn in the plot: above the areas, and between the lines of peaks, limits and capacity.
-//! Texts go there.
+//! The free places of a plot, where texts go: above the areas, and between the lines of peaks, limits and
+//! capacity.
 
 use blockyard_record::Bytes;
 
@@ -13,7 +13,7 @@ use crate::timeline::series::Series;
 const STEP_X_PX: f32 = 8.0;
 const STEP_Y_PX: f32 = 4.0;
 
-/// What is drawn in a plot, by columns.
+/// The areas and lines of a plot by columns, and so the free places between them.
 pub(super) struct Air<'a> {
     pub(super) columns: &'a [Column],
     pub(super) range: &'a YScale,
@@ -57,8 +57,8 @@ impl<'a> Air<'a> {
         if near.iter().any(|(top, _)| *top < plate.bottom_px()) {
             return false;
         }
-        // A line is upright between two levels, so that it crosses all that lies between the highest and the
-        // lowest.
+        // A line is upright between two levels, so that it crosses everything between its highest and its
+        // lowest level.
         (0..3).all(|line| {
             let levels = near.iter().filter_map(|(_, lines)| lines.get(line).copied());
             let (top, foot) = levels.fold((f32::MAX, f32::MIN), |(top, foot), y| (top.min(y), foot.max(y)));

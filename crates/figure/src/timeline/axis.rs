@@ -13,7 +13,7 @@ use crate::timeline::view::{AXIS_ROW_PX, TimelineView, XScale};
 
 pub(super) const TEXT_PX: f32 = 11.0;
 
-/// From bytes to pixels.
+/// The vertical scale of a plot, from bytes to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct YScale {
     pub(super) top: Bytes,
@@ -25,7 +25,8 @@ impl YScale {
         Self { top: top.max(Bytes::new(1)), plot }
     }
 
-    /// Not rounded to whole pixels: a thin class keeps its share, and neighbors meet exactly.
+    /// The height of a number of bytes, not rounded to whole pixels: a thin class keeps its share, and
+    /// neighbors meet exactly.
     pub(super) fn y_px(&self, bytes: Bytes) -> f32 {
         let share = (bytes_f64(bytes) / bytes_f64(self.top)).min(1.0);
         self.plot.bottom_px() - px(share) * self.plot.height_px
@@ -46,7 +47,7 @@ pub(crate) fn tick_step(top: Bytes, most: u64) -> Bytes {
 }
 
 /// The least distance of two ticks of the vertical axis.
-const LEAST_TICK_PX: f32 = 15.0;
+const MIN_TICK_PX: f32 = 15.0;
 
 /// The ticks of an axis of bytes from zero to its top: round in binary units, four to six of them where there
 /// is room.
@@ -60,7 +61,7 @@ pub(super) struct ByteTicks {
 impl ByteTicks {
     pub(super) fn new(top: Bytes, height_px: f32) -> Self {
         let top = top.get().max(1);
-        let room = u64::try_from(floor_count(f64::from(height_px / LEAST_TICK_PX))).unwrap_or(1).max(1);
+        let room = u64::try_from(floor_count(f64::from(height_px / MIN_TICK_PX))).unwrap_or(1).max(1);
         // The largest power of two that fits at least three times.
         let least = (top / 3).max(1).ilog2();
         let step_log = (least..62).find(|log| top >> log <= room).unwrap_or(62);
@@ -81,7 +82,7 @@ impl ByteTicks {
         ByteUnit::of_ticks(step, Bytes::new(self.step().saturating_mul(self.count())))
     }
 
-    /// Where each tick is, and its number in the unit of all.
+    /// The bytes of each tick, and its number in the unit of the axis.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Bytes, String)> + '_ {
         let (unit, step) = (self.unit(), Bytes::new(self.step()));
         (0..=self.count()).map(move |index| {
@@ -97,10 +98,10 @@ pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
     let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
     for (tick, text) in ticks.iter() {
         let y = scale.y_px(tick).round() - 0.5;
-        scene.hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.right_px(), y), Role::Grid);
-        scene.text(Point::new(plot.x_px - 7.0, y + 4.0), text, style);
+        scene.add_hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.right_px(), y), Role::Grid);
+        scene.add_text(Point::new(plot.x_px - 7.0, y + 4.0), text, style);
     }
-    scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 9.0), ticks.unit().name(), style);
+    scene.add_text(Point::new(plot.x_px - 7.0, plot.y_px - 9.0), ticks.unit().name(), style);
 }
 
 /// The upper edges of the lines of the vertical axis but for the lowest, which are a pixel high.
@@ -111,11 +112,11 @@ pub(super) fn grid_lines_px(scale: &YScale) -> impl Iterator<Item = f32> {
     ticks.into_iter().map(move |(tick, _)| scale.y_px(tick).round() - 1.0)
 }
 
-/// The lines of the vertical axis once more, fine, over what is drawn in the plot.
+/// Draws the lines of the vertical axis again, fine, over the content of the plot.
 pub(super) fn draw_grid_over(scene: &mut Scene, scale: &YScale, plot: &Rect) {
     let fill = Fill { role: Role::Grid, pattern: Pattern::Tint };
     for y in grid_lines_px(scale) {
-        scene.rect(Rect::new(plot.x_px, y, plot.width_px, 1.0), fill, None);
+        scene.add_rect(Rect::new(plot.x_px, y, plot.width_px, 1.0), fill, None);
     }
 }
 
@@ -219,10 +220,10 @@ pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView
 /// A line with ticks, and the name of the axis left of the first, where the cursor's number never comes.
 fn draw_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect) {
     let bottom = plot.bottom_px().round() + 0.5;
-    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
+    scene.add_hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     for tick in ticks {
         let x_line = tick.x_px.floor() + 0.5;
-        scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
+        scene.add_hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
     }
     draw_row(scene, name, ticks, bottom + 15.0, plot);
 }
@@ -236,18 +237,18 @@ fn draw_second_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect, 
 
 fn draw_row(scene: &mut Scene, name: &str, ticks: &[Tick], y_px: f32, plot: &Rect) {
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    scene.text(Point::new(plot.x_px - 12.0, y_px), name, style.anchored(Anchor::End));
+    scene.add_text(Point::new(plot.x_px - 12.0, y_px), name, style.anchored(Anchor::End));
     for Tick { x_px, text, .. } in ticks {
-        scene.text(Point::new(*x_px, y_px), text.clone(), style.anchored(Anchor::Middle));
+        scene.add_text(Point::new(*x_px, y_px), text.clone(), style.anchored(Anchor::Middle));
     }
 }
 
 /// A tick of a horizontal axis.
 pub(super) struct Tick {
-    /// Where its line is and the middle of its text.
+    /// The place of the tick's line, which is also the middle of its text.
     pub(super) x_px: f32,
     pub(super) text: String,
-    /// How many steps are done there.
+    /// How many steps are complete at the tick.
     value: usize,
 }
 

@@ -19,7 +19,7 @@ const BAR_INSET_PX: f32 = 4.0;
 /// A narrower band is left out: its beginning is among the marks above the figure.
 const NARROW_PX: f32 = 3.0;
 /// Time spans after this number of spans are left out.
-const MOST_MARKERS: usize = 50_000;
+const MAX_MARKERS: usize = 50_000;
 
 /// How many rows the bands have at most.
 fn most_rows(plot: &Rect) -> usize {
@@ -30,7 +30,7 @@ fn most_rows(plot: &Rect) -> usize {
 pub(super) fn lane_px(recording: &Recording, plot: &Rect) -> f32 {
     let mut open_until: Option<u32> = None;
     let mut rows = 0_usize;
-    for marker in recording.markers().iter().take(MOST_MARKERS) {
+    for marker in recording.markers().iter().take(MAX_MARKERS) {
         let Some(end) = marker.end_step else { continue };
         let is_inner = open_until.is_some_and(|open| open > marker.start_step);
         rows = rows.max(if is_inner { 2 } else { 1 });
@@ -39,14 +39,14 @@ pub(super) fn lane_px(recording: &Recording, plot: &Rect) -> f32 {
     crate::conversions::count_px(rows.min(most_rows(plot))) * BAND_PX
 }
 
-/// The time spans that the program named, as bands at the foot of the figure, below zero; one within another
-/// is drawn above it. Returns whether some are bars, which have no room for a name.
+/// The time spans that the program named, as bands at the foot of the figure, below zero; a span within
+/// another span is drawn above it. Returns whether some are bars, which have no room for a name.
 pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) -> bool {
     let mut open: Vec<u32> = Vec::new();
     // Where the last band of each row ends.
     let mut rows_px = vec![plot.x_px; most_rows(plot)];
     let mut has_bars = false;
-    for (index, marker) in recording.markers().iter().enumerate().take(MOST_MARKERS) {
+    for (index, marker) in recording.markers().iter().enumerate().take(MAX_MARKERS) {
         let Marker { start_step, end_step: Some(end), ref text, .. } = *marker else { continue };
         open.retain(|end| *end > start_step);
         let row = open.len();
@@ -62,18 +62,18 @@ pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScal
         let top = plot.bottom_px() - BAND_PX - if row == 0 { 0.0 } else { BAND_PX };
         let band = Rect::new(left, top, right - left, BAND_PX);
         if let Some(words) = fitted(text, TEXT_PX, Weight::Normal, band.width_px - 6.0) {
-            scene.rect(band, Fill::solid(Role::Background), None);
-            scene.frame(band, Role::TextMuted, Dash::Solid, 1.0);
+            scene.add_rect(band, Fill::solid(Role::Background), None);
+            scene.add_frame(band, Role::TextMuted, Dash::Solid, 1.0);
             let at = Point::new(left + 3.0, baseline(band.center().y_px, TEXT_PX));
-            scene.text(at, words, TextStyle::new(Role::Text, TEXT_PX));
+            scene.add_text(at, words, TextStyle::new(Role::Text, TEXT_PX));
         } else {
             // Without room for its name a frame would be an empty box: a bar says how long the span is, the
             // pointer says which.
             let bar = Rect::new(left, top + BAR_INSET_PX, right - left - 1.0, BAND_PX - 2.0 * BAR_INSET_PX);
-            scene.rect(bar, Fill::solid(Role::TextMuted), Some(Role::Background));
+            scene.add_rect(bar, Fill::solid(Role::TextMuted), Some(Role::Background));
             has_bars = true;
         }
-        scene.target(band, TargetId::Marker(step_u32(index)));
+        scene.add_target(band, TargetId::Marker(step_u32(index)));
     }
     has_bars
 }

@@ -36,7 +36,7 @@ pub fn timeline_cursor(
     let (left, right) = (left.max(plot.x_px), right.min(plot.right_px()));
     if right - left >= 3.0 {
         let band = Rect::new(left, plot.y_px, right - left, plot.height_px);
-        scene.rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
+        scene.add_rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
     }
     // The line is at the pixel that shows the moment.
     let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
@@ -61,8 +61,8 @@ fn draw_line(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect) {
     for (end, next) in ends.chain(std::iter::once((foot, foot))) {
         if end > from {
             // The line in the background color makes the cursor visible on dark areas.
-            scene.hairline(Point::new(x + 1.0, from), Point::new(x + 1.0, end), Role::Background);
-            scene.hairline(Point::new(x, from), Point::new(x, end), Role::Cursor);
+            scene.add_hairline(Point::new(x + 1.0, from), Point::new(x + 1.0, end), Role::Background);
+            scene.add_hairline(Point::new(x, from), Point::new(x, end), Role::Cursor);
         }
         from = from.max(next);
     }
@@ -86,12 +86,12 @@ fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
         let text = mark.bounds();
         if text.overlaps(&flag) && axis.contains(text.center().x_px, text.center().y_px) {
             let plate = Rect { y_px: bottom.round() + 5.0, height_px: 14.0, ..text.grown(1.0) };
-            scene.rect(plate, Fill::solid(Role::Background), None);
+            scene.add_rect(plate, Fill::solid(Role::Background), None);
         }
     }
-    scene.rect(flag, Fill::solid(Role::Cursor), None);
+    scene.add_rect(flag, Fill::solid(Role::Cursor), None);
     let style = TextStyle::new(Role::Background, TEXT_PX).bold().anchored(Anchor::Middle);
-    scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
+    scene.add_text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
 }
 
 /// The values of the moment above the plot: to the right of the line, or to the left where the right has no
@@ -112,9 +112,9 @@ fn draw_values(scene: &mut Scene, recording: &Recording, plot: &Rect, step: usiz
     let mut left = left.min(scene.width_px - width).max(0.0).round();
     for ((text, role), width) in texts.into_iter().zip(widths) {
         let plate = Rect::new(left, plot.y_px - VALUES_PX + 1.0, width, VALUES_PX - 4.0);
-        scene.rect(plate, Fill::solid(Role::Background), None);
+        scene.add_rect(plate, Fill::solid(Role::Background), None);
         let at = Point::new(left + 4.0, baseline(plate.center().y_px, TEXT_PX));
-        scene.text(at, text, TextStyle::new(role, TEXT_PX).bold());
+        scene.add_text(at, text, TextStyle::new(role, TEXT_PX).bold());
         left += width;
     }
 }
@@ -133,6 +133,6 @@ pub fn timeline_line(
     let x = (f32::midpoint(left.max(right - 2.0), right)).floor() + 0.5;
     if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
         let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));
-        scene.line(from, to, role, Dash::Dashed, if role == Role::Hover { 1.0 } else { 2.0 });
+        scene.add_line(from, to, role, Dash::Dashed, if role == Role::Hover { 1.0 } else { 2.0 });
     }
 }

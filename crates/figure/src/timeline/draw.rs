@@ -54,9 +54,9 @@ pub fn timeline(
     let air = Air::new(series, &columns, &range, capacity);
     draw_axes_of_moments(&mut scene, recording, &scale, &view, &plot, has_second_axis(size));
     draw_labels(&mut scene, recording, &view, &scale, &plot);
-    // Over the lines of labels.
+    // The bounds are drawn over the lines of labels.
     let bounds = draw_bounds(&mut scene, series, &air, capacity);
-    // Over the lines of their names.
+    // The bands are drawn over the lines that mark their names.
     let has_bars = draw_bands(&mut scene, recording, &scale, &plot);
     let has_failures = draw_failures(&mut scene, recording, &view, &scale, &plot);
     draw_failure_names(&mut scene, recording, &air);
@@ -200,7 +200,7 @@ fn band(upper: Vec<Point>, lower: Vec<Point>) -> Vec<Point> {
 /// How bytes are filled that are requested only during a part of the moments of a pixel.
 pub(super) const VARIED: Fill = Fill { role: Role::Requested, pattern: Pattern::Strong };
 
-/// What [`draw_areas`] drew.
+/// Which areas [`draw_areas`] drew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DrawnAreas {
     /// Whether there is rounding, and whether there are pending bytes.
@@ -280,11 +280,11 @@ fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], ran
         let lowest = range.y_px(limit.lowest).round() + 0.5;
         if lowest > foot {
             let band = Rect::new(first.left_px, foot, last.right_px - first.left_px, lowest - foot);
-            scene.rect(band, WITHIN_LIMIT, None);
+            scene.add_rect(band, WITHIN_LIMIT, None);
         }
         if foot > top {
             let beyond = Rect::new(first.left_px, top, last.right_px - first.left_px, foot - top);
-            scene.rect(beyond, BEYOND_LIMIT, None);
+            scene.add_rect(beyond, BEYOND_LIMIT, None);
             is_drawn = true;
         }
     }
@@ -334,7 +334,7 @@ fn draw_bounds(
         let text = if is_wide { at_most } else { format!("limit {}", limit.range_text()) };
         if has_line {
             let line = Rect::new(edges.0, y - 1.5, edges.1 - edges.0, 3.0);
-            scene.target(line, TargetId::Limit);
+            scene.add_target(line, TargetId::Limit);
         }
         if !(has_line && bounds.draw(scene, edges, y, Dash::Dashed, &text)) {
             keep(text, has_line);
@@ -349,13 +349,13 @@ struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Draws the line, and its text above or below it where nothing else is drawn. Returns whether there is
-    /// such a place.
+    /// Draws the line, and its text above or below the line where nothing else is drawn. Returns whether the
+    /// text has a place.
     fn draw(&mut self, scene: &mut Scene, edges: (f32, f32), y_px: f32, dash: Dash, text: &str) -> bool {
         let (left, right) = edges;
-        scene.line(Point::new(left, y_px), Point::new(right, y_px), Role::Limit, dash, 1.0);
+        scene.add_line(Point::new(left, y_px), Point::new(right, y_px), Role::Limit, dash, 1.0);
         let width = text_width_px(text, TEXT_PX, Weight::Normal) + 6.0;
-        // From the left on: marks of failures are most often at the end.
+        // Places are tried from the left on, since marks of failures are most often at the end.
         let count = floor_count(f64::from((right - left - width) / 12.0).max(-1.0) + 1.0);
         let lefts = (0..count).map(|place| (left + 3.0 + count_px(place) * 12.0).floor());
         let places = [y_px - 15.0, y_px + 2.0]
@@ -364,10 +364,10 @@ impl Bounds<'_> {
         let is_free =
             |plate: &Rect| self.air.is_clear(plate) && !self.texts.iter().any(|other| other.overlaps(plate));
         let Some(plate) = places.into_iter().find(is_free) else { return false };
-        // The thin lines of what lies beyond the limit are not data.
-        scene.rect(plate, Fill::solid(Role::Background), None);
+        // The thin lines of the area beyond the limit are not data.
+        scene.add_rect(plate, Fill::solid(Role::Background), None);
         let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
-        scene.text(at, text, TextStyle::new(Role::Limit, TEXT_PX));
+        scene.add_text(at, text, TextStyle::new(Role::Limit, TEXT_PX));
         self.texts.push(plate);
         true
     }

@@ -18,7 +18,7 @@ const ENTRY_GAP_PX: f32 = 14.0;
 /// Where the first entry begins.
 const LEFT_PX: f32 = 2.0;
 
-/// What an entry of the legend explains.
+/// The sign of a legend's entry.
 #[derive(Clone, Copy)]
 enum Sign {
     Area(Fill),
@@ -102,7 +102,7 @@ pub(super) fn rows(width_px: f32, facts: SeriesFacts) -> usize {
 
 /// The sign of a class in a legend whose text is on the line `y`.
 pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, y: f32) {
-    scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
+    scene.add_rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }
 
 /// Which things occur in a figure, so that its legend explains them.
@@ -124,8 +124,8 @@ pub(super) struct UnnamedBound {
     pub(super) has_line: bool,
 }
 
-/// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only what
-/// the figure has is explained.
+/// The legend on the last `rows` lines of the scene, and the bounds that the plot does not name. Only things
+/// that occur in the figure have entries.
 pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendContent, bounds: &[UnnamedBound]) {
     let shown = || {
         entries().filter(|(name, _)| match *name {
@@ -150,7 +150,7 @@ pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendConte
         end = (row, x + entry_px(name));
         let y = y_of(row);
         draw_sign(scene, sign, x, y);
-        scene.text(Point::new(x + SIGN_PX, y), name, style);
+        scene.add_text(Point::new(x + SIGN_PX, y), name, style);
     }
     if rows == 0 || bounds.is_empty() {
         return;
@@ -165,16 +165,16 @@ pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendConte
     let right = scene.width_px - 4.0;
     if let Some(text) = first_fitting(&[joined(true), joined(false)], TEXT_PX, Weight::Normal, right - end.1)
     {
-        scene.text(Point::new(right, y_of(end.0)), text, style.anchored(Anchor::End));
+        scene.add_text(Point::new(right, y_of(end.0)), text, style.anchored(Anchor::End));
     }
 }
 
 fn draw_sign(scene: &mut Scene, sign: Sign, x: f32, y: f32) {
     let box_of = Rect::new(x, y - 10.0, 14.0, 11.0);
     match sign {
-        Sign::Area(fill) => scene.rect(box_of, fill, Some(fill.role)),
+        Sign::Area(fill) => scene.add_rect(box_of, fill, Some(fill.role)),
         Sign::Line(role, dash, width_px) => {
-            scene.line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width_px);
+            scene.add_line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width_px);
         }
         Sign::Failure => {
             let tip =
@@ -182,9 +182,9 @@ fn draw_sign(scene: &mut Scene, sign: Sign, x: f32, y: f32) {
             scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(Role::Failure) });
         }
         Sign::BeyondLimit => {
-            scene.rect(box_of, BEYOND_LIMIT, None);
+            scene.add_rect(box_of, BEYOND_LIMIT, None);
             let foot = y + 0.5;
-            scene.line(Point::new(x, foot), Point::new(x + 14.0, foot), Role::Limit, Dash::Dashed, 1.0);
+            scene.add_line(Point::new(x, foot), Point::new(x + 14.0, foot), Role::Limit, Dash::Dashed, 1.0);
         }
     }
 }

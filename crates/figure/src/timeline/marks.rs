@@ -14,7 +14,7 @@ use crate::timeline::view::{TimelineView, XScale};
 /// Marks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
 /// With more failures in sight than these, none has a line through the figure.
-const MOST_FAILURE_LINES: usize = 40;
+const MAX_FAILURE_LINES: usize = 40;
 
 /// The names of steps, ascending: labels, or the markers of the program where there are no labels.
 enum Names<'a> {
@@ -75,7 +75,7 @@ pub(super) fn draw_labels(
         if let Some(text) = fitted(&format!("… {running}"), TEXT_PX, Weight::Normal, next - plot.x_px - 10.0)
         {
             text_end += text_width_px(&text, TEXT_PX, Weight::Normal) + 8.0;
-            scene.text(Point::new(plot.x_px + 2.0, 13.0), text, style);
+            scene.add_text(Point::new(plot.x_px + 2.0, 13.0), text, style);
         }
     }
     let mut index = from;
@@ -86,7 +86,7 @@ pub(super) fn draw_labels(
         // The line is shorter where it would cross the name of the label before.
         let top = if x_line < text_end { 18.0 } else { 4.0 };
         let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
-        scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
+        scene.add_line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
         let left = x_line + 4.0;
         let room = (right - left).min(220.0);
         // A name equal to that of the label before is not written again.
@@ -96,11 +96,11 @@ pub(super) fn draw_labels(
             && let Some(text) = fitted(name, TEXT_PX, Weight::Normal, room)
         {
             let width = text_width_px(&text, TEXT_PX, Weight::Normal);
-            scene.text(Point::new(left, 13.0), text, TextStyle::new(Role::Text, TEXT_PX));
-            scene.target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(step));
+            scene.add_text(Point::new(left, 13.0), text, TextStyle::new(Role::Text, TEXT_PX));
+            scene.add_target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(step));
             text_end = left + width + 8.0;
         } else {
-            scene.target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(step));
+            scene.add_target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(step));
         }
         // The next label that is far enough away, found by binary search.
         index = labels.first(index + 1, |step| scale.x_px(begin(step)) < x + NEAR_PX).max(index + 1);
@@ -121,7 +121,7 @@ pub(super) fn draw_failures(
     let from = failed_steps.partition_point(|(step, _)| place(*step) < view.first_step);
     let to = failed_steps.partition_point(|(step, _)| place(*step) <= view.last_step);
     // Many failures would be a red fence before the figure: beyond these, only the triangles are drawn.
-    let is_crowded = to - from > MOST_FAILURE_LINES;
+    let is_crowded = to - from > MAX_FAILURE_LINES;
     let mut index = from;
     while let Some((step, outcome)) = failed_steps.get(index).filter(|_| index < to) {
         if !matches!(outcome, StepOutcome::OutOfMemory(_)) {
@@ -135,8 +135,8 @@ pub(super) fn draw_failures(
         let top = plot.y_px;
         if !is_crowded {
             let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
-            scene.line(line.0, line.1, Role::Background, Dash::Solid, 3.0);
-            scene.line(line.0, line.1, Role::Failure, Dash::Dashed, 1.0);
+            scene.add_line(line.0, line.1, Role::Background, Dash::Solid, 3.0);
+            scene.add_line(line.0, line.1, Role::Failure, Dash::Dashed, 1.0);
         }
         let tip = vec![
             Point::new(x_line - 6.0, top),
@@ -144,7 +144,7 @@ pub(super) fn draw_failures(
             Point::new(x_line, top + 10.0),
         ];
         scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Failure) });
-        scene.target(Rect::new(x_line - 6.0, top, 12.0, 14.0), TargetId::FailedStep(*step));
+        scene.add_target(Rect::new(x_line - 6.0, top, 12.0, 14.0), TargetId::FailedStep(*step));
         is_drawn = true;
         index += 1 + near;
     }

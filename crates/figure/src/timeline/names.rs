@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, Event, Recording};
 use crate::conversions::grouped_count;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
-use crate::labels::{PLATE_PX, Strip, baseline, roomiest};
+use crate::labels::{AreaStrip, PLATE_PX, baseline, roomiest_place};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Mark, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
@@ -44,7 +44,7 @@ fn level(range: &YScale, plot: &Rect) -> Vec<Rect> {
 pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: &Air<'_>) {
     let is_failure = |target: &&Target| matches!(target.what, TargetId::FailedStep(_));
     let marks: Vec<Target> = scene.targets.iter().filter(is_failure).copied().collect();
-    if marks.len() > MOST_FAILURE_NAMES {
+    if marks.len() > MAX_FAILURE_NAMES {
         return;
     }
     for mark in marks {
@@ -65,15 +65,15 @@ pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: 
         });
         let is_free = |place: &Rect| air.is_clear(place) && !taken.iter().any(|other| other.overlaps(place));
         let Some((text, place)) = places.into_iter().find(|(_, place)| is_free(place)) else { continue };
-        scene.rect(place, Fill::solid(Role::Background), None);
+        scene.add_rect(place, Fill::solid(Role::Background), None);
         let at = Point::new(place.x_px + 3.0, baseline(place.center().y_px, TEXT_PX));
-        scene.text(at, text.clone(), TextStyle::new(Role::Failure, TEXT_PX).bold());
-        scene.target(place, mark.what);
+        scene.add_text(at, text.clone(), TextStyle::new(Role::Failure, TEXT_PX).bold());
+        scene.add_target(place, mark.what);
     }
 }
 
 /// Where a figure has more failures than these, their marks alone show them.
-const MOST_FAILURE_NAMES: usize = 3;
+const MAX_FAILURE_NAMES: usize = 3;
 
 /// A dot at the most allocated and at the most reserved bytes, each with its value and its step.
 pub(super) fn draw_peak(
@@ -149,20 +149,20 @@ fn draw_point(
     let found = near(&all_lines).or_else(|| near(&taken)).or_else(far);
     if let Some((text, plate, is_far)) = found {
         if is_far {
-            scene.hairline(at, leader_end(at, &plate), role);
+            scene.add_hairline(at, leader_end(at, &plate), role);
         }
-        // Over lines of the grid, of labels and of what lies beyond the limit, which are not data.
-        scene.rect(plate, Fill::solid(Role::Background), None);
+        // The plate covers lines of the grid, of labels and of the area beyond the limit, which are not data.
+        scene.add_rect(plate, Fill::solid(Role::Background), None);
         let baseline = baseline(plate.center().y_px, TEXT_PX);
         let style = TextStyle::new(role, TEXT_PX).bold();
-        scene.text(Point::new(plate.x_px + 3.0, baseline), text.clone(), style);
-        scene.target(plate, target);
+        scene.add_text(Point::new(plate.x_px + 3.0, baseline), text.clone(), style);
+        scene.add_target(plate, target);
     } else {
-        scene.target(Rect::new(at.x_px - 5.0, at.y_px - 5.0, 10.0, 10.0), target);
+        scene.add_target(Rect::new(at.x_px - 5.0, at.y_px - 5.0, 10.0, 10.0), target);
     }
     for (size, role) in [(7.0, Role::Background), (5.0, role)] {
         let dot = Rect::new(at.x_px - size / 2.0, at.y_px - size / 2.0, size, size);
-        scene.rounded(dot, Fill::solid(role), size / 2.0);
+        scene.add_rounded(dot, Fill::solid(role), size / 2.0);
     }
 }
 
@@ -182,20 +182,22 @@ pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YSc
             |column: &Column| if index == 0 { column.extent.low[0] } else { column.extent.high[index] };
         let name = class.name();
         let width = text_width_px(name, TEXT_PX, Weight::Bold).ceil() + 8.0;
-        let strip = |column: &Column| Strip {
+        let strip = |column: &Column| AreaStrip {
             left_px: column.left_px,
             right_px: column.right_px,
             top_px: range.y_px(high(column)),
             foot_px: range.y_px(low(column)),
         };
-        let strips: Vec<Strip> = columns.iter().map(strip).collect();
+        let strips: Vec<AreaStrip> = columns.iter().map(strip).collect();
         // Between the lines of the grid where there is room.
         let without_lines: Vec<Rect> = taken.iter().copied().chain(grid.iter().copied()).collect();
-        let found = roomiest(&strips, width, PLATE_PX, &without_lines);
-        let Some(place) = found.or_else(|| roomiest(&strips, width, PLATE_PX, &taken)) else { continue };
+        let found = roomiest_place(&strips, width, PLATE_PX, &without_lines);
+        let Some(place) = found.or_else(|| roomiest_place(&strips, width, PLATE_PX, &taken)) else {
+            continue;
+        };
         let role = if index == 0 { Role::TextOnRequested } else { Role::Text };
         let at = Point::new(place.x_px + 4.0, baseline(place.center().y_px, TEXT_PX));
-        scene.text(at, name, TextStyle::new(role, TEXT_PX).bold());
+        scene.add_text(at, name, TextStyle::new(role, TEXT_PX).bold());
         taken.push(place);
     }
 }

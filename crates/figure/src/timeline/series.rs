@@ -147,7 +147,7 @@ impl Series {
             OomLimit::known(reserved.saturating_add(device_free), Bytes::ZERO)
         } else {
             let refused = reserved.saturating_add(segment_size).saturating_sub(Bytes::new(1));
-            OomLimit { lowest: most_before, highest: refused.max(most_before), others: Bytes::ZERO }
+            OomLimit { lowest: most_before, highest: refused.max(most_before), used_by_others: Bytes::ZERO }
         };
         let is_whole_device = recording.known_capacity().is_some_and(|capacity| capacity <= limit.highest);
         let most = self.extent(recording, 0, self.steps + 1).high[3];
@@ -262,7 +262,7 @@ fn moment(recording: &Recording, moment: usize) -> Extent {
     Extent::of(&breakdown)
 }
 
-/// Widens the extent by the moments from `from` on and before `to`, but for the one before the first step.
+/// Widens the extent by the moments from `from` on and before `to`, except the moment before the first step.
 fn include_moments(extent: &mut Extent, recording: &Recording, from: usize, to: usize) {
     let from = from.max(1);
     for breakdown in recording.breakdowns_from(from - 1).take(to.saturating_sub(from)) {

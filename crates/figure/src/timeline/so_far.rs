@@ -11,8 +11,8 @@ use crate::timeline::axis::{TEXT_PX, YScale, draw_y_axis};
 use crate::timeline::legend::{SIGN_PX, draw_class_sign, entry_px};
 use crate::timeline::view::plot_over_one_line;
 
-/// Memory over time of what has been read of a trace: the most requested and the most reserved bytes of each
-/// column, as wide as the share of the file that has been read, from 0 to 1.
+/// Memory over time of the part of a trace that has been read: the most requested and the most reserved bytes
+/// of each column, as wide as the share of the file that has been read, from 0 to 1.
 #[must_use]
 pub fn timeline_so_far(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) -> Scene {
     let size = size.tame();
@@ -50,9 +50,9 @@ pub fn timeline_so_far(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) 
         });
     }
     let bottom = plot.bottom_px().round() + 0.5;
-    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
+    scene.add_hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     let edge = right_px.floor() + 0.5;
-    scene.line(
+    scene.add_line(
         Point::new(edge, plot.y_px),
         Point::new(edge, plot.bottom_px()),
         Role::TextMuted,
@@ -71,7 +71,7 @@ fn draw_legend(scene: &mut Scene, left_px: f32) {
         (BreakdownClass::Cached, "reserved and not requested: cached, or rounding"),
     ] {
         draw_class_sign(scene, class, x, y);
-        scene.text(Point::new(x + SIGN_PX, y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
+        scene.add_text(Point::new(x + SIGN_PX, y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
         x += entry_px(name);
     }
 }

@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, Recording, StepOutcome};
 use crate::conversions::{bytes_f64, count_f64, floor_count, px, round_bytes};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::labels::{LabelRows, PLATE_PX, Strip, baseline, roomiest};
+use crate::labels::{AreaStrip, LabelRows, PLATE_PX, baseline, roomiest_place};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
@@ -31,8 +31,8 @@ fn plot(size: Size) -> Rect {
     Rect::new(0.0, 2.0, size.width_px, (size.height_px - names_px(size.width_px) - 2.0).max(4.0))
 }
 
-/// The run over all of the width, without axes: what is in use and what is cached, ticks and names of
-/// chapters, and failures.
+/// The whole run over the whole width, without axes: allocated and cached bytes, ticks and names of chapters,
+/// and failures.
 #[must_use]
 pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Scene {
     let size = size.tame();
@@ -86,7 +86,7 @@ fn draw_values(scene: &mut Scene, columns: &[Column], (highest, place): (Bytes, 
     let size_px = TEXT_PX;
     let mut taken: Vec<Rect> = scene.targets.iter().map(|target| target.rect).collect();
     let at = Point::new(place.x_px + 3.0, baseline(place.center().y_px, size_px));
-    scene.text(at, highest.to_string(), TextStyle::new(Role::Text, size_px).bold());
+    scene.add_text(at, highest.to_string(), TextStyle::new(Role::Text, size_px).bold());
     taken.push(place);
     for (name, low, high, role) in
         [("allocated", None, 1, Role::TextOnRequested), ("cached", Some(2), 3, Role::Text)]
@@ -94,26 +94,26 @@ fn draw_values(scene: &mut Scene, columns: &[Column], (highest, place): (Bytes, 
         let y = |column: &Column, border: Option<usize>| {
             range.y_px(border.and_then(|border| column.extent.high.get(border).copied()).unwrap_or_default())
         };
-        let strip = |column: &Column| Strip {
+        let strip = |column: &Column| AreaStrip {
             left_px: column.left_px,
             right_px: column.right_px,
             // Where rounding begins, a text would lie over a hatch.
             top_px: y(column, Some(if low.is_none() { high - 1 } else { high })),
             foot_px: y(column, low),
         };
-        let strips: Vec<Strip> = columns.iter().map(strip).collect();
+        let strips: Vec<AreaStrip> = columns.iter().map(strip).collect();
         let width = text_width_px(name, size_px, Weight::Bold).ceil() + 8.0;
-        let Some(area) = roomiest(&strips, width, PLATE_PX - 2.0, &taken) else { continue };
+        let Some(area) = roomiest_place(&strips, width, PLATE_PX - 2.0, &taken) else { continue };
         let at = Point::new(area.x_px + 4.0, baseline(area.center().y_px, size_px));
-        scene.text(at, name, TextStyle::new(role, size_px).bold());
+        scene.add_text(at, name, TextStyle::new(role, size_px).bold());
         taken.push(area);
     }
 }
 
-/// What is in use and what is cached, on a scale that several runs share: `top` bytes are the height, `steps`
-/// steps the width.
+/// A small timeline of allocated and cached bytes, on a scale that several runs share: `top` bytes are the
+/// height, `steps` steps the width.
 #[must_use]
-pub fn timeline_small(series: &Series, recording: &Recording, top: Bytes, steps: usize, size: Size) -> Scene {
+pub fn small_timeline(series: &Series, recording: &Recording, top: Bytes, steps: usize, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let own = TimelineView::fit(series.step_count());
@@ -137,7 +137,7 @@ fn draw_on_base(scene: &mut Scene, columns: &[Column], top: Bytes, plot: Rect, s
         }
     }
     let base = plot.bottom_px().floor() + 0.5;
-    scene.hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
+    scene.add_hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
 }
 
 /// A tick where each chapter begins, and its name where there is room.
@@ -157,8 +157,9 @@ fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
         drawn += 1;
         let x_line = x.floor() + 0.5;
         let (top, foot) = (plot.bottom_px() - 4.0, plot.bottom_px() + 5.0);
-        scene.line(Point::new(x_line, top), Point::new(x_line, foot), Role::Text, Dash::Solid, 2.0);
-        scene.target(Rect::new(x_line - 4.0, plot.y_px, 8.0, plot.height_px), TargetId::Label(label.step));
+        scene.add_line(Point::new(x_line, top), Point::new(x_line, foot), Role::Text, Dash::Solid, 2.0);
+        scene
+            .add_target(Rect::new(x_line - 4.0, plot.y_px, 8.0, plot.height_px), TargetId::Label(label.step));
         // A name that is cut off is left out, unless most of it is visible.
         let room = next - x - 10.0;
         let name = fitted(&label.text, text_px, Weight::Normal, room)
@@ -167,9 +168,9 @@ fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
         let width = text_width_px(&name, text_px, Weight::Normal);
         if let Some(place) = names.place(x + width / 2.0 + 2.0, width) {
             let at = Point::new(place.left_px.round(), plot.bottom_px() + text_px + 4.0);
-            scene.text(at, name, TextStyle::new(Role::TextMuted, text_px));
+            scene.add_text(at, name, TextStyle::new(Role::TextMuted, text_px));
             let rect = Rect::new(place.left_px, plot.bottom_px() + 4.0, width, names_px(plot.width_px) - 4.0);
-            scene.target(rect, TargetId::Label(label.step));
+            scene.add_target(rect, TargetId::Label(label.step));
         }
     }
 }
@@ -188,12 +189,12 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
             Point::new(x, plot.y_px + 9.0),
         ];
         scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Failure) });
-        scene.target(Rect::new(x - 6.0, plot.y_px, 12.0, 12.0), TargetId::FailedStep(*step));
+        scene.add_target(Rect::new(x - 6.0, plot.y_px, 12.0, 12.0), TargetId::FailedStep(*step));
     }
 }
 
-/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same size; what comes after
-/// `hidden_after` steps is covered, so that it can be guessed.
+/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same size; the moments after
+/// `hidden_after` steps are covered, so that a reader can guess them.
 #[must_use]
 pub fn timeline_strip_cursor(
     step_count: usize,
@@ -209,20 +210,20 @@ pub fn timeline_strip_cursor(
     let hidden_px = hidden_after.map_or(size.width_px, |step| scale.x_px(count_f64(step) + 1.0));
     if hidden_px < size.width_px {
         let later = Rect::new(hidden_px, 0.0, size.width_px - hidden_px, size.height_px);
-        scene.rect(later, Fill::solid(Role::Background), None);
+        scene.add_rect(later, Fill::solid(Role::Background), None);
         let frame = Rect::new(hidden_px, plot.y_px, size.width_px - hidden_px, plot.height_px);
-        scene.frame(frame, Role::Grid, Dash::Dashed, 1.0);
+        scene.add_frame(frame, Role::Grid, Dash::Dashed, 1.0);
     }
     // Before the first step there is nothing to frame.
     if step > 0 && right - left >= 4.0 {
         let column = Rect::new(left, plot.y_px, right - left, plot.height_px);
-        scene.frame(column, Role::Cursor, Dash::Solid, 2.0);
+        scene.add_frame(column, Role::Cursor, Dash::Solid, 2.0);
         return scene;
     }
     let x = f32::midpoint(left, right).clamp(2.0, (size.width_px - 2.0).max(2.0));
     let (top, foot) = (Point::new(x, 0.0), Point::new(x, plot.bottom_px() + 4.0));
-    scene.line(top, foot, Role::Background, Dash::Solid, 5.0);
-    scene.line(top, foot, Role::Cursor, Dash::Solid, 2.0);
+    scene.add_line(top, foot, Role::Background, Dash::Solid, 5.0);
+    scene.add_line(top, foot, Role::Cursor, Dash::Solid, 2.0);
     scene
 }
 
@@ -235,7 +236,7 @@ pub fn timeline_strip_window(scene: &mut Scene, view: &TimelineView, step_count:
 /// height.
 #[must_use]
 pub fn timeline_mini_map(series: &Series, recording: &Recording, size: Size) -> Scene {
-    timeline_small(series, recording, series.peak_bytes(recording).1, series.step_count(), size)
+    small_timeline(series, recording, series.peak_bytes(recording).1, series.step_count(), size)
 }
 
 /// The part that other figures show and the moment under the cursor, to lie over a [`timeline_mini_map`] of
@@ -255,8 +256,8 @@ pub fn timeline_mini_map_window(
     }
     let x = XScale::new(TimelineView::fit(step_count), plot).x_px(count_f64(step) + 0.5);
     let x = x.clamp(1.0, (size.width_px - 1.0).max(1.0));
-    scene.line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Background, Dash::Solid, 3.0);
-    scene.line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Cursor, Dash::Solid, 1.0);
+    scene.add_line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Background, Dash::Solid, 3.0);
+    scene.add_line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Cursor, Dash::Solid, 1.0);
     scene
 }
 
@@ -268,10 +269,10 @@ fn draw_window(scene: &mut Scene, view: &TimelineView, step_count: usize, plot: 
     for (from, to) in [(0.0, left), (window.right_px(), plot.right_px())] {
         if to > from {
             let outside = Rect::new(from, plot.y_px, to - from, plot.height_px);
-            scene.rect(outside, Fill { role: Role::Background, pattern: Pattern::Tint }, None);
+            scene.add_rect(outside, Fill { role: Role::Background, pattern: Pattern::Tint }, None);
         }
     }
-    scene.frame(window, Role::Changed, Dash::Solid, 2.0);
+    scene.add_frame(window, Role::Changed, Dash::Solid, 2.0);
 }
 
 /// How many steps are complete at a place of the strip, from 0 (left) to 1.

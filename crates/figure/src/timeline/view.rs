@@ -18,7 +18,7 @@ pub struct TimelineView {
 }
 
 /// The fewest columns that a view shows, if the recording has this many.
-const FEWEST_COLUMNS: f64 = 4.0;
+const MIN_COLUMNS: f64 = 4.0;
 
 impl TimelineView {
     /// The whole recording of `step_count` steps.
@@ -37,7 +37,7 @@ impl TimelineView {
         let x_fraction = x_fraction.clamp(0.0, 1.0);
         let total = count_f64(step_count) + 1.0;
         // The span is limited first, so that the point keeps its place also at the closest zoom.
-        let span = (view.span() / factor).clamp(FEWEST_COLUMNS.min(total), total);
+        let span = (view.span() / factor).clamp(MIN_COLUMNS.min(total), total);
         let first_step = view.first_step + x_fraction * (view.span() - span);
         Self { first_step, last_step: first_step + span }.clamp(step_count)
     }
@@ -62,7 +62,7 @@ impl TimelineView {
             return whole;
         }
         let total = whole.last_step;
-        let span = self.span().clamp(FEWEST_COLUMNS.min(total), total);
+        let span = self.span().clamp(MIN_COLUMNS.min(total), total);
         let first_step = self.first_step.clamp(0.0, total - span);
         Self { first_step, last_step: first_step + span }
     }
@@ -168,7 +168,7 @@ pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, 
     floor_count(position.max(0.0)).min(last)
 }
 
-/// From steps to pixels.
+/// The horizontal scale of a plot, from steps to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct XScale<'a> {
     view: TimelineView,
@@ -181,7 +181,7 @@ impl<'a> XScale<'a> {
         Self { view, plot, clock: None }
     }
 
-    /// A scale of time, where there is a clock.
+    /// A scale of time if `clock` is known, else of steps.
     pub(crate) fn by(clock: Option<&'a Clock>, view: TimelineView, plot: Rect) -> Self {
         // A view within one moment of the clock has no width in time.
         let clock = clock.filter(|clock| clock.micros(view.last_step) > clock.micros(view.first_step));

@@ -1,4 +1,4 @@
-//! A step as a text: the request and what happened.
+//! A step as a text: the request and its effect.
 
 use blockyard_record::{Event, MemoryState, Recording, StepOutcome, StreamId};
 
@@ -8,30 +8,31 @@ use crate::words::story::Story;
 
 /// The text of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StepWords {
+pub struct StepText {
     /// The request, as in a workload: `b = alloc 3 MiB on side`.
     pub title: String,
-    /// What happened: `takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached`.
+    /// The effect of the request:
+    /// `takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached`.
     pub sentence: String,
-    /// One line an event, in order.
+    /// A line for each event, in order.
     pub events: Vec<String>,
 }
 
-/// How many events have a line each. For a longer step, the number of the other events is given.
-const MOST_EVENTS: usize = 200;
+/// How many events have a line each. For a longer step, the number of the further events is given.
+const MAX_EVENTS: usize = 200;
 
 /// The text of the step with this index; empty if there is no such step.
 #[must_use]
-pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
-    let Some(range) = recording.step(step) else { return StepWords::default() };
+pub fn describe_step(recording: &Recording, step: usize) -> StepText {
+    let Some(range) = recording.step(step) else { return StepText::default() };
     let Ok(mut state) = recording.state_at(range.start) else {
-        return StepWords { title: format!("step {}", step + 1), sentence: damaged(), events: Vec::new() };
+        return StepText { title: format!("step {}", step + 1), sentence: damaged(), events: Vec::new() };
     };
     let mut story = Story::new(&state);
-    let mut words = StepWords::default();
+    let mut words = StepText::default();
     for index in range.start..range.end {
         let Some(event) = recording.event(index) else { continue };
-        if words.events.len() < MOST_EVENTS {
+        if words.events.len() < MAX_EVENTS {
             words.events.push(describe_event(&event, &state, recording));
         }
         if words.title.is_empty() {
@@ -44,10 +45,10 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
         }
     }
     let count = range.end - range.start;
-    if count > MOST_EVENTS {
+    if count > MAX_EVENTS {
         words
             .events
-            .push(format!("and {} more events", crate::conversions::grouped_count(count - MOST_EVENTS)));
+            .push(format!("and {} more events", crate::conversions::grouped_count(count - MAX_EVENTS)));
     }
     let note = recording.note(step);
     if words.title.is_empty() {

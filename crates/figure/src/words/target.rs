@@ -122,7 +122,7 @@ fn segment(id: SegmentId, state: &MemoryState, recording: &Recording) -> Option<
     ))
 }
 
-/// The share of a class in what it is a part of: the reserved bytes, or, for free bytes, the device.
+/// The share of a class in the reserved bytes or, for free bytes, in the bytes of the device.
 fn class_share(class: BreakdownClass, breakdown: &Breakdown) -> String {
     let bytes = class.bytes(breakdown);
     match class {

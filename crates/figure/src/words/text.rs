@@ -18,17 +18,17 @@ use crate::words::names::{block_name, counted, pool_heading, state_word};
 pub struct SegmentRow {
     /// The id of the segment.
     pub segment: SegmentId,
-    /// Where it starts.
+    /// The address of the segment.
     pub addr: DeviceAddr,
     /// The size of the segment in bytes.
     pub size: Bytes,
-    /// The memory pool that it belongs to.
+    /// The memory pool that the segment belongs to.
     pub pool_id: PoolId,
-    /// The block pool that it belongs to.
+    /// The block pool that the segment belongs to.
     pub pool: PoolKind,
-    /// The stream that may use it.
+    /// The stream that may use the segment.
     pub stream: StreamId,
-    /// What the program calls that stream.
+    /// The program's name of the stream.
     pub stream_name: String,
     /// The sizes of its allocated blocks, added up.
     pub allocated: Bytes,
@@ -43,7 +43,7 @@ pub struct SegmentRow {
 pub struct BlockRow {
     /// The id of the block.
     pub block: BlockId,
-    /// What the program calls it, else `block #17`.
+    /// The program's name of the block, else `block #17`.
     pub name: String,
     /// `allocated`, `pending` or `cached`.
     pub state: &'static str,
@@ -62,7 +62,7 @@ pub fn breakdown_text(state: &MemoryState, recording: &Recording) -> String {
     let capacity = recording.known_capacity();
     let classes: Vec<_> = BreakdownClass::ALL
         .iter()
-        // Nothing says how much is free on a device of unknown size.
+        // How much is free on a device of unknown size is not known.
         .filter(|class| capacity.is_some() || **class != BreakdownClass::Free)
         .map(|class| {
             let bytes = class.bytes(&breakdown);
@@ -95,8 +95,8 @@ pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> 
     mapped_segments(state).iter().map(|segment| segment_row(segment, recording)).collect()
 }
 
-/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is one. Those of a
-/// memory pool stand together.
+/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is a segment.
+/// Segments of a memory pool are neighbors.
 fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
     let segments = state.snapshot().segments;
     let mut segments: Vec<_> = segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
@@ -135,7 +135,7 @@ const BAR: usize = 60;
 /// over its segments.
 ///
 /// Names are written in their blocks if there is room. If a bar has more blocks than characters, each
-/// character shows what most of its bytes are, and the number of blocks follows the bar.
+/// character shows the class of most of its bytes, and the number of blocks follows the bar.
 #[must_use]
 pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
     let segments = mapped_segments(state);

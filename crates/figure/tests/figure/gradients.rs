@@ -30,7 +30,8 @@ fn what_has_the_size_of_a_parameter_and_outlives_the_backward_pass_is_its_gradie
     let mut program = Program::new(Bytes::gib(1));
     model(&mut program);
     program.under("", "");
-    // A temporary of the backward pass, which has the size of a parameter too, and what has the size of none.
+    // A temporary of the backward pass with the size of a parameter, and an allocation with another size than
+    // every parameter.
     program.alloc("temporary", Bytes::mib(20)).free("temporary");
     program
         .alloc("weight.grad", Bytes::mib(20))

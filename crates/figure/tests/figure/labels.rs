@@ -81,7 +81,7 @@ fn no_name_of_a_peak_or_a_bound_lies_over_the_data() {
                 let Mark::Text { text, .. } = mark else { continue };
                 let is_name = ["peak ", "limit ", "capacity "].iter().any(|word| text.starts_with(word));
                 let bounds = mark.bounds();
-                // Those of the legend are below the plot.
+                // The texts of the legend are below the plot.
                 if is_name
                     && bounds.bottom_px() < timeline_plot(&series, Size::new(width, height)).bottom_px()
                 {
@@ -102,7 +102,7 @@ fn no_plate_covers_an_area() {
         for size in [Size::new(530.0, 200.0), Size::new(900.0, 260.0)] {
             let scene = timeline(&series, &recording, &view, None, size);
             let plot = timeline_plot(&series, size);
-            // The ground of the dots of peaks is as small as these.
+            // The background of the dots of peaks is as small as the rectangles here.
             let plates = scene.marks.iter().filter_map(|mark| match mark {
                 Mark::Rect { rect, fill, .. } if fill.role == Role::Background => Some(*rect),
                 _ => None,

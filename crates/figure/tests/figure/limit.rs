@@ -1,4 +1,5 @@
-//! The limit of the process: what a memory fraction sets, and what a failed request shows.
+//! The limit of the process: the limit that a memory fraction sets, and the limit that a failed request
+//! shows.
 
 use blockyard_figure::{
     Changes, Mark, Pattern, Rect, Role, Scene, Series, Size, Stage, StageView, TargetId, TimelineView,
@@ -38,8 +39,8 @@ fn under_a_fraction() -> Recording {
     program.recording()
 }
 
-/// As a snapshot tells it: neither the device's memory nor a fraction is known, but that the device had 900
-/// MiB free.
+/// A program as a snapshot shows it: neither the device's memory nor a fraction is known, only that the
+/// device had 900 MiB free.
 fn refused_with_free_memory() -> Program {
     let mut program = Program::on_unknown_device(Bytes::gib(1));
     program.alloc("a", Bytes::mib(20)).alloc("b", Bytes::mib(20)).event(Event::OutOfMemory {
@@ -81,12 +82,12 @@ fn a_failed_request_shows_between_which_bytes_the_limit_is() {
     let recording = refused_with_free_memory().recording();
     let limit = Series::new(&recording).process_limit(2).unwrap();
     let refused = Bytes::new(Bytes::mib(60).get() - 1);
-    assert_eq!(limit, OomLimit { lowest: Bytes::mib(40), highest: refused, others: Bytes::ZERO });
+    assert_eq!(limit, OomLimit { lowest: Bytes::mib(40), highest: refused, used_by_others: Bytes::ZERO });
     let scene = over_time(&recording, Size::new(900.0, 300.0));
     assert!(is_barred(&scene), "{scene}");
     assert!(has_text(&scene, "limit at least 40 MiB") && has_text(&scene, "limit below 60 MiB"), "{scene}");
     assert_texts_are_apart(&scene);
-    // The band between the bounds lies below what is beyond the limit, and ends at the lower bound.
+    // The band between the bounds lies below the area beyond the limit, and ends at the lower bound.
     let rects = |wanted: Pattern, role: Role| -> Vec<Rect> {
         let of = |mark: &Mark| match mark {
             Mark::Rect { rect, fill, .. } if fill.pattern == wanted && fill.role == role => Some(*rect),

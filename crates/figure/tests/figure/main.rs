@@ -1,4 +1,4 @@
-//! The figures as text and as SVG files, and what must hold of them whatever the recording.
+//! The figures as text and as SVG files, and their properties for any recording.
 //!
 //! `cargo xtask update figure` writes the expected texts and files again.
 

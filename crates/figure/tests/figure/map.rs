@@ -111,7 +111,7 @@ fn a_released_segment_leaves_a_row_for_one_step() {
     let scene = draw(&recording, 12, &MapView::default());
     let released: Vec<_> = scene.targets.iter().filter(|t| matches!(t.what, TargetId::Released(_))).collect();
     assert_eq!(released.len(), 1);
-    // Its row is no segment any more.
+    // The row of the released segment is not a segment any more.
     let count = after(&recording, 12).0.segments().count();
     let noun = if count == 1 { "segment" } else { "segments" };
     let note = format!("{count} {noun}, 1 just released");
@@ -284,8 +284,8 @@ proptest! {
         for target in &scene.targets {
             let rect = target.rect;
             prop_assert!(rect.y_px >= 24.0 && rect.bottom_px() <= size.height_px, "{:?} is covered", target);
-            // Only marks thinner than 2 pixels reach over a neighbor, so the middle of a wider target is its
-            // own.
+            // Only marks thinner than 2 pixels reach over a neighbor, so the middle of a wider target belongs
+            // to that target.
             if rect.width_px > 4.0 {
                 let middle = rect.center();
                 prop_assert_eq!(scene.hit(middle.x_px, middle.y_px).map(|found| found.what), Some(target.what));
@@ -339,8 +339,8 @@ proptest! {
     }
 }
 
-/// Two segments outside of memory pools, one of a graph capture, two of a pool that the program made; by
-/// address they mix.
+/// Two segments outside of memory pools, a segment of a graph capture, two of a memory pool that the program
+/// made; their order by address is mixed.
 fn pooled() -> Program {
     let mut program = Program::new(Bytes::mib(256));
     let (capture, user) = (PoolId { capture: 1, user: 0 }, PoolId { capture: 0, user: 1 });

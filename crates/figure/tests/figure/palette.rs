@@ -1,4 +1,4 @@
-//! Colors that lie beside each other are told apart, also by people who are color blind.
+//! Colors that lie beside each other are distinguishable, also for people who are color blind.
 
 use blockyard_figure::{
     BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, Theme, blended,
@@ -20,10 +20,10 @@ fn transformed(matrix: &[Color; 3], [x, y, z]: Color) -> Color {
     matrix.map(|[a, b, c]| a * x + b * y + c * z)
 }
 
-/// What a person sees in linear red, green and blue: all colors, and without one kind of cones. The matrices
-/// for severity 1.0 of G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model
-/// for Simulation of Color Vision Deficiency", IEEE Transactions on Visualization and Computer Graphics
-/// 15(6), 2009, table 1.
+/// The visions of people, as matrices of linear red, green and blue: of all colors, and without one kind of
+/// cones. The matrices for severity 1.0 of G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
+/// Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE Transactions on Visualization
+/// and Computer Graphics 15(6), 2009, table 1.
 const VISIONS: [(&str, [Color; 3]); 4] = [
     ("all colors", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (
@@ -76,7 +76,8 @@ fn distance(one: Color, other: Color) -> (f64, &'static str) {
     VISIONS.iter().map(of).min_by(|one, other| one.0.total_cmp(&other.0)).unwrap()
 }
 
-/// The color of an area on the figure's ground. A hatch is told by its lines, which have the color itself.
+/// The color of an area on the figure's ground. A hatch is distinguished by its lines, which have the full
+/// color.
 fn of_fill(theme: Theme, fill: Fill) -> Color {
     let (color, ground) = (hex(&theme.color(fill.role)), hex(&theme.color(Role::Background)));
     let opacity = match fill.pattern {
@@ -161,8 +162,8 @@ fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
             for above in next.into_iter().chain(later) {
                 assert_apart(theme, 13.0, (&name(site), color(site)), (&name(above), color(above)));
             }
-            // Where colors are shades of categories, what has no entry is a shade too, so that the rest lies
-            // on no shade of other code.
+            // Where colors are shades of categories, groups without an entry have a shade too, so that the
+            // grey of the rest lies on no shade of other code.
             if site / Role::SHADES != 4 {
                 assert_apart(theme, 13.0, (&name(site), color(site)), ("the rest", rest));
             }
@@ -170,8 +171,9 @@ fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
     }
 }
 
-/// In a stack the categories lie on each other in their order, and any of them may be absent. What has no
-/// stack is above all of them. Of three of these once only a careful eye saw a difference.
+/// In a stack the categories lie on each other in their order, and any of them may be absent. Allocations
+/// without a stack are above all of them. Between three of these colors only a careful eye once saw a
+/// difference.
 #[test]
 fn the_categories_of_stacks_are_far_apart_in_every_vision() {
     for theme in [Theme::Light, Theme::Dark] {
@@ -210,7 +212,7 @@ fn categories_are_apart_from_each_other_and_from_every_state_in_every_vision() {
         let states: Vec<(&str, Color)> = BreakdownClass::ALL
             .into_iter()
             .map(|class| (class.name(), of_fill(theme, Fill::of(class))))
-            // The lines of a hatch and the dots have the whole color.
+            // The lines of a hatch and the dots have the full color.
             .chain(
                 BreakdownClass::ALL
                     .map(|class| (class.name(), linear(&theme.color(class.role()))))
@@ -277,7 +279,7 @@ fn no_site_group_or_step_looks_like_a_failure_or_like_ink() {
             assert!(chroma < 20.0 || between > 20.0, "{theme:?}: {role:?} is red, {between:.0} degrees");
             if !matches!(role, Role::Step(_)) {
                 assert!(apart(ink) >= 10.0, "{theme:?}: {role:?} is {:.0} from the ink", apart(ink));
-                // Whoever sees no red tells a failure by its lightness, or by the mark's form.
+                // A person who sees no red recognizes a failure by its lightness, or by the form of its mark.
                 assert_apart(
                     theme,
                     9.0,
@@ -324,7 +326,7 @@ fn any_two_sites_of_activations_are_apart_in_every_vision() {
     }
 }
 
-/// A step is told from the one before by its lightness, which every vision has.
+/// A step differs from the step before by its lightness, which every vision sees.
 #[test]
 fn the_steps_of_an_ordered_quantity_go_from_the_background_on() {
     for theme in [Theme::Light, Theme::Dark] {

@@ -1,4 +1,4 @@
-use blockyard_figure::{Changes, Player, PlayerAction, SPEEDS, StateCursor, Unit, reduce};
+use blockyard_figure::{Changes, MoveUnit, Player, PlayerAction, SPEEDS, StateCursor, reduce};
 use blockyard_record::{Bytes, Recording};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ fn speeds_end_at_the_ends() {
 #[test]
 fn by_events_every_event_is_visited_and_only_it_is_emphasized() {
     let recording = story().recording();
-    let mut player = run(&recording, &Player::default(), &[SetUnit(Unit::Event)]);
+    let mut player = run(&recording, &Player::default(), &[SetUnit(MoveUnit::Event)]);
     for event in 0..recording.event_count() {
         player = reduce(&player, Forward, &recording);
         assert_eq!(player.cursor, event + 1);
@@ -114,18 +114,18 @@ fn by_events_every_event_is_visited_and_only_it_is_emphasized() {
         assert_eq!(player.current_step(&recording), recording.step_of_event(event));
     }
     let third = recording.step(2).unwrap();
-    let middle = run(&recording, &Player::default(), &[SetUnit(Unit::Event), SeekEvent(third.start + 1)]);
-    assert_eq!(run(&recording, &middle, &[SetUnit(Unit::Step)]).cursor, third.end);
+    let middle = run(&recording, &Player::default(), &[SetUnit(MoveUnit::Event), SeekEvent(third.start + 1)]);
+    assert_eq!(run(&recording, &middle, &[SetUnit(MoveUnit::Step)]).cursor, third.end);
 }
 
 #[test]
 fn a_new_recording_keeps_the_place_or_goes_to_its_end() {
     let recording = story().recording();
     let player = Player { cursor: 900, steps: 500, ..Player::default() };
-    assert_eq!(reduce(&player, Loaded { goes_to_end: false }, &recording).steps, 16);
+    assert_eq!(reduce(&player, Loaded { is_at_end: false }, &recording).steps, 16);
     let early = Player { cursor: 2, steps: 1, ..Player::default() };
-    assert_eq!(reduce(&early, Loaded { goes_to_end: false }, &recording).steps, 1);
-    assert_eq!(reduce(&early, Loaded { goes_to_end: true }, &recording).steps, 16);
+    assert_eq!(reduce(&early, Loaded { is_at_end: false }, &recording).steps, 1);
+    assert_eq!(reduce(&early, Loaded { is_at_end: true }, &recording).steps, 16);
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn action() -> impl Strategy<Value = PlayerAction> {
             Toggle,
             Faster,
             Slower,
-            SetUnit(Unit::Step),
-            SetUnit(Unit::Event),
+            SetUnit(MoveUnit::Step),
+            SetUnit(MoveUnit::Event),
         ]),
         (0_usize..100).prop_map(SeekStep),
         (0_usize..300).prop_map(SeekEvent),
@@ -169,7 +169,7 @@ fn action() -> impl Strategy<Value = PlayerAction> {
         block.prop_map(PreviousOfBlock),
         any::<f64>().prop_map(|elapsed_millis| Tick { elapsed_millis }),
         (0.0_f64..2000.0).prop_map(|elapsed_millis| Tick { elapsed_millis }),
-        any::<bool>().prop_map(|goes_to_end| Loaded { goes_to_end }),
+        any::<bool>().prop_map(|is_at_end| Loaded { is_at_end }),
     ]
 }
 
@@ -190,7 +190,7 @@ proptest! {
             prop_assert!((done..=under_way).contains(&player.cursor), "{:?} gives {:?}", action, player);
             let is_move = matches!(action, Forward | Back | ForwardMany | BackMany | Start | End | SeekStep(_));
             prop_assert!(
-                player.unit == Unit::Event || !is_move || player.cursor == done || player.steps == recording.step_count(),
+                player.unit == MoveUnit::Event || !is_move || player.cursor == done || player.steps == recording.step_count(),
                 "{:?} stops within a step", action
             );
             prop_assert!((0.0..=1.0).contains(&player.earned), "{:?}", player);

@@ -31,7 +31,7 @@ impl Program {
         Self::with(RunInfo { title: "test".to_owned(), capacity, max_split_size: -1, ..RunInfo::default() })
     }
 
-    /// On a device of which it is only known that it has at least `capacity`.
+    /// A program on a device that is known to have at least `capacity` bytes, and perhaps more.
     pub(crate) fn on_unknown_device(capacity: Bytes) -> Self {
         let is_capacity_unknown = true;
         Self::with(RunInfo { is_capacity_unknown, capacity, max_split_size: -1, ..RunInfo::default() })
@@ -52,7 +52,7 @@ impl Program {
         }
     }
 
-    /// What follows is allocated in this memory pool.
+    /// Later blocks are allocated in this memory pool.
     pub(crate) fn in_pool(&mut self, pool: PoolId) -> &mut Self {
         self.pool_id = pool;
         self
@@ -81,7 +81,7 @@ impl Program {
         self
     }
 
-    /// What follows is allocated under a stack of one frame, `name (file:1)`; without a stack for an empty
+    /// Later blocks are allocated under a stack of one frame, `name (file:1)`; without a stack for an empty
     /// name.
     pub(crate) fn under(&mut self, name: &str, file: &str) -> &mut Self {
         let stacks = &mut self.stacks;
@@ -199,7 +199,7 @@ impl Program {
         self.done()
     }
 
-    /// The other streams' work is done.
+    /// The work of the other streams is done, so pending frees complete.
     pub(crate) fn advance(&mut self) -> &mut Self {
         self.complete_pending();
         self.done()
@@ -321,7 +321,7 @@ fn segment_size(rounded: Bytes) -> Bytes {
     }
 }
 
-/// A story with a bit of everything.
+/// A program with an event of every kind.
 pub(crate) fn story() -> Program {
     let mut program = Program::new(Bytes::mib(96));
     program

@@ -1,4 +1,4 @@
-//! The stage: what must hold of it at every width, and how it looks.
+//! The stage: properties at every width, and its expected pictures.
 
 use std::collections::BTreeSet;
 
@@ -141,7 +141,7 @@ fn a_process_has_its_context_before_the_ruler() {
     let context = Bytes::mib(518);
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
     for steps in 0..=recording.step_count() {
-        let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64), false);
+        let stage = stage_at(&recording, steps).as_process(context, Bytes::mib(64), false);
         let bounds = steps.checked_sub(1).and_then(|step| recording.step(step));
         let memory = recording.state_at(bounds.map_or(0, |step| step.end)).unwrap();
         let shown = context.saturating_add(memory.breakdown().reserved()).to_string();
@@ -169,8 +169,8 @@ fn what_a_process_has_outside_is_not_free() {
     };
     let free = |stage: &Stage| said(stage.clone()).join(" ");
     let (of_rest, of_whole) = (
-        stage().of_process(Bytes::mib(4), Bytes::ZERO, false),
-        stage().of_whole_device(&[("context".to_owned(), Bytes::mib(4))], Bytes::ZERO),
+        stage().as_process(Bytes::mib(4), Bytes::ZERO, false),
+        stage().as_process_of_whole_device(&[("context".to_owned(), Bytes::mib(4))], Bytes::ZERO),
     );
     let bounds = recording.step(recording.step_count() - 1).unwrap();
     let all = recording.state_at(bounds.end).unwrap().breakdown().free;
@@ -179,7 +179,7 @@ fn what_a_process_has_outside_is_not_free() {
     let parts = [("context", 518), ("kernels", 92), ("cuBLAS", 66)];
     let parts = parts.map(|(name, mib)| (name.to_owned(), Bytes::mib(mib)));
     for width in WIDTHS {
-        let whole = stage().of_whole_device(&parts, Bytes::mib(64));
+        let whole = stage().as_process_of_whole_device(&parts, Bytes::mib(64));
         let found = clashes(&whole, &view, width);
         assert!(found.is_empty(), "{width}: {found:#?}");
         // Each part has a block; on a narrow stage all of them share one.

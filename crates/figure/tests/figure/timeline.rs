@@ -29,7 +29,7 @@ fn allocated_line(scene: &Scene) -> Vec<Point> {
     line.unwrap_or_default()
 }
 
-/// Many steps that leave things as they are, and one that is a spike.
+/// Many steps that change nothing, and a single step that is a spike.
 fn quiet_but_for(steps: usize, spike: usize) -> Recording {
     let mut program = Program::new(Bytes::gib(80));
     program.alloc("base", Bytes::mib(64));
@@ -111,7 +111,7 @@ fn failures_and_labels_can_be_reached() {
             TargetId::Label(0),
             TargetId::Label(1),
             TargetId::FailedStep(1),
-            // The words beside the mark.
+            // The text is beside the mark.
             TargetId::FailedStep(1),
             TargetId::PeakAllocated,
             TargetId::PeakReserved,
@@ -181,7 +181,7 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
 }
 
 proptest! {
-    // Long recordings: a few of them say enough.
+    // Recordings are long, so a few cases are enough.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
@@ -243,7 +243,8 @@ proptest! {
             Mark::Line { from, role: Role::Cursor, .. } => Some(*from),
             _ => None,
         });
-        // The line stands at the right edge of its step's column, and everything left of it has happened.
+        // The line is at the right edge of its step's column, and all steps to the left of the line have
+        // happened.
         let found = timeline_step_at(&view, None, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
         let step_px = f64::from(plot.width_px) / view.span();
         let off = (found as f64 - step as f64).abs();

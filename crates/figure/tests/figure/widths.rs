@@ -52,8 +52,8 @@ fn recordings() -> Vec<(&'static str, Recording)> {
     vec![("story", story().recording()), ("training", training()), ("long", long()), ("empty", empty)]
 }
 
-/// Whatever a figure may name: a text that ends with `…` is the beginning of one of them, up to the end of a
-/// word.
+/// The texts that a figure may name: a text that ends with `…` is the beginning of one of these, up to the
+/// end of a word.
 fn assert_no_word_is_cut(scene: &Scene, recording: &Recording) {
     let labels = recording.labels().iter().map(|label| label.text.clone());
     let names = (0..10_000).filter_map(|id| recording.name(blockyard_record::AllocationId::new(id)));
@@ -106,7 +106,8 @@ fn texts_of_memory_over_time_are_whole_and_apart_from_a_phone_to_a_large_screen(
     }
 }
 
-/// Neither its line nor its values lie on a text within the plot, or on the names above it.
+/// Checks that neither the line nor the values of the cursor lie on a text within the plot, or on the names
+/// above it.
 fn assert_cursor_covers_no_text(base: &Scene, over: &Scene, plot: &Rect) {
     assert_texts_are_apart(over);
     let texts: Vec<Rect> =
@@ -176,7 +177,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 if name == "training" && width > 1000.0 {
                     assert!(!names.marks.is_empty(), "no area has its name at {width}");
                 }
-                // Names of allocations and of what they share are apart from each other, too.
+                // Names of allocations and of groups are apart from each other, too.
                 let mut both = scene.clone();
                 both.marks.extend(own.marks.iter().cloned());
                 both.marks.extend(grid.names(&groups, |_| true, plot, &own).marks);

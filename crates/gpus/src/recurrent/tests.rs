@@ -1,4 +1,4 @@
-use super::{Algorithm, Kind, Layer, MOST_LAYERS};
+use super::{Algorithm, Kind, Layer, MAX_LAYERS};
 use crate::GpuProfile;
 use crate::tables::dtype;
 
@@ -35,13 +35,13 @@ fn layer(fields: &[&str]) -> Layer {
         layers: number(3),
         directions: number(4),
         has_dropout: number(5) == 1,
-        time: number(6),
+        longest: number(6),
         batch: number(7),
         dtype,
-        element,
+        element_bytes: element,
         is_packed: number(9) == 1,
         is_training: number(10) == 1,
-        steps: number(11),
+        time_steps: number(11),
     }
 }
 
@@ -84,9 +84,9 @@ fn each_recorded_layer_takes_its_bytes() {
 #[test]
 fn layers_of_a_sort_that_was_not_recorded_are_estimates() {
     let known =
-        Layer { layers: MOST_LAYERS, directions: 1, dtype: dtype::F32, element: 4, ..Layer::default() };
+        Layer { layers: MAX_LAYERS, directions: 1, dtype: dtype::F32, element_bytes: 4, ..Layer::default() };
     assert!(known.workspace(Algorithm::Standard).is_exact && known.reserve().is_exact);
-    let deeper = Layer { layers: MOST_LAYERS + 1, ..known };
+    let deeper = Layer { layers: MAX_LAYERS + 1, ..known };
     assert!(!deeper.workspace(Algorithm::Standard).is_exact && !deeper.reserve().is_exact);
     assert!(!Layer { dtype: -1, ..known }.reserve().is_exact);
 }
@@ -103,11 +103,11 @@ fn any_numbers_have_a_size() {
                     layers: size,
                     directions,
                     batch: size,
-                    time: size,
-                    steps: size,
+                    longest: size,
+                    time_steps: size,
                     has_dropout: true,
                     is_training: true,
-                    element: 8,
+                    element_bytes: 8,
                     ..Layer::default()
                 };
                 assert!(layer.reserve().bytes >= 256);

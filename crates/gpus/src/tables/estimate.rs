@@ -16,7 +16,7 @@ pub struct WorkspaceRequest<'a> {
     /// [`dtype`](super::dtype).
     pub dtype: i64,
     /// Bytes of an element.
-    pub element: u64,
+    pub element_bytes: u64,
     /// Whether channels lie last in memory.
     pub is_channels_last: bool,
     /// Sizes of the input.
@@ -66,11 +66,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// The shape of a request; a dimension that the request does not have counts as 1.
     pub(super) fn of(request: &WorkspaceRequest<'_>) -> Self {
         let at = |list: &[i64], place: usize| list.get(place).copied().unwrap_or(1).max(1);
         let places = |list: &[i64]| times(list.get(2..).unwrap_or(&[]));
         let depth = at(request.filter, 1);
-        let element = i64::try_from(request.element).unwrap_or(4).max(1);
+        let element = i64::try_from(request.element_bytes).unwrap_or(4).max(1);
         Self {
             batch: at(request.input, 0),
             channels: at(request.input, 1),
@@ -157,10 +158,12 @@ const TILED: u64 = 26;
 pub(super) const FORMULAS: u64 = TILED + TILES.len() as u64;
 
 impl Code {
+    /// The number of the formula.
     pub(super) fn formula(self) -> u64 {
         self.0 & 63
     }
 
+    /// The code with a count of partial filters.
     pub(super) fn with_count(self, count: u64) -> Self {
         Self(self.0 | (count & 4095) << 6)
     }
@@ -171,6 +174,7 @@ impl Code {
         (PARTIAL..FORMULAS).contains(&self.formula()) && self.formula() != OF_IMAGES
     }
 
+    /// The bytes of the workspace that the code's formula gives for a shape.
     pub(super) fn bytes(self, shape: &Shape) -> i64 {
         let count = i64::try_from(self.0 >> 6 & 4095).unwrap_or(0);
         let rest = i64::try_from(self.0 >> 18).unwrap_or(i64::MAX);

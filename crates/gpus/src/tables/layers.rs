@@ -276,7 +276,7 @@ mod tests {
         WorkspaceRequest {
             operation: usize::try_from(head[0]).expect("an operation"),
             dtype: head[1],
-            element: if head[1] == 8 { 4 } else { 2 },
+            element_bytes: if head[1] == 8 { 4 } else { 2 },
             is_channels_last: head[2] == 1,
             input,
             filter,

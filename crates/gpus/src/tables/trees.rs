@@ -26,15 +26,20 @@ enum Node {
 /// The code in a leaf that refers to the tree of rare codes.
 const RARE: Code = Code(63);
 
+/// All trees of the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trees {
+    /// The codes, to whose places the leaves of `operations` and `rare` refer.
     codes: Vec<Code>,
+    /// The first tree of each operation.
     operations: Vec<Vec<Node>>,
+    /// The tree of each operation that is asked where the first tree gives [`RARE`].
     rare: Vec<Vec<Node>>,
-    /// By formula, from [`PARTIAL`] without [`OF_IMAGES`].
+    /// The trees of counts of partial filters, by formula from [`PARTIAL`] on, without [`OF_IMAGES`].
     counts: Vec<Vec<Node>>,
 }
 
+/// Calls a function with the trees, which each thread reads once.
 pub(super) fn with_trees<T>(then: impl FnOnce(&Trees) -> T) -> T {
     thread_local! {
         static READ: OnceCell<Trees> = const { OnceCell::new() };
@@ -52,6 +57,7 @@ impl Trees {
         Self { codes, operations, rare, counts }
     }
 
+    /// The code of a convolution with these features; `None` for an operation without a tree.
     pub(super) fn find(&self, operation: usize, features: &[i64]) -> Option<Code> {
         let code_of = |trees: &[Vec<Node>]| {
             let place = find(trees.get(operation)?, features)?;

@@ -61,8 +61,8 @@ fn lines_that_the_baseline_does_not_list_are_in_everything_else() {
         1195,
     );
     let found = compare(&entry(&before, 2, NONE), &after);
-    // What the third line held is not known: it counts whole, and everything else takes it back. The fourth
-    // may have been as large before.
+    // The bytes of the third line in the baseline are not known: the line counts whole, and everything else
+    // has the opposite. The fourth line may have been as large before.
     assert_eq!((found.rows[0].change(), found.rows[0].most_before), (200, Some(Bytes::new(90))));
     assert_eq!((found.rows[1].line.as_ref(), found.rows[1].change()), (None, -5));
     assert_eq!((found.rows.len(), sum(&found)), (2, 195));
@@ -114,7 +114,7 @@ fn a_peak_equal_to_the_budget_passes() {
 fn a_run_that_ended_early_is_failed_and_its_lower_peak_is_none() {
     let before = measured(Vec::new(), 1000, 1000);
     let ended = Some(RunFailure::OutOfMemory(Some("train.py:3".into())));
-    let after = MeasuredRun { ended: ended.clone(), ..measured(Vec::new(), 10, 10) };
+    let after = MeasuredRun { failure: ended.clone(), ..measured(Vec::new(), 10, 10) };
     let found = compare(&entry(&before, 10, NONE), &after);
     assert_eq!((found.failures, found.is_lower), (ended.into_iter().map(Failure::Ended).collect(), false));
 }
@@ -134,7 +134,7 @@ fn marks_and_versions_are_told_of_both() {
 #[test]
 fn steps_that_changed_or_are_missing_are_told() {
     let steps = |steps: &[u64]| MeasuredRun {
-        steps: steps.iter().map(|step| Bytes::new(*step)).collect(),
+        iteration_peaks: steps.iter().map(|step| Bytes::new(*step)).collect(),
         ..measured(Vec::new(), 9, 9)
     };
     let found = compare(&entry(&steps(&[5, 9]), 10, NONE), &steps(&[5, 8, 9]));
@@ -174,7 +174,7 @@ proptest! {
             let count = listed.iter().filter(|other| other == &line).count();
             prop_assert!(count <= of_run(line) + of_baseline(line), "{} counts too often", line);
         }
-        // The same run against what it leaves has one row, that of nothing.
+        // The same run compared with its own baseline has one row, without a change.
         let again = compare(&ProgramEntry { baseline: Some(after.baseline(lines)), ..entry }, &after);
         prop_assert!(lines < after.holders.len() || again.rows.len() == 1);
         prop_assert_eq!(sum(&again), 0);

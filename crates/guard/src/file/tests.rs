@@ -27,7 +27,7 @@ fn measured() -> MeasuredRun {
         is_exact: true,
         peak_allocated: Bytes::mib(3),
         peak_reserved: Bytes::mib(4),
-        steps: vec![Bytes::mib(2), Bytes::mib(3)],
+        iteration_peaks: vec![Bytes::mib(2), Bytes::mib(3)],
         holders: vec![
             LineHolder { line, bytes: Bytes::mib(2) },
             LineHolder { line: without, bytes: Bytes::new(1000) },
@@ -70,7 +70,8 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
     assert_eq!(same.to_string(), text);
     let commented = text.replace("peak_reserved", "# looked at in March\npeak_reserved");
     let mut file = GuardFile::read(&commented).unwrap();
-    let smaller = MeasuredRun { steps: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
+    let smaller =
+        MeasuredRun { iteration_peaks: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
     file.set(&ProgramEntry { baseline: Some(smaller.clone()), ..entry }).unwrap();
     assert_eq!(file.entries()[0].baseline.as_ref(), Some(&smaller));
     assert!(file.to_string().contains("# looked at in March\npeak_reserved = 3145728  # 3 MiB"), "{file}");
@@ -84,7 +85,7 @@ fn a_new_entry_comes_last() {
     let entry = ProgramEntry {
         program: "train.py".into(),
         gpu: "h100".into(),
-        steps: Some(3),
+        iterations: Some(3),
         budget: Some(Bytes::gib(60)),
         lines: ProgramEntry::LINES,
         baseline: Some(measured().baseline(10)),

@@ -51,19 +51,20 @@ pub(super) fn cause(
     let Examination { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
     if setting_values(&conditions.conf).any(|(key, _)| key == "roundup_power2_divisions")
-        && request.least() <= limit.highest
+        && request.least_size() <= limit.highest
     {
         let plain = without_key(&conditions.conf, "roundup_power2_divisions");
         if examined.passes_under(&plain, on_done)?.always() {
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
     }
-    // A block that a setting keeps from the request cannot serve it: only a replay in which the free completes earlier decides.
+    // A block that a setting keeps from the request cannot serve it: only a replay in which the free
+    // completes earlier decides.
     let mut memory = failure.memory;
     if memory.has_block_for(&request)
         && !synchronized(examined, on_done)?.is_some_and(|change| change.is_proved || change.depends_on_limit)
     {
-        memory.largest_cached_here = Bytes::ZERO;
+        memory.largest_cached_on_stream = Bytes::ZERO;
     }
     // Every limit within the bounds is as likely as any other, so the cause of most of them is taken.
     let span = limit.highest.saturating_sub(limit.lowest);

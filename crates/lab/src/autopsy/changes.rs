@@ -1,6 +1,6 @@
 //! Changes that might let the failed request pass, each tried by a replay.
 
-use blockyard_record::{Bytes, OnDone, counted, frame_words, own_line};
+use blockyard_record::{Bytes, OnDone, counted, frame_text, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
 use blockyard_rules::with_setting;
@@ -45,7 +45,8 @@ pub enum ChangeKind {
     DefaultPool,
     /// All memory is on the stream of the request that fails.
     OneStream,
-    /// `torch.cuda.synchronize()` right before the request that fails, so that frees which wait for other streams are complete.
+    /// `torch.cuda.synchronize()` right before the request that fails, so that frees which wait for other
+    /// streams are complete.
     Synchronize,
 }
 
@@ -138,19 +139,19 @@ fn free_tensors(examined: &Examination<'_>, set: &[usize], on_done: OnDone) -> R
     let kind = ChangeKind::FreeTensors { requests, bytes };
     let found = passes_with(examined, &kind, on_done)?;
     let end = examined.sentence_end(found);
-    let sentence = format!("with {} freed before ({bytes}), {end}", tensors_in_words(examined, set));
+    let sentence = format!("with {} freed before ({bytes}), {end}", tensors_text(examined, set));
     Ok(Change::of(kind, found, sentence))
 }
 
 /// Tensors in words: by name or, without names, by the lines of the program that asked for them, in the order
 /// of the requests.
-fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
-    const MOST_GROUPS: usize = 4;
+fn tensors_text(examined: &Examination<'_>, set: &[usize]) -> String {
+    const MAX_GROUPS: usize = 4;
     let mut groups: Vec<(String, usize)> = Vec::new();
     for request in set {
         let of = pins::name(examined, *request).unwrap_or_else(|| {
             own_line(&examined.run.stack(*request))
-                .map_or_else(|| "lines that are not recorded".to_owned(), frame_words)
+                .map_or_else(|| "lines that are not recorded".to_owned(), frame_text)
         });
         match groups.iter_mut().find(|(known, _)| *known == of) {
             Some((_, count)) => *count += 1,
@@ -158,10 +159,10 @@ fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
         }
     }
     let is_named = set.first().is_some_and(|request| pins::name(examined, *request).is_some());
-    let left_out: usize = groups.iter().skip(MOST_GROUPS).map(|(_, count)| count).sum();
+    let left_out: usize = groups.iter().skip(MAX_GROUPS).map(|(_, count)| count).sum();
     let mut words: Vec<String> = groups
         .into_iter()
-        .take(MOST_GROUPS)
+        .take(MAX_GROUPS)
         .map(|(of, count)| if is_named { of } else { format!("{} of {of}", counted(count, "tensor")) })
         .collect();
     if left_out > 0 {
@@ -188,7 +189,7 @@ pub(crate) fn passes_changed(
     on_done: OnDone,
 ) -> Result<Passes, LabError> {
     let changed = ChangedRun::of(run, conditions, kind, request);
-    Examination::passes_at_ends(
+    Examination::passes_at_bounds(
         &changed.run,
         &changed.run.fixed_conditions(&changed.conditions),
         changed.request,

@@ -56,7 +56,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
     let before = requests.iter().take(index);
     let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
     FailedAllocation {
-        request: request_number(index),
+        number: request_number(index),
         allocations_before: allocations as u64,
         size: requested,
         rounded,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::Examination;
 use crate::request_number;
 
-const MOST_SEGMENTS: usize = 32;
-const MOST_BLOCKS: usize = 64;
+const MAX_SEGMENTS: usize = 32;
+const MAX_BLOCKS: usize = 64;
 
 /// A segment with free bytes that could not serve the request, and the live blocks that keep the segment from
 /// being released.
@@ -65,14 +65,14 @@ pub(super) fn pinned(examined: &Examination<'_>) -> Vec<PinnedSegment> {
         let is_large_enough = segment.size >= examined.failure.request.rounded;
         (!is_own, !is_large_enough, segment.live, segment.addr)
     });
-    pinned.truncate(MOST_SEGMENTS);
+    pinned.truncate(MAX_SEGMENTS);
     pinned
 }
 
 fn pinned_segment(segment: &SegmentSnapshot, examined: &Examination<'_>) -> PinnedSegment {
     let free = segment.blocks.iter().filter(|block| block.state == BlockState::Inactive);
     let live = segment.blocks.iter().filter(|block| block.state.is_active());
-    let blocks = live.clone().take(MOST_BLOCKS).map(|block| {
+    let blocks = live.clone().take(MAX_BLOCKS).map(|block| {
         let request = examined.failure.served(block.allocation);
         PinningBlock {
             addr: block.addr,

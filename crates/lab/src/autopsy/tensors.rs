@@ -9,27 +9,27 @@ use super::failure::Failure;
 /// bytes first. The program can free each of these blocks: where stacks were recorded, no block is PyTorch's
 /// own, a parameter or a state of an optimizer.
 pub(super) fn tensor_sets(examined: &Examination<'_>) -> Vec<Vec<usize>> {
-    const MOST_SETS: usize = 12;
+    const MAX_SETS: usize = 12;
     let mut sets = windows(examined);
     sets.extend(releases(examined));
     let has_stacks = examined.run.has_stacks();
     let can_free = |request: &usize| {
         let stack = examined.run.stack(*request);
         let is_lasting =
-            matches!(StackCategory::of_texts(&stack), StackCategory::Parameters | StackCategory::Optimizer);
-        let is_of_program = StackHolder::of_texts(&stack) == StackHolder::Program;
-        !has_stacks || (is_of_program && !is_lasting && !examined.run.is_lasting(*request))
+            matches!(StackCategory::from_texts(&stack), StackCategory::Parameters | StackCategory::Optimizer);
+        let is_of_program = StackHolder::from_texts(&stack) == StackHolder::Program;
+        !has_stacks || (is_of_program && !is_lasting && !examined.run.is_unfreeable(*request))
     };
     sets.retain(|(_, set)| !set.is_empty() && set.iter().all(can_free));
     sets.sort();
     sets.dedup();
-    sets.truncate(MOST_SETS);
+    sets.truncate(MAX_SETS);
     sets.into_iter().map(|(_, set)| set).collect()
 }
 
 /// Blocks of one segment side by side that together have room for the request.
 fn windows(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
-    const MOST_TENSORS: usize = 8;
+    const MAX_TENSORS: usize = 8;
     let (failure, needed) = (examined.failure, examined.failure.request.rounded);
     let own = failure.live.snapshot.segments.iter().filter(|segment| {
         failure.is_own(segment.stream, segment.pool_id) && segment.pool == failure.request.pool
@@ -65,7 +65,7 @@ fn windows(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
         }
     }
     found.sort();
-    found.truncate(MOST_TENSORS);
+    found.truncate(MAX_TENSORS);
     found
 }
 

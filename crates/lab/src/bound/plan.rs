@@ -8,7 +8,8 @@ use crate::lifetimes::Lifetime;
 
 /// After each group of this many allocations, a list has the allocations that are live at this point.
 const STRIDE: usize = 256;
-/// How often cancelling is possible: once in this many allocations, each of which searches the gaps between the placed ones.
+/// How often cancelling is possible: once in this many allocations, each of which searches the gaps between
+/// the placed ones.
 const ALLOCATIONS_BETWEEN_REPORTS: usize = 1024;
 
 /// The placed allocations, found by their lifetimes.
@@ -123,8 +124,8 @@ pub(super) struct Orders<'a> {
 }
 
 /// About how many pairs of allocations that live together are compared in all orders.
-const MOST_PAIRS: u64 = 150_000_000;
-const MOST_ORDERS: u64 = 24;
+const MAX_PAIRS: u64 = 150_000_000;
+const MAX_ORDERS: u64 = 24;
 
 impl<'a> Orders<'a> {
     pub(super) fn new(lifetimes: &'a [Lifetime]) -> Self {
@@ -139,9 +140,8 @@ impl<'a> Orders<'a> {
             let together = index.saturating_sub(gone) as u64;
             pairs = together.saturating_mul(2).saturating_add(pairs).saturating_add(16);
         }
-        let most =
-            usize::try_from((MOST_PAIRS.checked_div(pairs).unwrap_or(MOST_ORDERS)).clamp(1, MOST_ORDERS))
-                .unwrap_or(1);
+        let most = usize::try_from((MAX_PAIRS.checked_div(pairs).unwrap_or(MAX_ORDERS)).clamp(1, MAX_ORDERS))
+            .unwrap_or(1);
         Self { lifetimes, tried: 0, most, best: None }
     }
 

@@ -24,7 +24,7 @@ pub struct Alignment {
 }
 
 /// The most differences that are searched for at once; memory grows with the square of this number.
-const MOST_DIFFERENCES: usize = 1000;
+const MAX_DIFFERENCES: usize = 1000;
 
 pub(super) fn aligned(before: &Part<'_>, after: &Part<'_>) -> Alignment {
     let mut names: HashMap<(&[String], u64, u64), u32> = HashMap::new();
@@ -88,12 +88,13 @@ struct Stretch {
 
 impl Stretch {
     fn of(left: &[u32], right: &[u32]) -> Self {
-        // Diagonal `place - middle` is how much further a path is on the left; `reached` is its furthest place there.
-        let middle = MOST_DIFFERENCES + 1;
+        // Diagonal `place - middle` is how much further a path is on the left; `reached` is its furthest
+        // place there.
+        let middle = MAX_DIFFERENCES + 1;
         let mut reached = vec![0_usize; 2 * middle + 1];
         let mut history: Vec<Vec<usize>> = Vec::new();
         let at = |reached: &[usize], place: usize| reached.get(place).copied().unwrap_or_default();
-        for differences in 0..=MOST_DIFFERENCES {
+        for differences in 0..=MAX_DIFFERENCES {
             for place in (middle - differences..=middle + differences).step_by(2) {
                 let is_first = place == middle - differences;
                 let is_last = place == middle + differences;
@@ -126,7 +127,7 @@ impl Stretch {
             let y = (x + middle).saturating_sub(place);
             (x <= left.len() && y <= right.len()).then_some((x + y, place, x, y))
         };
-        let first = middle - MOST_DIFFERENCES;
+        let first = middle - MAX_DIFFERENCES;
         let ends = last.iter().enumerate().step_by(2).filter_map(|(index, x)| inside(first + index, *x));
         match ends.max() {
             Some((_, place, x, y)) => Self::along(&history, middle, place, x, y),

@@ -13,7 +13,7 @@ use crate::sites::Sites;
 const LONGEST: usize = 128;
 
 /// The fewest repetitions that count: a short pattern repeats a few times by chance.
-const FEWEST_REPETITIONS: usize = 8;
+const MIN_REPETITIONS: usize = 8;
 
 /// A request as far as a repetition must repeat it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,12 +31,11 @@ enum Token {
 pub(super) fn period(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     let tokens = tokens(run, sites);
     let total = tokens.len();
-    (1..=LONGEST.min(total / FEWEST_REPETITIONS)).find_map(|period| {
+    (1..=LONGEST.min(total / MIN_REPETITIONS)).find_map(|period| {
         let (from, to) = longest_repetition(&tokens, period)?;
         let length = to.saturating_sub(from);
         let is_most = length.saturating_mul(2) >= total.saturating_sub(run.requests_from_before());
-        if length < period.saturating_mul(FEWEST_REPETITIONS) || !is_most || !gives_back(lifetimes, from, to)
-        {
+        if length < period.saturating_mul(MIN_REPETITIONS) || !is_most || !gives_back(lifetimes, from, to) {
             return None;
         }
         let mut ends: Vec<usize> = (from..=to).step_by(period).skip(1).take_while(|end| *end <= to).collect();
@@ -65,7 +64,8 @@ fn tokens(run: &Run, sites: &Sites) -> Vec<Token> {
     tokens.collect()
 }
 
-/// The longest part of a list in which each token is the one that came `period` tokens before: where it begins and ends.
+/// The longest part of a list in which each token is the one that came `period` tokens before: where it
+/// begins and ends.
 fn longest_repetition(tokens: &[Token], period: usize) -> Option<(usize, usize)> {
     let mut longest = (0, 0);
     let mut length = 0_usize;

@@ -1,8 +1,8 @@
 //! The sentences of a verdict about what grows.
 
-use blockyard_record::{Bytes, counted, frame_words, grouped, own_line};
+use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
 
-use super::{About, Finding, Moments};
+use super::{Finding, FindingTopic, Moments};
 use crate::leaks::IterationSource;
 use crate::sites::{called_at, caller};
 use crate::{Autopsy, GrowingCallSite, HoldingLine, Leaks};
@@ -23,7 +23,7 @@ pub(super) struct LineGrowth {
 
 impl LineGrowth {
     /// The line between backticks, with its callers.
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         format!("`{}`{}", self.line, called_at(&self.callers, "`"))
     }
 
@@ -45,7 +45,8 @@ impl LineGrowth {
         }
     }
 
-    /// The number of iterations, among those that are searched for growth, after which the line holds more than before.
+    /// The number of iterations, among those that are searched for growth, after which the line holds more
+    /// than before.
     fn rising_iterations(&self) -> u64 {
         let searched = self.live.get(1..).unwrap_or_default();
         searched.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
@@ -80,7 +81,7 @@ const SHOWN_LINES: usize = 4;
 pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
     let mut lines: Vec<LineGrowth> = Vec::new();
     for growth in growing {
-        let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_words);
+        let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_text);
         let caller = caller(&growth.site);
         match lines.iter_mut().find(|known| known.line == line) {
             Some(known) => {
@@ -114,7 +115,7 @@ pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
 /// In how many iterations growth was searched for: from the end of the second one on, since programs set
 /// themselves up before.
 fn searched_iterations(grows: &Leaks) -> u64 {
-    (grows.boundaries.len() as u64).saturating_sub(2)
+    (grows.iteration_ends.len() as u64).saturating_sub(2)
 }
 
 /// The sentences about growth, one for each line. `held` are the lines that hold memory at the failure,
@@ -129,11 +130,11 @@ pub(super) fn growth_findings(
     let searched = searched_iterations(grows);
     let (what, which) = match grows.found_by {
         IterationSource::Markers => ("iteration", " that the recording marks"),
-        IterationSource::Repetition if grows.are_iterations_known => ("iteration", ""),
+        IterationSource::Repetition if grows.has_known_iterations => ("iteration", ""),
         IterationSource::Repetition => {
             ("repetition", " of the same requests, which may be iterations or equal layers of a network")
         }
-        // The parts have equally many requests and are no iterations: a setup over several parts would look
+        // The parts have equally many requests and are not iterations: a setup over several parts would look
         // like growth.
         IterationSource::Parts => return Vec::new(),
     };
@@ -146,10 +147,10 @@ pub(super) fn growth_findings(
     };
     let shown = lines.iter().take(SHOWN_LINES).map(|line| {
         let held = held.iter().find(|held| held.line == line.line).map(|held| held.bytes);
-        let text = format!("{} {}; {}", line.words(), line.parts(held, what), added(line));
+        let text = format!("{} {}; {}", line.text(), line.parts(held, what), added(line));
         let moments = moments.of_growth(grows, line.first_request, line.last_request);
         let named = Some(line.line.clone());
-        Finding { line: named, moments, ..Finding::about(About::Grows, text, Some(line.last_request)) }
+        Finding { line: named, moments, ..Finding::about(FindingTopic::Grows, text, Some(line.last_request)) }
     });
     shown.collect()
 }
@@ -160,31 +161,31 @@ pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<
     // A small part of the memory did not lead to the failure.
     let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
     let kept = line.kept().replacen("iteration", "repetition", 1);
-    is_much.then(|| format!("; at {} {kept}", line.words()))
+    is_much.then(|| format!("; at {} {kept}", line.text()))
 }
 
 pub(super) fn leak_headline(line: &LineGrowth) -> String {
-    format!("out of memory by a leak at {}: {}", line.words(), line.kept())
+    format!("out of memory by a leak at {}: {}", line.text(), line.kept())
 }
 
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
-const LEAST_GROWTH: u64 = 100;
+const MIN_GROWTH: u64 = 100;
 
-/// The line that grows most in a run that fits, if the run grows enough ([`LEAST_GROWTH`]); `None` otherwise.
+/// The line that grows most in a run that fits, if the run grows enough ([`MIN_GROWTH`]); `None` otherwise.
 pub(super) fn line_of_a_growing_run<'a>(
     lines: &'a [LineGrowth],
     grows: &Leaks,
     peak: Bytes,
 ) -> Option<&'a LineGrowth> {
     let all: Bytes = lines.iter().map(|line| line.bytes).sum();
-    let is_much = all.get().saturating_mul(LEAST_GROWTH) >= peak.get();
-    lines.first().filter(|_| grows.are_iterations_known && is_much)
+    let is_much = all.get().saturating_mul(MIN_GROWTH) >= peak.get();
+    lines.first().filter(|_| grows.has_known_iterations && is_much)
 }
 
 pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {
     format!(
         "it fits so far, and grows at {}: {}; at most {allocated} are allocated",
-        line.words(),
+        line.text(),
         line.kept()
     )
 }
@@ -202,7 +203,7 @@ pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Byte
         Bytes::new(each),
         counted(more, "more iteration")
     );
-    Some(Finding::about(About::Grows, text, None))
+    Some(Finding::about(FindingTopic::Grows, text, None))
 }
 
 /// The advice for a program whose iterations keep tensors.

@@ -1,17 +1,17 @@
 //! Which GPUs hold a run, and what another release of PyTorch changes.
 
-use blockyard_gpus::{GpuProfile, NON_PYTORCH_RECORDED_ON, context_and_libraries, left_for_pytorch};
+use blockyard_gpus::{GpuProfile, NON_PYTORCH_RECORDED_ON, context_and_libraries, pytorch_memory};
 use blockyard_record::{Bytes, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 
-use super::{About, Finding};
+use super::{Finding, FindingTopic};
 use crate::outcome::replay_under;
 use crate::source::with_article;
 use crate::{Autopsy, ChangeKind, Conditions, LabError, Limit, LimitSource, Outcome, Row, Run};
 
-/// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's messages write them, in GiB with two
-/// places.
+/// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's
+/// messages write them, in GiB with two places.
 fn named_device(capacity: Bytes) -> String {
     let is_of = |gpu: &&GpuProfile| gpu.total_memory.to_string() == capacity.to_string();
     match GpuProfile::ALL.iter().find(is_of) {
@@ -37,7 +37,7 @@ pub(super) fn reserving(run: &Run, own: Option<Bytes>, replayed: Bytes) -> Strin
 }
 
 /// The limit of a run that fits: a memory fraction or the device.
-pub(super) fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limit>) -> String {
+pub(super) fn limit_text(run: &Run, conditions: &Conditions, limit: Option<Limit>) -> String {
     let device = || match run.device_words.as_ref().filter(|_| conditions.capacity_of(run) == run.capacity) {
         Some(words) => words.clone(),
         None => named_device(conditions.capacity_of(run)),
@@ -75,7 +75,7 @@ fn least_device(
     );
     while high.saturating_sub(low) > 1 {
         let middle = low.midpoint(high);
-        let capacity = Some(left_for_pytorch(device_of(middle)));
+        let capacity = Some(pytorch_memory(device_of(middle)));
         let smaller = Conditions { capacity, limit: None, ..conditions.clone() };
         if replay_under(run, &smaller, 0, on_done)?.fits() {
             high = middle;
@@ -102,10 +102,14 @@ pub(super) fn gpus_that_hold(
     let least = least_device(run, conditions, own, &mut on_done)?;
     let smallest = smallest_known(run, conditions, own, &mut on_done)?;
     let mut findings = vec![
-        Finding::about(About::Gpus, smallest_words(smallest, own.peak_reserved, least, goes_on), None),
-        Finding::about(About::Gpus, non_pytorch_words(), None),
+        Finding::about(
+            FindingTopic::Gpus,
+            smallest_gpu_text(smallest, own.peak_reserved, least, goes_on),
+            None,
+        ),
+        Finding::about(FindingTopic::Gpus, non_pytorch_text(), None),
     ];
-    if let Some((row, outcome)) = best.and_then(|row| Some((row, row.answered()?))) {
+    if let Some((row, outcome)) = best.and_then(|row| Some((row, row.outcome_at_low()?))) {
         let changed = conditions.and_conf(&row.conditions.conf);
         let with = least_device(run, &changed, outcome, &mut on_done)?;
         // A tenth of a GiB is as finely as devices are told apart.
@@ -124,14 +128,14 @@ pub(super) fn gpus_that_hold(
             }
             None => format!("with {name} a device of {device} in all is enough"),
         };
-        findings.insert(1, Finding::about(About::Gpus, text, None));
+        findings.insert(1, Finding::about(FindingTopic::Gpus, text, None));
     }
     Ok(findings)
 }
 
 /// A GPU with what it leaves for PyTorch: `NVIDIA L4 (21.31 GiB)`.
 fn gpu_phrase(gpu: &GpuProfile) -> String {
-    format!("{} ({})", gpu.name, left_for_pytorch(gpu.total_memory))
+    format!("{} ({})", gpu.name, pytorch_memory(gpu.total_memory))
 }
 
 /// The smallest known GPU on which a run fits, and whether the run has to release cached memory there.
@@ -142,7 +146,7 @@ fn smallest_known(
     on_done: OnDone,
 ) -> Result<Option<(&'static GpuProfile, bool)>, LabError> {
     for gpu in GpuProfile::ALL.iter().rev() {
-        let left = left_for_pytorch(gpu.total_memory);
+        let left = pytorch_memory(gpu.total_memory);
         if left >= outcome.peak_reserved {
             return Ok(Some((gpu, false)));
         }
@@ -156,7 +160,7 @@ fn smallest_known(
 }
 
 /// The sentence about the known GPUs on which the run fits or does not fit, and about the least device.
-fn smallest_words(
+fn smallest_gpu_text(
     smallest: Option<(&GpuProfile, bool)>,
     reserved: Bytes,
     least: u64,
@@ -183,11 +187,12 @@ fn smallest_words(
     };
     let device = device_of(least);
     let how =
-        if left_for_pytorch(device) < reserved { ", where it releases cached memory on the way" } else { "" };
+        if pytorch_memory(device) < reserved { ", where it releases cached memory on the way" } else { "" };
     format!("{which}; a device of {device} in all is enough{how}")
 }
 
-/// The smallest known GPU on which the request passes that failed, where the memory of the device was the limit.
+/// The smallest known GPU on which the request passes that failed, where the memory of the device was the
+/// limit.
 pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
     if !matches!(found.limit.source, LimitSource::Device | LimitSource::Capacity) {
         return None;
@@ -196,19 +201,19 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
         ChangeKind::Limit(limit) => Some(limit),
         _ => None,
     })?;
-    let text = match GpuProfile::ALL.iter().rev().find(|gpu| left_for_pytorch(gpu.total_memory) >= enough) {
+    let text = match GpuProfile::ALL.iter().rev().find(|gpu| pytorch_memory(gpu.total_memory) >= enough) {
         Some(gpu) => format!(
             "the smallest known GPU on which the request passes is {}, of which {} are left for PyTorch",
             gpu.name,
-            left_for_pytorch(gpu.total_memory)
+            pytorch_memory(gpu.total_memory)
         ),
         None => format!("no known GPU leaves the {} with which the request passes", enough.enough_text()),
     };
-    Some(Finding::about(About::Gpus, text, None))
+    Some(Finding::about(FindingTopic::Gpus, text, None))
 }
 
 /// The words about the non-PyTorch memory that is subtracted from each GPU.
-fn non_pytorch_words() -> String {
+fn non_pytorch_text() -> String {
     format!(
         "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, which were measured on an \
          {NON_PYTORCH_RECORDED_ON}: an estimate for every other GPU",
@@ -231,7 +236,7 @@ pub(super) fn under_the_latest_release(
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying under another release", done, total));
     let row = replay_under(run, &conditions.and_release(to), 0, &mut on_done)?;
-    let Some(other) = row.answered() else { return Ok(None) };
+    let Some(other) = row.outcome_at_low() else { return Ok(None) };
     let what = match own {
         _ if !row.fits() && own.is_some() => "the replay runs out of memory".to_owned(),
         _ if !row.fits() => "the replay runs out of memory, too".to_owned(),
@@ -255,5 +260,5 @@ pub(super) fn under_the_latest_release(
     let text = format!(
         "with the rules of PyTorch {to} in place of {from}'s, {what}; the requests are those of the recording"
     );
-    Ok(Some(Finding { release: Some(to), ..Finding::about(About::Releases, text, None) }))
+    Ok(Some(Finding { release: Some(to), ..Finding::about(FindingTopic::Releases, text, None) }))
 }

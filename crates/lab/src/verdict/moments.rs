@@ -8,7 +8,7 @@ use crate::{HoldingLine, Leaks, Run};
 /// A moment that a sentence of a verdict is about: just after one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictMoment {
-    /// What happens then.
+    /// The name of the moment.
     pub name: MomentName,
     /// The request, counted from 1.
     pub request: u64,
@@ -42,7 +42,7 @@ pub enum MomentName {
 impl MomentName {
     /// The name in words, `the failure`.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Failure => "the failure",
             Self::Peak => "the peak",
@@ -86,8 +86,8 @@ impl Moments {
     /// The moments of the first and the last allocation of a growth; one moment if both are the same.
     pub(super) fn of_growth(&self, grows: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
         let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
-        for moment in both.iter_mut().filter(|_| grows.are_iterations_known) {
-            let before = grows.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
+        for moment in both.iter_mut().filter(|_| grows.has_known_iterations) {
+            let before = grows.iteration_ends.partition_point(|boundary| *boundary < moment.request) as u64;
             moment.iteration = Some(before.saturating_add(1));
         }
         both

@@ -3,7 +3,7 @@
 use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
-use super::{About, Finding};
+use super::{Finding, FindingTopic};
 use crate::autopsy::DEPENDS;
 use crate::setting_search::replay_all;
 use crate::{
@@ -50,10 +50,10 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     let is_taken = |change: &Change| matches!(&change.kind, ChangeKind::Setting(conf) if taken == Some(conf));
     let mut helpful: Vec<&Change> = found.changes.iter().collect();
     helpful.sort_by_key(|change| !is_taken(change));
-    let in_vain: Vec<&Change> = found.in_vain.iter().collect();
+    let in_vain: Vec<&Change> = found.unhelpful_changes.iter().collect();
     for (about, changes, also) in [
-        (About::Passes, helpful, "the request also passes"),
-        (About::Fails, in_vain, "the request fails too"),
+        (FindingTopic::Passes, helpful, "the request also passes"),
+        (FindingTopic::Fails, in_vain, "the request fails too"),
     ] {
         // The settings that share a sentence: their names in the sentence, and their texts.
         let (mut settings, mut confs, mut depending) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             match &change.kind {
                 // The first setting that helps, and those that depend on the limit, have separate sentences.
                 ChangeKind::Setting(conf)
-                    if !change.depends_on_limit && (about == About::Fails || !findings.is_empty()) =>
+                    if !change.depends_on_limit && (about == FindingTopic::Fails || !findings.is_empty()) =>
                 {
                     settings.push(if conf.is_empty() { "the default settings" } else { conf });
                     confs.push(conf.as_str());
@@ -72,7 +72,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
                 _ => {
-                    let about = if change.depends_on_limit { About::Depends } else { about };
+                    let about = if change.depends_on_limit { FindingTopic::Depends } else { about };
                     findings.push(Finding::about(about, &change.sentence, None));
                 }
             }
@@ -86,7 +86,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     let passes_then = |change: &Change| matches!(change.kind, ChangeKind::Setting(_));
     if taken.is_none() && found.changes.iter().any(passes_then) {
         let text = "with none of these settings the whole run fits: a later request runs out of memory";
-        findings.push(Finding::about(About::Fails, text, None));
+        findings.push(Finding::about(FindingTopic::Fails, text, None));
     }
     findings
 }
@@ -106,7 +106,7 @@ fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
         let names: Vec<&str> =
             confs.iter().map(|conf| if conf.is_empty() { "the default settings" } else { conf }).collect();
         let text = format!("with {}{DEPENDS}{end}", alternatives(&names));
-        Finding::about(About::Depends, text, None).with_settings(&confs)
+        Finding::about(FindingTopic::Depends, text, None).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()
 }
@@ -141,17 +141,17 @@ fn alternatives(settings: &[&str]) -> String {
 
 /// The sentence about the effect of a setting on a run that fits; the setting helps if the run reserves less.
 pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
-    let other = row.answered()?;
+    let other = row.outcome_at_low()?;
     let name = if conf.is_empty() { "the default settings" } else { conf };
     let (about, text) = if row.fits() {
         less_or_not(name, other, own)
     } else {
-        (About::Fails, format!("with {name} it runs out of memory"))
+        (FindingTopic::Fails, format!("with {name} it runs out of memory"))
     };
     Some(Finding::about(about, text, None).with_settings(&[conf]))
 }
 
-fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (About, String) {
+fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, String) {
     let calls = format!(
         "{} of the device in place of {}",
         counted(usize::try_from(other.device_calls()).unwrap_or(usize::MAX), "call"),
@@ -160,8 +160,8 @@ fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (About, String) {
     let reserved = format!("with {name} at most {} are reserved", other.peak_reserved);
     if other.peak_reserved < own.peak_reserved {
         let less = own.peak_reserved.saturating_sub(other.peak_reserved);
-        (About::Passes, format!("{reserved}, {less} less, with {calls}"))
+        (FindingTopic::Passes, format!("{reserved}, {less} less, with {calls}"))
     } else {
-        (About::Fails, format!("{reserved}, which is not less, with {calls}"))
+        (FindingTopic::Fails, format!("{reserved}, which is not less, with {calls}"))
     }
 }

@@ -12,8 +12,8 @@ fn run(text: &str) -> Run {
     Run::from_workload("test", Workload::parse(text).unwrap(), "", Bytes::gib(1))
 }
 
-/// Two segments of 20 MiB with a free block of 10 MiB each: the next 10 MiB go to the lower one, and only a whole segment serves the request
-/// after them or is released.
+/// Two segments of 20 MiB with a free block of 10 MiB each: the next 10 MiB go to the lower one, and only a
+/// whole segment serves the request after them or is released.
 const TIE: &str = "a = alloc 6 MiB; b = alloc 14 MiB; c = alloc 6 MiB; d = alloc 14 MiB; free b, d; e = alloc 14 MiB; free a; f = alloc 20 MiB";
 
 #[test]

@@ -12,9 +12,10 @@ use crate::cases::CASES;
 use crate::oom::{SNAPSHOTS, snapshot};
 use crate::{on, recorded};
 
-/// Whether a row passes the requests up to one, counted from 1, at the lower and at the upper bound of its limit.
+/// Whether a row passes all requests up to and with the given one, counted from 1, at the lower and at the
+/// upper bound of its limit.
 fn passes(row: &Row, request: u64) -> [bool; 2] {
-    [row.answered(), row.answered_at_high()].map(|outcome| {
+    [row.outcome_at_low(), row.outcome_at_high()].map(|outcome| {
         outcome.is_some_and(|outcome| outcome.first_oom.as_ref().is_none_or(|oom| oom.request > request))
     })
 }
@@ -41,7 +42,8 @@ fn request_after(run: &Run, change: &ChangeKind, request: u64) -> u64 {
     }
 }
 
-/// The row that another question gives for a change: `what_if` for settings and limits, else the trial of the page.
+/// The row that another question gives for a change: `what_if` for settings and limits, else the trial of the
+/// page.
 fn row_of(run: &Run, found: &Autopsy, change: &ChangeKind) -> Row {
     let asked = match change {
         ChangeKind::Setting(conf) => found.conditions.and_conf(conf),
@@ -50,7 +52,7 @@ fn row_of(run: &Run, found: &Autopsy, change: &ChangeKind) -> Row {
             Conditions { capacity, ..found.conditions.and_limit(*limit) }
         }
         _ => {
-            let request = found.request.request;
+            let request = found.failed.number;
             let tried = try_change(run, &found.conditions, change, request, 0, &mut on).unwrap();
             return tried.rows.into_iter().next().unwrap();
         }
@@ -58,7 +60,8 @@ fn row_of(run: &Run, found: &Autopsy, change: &ChangeKind) -> Row {
     what_if(run, &[asked], 0, &mut on).unwrap().rows.remove(0)
 }
 
-/// Holds what an autopsy says about every change against what the other questions say; returns how many changes there are.
+/// Compares an autopsy's statement about every change with the answers of the other questions; returns the
+/// number of changes.
 fn agree(name: &str, run: &Run, conditions: &Conditions) -> usize {
     let own = what_if(run, std::slice::from_ref(conditions), 0, &mut on).unwrap().rows.remove(0);
     let Some(found) = autopsy(run, conditions, &mut on).unwrap() else {
@@ -66,10 +69,10 @@ fn agree(name: &str, run: &Run, conditions: &Conditions) -> usize {
         return 0;
     };
     assert!(!own.fits(), "{name}: the autopsy goes out of memory, what-if does not");
-    let changes: Vec<&Change> = found.changes.iter().chain(&found.in_vain).collect();
+    let changes: Vec<&Change> = found.changes.iter().chain(&found.unhelpful_changes).collect();
     for change in &changes {
         let row = row_of(run, &found, &change.kind);
-        let request = request_after(run, &change.kind, found.request.request);
+        let request = request_after(run, &change.kind, found.failed.number);
         let [low, high] = passes(&row, request);
         assert_eq!(change.is_proved, low && high, "{name}: {change:?}, {row:?}");
         assert_eq!(change.depends_on_limit, low != high, "{name}: {change:?}, {row:?}");
@@ -80,7 +83,7 @@ fn agree(name: &str, run: &Run, conditions: &Conditions) -> usize {
     changes.len()
 }
 
-/// Holds a search against `what_if`: the same rows, and a best setting that fits at both bounds.
+/// Compares a search with `what_if`: both have the same rows, and the best setting fits at both bounds.
 fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
     let settings = candidates(run, conditions);
     let found = search(run, conditions, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -99,14 +102,15 @@ fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
         let depends = ours.any(Row::depends_on_limit);
         assert_eq!(found.sentence.contains("it depends on the limit"), depends, "{name}: {}", found.sentence);
     }
-    // The verdict and the search recommend one setting, or the search one that the verdict does not try.
+    // The verdict and the search recommend the same setting, or the search recommends a setting that the
+    // verdict does not try.
     let said = verdict(run, conditions, &mut on).unwrap().setting;
     let best = found.best.map(|best| found.rows[best].conditions.conf.clone());
     let is_beyond = best.as_ref().is_some_and(|best| !plain_candidates(run, conditions).contains(best));
     assert!(said == best || (said.is_none() && is_beyond), "{name}: verdict {said:?}, search {best:?}");
     // The page asks for each row by itself.
     for row in found.rows.iter().take(8) {
-        let asked = Question::SearchRow(row.conditions.clone());
+        let asked = Question::ReplayUnder(row.conditions.clone());
         assert_eq!(asked.ask(run, &mut || 0, &mut on).unwrap(), LabAnswer::SearchRow(row.clone()), "{name}");
     }
 }
@@ -160,7 +164,7 @@ fn for_every_constructed_case_the_autopsy_and_what_if_agree() {
         let limit = Bytes::mib(case.limit_mib);
         changes += agree(case.name, &run, &run.conditions().and_limit(limit));
         changes += agree(case.name, &run, &Conditions { capacity: Some(limit), ..run.conditions() });
-        // The same as a recording, of which only bounds of the limit are known.
+        // The same run as a recording, which implies only bounds of the limit.
         let run = recorded(case.text, case.conf, limit);
         assert!(
             run.implied_limit().is_some_and(|bounds| bounds.lowest <= limit && limit <= bounds.highest),

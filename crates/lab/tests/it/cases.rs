@@ -11,11 +11,11 @@ use OomCause::{
     PoolNotSearchedAgain, RequestAboveLimit, RoundingBySetting,
 };
 
-/// What must be among the changes that help.
+/// A change that the autopsy must name among those that help.
 pub(crate) enum ExpectedHelp {
-    /// This setting, and it is the first of the settings.
+    /// This setting, as the first of the settings.
     Setting(&'static str),
-    /// This setting, whichever else does too: for programs that cannot use expandable segments.
+    /// This setting, also after others: for programs that cannot use expandable segments.
     SettingToo(&'static str),
     /// No setting at all.
     NoSetting,
@@ -56,13 +56,15 @@ const SIDE: &str = "stream side
 const POOL: &str = "pool p
     enter p; a = alloc 200 MiB; leave p; free a; b = alloc 100 MiB";
 
-/// vllm#41268: weights of 530 MiB are converted and let go, layer by layer, and the 270 MiB that stay take the front of the cached
-/// block. The 260 MiB behind serve neither size, and cannot be released.
+/// vllm#41268: weights of 530 MiB are converted and freed, layer by layer, and the 270 MiB that stay take the
+/// front of the cached block. The 260 MiB after them are too small for both sizes, and cannot be released.
 const CONVERTED: &str = "repeat 4 as i { w13[i] = alloc 530 MiB; free w13[i]; w2[i] = alloc 270 MiB }";
-/// pytorch#189504: a tensor that another stream uses is freed; a live tensor in its segment keeps the segment from being released.
+/// pytorch#189504: a tensor that another stream uses is freed; a live tensor in its segment keeps the segment
+/// from being released.
 const LATE: &str = "stream side
     whole = alloc 120 MiB; free whole; a = alloc 60 MiB; keep = alloc 60 MiB; record_stream a side; free a; b = alloc 50 MiB";
-/// Megatron-LM#6885: every step has a stream of its own for its transfers. What they leave is cached there for nobody.
+/// Megatron-LM#6885: every training step makes another stream for its transfers. The blocks that it frees
+/// stay cached for that stream, which makes no further request.
 const ONE_SHOT: &str = "stream first; stream second; stream third
     a = alloc 60 MiB on first; free a; x = alloc 12 MiB on first
     b = alloc 60 MiB on second; free b; y = alloc 12 MiB on second
@@ -120,7 +122,7 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
         assert_eq!(found.cause, cause, "{name}: {found:?}");
         assert!(
             found.changes.iter().all(|change| change.is_proved)
-                && !found.in_vain.iter().any(|change| change.is_proved)
+                && !found.unhelpful_changes.iter().any(|change| change.is_proved)
         );
         let settings: Vec<&str> = proved(&found.changes)
             .filter_map(|kind| if let ChangeKind::Setting(conf) = kind { Some(conf.as_str()) } else { None })
@@ -166,7 +168,8 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
 
 #[test]
 fn memory_of_others_is_named_where_the_device_was_full() {
-    // A device of 1 GiB with 600 MiB free of which PyTorch got 400 MiB: the next 300 MiB are more than what is left.
+    // A device of 1 GiB had 600 MiB free, of which PyTorch got 400 MiB: the next 300 MiB are more than the
+    // 200 MiB left.
     let line = |value: serde_json::Value| value.to_string();
     let (mib, base) = (1_u64 << 20, 0x7f00_0000_0000_u64);
     let recording = [

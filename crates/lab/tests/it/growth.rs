@@ -1,4 +1,4 @@
-//! Differences between runs, and what grows inside one.
+//! Differences between runs, and growth inside of one run.
 
 use blockyard_lab::{Diff, IterationSource, LabError, PeakDiff, Run, diff, diff_iterations, leaks};
 use blockyard_record::Bytes;
@@ -70,7 +70,7 @@ fn two_steps_of_one_run_are_compared_to_the_byte() {
     let run = typed(
         "w = alloc 100 MiB\nrepeat 10 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }",
     );
-    // Before the first marker stands a step of its own.
+    // The requests before the first marker are one more iteration.
     let found = diff_iterations(&run, 3, 8, &mut on).unwrap();
     assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
     assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (2, 0, 0));
@@ -91,7 +91,7 @@ fn steps_are_found_by_repetition_where_nothing_marks_them() {
     let run =
         typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }");
     let found = leaks(&run, &mut on).unwrap();
-    assert_eq!((found.found_by, found.boundaries.len()), (IterationSource::Repetition, 10));
+    assert_eq!((found.found_by, found.iteration_ends.len()), (IterationSource::Repetition, 10));
     assert_eq!(found.growing.len(), 1, "{found:?}");
     let steady =
         typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n b = alloc 1 MiB\n free a, b }");
@@ -110,7 +110,7 @@ fn the_graphs_that_kept_losses_hold_are_found_in_a_snapshot() {
     );
 }
 
-/// FSDP and NCCL mark each of their collectives: the steps are those that the program's own markers count.
+/// FSDP and NCCL mark each of their collectives; only the program's own markers count as iterations.
 #[test]
 fn markers_within_a_step_are_no_steps() {
     let data =
@@ -120,18 +120,19 @@ fn markers_within_a_step_are_no_steps() {
         blockyard_pytorch::snapshot::read(&data[..], &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     let run = Run::from_snapshot("rank0", &file, &mut on).unwrap().remove(0);
     let found = leaks(&run, &mut on).unwrap();
-    // Before the first marker stands a step of its own.
-    assert_eq!((found.found_by, found.boundaries.len()), (IterationSource::Markers, 7));
+    // The requests before the first marker are one more iteration.
+    assert_eq!((found.found_by, found.iteration_ends.len()), (IterationSource::Markers, 7));
     assert!(found.growing.is_empty(), "{:?}", found.growing);
 }
 
-/// One line asks three times for the same size, frees two and keeps one: no size and no line tells where an iteration begins.
+/// One line allocates the same size three times, frees two blocks and keeps one: neither a size nor a line
+/// tells where an iteration begins.
 #[test]
 fn a_loop_at_one_line_is_found_by_its_period() {
     let found = leaks(&snapshot("long_lived_in_buffers", 1.0), &mut on).unwrap();
-    assert_eq!((found.found_by, found.boundaries.len()), (IterationSource::Repetition, 60));
-    // Sixty repetitions may as well be layers.
-    assert!(!found.are_iterations_known);
+    assert_eq!((found.found_by, found.iteration_ends.len()), (IterationSource::Repetition, 60));
+    // Sixty repetitions may also be layers.
+    assert!(!found.has_known_iterations);
     let [growing] = found.growing.as_slice() else { panic!("{found:?}") };
     assert_eq!((growing.live.last(), growing.allocations), (Some(&Bytes::mib(360)), 58));
 }
@@ -141,18 +142,19 @@ fn a_loop_at_one_line_is_found_by_its_period() {
 fn healthy_runs_have_no_period_that_grows() {
     for name in ["gpt2_varlen", "resnet50_amp", "gnn_random", "multistream"] {
         let found = leaks(&program(name), &mut on).unwrap();
-        assert!(found.growing.is_empty() || !found.are_iterations_known, "{name}: {:?}", found.growing);
+        assert!(found.growing.is_empty() || !found.has_known_iterations, "{name}: {:?}", found.growing);
         let verdict = blockyard_lab::verdict(&program(name), &program(name).conditions(), &mut on).unwrap();
         assert_eq!(verdict.kind, blockyard_lab::VerdictKind::Fits, "{name}: {}", verdict.headline);
     }
     let parameters = typed("repeat 60 as i { w[i] = alloc 4 MiB }");
     assert_eq!(leaks(&parameters, &mut on).unwrap().found_by, IterationSource::Parts);
-    // Equal pairs of which one is freed, and freed at other distances: no exact repetition.
+    // Both blocks of each equal pair are freed, in reverse order: nothing grows.
     let steady = typed("repeat 60 as i { a = alloc 4 MiB; b = alloc 4 MiB; free b, a }");
     assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
 }
 
-/// The call sites of one line are summed, so that the line with most of a change is named, and the sums add up as the sites do.
+/// The call sites of one line are summed, so that the line with most of a change is named, and the sums add
+/// up as the sites do.
 #[test]
 fn a_change_is_summed_by_line() {
     let rank = |name: &str| {

@@ -1,4 +1,4 @@
-//! Answers of the lab beside what PyTorch did.
+//! Answers of the lab compared with what PyTorch did.
 
 #![allow(
     clippy::unwrap_used,
@@ -47,11 +47,11 @@ fn program(name: &str) -> Run {
     Run::from_recorded(&RecordedRun::read(&bytes).unwrap(), &mut on).unwrap()
 }
 
-/// The run of a workload's text as PyTorch would record it under a memory fraction that limits it to `limit`: its trace up to the
-/// request that fails, and the segments then. The recording does not name the limit.
+/// The run of a workload's text as PyTorch would record it under a memory fraction that limits it to `limit`:
+/// its trace up to the request that fails, and the segments then. The recording does not name the limit.
 fn recorded(text: &str, config: &str, limit: Bytes) -> Run {
     let capacity = Bytes::gib(4);
-    let settings = RunSettings { title: text.to_owned(), config: config.parse().unwrap(), capacity };
+    let settings = RunSettings { title: text.to_owned(), conf: config.parse().unwrap(), capacity };
     let written = Workload::parse(text).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "the sizes of tests are far below 2^52")]
     let fraction = (limit.get() as f64 + 0.5) / capacity.get() as f64;

@@ -13,7 +13,7 @@ use crate::on;
 
 const TOTAL: u64 = 150_109_880_320;
 
-/// What each program limits itself to, in MiB.
+/// The limit that each program sets for itself, in MiB.
 const CAPS: [(&str, f64); 9] = [
     ("checkerboard_default", 1024.0),
     ("loss_history", 600.0),
@@ -86,7 +86,7 @@ fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
             let conf = row["conf"].as_str().unwrap();
             let conditions = Conditions::with_conf(conf).and_limit(limit(program, scale));
             let found = what_if(&run, &[conditions], 0, &mut on).unwrap();
-            let outcome = found.rows[0].answered().unwrap();
+            let outcome = found.rows[0].outcome_at_low().unwrap();
             let name = format!("{program} x {scale} under {conf:?}");
             let before = row["allocs_before"].as_u64().unwrap();
             // The snapshot ends with the request that failed: a run that got further passes it.
@@ -107,7 +107,7 @@ fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
     assert_eq!(compared, 66);
 }
 
-/// The answers of an H200 hold here without a limit that anyone gives: the one that the snapshot implies is enough.
+/// Under the limit that a snapshot implies, each outcome is that of the H200 or depends on the limit.
 #[test]
 fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depends_on_the_limit() {
     let results = results();
@@ -134,9 +134,9 @@ fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depe
                 assert_eq!(row.fits(), !has_failed, "{name}: {row:?}");
                 compared += 1;
             }
-            // What the run did itself is known, whatever the limit was.
+            // The requests that the run itself passed are known at each limit.
             assert!(!found.baseline.fits() && !found.baseline.depends_on_limit(), "{name}");
-            let own = found.baseline.answered().unwrap();
+            let own = found.baseline.outcome_at_low().unwrap();
             let message = &own.first_oom.as_ref().unwrap().message;
             assert!(message.starts_with("out of memory in a replay where at most "), "{name}: {message}");
             assert_eq!(own.first_oom.as_ref().unwrap().request, run.requests().len() as u64, "{name}");
@@ -185,7 +185,7 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
             .changes
             .iter()
             .map(|change| (change, true))
-            .chain(found.in_vain.iter().map(|change| (change, false)))
+            .chain(found.unhelpful_changes.iter().map(|change| (change, false)))
         {
             let ChangeKind::Setting(conf) = &change.kind else { continue };
             assert_eq!(change.is_proved, is_helpful);
@@ -206,7 +206,7 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
 #[test]
 fn live_blocks_are_named_by_the_stacks_that_asked_for_them() {
     let found = examined("checkerboard_default", 1.0);
-    assert_eq!(found.request.stack.first().map(String::as_str), Some("buf (train.py:12)"));
+    assert_eq!(found.failed.stack.first().map(String::as_str), Some("buf (train.py:12)"));
     let stacks = found.pinned_by.iter().flat_map(|segment| &segment.blocks).map(|block| &block.stack);
     assert!(stacks.clone().count() > 0);
     for stack in stacks {
@@ -225,7 +225,7 @@ fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
             "{program} x {scale}: {bounds:?}, {limit}"
         );
         let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-        assert_eq!(found.request.request, run.requests().len() as u64, "{program} x {scale}");
+        assert_eq!(found.failed.number, run.requests().len() as u64, "{program} x {scale}");
     }
 }
 
@@ -236,14 +236,15 @@ fn a_request_that_a_free_block_would_have_served_is_recognized() {
     let run = Run::from_snapshot("late_free", &file, &mut on).unwrap().remove(0);
     let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     assert_eq!(found.cause, OomCause::PoolNotSearchedAgain);
-    assert_eq!(found.memory.largest_cached_here, Bytes::mib(280));
-    assert_eq!(found.request.size, Bytes::mib(200));
+    assert_eq!(found.memory.largest_cached_on_stream, Bytes::mib(280));
+    assert_eq!(found.failed.size, Bytes::mib(200));
     assert!(found.sentence.contains("issue 189504"), "{}", found.sentence);
     let change = found.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();
     assert!(change.is_proved);
 }
 
-/// Parameters and states of an optimizer cannot be freed: a program that says which these are gets no advice to free them.
+/// Parameters and states of an optimizer cannot be freed: a program that says which these are gets no advice
+/// to free them.
 #[test]
 fn what_a_training_cannot_free_is_in_no_set_of_tensors_to_free() {
     let bytes = fixture("checkerboard_default_100.pickle.gz").unwrap();
@@ -257,12 +258,12 @@ fn what_a_training_cannot_free_is_in_no_set_of_tensors_to_free() {
             release: Release::default(),
             caveats: Vec::new(),
             failed_lines: Vec::new(),
-            lasting,
+            unfreeable: lasting,
         });
         let source = RunSource::Simulated { name: "program.py".to_owned(), bytes: bytes.clone(), simulation };
         let run = source.runs(&mut on).unwrap().remove(0);
         let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-        let changes = found.changes.iter().chain(&found.in_vain);
+        let changes = found.changes.iter().chain(&found.unhelpful_changes);
         let requests = changes.filter_map(|change| match &change.kind {
             ChangeKind::FreeTensors { requests, .. } => Some(requests.clone()),
             _ => None,

@@ -23,7 +23,8 @@ fn fixture(path: &str) -> Vec<u8> {
     std::fs::read(folder.join(path)).unwrap()
 }
 
-/// The most allocated and the most reserved bytes among PyTorch's statistics, which programs reset now and then.
+/// The highest peak allocated and peak reserved among all of PyTorch's statistics in a recording, since
+/// programs reset their peaks.
 fn counted(run: &RecordedRun) -> (Bytes, Bytes) {
     let all = run.checkpoints.iter().map(|(_, _, stats)| stats).chain(&run.final_stats);
     let all: Vec<_> = all.flatten().collect();
@@ -35,10 +36,11 @@ fn counted(run: &RecordedRun) -> (Bytes, Bytes) {
     (most("allocated_bytes.all.peak"), most("reserved_bytes.all.peak"))
 }
 
-/// The same of each answer.
+/// The peaks allocated and reserved by `what_if` and by `diff`, after the verdict's headline is compared with
+/// them.
 fn answered(run: &Run) -> [(Bytes, Bytes); 2] {
     let rows = what_if(run, &[run.conditions()], 0, &mut on).unwrap();
-    let outcome = rows.baseline.answered().unwrap();
+    let outcome = rows.baseline.outcome_at_low().unwrap();
     assert_eq!(rows.rows[0].outcome, rows.baseline.outcome);
     let told = verdict(run, &run.conditions(), &mut on).unwrap();
     let allocated = format!("at most {} are allocated, and ", outcome.peak_allocated);
@@ -57,7 +59,8 @@ fn recorded_programs_have_pytorchs_peaks() {
     }
 }
 
-/// The segments of this run lie so that another order of addresses takes 14 MiB more.
+/// The peaks are right only with the addresses of the recorded segments: another order of addresses takes 14
+/// MiB more.
 #[test]
 fn a_snapshot_has_pytorchs_peaks() {
     let runs = Run::read("", &fixture("snapshots/resnet50_amp.pickle.gz"), &mut on).unwrap();

@@ -79,12 +79,12 @@ proptest! {
     fn a_proved_change_passes_under_a_recorded_run_of_its_own(requests in requests(), share in 0.3_f64..0.95) {
         let run = run_of(requests.clone());
         let peak = run_peak(&run);
-        // The device itself is the limit, and not a memory fraction: another way to the same end.
+        // The memory of the device is the limit here, instead of a memory fraction.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a share")]
         let capacity = Bytes::new((peak.get() as f64 * share) as u64 / (2 << 20) * (2 << 20));
         let conditions = Conditions { capacity: Some(capacity), ..run.conditions() };
         let Some(found) = autopsy(&run, &conditions, &mut on).unwrap() else { return Ok(()) };
-        let failing = usize::try_from(found.request.request).unwrap() - 1;
+        let failing = usize::try_from(found.failed.number).unwrap() - 1;
         prop_assert!(!passes(&requests, failing, "", capacity));
         for change in found.changes {
             match change.kind {
@@ -104,7 +104,7 @@ proptest! {
                 ChangeKind::OneStream => {
                     let one = requests.iter().map(|request| match *request {
                         Request::Allocate { tensor, size, .. } => {
-                            Request::Allocate { tensor, size, stream: found.request.stream }
+                            Request::Allocate { tensor, size, stream: found.failed.stream }
                         }
                         other => other,
                     });
@@ -123,12 +123,12 @@ proptest! {
 
 fn run_peak(run: &Run) -> Bytes {
     let row = blockyard_lab::replay_under(run, &run.conditions(), 0, &mut crate::on_requests).unwrap();
-    row.answered().unwrap().peak_reserved
+    row.outcome_at_low().unwrap().peak_reserved
 }
 
 /// Whether a request and all before it pass on a device of this size.
 fn passes(requests: &[Request], request: usize, conf: &str, capacity: Bytes) -> bool {
-    let settings = RunSettings { title: String::new(), config: conf.parse().unwrap(), capacity };
+    let settings = RunSettings { title: String::new(), conf: conf.parse().unwrap(), capacity };
     let workload = Workload::from_requests(requests[..=request].to_vec());
     let recording = replay(&workload, &settings, &mut on).unwrap();
     (0..recording.step_count()).all(|step| !matches!(recording.outcome(step), StepOutcome::OutOfMemory(_)))

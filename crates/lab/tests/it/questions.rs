@@ -23,7 +23,7 @@ fn every_question_and_its_answer_travel_as_bytes() {
     let questions = [
         Question::WhatIf { conditions: vec![Conditions::with_conf("no_such:1"), own.clone()], samples: 8 },
         Question::Candidates(own.clone()),
-        Question::SearchRow(own.and_limit(Bytes::mib(64))),
+        Question::ReplayUnder(own.and_limit(Bytes::mib(64))),
         Question::Autopsy(own.clone()),
         Question::Bound,
         Question::Compare(own),

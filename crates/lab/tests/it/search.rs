@@ -13,11 +13,11 @@ fn the_front_is_what_no_row_beats() {
         .unwrap();
     assert!(found.rows.len() >= 50, "{}", found.rows.len());
     let point = |row: &Row| {
-        let outcome = row.answered().unwrap();
+        let outcome = row.outcome_at_low().unwrap();
         (outcome.peak_reserved, outcome.device_calls())
     };
     let beats = |one: (Bytes, u64), other: (Bytes, u64)| one.0 <= other.0 && one.1 <= other.1 && one != other;
-    // The driver's pool is tried, but what its calls cost is not counted.
+    // The driver's pool is tried, but the cost of its calls is not counted.
     let counted = || found.rows.iter().filter(|row| !row.conditions.conf.starts_with("backend:"));
     assert_eq!(counted().count() + 1, found.rows.len());
     for (index, row) in counted().enumerate() {
@@ -27,7 +27,7 @@ fn the_front_is_what_no_row_beats() {
     }
     let best = &found.rows[found.best.unwrap()];
     assert_eq!(found.line, Some(format!("export PYTORCH_CUDA_ALLOC_CONF={}", best.conditions.conf)));
-    // A plain setting helps this run, so the one to take is the plain one that reserves least.
+    // A plain setting helps this run, so the recommended setting is the plain one that reserves least.
     let plain = plain_candidates(&run, &conditions);
     let least = counted().filter(|row| plain.contains(&row.conditions.conf)).map(|row| point(row).0).min();
     assert!(plain.contains(&best.conditions.conf));

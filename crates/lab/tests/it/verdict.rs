@@ -1,8 +1,9 @@
-//! The verdict beside the answers that it is made of, for runs that went out of memory on an H200 and runs that did not.
+//! The verdict beside the answers that it is made of, for runs that went out of memory on an H200 and runs
+//! that did not.
 
 use blockyard_lab::{
-    About, ChangeKind, Conditions, MomentName, Run, Verdict, VerdictKind, autopsy, try_change, verdict,
-    what_if,
+    ChangeKind, Conditions, FindingTopic, MomentName, Run, Verdict, VerdictKind, autopsy, try_change,
+    verdict, what_if,
 };
 use blockyard_record::Bytes;
 use blockyard_workload::{Request, Workload};
@@ -15,7 +16,7 @@ fn of_snapshot(name: &str) -> Verdict {
     verdict(&run, &run.conditions(), &mut on).unwrap()
 }
 
-fn about(found: &Verdict, about: About) -> Vec<&str> {
+fn about(found: &Verdict, about: FindingTopic) -> Vec<&str> {
     found
         .findings
         .iter()
@@ -32,33 +33,35 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
         found.headline,
         "out of memory by a leak at `loss_history train.py:26`: each of 136 iterations kept 3 tensors (4 MiB)"
     );
-    // The program keeps three losses a step: without those of earlier steps the request passes.
-    let passes = about(&found, About::Passes);
+    // The program keeps three losses in each iteration; without those of earlier iterations the request
+    // passes.
+    let passes = about(&found, FindingTopic::Passes);
     assert_eq!(
         passes[0],
         "with all 415 tensors freed that the growing lines kept from earlier iterations, those of the first two too (554 MiB), the request passes"
     );
     assert!(passes[1].contains("`loss.item()` or `loss.detach()`"), "{passes:?}");
     assert!(passes[2].contains("set_per_process_memory_fraction") && passes.len() == 3, "{passes:?}");
-    let grows = about(&found, About::Grows);
+    let grows = about(&found, FindingTopic::Grows);
     assert_eq!(
         grows,
         [
             "`loss_history train.py:26` holds 589.07 MiB at the failure: 544.07 MiB in 408 tensors kept from iterations after the first two, and 45 MiB that do not grow; 136 of the 137 iterations after the first two added to it, of 139 iterations"
         ]
     );
-    let less = about(&found, About::Less);
+    let less = about(&found, FindingTopic::Less);
     assert!(
         less[1].ends_with("the request passes, until what the iterations keep fills that too"),
         "{less:?}"
     );
-    let sentence = about(&found, About::Depends)[0];
+    let sentence = about(&found, FindingTopic::Depends)[0];
     assert!(sentence.starts_with("with expandable_segments:True it depends on the limit"), "{sentence}");
     // A separate group has the settings that fail at every limit.
-    assert!(about(&found, About::Fails).iter().all(|text| text.ends_with("the request fails too")));
-    // The sentence has one cause; for which limits another one holds is among what is not sure, to the byte.
-    assert!(!about(&found, About::Happened)[0].contains("depending on the limit"), "{found:?}");
-    let sure = about(&found, About::Sure);
+    assert!(about(&found, FindingTopic::Fails).iter().all(|text| text.ends_with("the request fails too")));
+    // The sentence names one cause. The findings about certainty name the limits, to the byte, for which
+    // another cause holds.
+    assert!(!about(&found, FindingTopic::Happened)[0].contains("depending on the limit"), "{found:?}");
+    let sure = about(&found, FindingTopic::Sure);
     let other = sure.iter().find(|text| text.contains("the cause is another")).unwrap();
     assert_eq!(
         *other,
@@ -68,7 +71,8 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
 
 #[test]
 fn frames_of_cpp_are_no_line_of_the_program() {
-    // As `_record_memory_history()` records by default: thirty frames of PyTorch's C++ before the first of Python.
+    // As `_record_memory_history()` records by default: thirty frames of PyTorch's C++ before the first of
+    // Python.
     let found = of_snapshot("kept_cpp_frames");
     assert_eq!(found.kind, VerdictKind::Leak);
     assert!(
@@ -92,7 +96,7 @@ fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
         "out of memory at `buf train.py:12`, called at `checkerboard_default train.py:17`: 480 MiB cached, but in pieces too small for 300 MiB"
     );
     assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
-    let passes = about(&found, About::Passes);
+    let passes = about(&found, FindingTopic::Passes);
     assert_eq!(
         passes[..2],
         [
@@ -113,7 +117,7 @@ fn a_verdict_says_what_the_other_answers_say() {
         let failure = autopsy(&run, &conditions, &mut on).unwrap();
         assert_eq!(found.autopsy.as_deref(), failure.as_ref(), "{name}");
         let failure = failure.unwrap();
-        assert_eq!(found.moment, failure.request.request, "{name}");
+        assert_eq!(found.moment, failure.failed.number, "{name}");
         let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
         assert_eq!(held, failure.memory.allocated, "{name}: what is held adds up to what is allocated");
         assert!(found.held.is_sorted_by(|one, other| one.bytes >= other.bytes), "{name}");
@@ -123,7 +127,7 @@ fn a_verdict_says_what_the_other_answers_say() {
                 let oom = outcome.unwrap().first_oom.as_ref();
                 oom.is_none_or(|oom| oom.request > found.moment)
             };
-            assert!(passes(rows[0].answered()) && passes(rows[0].answered_at_high()), "{name}: {conf}");
+            assert!(passes(rows[0].outcome_at_low()) && passes(rows[0].outcome_at_high()), "{name}: {conf}");
         }
         assert_eq!(found.kind == VerdictKind::Leak, name == "loss_history", "{name}: {}", found.headline);
     }
@@ -134,7 +138,7 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
     let run = program("gnn_random");
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
-    let own = own.answered().unwrap();
+    let own = own.outcome_at_low().unwrap();
     let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
     assert_eq!((found.kind, held), (VerdictKind::Fits, own.peak_allocated));
     let (allocated, reserved) = (own.peak_allocated, own.peak_reserved);
@@ -143,11 +147,12 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
         format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
     );
     assert!(
-        about(&found, About::Happened)[0].ends_with(&format!("reserved are at most {}", own.peak_reserved))
+        about(&found, FindingTopic::Happened)[0]
+            .ends_with(&format!("reserved are at most {}", own.peak_reserved))
     );
-    // Expandable segments spare 3.77 GiB in this run, which an H200 says too.
+    // Expandable segments save 3.77 GiB in this run, as on an H200.
     assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
-    assert!(about(&found, About::Passes)[0].contains("3.77 GiB less"), "{found:?}");
+    assert!(about(&found, FindingTopic::Passes)[0].contains("3.77 GiB less"), "{found:?}");
 }
 
 #[test]
@@ -159,11 +164,12 @@ fn a_limit_that_is_given_is_the_verdicts_limit() {
     assert!(found.kind != VerdictKind::Fits && failure.limit.highest == Bytes::gib(2), "{found:?}");
     let more = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
     let tried = try_change(&run, &limit, &more.kind, found.moment, 0, &mut on).unwrap();
-    let oom = tried.rows[0].answered().unwrap().first_oom.as_ref();
+    let oom = tried.rows[0].outcome_at_low().unwrap().first_oom.as_ref();
     assert!(oom.is_none_or(|oom| oom.request > found.moment), "{oom:?}");
 }
 
-/// Eight equal layers are made, and then a training starts that fails: the weights are no leak, and nobody is told to free them.
+/// Eight equal layers are made, and then a training starts that fails: the weights are no leak, and nobody is
+/// told to free them.
 #[test]
 fn a_model_that_is_made_layer_by_layer_is_no_leak() {
     let text = "repeat 8 as i { a[i] = alloc 100 MiB\n b[i] = alloc 100 MiB\n c[i] = alloc 1 MiB }\n\
@@ -171,12 +177,13 @@ fn a_model_that_is_made_layer_by_layer_is_no_leak() {
     let run = Run::from_workload("layers", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     assert_eq!(found.kind, VerdictKind::OutOfMemory, "{}", found.headline);
-    assert_eq!(about(&found, About::Grows), [""; 0]);
-    let passes = about(&found, About::Passes);
+    assert_eq!(about(&found, FindingTopic::Grows), [""; 0]);
+    let passes = about(&found, FindingTopic::Passes);
     assert!(!passes.iter().any(|text| text.contains("growing lines")), "{passes:?}");
 }
 
-/// Layers that keep what their backward pass needs look as steps that keep something: that stands in doubt.
+/// Layers that keep tensors for their backward pass look like iterations that keep tensors: below 100
+/// repetitions the verdict names both, and no leak.
 #[test]
 fn a_few_repetitions_may_be_layers() {
     let layers = |count: u32| {
@@ -188,7 +195,7 @@ fn a_few_repetitions_may_be_layers() {
     };
     let few = layers(60);
     assert_eq!(few.kind, VerdictKind::OutOfMemory, "{}", few.headline);
-    let grows = about(&few, About::Grows);
+    let grows = about(&few, FindingTopic::Grows);
     assert!(
         grows[0].contains("of the same requests, which may be iterations or equal layers of a network"),
         "{grows:?}"
@@ -196,7 +203,8 @@ fn a_few_repetitions_may_be_layers() {
     assert_eq!(layers(120).kind, VerdictKind::Leak);
 }
 
-/// A run that leaks and has not yet run out of memory is not said to fit without a word, and says how long it will last.
+/// The verdict of a run that leaks and has not yet run out of memory names the growth, and for how many more
+/// iterations the memory suffices.
 #[test]
 fn a_run_that_fits_and_grows_says_for_how_many_more_steps() {
     let text = "repeat 120 as i { a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }";
@@ -205,42 +213,44 @@ fn a_run_that_fits_and_grows_says_for_how_many_more_steps() {
     assert_eq!(found.kind, VerdictKind::Grows, "{}", found.headline);
     assert!(found.headline.contains("each of 118 iterations kept 1 tensor (10 MiB)"), "{}", found.headline);
     let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
-    let left = Bytes::gib(4).saturating_sub(own.answered().unwrap().peak_reserved);
+    let left = Bytes::gib(4).saturating_sub(own.outcome_at_low().unwrap().peak_reserved);
     let more = left.get() / Bytes::mib(10).get();
-    let grows = about(&found, About::Grows);
+    let grows = about(&found, FindingTopic::Grows);
     assert!(grows[1].ends_with(&format!("last for about {more} more iterations (an estimate)")), "{grows:?}");
-    // So many more steps fit, give or take the remainders of segments, and twice as many do not.
+    // Within a tenth, for the remainders of segments, that many more iterations fit, and no more.
     let fails = |steps: u64| {
         let text = text.replace("120", &(120 + steps).to_string());
         let run = Run::from_workload("leak", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
         verdict(&run, &run.conditions(), &mut on).unwrap().autopsy.is_some()
     };
     assert!(!fails(more * 9 / 10) && fails(more * 11 / 10), "{more}");
-    // What all steps free is no growth.
+    // Blocks that every iteration frees are no growth.
     let text = text.replace("free a", "free a, kept[i]");
     let run = Run::from_workload("none", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
     assert_eq!(verdict(&run, &run.conditions(), &mut on).unwrap().kind, VerdictKind::Fits);
 }
 
-/// The GPU that is named holds the run, and each that is called too small does not.
+/// The run fits on the GPU that the verdict names, and does not fit on any GPU that the verdict calls too
+/// small.
 #[test]
 fn the_smallest_gpu_that_holds_a_run_is_named() {
     let text = "a = alloc 21 GiB";
     let run = Run::from_workload("one", Workload::parse(text).unwrap(), "", Bytes::gib(80));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    let gpus = about(&found, About::Gpus)[1];
+    let gpus = about(&found, FindingTopic::Gpus)[1];
     let words = "the run fits on NVIDIA L4 (21.31 GiB) and every larger GPU, and not on a smaller one: Tesla T4 (14.01 GiB); \
                  a device of 21.8 GiB in all is enough";
     assert_eq!(gpus, words);
 }
 
-/// A run that reserves more than a GPU has may fit there all the same: the sentence says how, and the device that is enough does not contradict it.
+/// A run that reserves more than a GPU has may still fit on that GPU, where the allocator releases cached
+/// memory: the sentence says so, and agrees with the device size that is enough.
 #[test]
 fn a_run_that_releases_its_cache_fits_on_a_smaller_gpu() {
     let text = "a = alloc 2 GiB; free a; b = alloc 13 GiB";
     let run = Run::from_workload("one", Workload::parse(text).unwrap(), "", Bytes::gib(80));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    let gpus = about(&found, About::Gpus)[1];
+    let gpus = about(&found, FindingTopic::Gpus)[1];
     let words = "the run fits on Tesla T4 (14.01 GiB) and every larger GPU, where it releases cached memory on the way; \
                  a device of 13.8 GiB in all is enough, where it releases cached memory on the way";
     assert_eq!(gpus, words);
@@ -252,7 +262,7 @@ fn a_failed_run_names_the_gpu_on_which_the_request_passes() {
     let run = Run::from_workload("one", Workload::parse("a = alloc 15 GiB").unwrap(), "", Bytes::gib(14));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     let words = "the smallest known GPU on which the request passes is NVIDIA L4, of which 21.31 GiB are left for PyTorch";
-    assert_eq!(about(&found, About::Gpus), [words]);
+    assert_eq!(about(&found, FindingTopic::Gpus), [words]);
 }
 
 /// The sentence about the latest release agrees with a replay under that release.
@@ -262,22 +272,24 @@ fn another_release_is_replayed() {
         let run = snapshot(name, scale);
         let conditions = run.conditions();
         let found = verdict(&run, &conditions, &mut on).unwrap();
-        let finding = found.findings.iter().find(|finding| finding.about == About::Releases).unwrap();
+        let finding = found.findings.iter().find(|finding| finding.about == FindingTopic::Releases).unwrap();
         let release = finding.release.unwrap();
         let rows = what_if(&run, &[conditions.and_release(release)], 0, &mut on).unwrap().rows;
         assert_eq!(!rows[0].fits(), finding.text.contains("the replay runs out of memory, too"), "{name}");
     }
 }
 
-/// Each step after the first keeps a tensor of `kept`: the sentence leads to the first and the last of them, and the settings that pass
-/// to themselves.
+/// Each iteration keeps a tensor of `kept`, and the growth begins after the first two: the sentence about the
+/// growth has the moments of its first and its last tensor, and the sentences about settings that pass have
+/// these settings.
 #[test]
 fn sentences_lead_to_their_moments() {
     let text =
         "repeat 120 as i { a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }\nlarge = alloc 3500 MiB";
     let run = Run::from_workload("layers", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    let grows: Vec<_> = found.findings.iter().filter(|finding| finding.about == About::Grows).collect();
+    let grows: Vec<_> =
+        found.findings.iter().filter(|finding| finding.about == FindingTopic::Grows).collect();
     let [first, last] = grows[0].moments.as_slice() else { panic!("{grows:?}") };
     let is_kept = |request: u64| {
         let request = run.requests()[usize::try_from(request).unwrap() - 1];
@@ -285,7 +297,7 @@ fn sentences_lead_to_their_moments() {
     };
     assert!(is_kept(first.request) && is_kept(last.request), "{first:?} {last:?}");
     assert_eq!((first.name, last.name), (MomentName::FirstKept, MomentName::LastKept));
-    // Three requests a step; what the first two steps keep is no growth.
+    // Each iteration makes three requests. Blocks that the first two iterations keep are no growth.
     assert_eq!((first.request, first.iteration, last.iteration), (8, Some(3), Some(120)));
     assert_eq!((last.request, last.allocations_after), (3 * 119 + 2, 1), "only the large one follows");
     let happened = &found.findings[0].moments;
@@ -299,13 +311,14 @@ fn sentences_lead_to_their_moments() {
             let is_named = |conf: &String| finding.text.contains(conf.split(':').next().unwrap());
             assert!(finding.settings.iter().all(is_named), "{name}: {finding:?}");
         }
-        let proved = found.findings.iter().filter(|finding| finding.about == About::Passes);
+        let proved = found.findings.iter().filter(|finding| finding.about == FindingTopic::Passes);
         let proved: Vec<&String> = proved.flat_map(|finding| &finding.settings).collect();
         assert_eq!(found.setting.as_ref(), proved.first().copied(), "{name}");
     }
 }
 
-/// A recording that ends at its failure does not show what would have come: only a run that goes on is said to fit as a whole.
+/// A recording that ends at its failure does not have the requests after it: only a run that goes on after
+/// the failure is said to fit as a whole.
 #[test]
 fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
     for (name, scale) in SNAPSHOTS {
@@ -315,7 +328,7 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
         let failure = autopsy(&run, &conditions, &mut on).unwrap().unwrap();
         for change in &failure.changes {
             let tried =
-                try_change(&run, &conditions, &change.kind, failure.request.request, 0, &mut on).unwrap();
+                try_change(&run, &conditions, &change.kind, failure.failed.number, 0, &mut on).unwrap();
             let row = &tried.rows[0];
             assert!(!row.fits() || row.ends_at_failure, "{name}: {change:?}");
             assert!(row.passes_sentence(None, None).starts_with("this request passes; "), "{name}");
@@ -325,19 +338,18 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
     let run = Run::from_workload("goes on", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let failure = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     let change = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
-    let tried =
-        try_change(&run, &run.conditions(), &change.kind, failure.request.request, 0, &mut on).unwrap();
+    let tried = try_change(&run, &run.conditions(), &change.kind, failure.failed.number, 0, &mut on).unwrap();
     assert!(tried.rows[0].fits());
     assert_eq!(tried.rows[0].passes_sentence(None, None), "now the whole run fits");
 }
 
-/// The line of a helper says little: what holds the memory names the line that calls it.
+/// The line of a helper function says little, so the holder's name has the line that calls the helper too.
 #[test]
 fn the_caller_of_a_helper_is_named_beside_what_it_holds() {
     let found = of_snapshot("long_lived_in_buffers");
     assert_eq!(found.held[0].line, "buf train.py:12");
-    assert_eq!(found.held[0].words(), "buf train.py:12, called at long_lived_in_buffers train.py:33");
-    let grows = about(&found, About::Grows);
+    assert_eq!(found.held[0].text(), "buf train.py:12, called at long_lived_in_buffers train.py:33");
+    let grows = about(&found, FindingTopic::Grows);
     assert!(
         grows[0].starts_with("`buf train.py:12`, called at `long_lived_in_buffers train.py:33` holds "),
         "{grows:?}"
@@ -349,12 +361,13 @@ fn the_caller_of_a_helper_is_named_beside_what_it_holds() {
     );
 }
 
-/// What is said to be enough is enough by a replay, and a tenth of a GiB less is not; with the recommended setting less is enough.
+/// By a replay, the run fits in the memory that the verdict calls enough, and not in a tenth of a GiB less.
+/// With the recommended setting less memory is enough.
 #[test]
 fn the_least_device_that_would_do_does() {
     let run = program("gnn_random");
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    let gpus = about(&found, About::Gpus);
+    let gpus = about(&found, FindingTopic::Gpus);
     let device = |text: &str| {
         let said = text.split(" a device of ").nth(1).unwrap().split(" GiB").next().unwrap();
         let tenths: f64 = said.parse::<f64>().unwrap() * 10.0;

@@ -8,25 +8,25 @@ use super::ExerciseLanguage;
 use crate::condition::{Condition, missing_request};
 use crate::document::{Field, Fields};
 use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError};
-use crate::measure::Stretch;
+use crate::measure::RunStretch;
 
 /// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Goal(pub(super) Aim);
+pub struct Goal(pub(super) GoalKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Aim {
+pub(super) enum GoalKind {
     Condition(Condition),
     /// The program ends without an exception. Each exercise with a program has this goal first.
     Ends,
     /// Every tensor of the start is asked for, with its size and on its stream.
     SameRequests,
     /// No more statements of this kind than at the start.
-    Without(Statement),
+    Without(CountedStatement),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Statement {
+pub(super) enum CountedStatement {
     Set,
     SetFraction,
     EmptyCache,
@@ -34,15 +34,15 @@ pub(super) enum Statement {
     ResetPeak,
 }
 
-const STATEMENTS: [(&str, Statement); 5] = [
-    ("set", Statement::Set),
-    ("set_fraction", Statement::SetFraction),
-    ("empty_cache", Statement::EmptyCache),
-    ("pool", Statement::Pool),
-    ("reset_peak", Statement::ResetPeak),
+const STATEMENTS: [(&str, CountedStatement); 5] = [
+    ("set", CountedStatement::Set),
+    ("set_fraction", CountedStatement::SetFraction),
+    ("empty_cache", CountedStatement::EmptyCache),
+    ("pool", CountedStatement::Pool),
+    ("reset_peak", CountedStatement::ResetPeak),
 ];
 
-impl Statement {
+impl CountedStatement {
     fn word(self) -> &'static str {
         STATEMENTS.iter().find(|row| row.1 == self).map_or("", |row| row.0)
     }
@@ -62,10 +62,10 @@ impl Statement {
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Aim::Condition(condition) => write!(f, "{condition}"),
-            Aim::Ends => f.write_str("the program runs to its end"),
-            Aim::SameRequests => f.write_str("no tensor is left out or made smaller"),
-            Aim::Without(statement) => {
+            GoalKind::Condition(condition) => write!(f, "{condition}"),
+            GoalKind::Ends => f.write_str("the program runs to its end"),
+            GoalKind::SameRequests => f.write_str("no tensor is left out or made smaller"),
+            GoalKind::Without(statement) => {
                 write!(f, "no more lines with `{}` than at the beginning", statement.word())
             }
         }
@@ -75,7 +75,7 @@ impl fmt::Display for Goal {
 impl Goal {
     fn parse(field: &Field) -> Result<Self, LessonError> {
         if field.value == "same requests" {
-            return Ok(Self(Aim::SameRequests));
+            return Ok(Self(GoalKind::SameRequests));
         }
         if let Some(word) = field.value.strip_prefix("without ") {
             let found = STATEMENTS.iter().find(|row| row.0 == word.trim());
@@ -83,11 +83,11 @@ impl Goal {
                 expected: "set, set_fraction, empty_cache, pool or reset_peak",
                 found: word.trim().to_owned(),
             };
-            return found.map(|row| Self(Aim::Without(row.1))).ok_or_else(|| field.at.at(unexpected()));
+            return found.map(|row| Self(GoalKind::Without(row.1))).ok_or_else(|| field.at.at(unexpected()));
         }
         let condition = Condition::parse(&field.value);
         condition
-            .map(|condition| Self(Aim::Condition(condition)))
+            .map(|condition| Self(GoalKind::Condition(condition)))
             .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
     }
 
@@ -95,29 +95,34 @@ impl Goal {
     /// goal.
     fn is_of_workload(&self) -> bool {
         match &self.0 {
-            Aim::Condition(condition) => condition.is_of_workload(),
-            Aim::Ends => false,
-            Aim::SameRequests | Aim::Without(_) => true,
+            GoalKind::Condition(condition) => condition.is_of_workload(),
+            GoalKind::Ends => false,
+            GoalKind::SameRequests | GoalKind::Without(_) => true,
         }
     }
 
     /// The result; `failure` says how a program failed.
-    pub(super) fn grade(&self, start: &Workload, stretch: &Stretch<'_>, failure: Option<&str>) -> GoalResult {
+    pub(super) fn grade(
+        &self,
+        start: &Workload,
+        stretch: &RunStretch<'_>,
+        failure: Option<&str>,
+    ) -> GoalResult {
         let (is_met, because) = match &self.0 {
-            Aim::Ends => match failure {
+            GoalKind::Ends => match failure {
                 None => (true, "the program runs to its end".to_owned()),
                 Some(failure) => (false, failure.to_owned()),
             },
             // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is
             // not an error.
-            Aim::Condition(condition) => {
+            GoalKind::Condition(condition) => {
                 condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
             }
-            Aim::SameRequests => match missing_request(start, stretch.workload) {
+            GoalKind::SameRequests => match missing_request(start, stretch.workload) {
                 None => (true, self.to_string()),
                 Some(tensor) => (false, format!("the tensor {tensor} is not made any more")),
             },
-            Aim::Without(statement) => {
+            GoalKind::Without(statement) => {
                 let (now, before) = (statement.count(stretch.workload), statement.count(start));
                 let times = |count| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
                 let word = statement.word();
@@ -156,7 +161,7 @@ impl GoalResult {
 pub(super) fn goals(fields: &Fields, language: ExerciseLanguage, errors: &mut Errors) -> Vec<Goal> {
     let mut goals = Vec::new();
     if language == ExerciseLanguage::Python {
-        goals.push(Goal(Aim::Ends));
+        goals.push(Goal(GoalKind::Ends));
     }
     for field in fields.all("goal") {
         let Some(goal) = errors.keep(Goal::parse(field)) else { continue };

@@ -7,9 +7,9 @@ use thiserror::Error;
 
 use super::mistake::{RunOfLines, mistake};
 use super::{Exercise, ExerciseLanguage, Goal, GoalResult};
-use crate::lesson::MOST_REQUESTS;
-use crate::measure::Stretch;
-use crate::program_end::{ProgramEnd, refused_setting};
+use crate::lesson::MAX_REQUESTS;
+use crate::measure::RunStretch;
+use crate::program_end::{EndedProgram, refused_setting};
 
 /// The result of grading an answer.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub enum GradeError {
     /// The answer makes more requests than an exercise may.
     #[error("an exercise makes at most {most} requests")]
     TooLong {
-        /// The most that it may make.
+        /// The most requests that the answer may make.
         most: u64,
     },
     /// The answer is a program, which the caller runs for [`Exercise::grade_program`].
@@ -74,8 +74,8 @@ impl Exercise {
             return Err(GradeError::IsProgram);
         }
         self.check_locked(text)?;
-        if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
-            return Err(GradeError::TooLong { most: MOST_REQUESTS });
+        if Workload::length(text).is_ok_and(|length| length > MAX_REQUESTS) {
+            return Err(GradeError::TooLong { most: MAX_REQUESTS });
         }
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let recording = self.run(&workload)?;
@@ -102,7 +102,7 @@ impl Exercise {
     }
 
     /// The first difference between an answer's run and the run of the lesson's solution, as a sentence
-    /// without a full stop: what a line of the answer does, and what the solution does in its place. `text`
+    /// without a full stop: the act of a line of the answer, and the act of the solution in its place. `text`
     /// is the whole answer. `None` where both do the same to memory.
     #[must_use]
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
@@ -115,10 +115,10 @@ impl Exercise {
     ///
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has
     /// too many steps.
-    pub fn grade_program(&self, text: &str, end: ProgramEnd) -> Result<Grade, GradeError> {
+    pub fn grade_program(&self, text: &str, end: EndedProgram) -> Result<Grade, GradeError> {
         self.check_locked(text)?;
-        if end.recording.step_count() as u64 > MOST_REQUESTS {
-            return Err(GradeError::TooLong { most: MOST_REQUESTS });
+        if end.recording.step_count() as u64 > MAX_REQUESTS {
+            return Err(GradeError::TooLong { most: MAX_REQUESTS });
         }
         let failure = end.failure(text);
         Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
@@ -126,7 +126,7 @@ impl Exercise {
 
     fn grade_run(&self, workload: Workload, recording: Recording, failure: Option<&str>) -> Grade {
         let to = recording.step_count();
-        let stretch = Stretch { from: 0, to, ..Stretch::of(&workload, &recording) };
+        let stretch = RunStretch { from: 0, to, ..RunStretch::of(&workload, &recording) };
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
         if failure.is_some() {

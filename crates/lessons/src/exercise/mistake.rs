@@ -1,6 +1,6 @@
 //! The first difference between the reader's run and the run that solves the exercise, in a sentence.
 //!
-//! Both runs are compared as what they do to memory: tensors that are made, by their size; tensors that are
+//! Both runs are compared by their effects on memory: tensors that are made, by their size; tensors that are
 //! freed; segments that go back to the device. Everything before the first difference is equal, so the
 //! sentence is about one line of the reader.
 
@@ -17,7 +17,7 @@ pub struct RunOfLines<'a> {
     pub lines: &'a [u32],
 }
 
-/// What a run does to memory. Tensors are counted from 0.
+/// An act of a run that changes memory. Tensors are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Make(Bytes),
@@ -26,7 +26,7 @@ enum Act {
     Release(Bytes),
 }
 
-/// What a run does, in its order, and the tensors that it makes.
+/// The acts of a run in their order, and the tensors that it makes.
 struct Acts {
     all: Vec<(Act, u32)>,
     made: Vec<MadeTensor>,
@@ -128,8 +128,8 @@ fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
 }
 
 /// The first difference between the reader's run and the run that solves the exercise, as a sentence without
-/// a full stop: what the reader's line does, and what the solution does in its place. `text` is the reader's
-/// whole text. `None` where both do the same.
+/// a full stop: the act of the reader's line, and the act of the solution in its place. `text` is the
+/// reader's whole text. `None` where both do the same.
 pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
     let (own, solved) = (Acts::of(own), Acts::of(solved));
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
@@ -252,7 +252,7 @@ mod tests {
             let workload = Workload::parse(text).unwrap();
             let settings = RunSettings {
                 title: String::new(),
-                config: AllocatorConfig::default(),
+                conf: AllocatorConfig::default(),
                 capacity: Bytes::gib(1),
             };
             let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

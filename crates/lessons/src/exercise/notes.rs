@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use blockyard_workload::Workload;
 
-use super::goal::Aim;
+use super::goal::GoalKind;
 use super::{Exercise, ExerciseLanguage};
-use crate::measure::Stretch;
+use crate::measure::RunStretch;
 use crate::proof::{UnprovedWord, note, stated_words};
 
 impl Exercise {
@@ -39,10 +39,10 @@ impl Exercise {
         }
         let nothing = Workload::default();
         let Ok(recording) = self.run(&nothing) else { return false };
-        let stretch = Stretch::of(&nothing, &recording);
-        let is_met = |aim: &Aim| match aim {
-            Aim::Condition(condition) => condition.holds(&stretch).is_ok_and(|(is_met, _)| is_met),
-            Aim::Ends | Aim::SameRequests | Aim::Without(_) => true,
+        let stretch = RunStretch::of(&nothing, &recording);
+        let is_met = |aim: &GoalKind| match aim {
+            GoalKind::Condition(condition) => condition.holds(&stretch).is_ok_and(|(is_met, _)| is_met),
+            GoalKind::Ends | GoalKind::SameRequests | GoalKind::Without(_) => true,
         };
         if !self.goals.iter().all(|goal| is_met(&goal.0)) {
             return false;

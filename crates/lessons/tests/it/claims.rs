@@ -1,4 +1,4 @@
-//! Sentences are held against their run: claims, and the words that no claim stands for.
+//! Sentences are compared with their run: claims, and the words that no claim proves.
 
 use std::fmt::Write as _;
 
@@ -141,7 +141,7 @@ fn a_task_and_its_hints_are_about_what_the_reader_begins_with() {
     assert_eq!(plain(&lesson.cards[1].exercise.as_ref().unwrap().hints[0]), "Now 1.");
 }
 
-/// Each claim of our lessons is needed: turned around, the lesson is refused.
+/// Each claim of our lessons is needed: with the opposite condition, the lesson is refused.
 #[test]
 fn every_claim_of_our_lessons_can_fail() {
     let mut count = 0;
@@ -162,7 +162,7 @@ fn every_claim_of_our_lessons_can_fail() {
     assert!(count > 100, "{count} claims");
 }
 
-/// The first condition, so that it says the opposite.
+/// The text with the opposite of its first condition.
 fn turned(condition: &str) -> String {
     let pairs = [
         (" at least ", " less than "),

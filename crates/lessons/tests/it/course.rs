@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, CourseStretch, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
-    NINETY_MINUTES, PARTS, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, glossary, lessons,
-    plain, quiz,
+    CourseLesson, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson, NINETY_MINUTES, PARTS,
+    PlanPart, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, glossary, lessons, plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -92,7 +91,7 @@ fn prose(block: &TextBlock) -> Option<String> {
 #[test]
 fn every_exercise_is_failed_by_its_start_and_passed_by_its_solution() {
     for lesson in played() {
-        // Programs are run by the command, whose tests hold the same of them.
+        // Programs are run by the command, whose tests check the same properties of them.
         let is_workload = |exercise: &&Exercise| exercise.language == ExerciseLanguage::Workload;
         for exercise in lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).filter(is_workload) {
             let start = exercise.grade(exercise.start()).unwrap();
@@ -114,8 +113,8 @@ fn every_lesson_has_one_exercise_and_its_solution() {
     }
 }
 
-/// A value comes from the run, and a claim is asked: what is left over are words that nobody has proved. The
-/// notes are in the order of the file, and cover titles, texts, questions, choices, reasons, tasks and hints.
+/// Values and claims come from the run; the notes list the words that nothing proves. The notes are in the
+/// order of the file, and cover titles, texts, questions, choices, reasons, tasks and hints.
 #[test]
 fn every_number_and_every_comparison_of_a_lesson_is_proved_by_its_run() {
     let mut found = String::new();
@@ -224,7 +223,7 @@ fn each_plan_has_the_time_that_its_lessons_take() {
     }
 }
 
-/// A lesson follows those whose words it uses, in the course and in each plan.
+/// A lesson comes after the lessons whose words it uses, in the course and in each plan.
 #[test]
 fn a_lesson_comes_after_those_that_it_builds_on() {
     let course: Vec<&CourseLesson> = course().collect();
@@ -299,7 +298,7 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     }
     let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, PARTS.map(|part| part.title));
-    let plans: [(&str, u32, &[CourseStretch]); 3] = [
+    let plans: [(&str, u32, &[PlanPart]); 3] = [
         ("A lecture of 45 minutes", 45, &FORTY_FIVE_MINUTES),
         ("A lecture of 90 minutes", 90, &NINETY_MINUTES),
         ("A course of two hours", 120, &TWO_HOURS),
@@ -310,7 +309,7 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
         hours = teaching.split(&heading).nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
         let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
         assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
-        for CourseStretch { minutes, lessons, task } in stretches {
+        for PlanPart { minutes, lessons, task } in stretches {
             let named = lessons.iter().map(|planned| {
                 let exercise = if planned.has_exercise { " with its exercise" } else { "" };
                 format!("`{}` {}{exercise}", planned.id, planned.minutes)

@@ -1,4 +1,4 @@
-//! What is wrong with a lesson's text, and where.
+//! The errors of a lesson's text, each with its place.
 
 use std::fmt::Write as _;
 
@@ -158,7 +158,7 @@ fn an_author_hears_of_all_errors_at_once() {
         (26, 8) line 26, column 8: there is no quantity "nothing": known are req
     "#]]
     .assert_eq(&found);
-    // The first of them is what the command says, in the order in which the parts of a lesson are read.
+    // The command prints the first error, in the order in which the parts of a lesson are read.
     assert!(errors.iter().any(|one| one.to_string() == error(&text)));
     assert!(Lesson::check("").unwrap_err().len() == 1);
     let sound = crate::language::text("## One\n{reserved}\n```workload\na = alloc 3 MiB\n```\n");

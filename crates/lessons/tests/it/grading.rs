@@ -1,7 +1,7 @@
-//! Exercises, and what the allocator says of answers.
+//! Exercises, and the grades of answers.
 
 use blockyard_lessons::{
-    Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeError, GradeRow, Lesson, ProgramEnd, exercise_of,
+    EndedProgram, Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeError, GradeRow, Lesson, exercise_of,
 };
 use expect_test::expect;
 
@@ -71,9 +71,9 @@ fn program(goals: &str) -> Exercise {
 }
 
 /// The end of a program that made these requests.
-fn end(workload: &str, traceback: Option<&str>) -> ProgramEnd {
+fn end(workload: &str, traceback: Option<&str>) -> EndedProgram {
     let run = exercise("goal: oom exactly 0", "a = alloc 1 MiB").grade(workload).unwrap();
-    ProgramEnd {
+    EndedProgram {
         recording: run.recording,
         status: i32::from(traceback.is_some()),
         traceback: traceback.map(ToOwned::to_owned),
@@ -267,7 +267,7 @@ fn exercises() -> Vec<(String, Exercise)> {
     crate::course::played().into_iter().filter_map(exercise).collect()
 }
 
-/// A teacher does not sort the files of a class: each says which exercise it answers.
+/// A teacher does not sort the files of a class: the lines of each file show which exercise it answers.
 #[test]
 fn a_file_is_known_by_the_lines_of_its_task_and_else_by_its_name() {
     let all = exercises();

@@ -1,4 +1,4 @@
-//! Handouts: what stands before the answers, and what among them.
+//! Handouts: the pages before the answers, and the answers.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,8 @@ fn words(html: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What follows a question shows its answer, so it is on another page; and each page can be handed out alone.
+/// The card after a question shows its answer, so the card is on another page; and each page can be handed
+/// out alone.
 fn pages_end_with_their_questions(lesson: &PlayedLesson, cards: &str) {
     let pages: Vec<&str> = cards.split("<section class=\"sheet\">").skip(1).collect();
     let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
@@ -61,7 +62,7 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
                 number += 1;
                 let (asked, because) = (plain(&question.text), plain(&question.because));
                 assert!(on_cards.contains(&asked), "{place}: {asked}");
-                // The key can be read alone: each answer stands after its question.
+                // The key can be read alone: each answer is after its question.
                 let letter = question.letter().map(|letter| format!("{letter}) ")).unwrap_or_default();
                 let title = format!("Question {number}: {}", plain(&card.title));
                 let answer = format!("{title} {asked} {letter}{}", question.right);
@@ -137,7 +138,8 @@ fn questions_alone_are_numbered_on_two_pages_and_have_no_figure_after_a_question
             assert!(words(section).starts_with(&format!("{}. ", place + 1)), "{name}: {}", words(section));
             let earlier = &questions[..place];
             let is_first_of_run = !earlier.iter().any(|other| other.run == card.run);
-            // An empty device says nothing, and contradicts a question about what the program will have made.
+            // An empty device shows nothing, and contradicts a question about memory that the program will
+            // have allocated.
             let is_empty = card.steps.start == 0 && card.non_pytorch.is_none();
             assert_eq!(section.contains("<svg"), is_first_of_run && !is_empty, "{name}");
             let because = plain(&card.question.as_ref().unwrap().because);
@@ -146,8 +148,8 @@ fn questions_alone_are_numbered_on_two_pages_and_have_no_figure_after_a_question
     }
 }
 
-/// All questions as the sheets have them, to be read: no number in one may answer an earlier one, or be
-/// enough to compute its answer.
+/// All questions as the sheets have them, for a reader: no number in a question may answer an earlier
+/// question, or be enough to compute its answer.
 #[test]
 fn questions_alone_leave_numbers_out_that_would_answer_earlier_questions() {
     let mut text = String::new();
@@ -202,8 +204,8 @@ fn a_key_has_each_answer_by_its_number_and_the_solution() {
     }
 }
 
-/// The whole device is in the figure of an empty one: a tensor that is asked for next may be larger than a
-/// part of it.
+/// The figure of an empty device shows the whole device, since the next tensor may be larger than a part of
+/// it.
 #[test]
 fn an_empty_device_is_drawn_whole() {
     let lesson = played().into_iter().find(|lesson| lesson.id == "tensor").unwrap();

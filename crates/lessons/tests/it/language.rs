@@ -1,4 +1,4 @@
-//! What the forms of a lesson's text mean.
+//! The meaning of the forms of a lesson's text.
 
 use blockyard_lessons::{Inline, Lesson, PlayedLesson, RightAnswers, TextBlock, plain};
 use blockyard_record::Bytes;

@@ -1,4 +1,4 @@
-//! Lesson files, what they say once they are played, and how exercises are graded.
+//! Lesson files, their texts once they are played, and the grades of exercises.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 #![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates a text")]

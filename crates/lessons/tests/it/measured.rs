@@ -1,4 +1,4 @@
-//! The lessons about training are held against what PyTorch printed on a GPU, to the byte.
+//! The lessons about training are compared with the output of PyTorch on a GPU, to the byte.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ const PLACES: [(&str, usize, &str, &str); 38] = [
     ("accumulation", 6, "accumulation.4", "zero_grad"),
     ("ranks", 2, "ranks_zero", "model"),
     ("ranks", 3, "ranks_zero", "backward 0"),
-    // Only what is allocated: the lesson leaves out the intermediate tensors of the step.
+    // Only allocated bytes are compared: the lesson leaves out the intermediate tensors of the iteration.
     ("ranks", 4, "ranks_zero", "step 0: allocated"),
 ];
 
@@ -60,7 +60,7 @@ fn printed(file: &str, place: &str) -> BTreeMap<String, u64> {
     words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
-/// The same numbers of the lesson's run at the end of a card.
+/// The numbers of the lesson's run at the end of a card, by the same words.
 fn of_run(lesson: &PlayedLesson, card: usize) -> BTreeMap<String, u64> {
     let card = &lesson.cards[card - 1];
     let recording = &lesson.runs[card.run].recording;
@@ -92,7 +92,7 @@ fn the_runs_of_lessons_are_what_pytorch_printed() {
     }
 }
 
-/// What no run can say: the numbers in the front matter.
+/// The numbers in the front matter, which no run can give.
 #[test]
 fn measured_sizes_are_those_of_nvidia_smi() {
     let lessons = played();
@@ -101,15 +101,15 @@ fn measured_sizes_are_those_of_nvidia_smi() {
         let found = lesson.measured.iter().find(|measured| measured.name == name);
         found.unwrap_or_else(|| panic!("{id} has no {name}")).size
     };
-    // All that is in use, less what PyTorch has reserved.
+    // All bytes in use, less the bytes that PyTorch has reserved.
     let outside = |place| {
         let printed = printed("nvidia_smi", place);
         Bytes::mib(printed["nvidia-smi"]).get() - printed["reserved"]
     };
     let of = |name| measured("nvidia-smi", name).get();
-    // The context of the process: what the message calls its memory, less what PyTorch has reserved of it.
-    // What was told of the whole GPU has some MiB of the driver's own, so `nvidia_smi.txt` says only what
-    // each step adds.
+    // The context of the process: the memory of the process in the message, less the bytes that PyTorch has
+    // reserved. Numbers of the whole GPU include some MiB of the driver, so `nvidia_smi.txt` is used only for
+    // the bytes that each step adds.
     let message = std::fs::read_to_string(folder("tests/fixtures/measured/oom.txt")).unwrap();
     let mib_after = |words: &str| -> u64 {
         let rest = message.split_once(words).unwrap_or_else(|| panic!("no {words}")).1;

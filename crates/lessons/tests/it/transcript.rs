@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use blockyard_lessons::{Exercise, ExerciseLanguage, Lesson, LessonError, PlayedLesson, lessons, plain};
 
-/// What the allocator answers to every question of our lessons, and what it says of the workloads that
+/// The answers of the allocator to every question of our lessons, and its results for the workloads that
 /// exercises begin with.
 pub(crate) fn transcript() -> Result<String, LessonError> {
     let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two numbers that are equal whenever nobody is inside.
+/// Two numbers that are equal whenever no thread holds the lock.
 #[derive(Debug, Default)]
 struct Pair {
     first: u64,
@@ -46,7 +46,7 @@ fn a_thread_that_takes_the_lock_again_and_again_owns_it_until_another_comes() {
     assert_eq!(mutex.with(|pair| pair.second), u64::from(TURNS_TO_OWN) + 5);
 }
 
-/// A [`step`] that stays inside for long, so that a second thread inside would be seen.
+/// A [`step`] that holds the lock for long, so that a second thread holding the lock would be seen.
 fn long_step(mutex: &BiasedMutex<Pair>, turns: u64) {
     mutex.with(|pair| {
         assert_eq!(pair.first, pair.second, "somebody else is inside");
@@ -62,7 +62,7 @@ fn long_step(mutex: &BiasedMutex<Pair>, turns: u64) {
 #[test]
 fn one_thread_at_a_time_is_inside_however_often_the_owner_changes() {
     let (threads, rounds) = if cfg!(miri) { (2, 30) } else { (3, 150_000) };
-    // Two turns in a row make the owner.
+    // Two turns in a row make a thread the owner.
     let mutex = BiasedMutex::with_turns_to_own(Pair::default(), 1, 1);
     std::thread::scope(|scope| {
         for thread in 0..threads {

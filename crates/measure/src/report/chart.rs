@@ -5,7 +5,7 @@ use blockyard_figure::{
 };
 
 use super::{BenchReport, RatioGoal, ReportRow, Section};
-use crate::turns::Measure;
+use crate::turns::Measurement;
 
 const WIDTH: f32 = 800.0;
 const MARGIN: f32 = 16.0;
@@ -27,7 +27,8 @@ const RATIOS: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 
 
 /// Bars on logarithmic axes, with the range of the rounds, as an SVG document for light and dark.
 ///
-/// A section with a goal has a bar for each ratio, a section of multiples a bar for each value; other sections are not drawn.
+/// A section with a goal has a bar for each ratio, a section of multiples a bar for each value; other
+/// sections are not drawn.
 #[must_use]
 pub fn chart(report: &BenchReport) -> String {
     let panels: Vec<Panel> = report.sections.iter().filter_map(Panel::of).collect();
@@ -62,7 +63,7 @@ struct Panel {
 
 struct ChartRow {
     name: String,
-    value: Measure,
+    value: Measurement,
     shown: String,
     fill: Fill,
 }
@@ -266,7 +267,7 @@ mod tests {
 
     fn section(ratios: &[(&str, f64)], goal: RatioGoal) -> Section {
         let row = |(name, ratio): &(&str, f64)| {
-            let ratio = Measure { median: *ratio, least: ratio * 0.9, most: ratio * 1.1 };
+            let ratio = Measurement { median: *ratio, least: ratio * 0.9, most: ratio * 1.1 };
             ReportRow::new(*name, 1, &[]).with_ratio(ratio)
         };
         let rows = ratios.iter().map(row).collect();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{BenchReport, RatioGoal, ReportRow, Section};
-use crate::turns::{Measure, geometric_mean};
+use crate::turns::{Measurement, geometric_mean};
 
 /// The section as a table for a terminal, with its summary and notes.
 #[must_use]
@@ -123,8 +123,8 @@ fn closing(section: &Section) -> Vec<String> {
 }
 
 /// `41.2 (40.1 to 45.0)`; without the range where there is none.
-fn shown(measure: Measure) -> String {
-    let Measure { median, least, most } = measure;
+fn shown(measure: Measurement) -> String {
+    let Measurement { median, least, most } = measure;
     if least.to_bits() == most.to_bits() {
         digits(median)
     } else {
@@ -132,8 +132,8 @@ fn shown(measure: Measure) -> String {
     }
 }
 
-fn times(ratio: Measure) -> String {
-    let Measure { median, least, most } = ratio;
+fn times(ratio: Measurement) -> String {
+    let Measurement { median, least, most } = ratio;
     if least.to_bits() == most.to_bits() {
         format!("{median:.2}x")
     } else {
@@ -157,12 +157,12 @@ mod tests {
     use crate::machine::Machine;
 
     fn section() -> Section {
-        let measure = |median: f64| Measure { median, least: median - 1.0, most: median + 1.0 };
+        let measure = |median: f64| Measurement { median, least: median - 1.0, most: median + 1.0 };
         let row = |name: &str, ours: f64, theirs: Option<f64>| ReportRow {
             name: name.to_owned(),
             units: 10,
             values: vec![Some(measure(ours)), theirs.map(measure)],
-            ratio: theirs.map(|theirs| Measure { median: theirs / ours, least: 1.5, most: 9.0 }),
+            ratio: theirs.map(|theirs| Measurement { median: theirs / ours, least: 1.5, most: 9.0 }),
         };
         Section {
             name: "pytorch".to_owned(),

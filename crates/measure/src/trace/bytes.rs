@@ -1,6 +1,6 @@
 //! Traces as bytes, to be passed into a page.
 
-use super::{OpKind, Operation, OperationList};
+use super::{Operation, OperationKind, OperationList};
 
 /// Bytes that are not a list of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,10 +11,10 @@ impl OperationList {
     /// The trace without its name: 8 bytes of counts, then 16 bytes an operation.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(8 + 16 * self.ops.len());
+        let mut bytes = Vec::with_capacity(8 + 16 * self.operations.len());
         bytes.extend(self.slots.to_le_bytes());
         bytes.extend(u32::from(self.streams).to_le_bytes());
-        for op in &self.ops {
+        for op in &self.operations {
             bytes.extend(op.size.to_le_bytes());
             bytes.extend(op.slot.to_le_bytes());
             bytes.extend(op.stream.to_le_bytes());
@@ -37,7 +37,7 @@ impl OperationList {
         let ops = ops.filter(|ops| rest.is_empty() && ops.iter().all(|op| op.slot < slots.max(1)));
         Ok(Self {
             name: name.to_owned(),
-            ops: ops.ok_or(DecodeError)?,
+            operations: ops.ok_or(DecodeError)?,
             slots,
             streams: u16::from_le_bytes([streams, more]),
         })
@@ -49,12 +49,12 @@ fn op(bytes: &[u8; 16]) -> Option<Operation> {
     let (slot, rest) = rest.split_first_chunk::<4>()?;
     let (stream, rest) = rest.split_first_chunk::<2>()?;
     let kinds = [
-        OpKind::Allocate,
-        OpKind::Free,
-        OpKind::RecordStream,
-        OpKind::Advance,
-        OpKind::AdvanceAll,
-        OpKind::EmptyCache,
+        OperationKind::Allocate,
+        OperationKind::Free,
+        OperationKind::RecordStream,
+        OperationKind::Advance,
+        OperationKind::AdvanceAll,
+        OperationKind::EmptyCache,
     ];
     let kind = *kinds.get(usize::from(*rest.first()?))?;
     Some(Operation::new(

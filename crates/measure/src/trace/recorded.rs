@@ -7,7 +7,7 @@ use blockyard_record::StreamId;
 use blockyard_trace::requests;
 use blockyard_workload::{Request, TensorSlots};
 
-use super::{OpKind, Operation, OperationList};
+use super::{Operation, OperationKind, OperationList};
 
 /// Why a recording gives no list of operations.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +43,9 @@ impl OperationList {
     ///
     /// # Errors
     ///
-    /// [`OperationListError::Read`] for a recording that cannot be replayed, [`OperationListError::MemoryPool`] for one with memory pools,
-    /// [`OperationListError::Unsupported`] for one that changes settings.
+    /// [`OperationListError::Read`] for a recording that cannot be replayed,
+    /// [`OperationListError::MemoryPool`] for one with memory pools, [`OperationListError::Unsupported`] for
+    /// one that changes settings.
     pub fn recorded(name: &str, run: &RecordedRun) -> Result<Self, OperationListError> {
         let inferred = requests(run)?;
         let requests = inferred.workload.requests();
@@ -60,7 +61,8 @@ impl OperationList {
 struct TraceBuilder {
     trace: OperationList,
     slots: TensorSlots,
-    /// The numbers of streams that something is allocated on, and of those that something waits for at the moment.
+    /// The numbers of streams that something is allocated on, and of those that something waits for at the
+    /// moment.
     streams: HashMap<StreamId, u16>,
     own: BTreeSet<StreamId>,
     vacant: Vec<u16>,
@@ -77,7 +79,7 @@ impl TraceBuilder {
             .chain([StreamId::DEFAULT])
             .collect();
         Self {
-            trace: OperationList { name: name.to_owned(), ops: Vec::new(), slots: 0, streams: 0 },
+            trace: OperationList { name: name.to_owned(), operations: Vec::new(), slots: 0, streams: 0 },
             slots: TensorSlots::default(),
             streams: HashMap::new(),
             own,
@@ -114,29 +116,29 @@ impl TraceBuilder {
             Request::Allocate { size, .. } if size.is_zero() => {}
             Request::Allocate { tensor, size, stream } => {
                 let (slot, stream) = (self.slots.allocate(tensor), self.stream(stream)?);
-                self.push(OpKind::Allocate, slot, stream, size.get());
+                self.push(OperationKind::Allocate, slot, stream, size.get());
             }
             Request::Free { tensor } => {
                 if let Some(slot) = self.slots.free(tensor) {
-                    self.push(OpKind::Free, slot, 0, 0);
+                    self.push(OperationKind::Free, slot, 0, 0);
                 }
             }
             Request::RecordStream { tensor, stream } => {
                 let stream = self.stream(stream)?;
                 if let Some(slot) = self.slots.get(tensor) {
-                    self.push(OpKind::RecordStream, slot, stream, 0);
+                    self.push(OperationKind::RecordStream, slot, stream, 0);
                 }
             }
             Request::Advance { stream: Some(stream) } => {
                 let number = self.stream(stream)?;
-                self.push(OpKind::Advance, 0, number, 0);
+                self.push(OperationKind::Advance, 0, number, 0);
                 if !self.own.contains(&stream) {
                     self.streams.remove(&stream);
                     self.vacant.push(number);
                 }
             }
-            Request::Advance { stream: None } => self.push(OpKind::AdvanceAll, 0, 0, 0),
-            Request::EmptyCache => self.push(OpKind::EmptyCache, 0, 0, 0),
+            Request::Advance { stream: None } => self.push(OperationKind::AdvanceAll, 0, 0, 0),
+            Request::EmptyCache => self.push(OperationKind::EmptyCache, 0, 0, 0),
             Request::SetFraction { .. } => return unsupported("a memory fraction"),
             Request::Set { .. } => return unsupported("a change of settings"),
             Request::CreatePool { .. }
@@ -149,17 +151,17 @@ impl TraceBuilder {
         Ok(())
     }
 
-    fn push(&mut self, kind: OpKind, slot: u32, stream: u16, size: u64) {
-        self.trace.ops.push(Operation::new(kind, slot, stream, size));
+    fn push(&mut self, kind: OperationKind, slot: u32, stream: u16, size: u64) {
+        self.trace.operations.push(Operation::new(kind, slot, stream, size));
     }
 
     /// Frees what the program had allocated at its end, so that the trace can be replayed again.
     fn finish(mut self) -> OperationList {
         for slot in self.slots.allocated() {
-            self.push(OpKind::Free, slot, 0, 0);
+            self.push(OperationKind::Free, slot, 0, 0);
         }
-        if self.trace.ops.iter().any(|op| op.kind == OpKind::RecordStream) {
-            self.push(OpKind::AdvanceAll, 0, 0, 0);
+        if self.trace.operations.iter().any(|op| op.kind == OperationKind::RecordStream) {
+            self.push(OperationKind::AdvanceAll, 0, 0, 0);
         }
         OperationList { slots: self.slots.count(), streams: self.trace.streams.max(1), ..self.trace }
     }
@@ -174,10 +176,10 @@ mod tests {
         let file = include_bytes!("../../../../tests/fixtures/programs/multistream.jsonl.gz");
         let run = RecordedRun::read(file).unwrap();
         let trace = OperationList::recorded("multistream", &run).unwrap();
-        let count = |kind| trace.ops.iter().filter(|op| op.kind == kind).count();
+        let count = |kind| trace.operations.iter().filter(|op| op.kind == kind).count();
         assert!(trace.pairs() > 100);
-        assert_eq!(count(OpKind::Free), trace.pairs());
-        assert!(count(OpKind::RecordStream) > 0 && count(OpKind::Advance) > 0);
+        assert_eq!(count(OperationKind::Free), trace.pairs());
+        assert!(count(OperationKind::RecordStream) > 0 && count(OperationKind::Advance) > 0);
         assert!(trace.streams < 200, "{} streams", trace.streams);
     }
 }

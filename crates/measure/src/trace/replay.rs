@@ -36,16 +36,16 @@ impl<S: EventSink> Replay<S> {
     ///
     /// # Errors
     ///
-    /// As the allocator says.
+    /// The errors of the allocator.
     pub fn run(&mut self, trace: &OperationList) -> Result<u64, AllocError> {
-        self.run_ops(&trace.ops)
+        self.run_ops(&trace.operations)
     }
 
     /// The time of `times` replays of the trace.
     ///
     /// # Errors
     ///
-    /// As the allocator says.
+    /// The errors of the allocator.
     pub fn time(&mut self, trace: &OperationList, times: u32) -> Result<Duration, AllocError> {
         let begun = Instant::now();
         for _ in 0..times {
@@ -58,7 +58,7 @@ impl<S: EventSink> Replay<S> {
     ///
     /// # Errors
     ///
-    /// As the allocator says.
+    /// The errors of the allocator.
     pub fn run_ops(&mut self, ops: &[Operation]) -> Result<u64, AllocError> {
         self.hash = 0;
         self.replay_ops(ops)?;

@@ -99,8 +99,8 @@ def _fill(left, shape, lengths):
 
 
 def _plan(shape, pattern, operation, given):
-    """What an operation does to a tensor of this shape: the shape to begin with, the order of axes, how many of them are reduced from where,
-    the new axes, the shape at the end."""
+    """The steps of an operation on a tensor of this shape: the first shape, the order of axes, how many of them are reduced and from which on,
+    the new axes, the last shape."""
     if pattern.count("->") != 1:
         raise EinopsError(f"Pattern needs one '->': {pattern}")
     sides, lengths = pattern.split("->"), dict(given)

@@ -24,7 +24,7 @@ class ndarray:
     def __init__(self, shape, dtype=float64, values=None):
         self.shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         self.dtype = _of(dtype)
-        # None where nobody knows them.
+        # None where the values are not known.
         self._values = values
 
     # --- shape

@@ -1,4 +1,4 @@
-"""NumPy's first generator, with its numbers; those of `default_rng` are not known."""
+"""NumPy's first generator, with the same numbers as NumPy's; the numbers of `default_rng` are not known."""
 
 import math as _math
 from _random import Random as _Twister
@@ -164,7 +164,7 @@ _shared = RandomState()
 
 
 class Generator(RandomState):
-    """The generator of `default_rng`, whose numbers are another algorithm's: all that is drawn is a placeholder."""
+    """The generator of `default_rng`, whose algorithm is another one: every drawn number is a placeholder."""
 
     def __init__(self, seed=None):
         super().__init__(0)

@@ -1,4 +1,4 @@
-"""As much of an operating system as a program finds here: an environment, and no files."""
+"""The operating system that a program finds: an environment, and the files of `_files`."""
 
 import sys
 from os import path

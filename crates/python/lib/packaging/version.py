@@ -5,7 +5,7 @@ from functools import total_ordering
 
 
 class InvalidVersion(ValueError):
-    """A text that is no version."""
+    """A text that is not a version."""
 
 
 @total_ordering

@@ -296,7 +296,7 @@ def __getattr__(name):
 
 # Packages, which are looked up here only while they are imported.
 _PACKAGES = {"nn", "autograd", "cuda", "optim", "utils", "amp", "backends"}
-# Modules of PyTorch's own insides that programs name all the same.
+# Private modules of PyTorch that programs name nevertheless.
 _INSIDES = {"_C", "_inductor", "_export", "_functorch", "_logging"}
 _LAZY = {
     "_dynamo",

@@ -1,4 +1,4 @@
-"""Modules that hold names of other modules, as PyTorch's are laid out."""
+"""Modules whose names are those of other modules, so that names have PyTorch's paths."""
 
 import sys
 from types import ModuleType

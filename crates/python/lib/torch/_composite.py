@@ -1,4 +1,4 @@
-"""Operators that ATen makes of others, in its order."""
+"""Operators that ATen composes of other operators, in ATen's order."""
 
 from _refused import Missing as _Missing
 

@@ -1,6 +1,6 @@
 """Decompositions of matrices: the memory of their results.
 
-cuSOLVER's workspaces are not known here, so on a GPU each one is marked as an estimate; gradients have their inputs' sizes.
+cuSOLVER's workspaces are not modeled here, so on a GPU each decomposition is marked as an estimate; gradients have the sizes of their inputs.
 """
 
 import _torch_memory as _memory

@@ -1,4 +1,4 @@
-"""Operators whose Python form is more than their schema."""
+"""Operators whose Python functions take more forms of arguments than their schemas."""
 
 from _torch import operator as _operator
 
@@ -47,7 +47,7 @@ def where(condition, input=None, other=None):
             scalar_tensor(value, dtype=_type_of(type(value)), device=condition.device) for value in (input, other)
         )
     elif not isinstance(input, Tensor) or not isinstance(other, Tensor):
-        # So does one number, of the type that both have together.
+        # A single number becomes a tensor too, of the type that both operands promote to.
         tensor, value = (input, other) if isinstance(input, Tensor) else (other, input)
         kind = result_type(tensor, value)
         made = scalar_tensor(value, dtype=kind, device=tensor.device)

@@ -6,7 +6,7 @@ import _torch_autograd as _native
 
 
 class _Decorator:
-    """A context manager that can stand above a function too; a generator runs in the mode from turn to turn."""
+    """A context manager that can decorate a function too; a decorated generator runs in the mode at each turn."""
 
     def clone(self):
         return self.__class__()

@@ -145,7 +145,7 @@ def is_public(package, name):
 
 
 def is_module(path):
-    """Whether PyTorch has a module of this name, or may have: of packages that are not here nobody knows."""
+    """Whether PyTorch has a module of this name, or may have one: the modules of packages that are not modeled are not known."""
     from torch._public import MODULES, NAMES
 
     package, _, name = path.rpartition(".")
@@ -153,7 +153,7 @@ def is_module(path):
 
 
 def refuse(package, name):
-    """The error for a name that a package of PyTorch has and this one has not, or that PyTorch has not either."""
+    """The error for a name that a package of PyTorch has and this package lacks, or that PyTorch lacks too."""
     if name in _ADVICE or is_public(package, name) or package == "torch._dynamo":
         raise AttributeError(f"{package}.{name} is not modeled here{advice(name)}")
     raise AttributeError(f"module '{package}' has no attribute '{name}'")

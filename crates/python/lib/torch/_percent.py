@@ -1,4 +1,4 @@
-"""`text % values` with numbers that nobody knows."""
+"""`text % values` with unknown numbers."""
 
 from _torch import TensorBase, register
 
@@ -6,7 +6,7 @@ from torch._unknown import UnknownNumber
 
 
 def _percent(text, values):
-    """`text % values`, where a value may be a number that nobody knows."""
+    """`text % values`, where a value may be an unknown number."""
     import re
 
     left = list(values) if isinstance(values, tuple) else [values]

@@ -33,7 +33,7 @@ class Generator:
         return _seed_of(self._number) & 0xFFFF_FFFF_FFFF_FFFF
 
     def seed(self):
-        # PyTorch takes a number of the system's, which nobody knows.
+        # PyTorch takes a random number of the system, which is not known.
         with _drawing_from(self):
             _forget_generator()
         return self.initial_seed()
@@ -141,7 +141,7 @@ def randint(*args, **kwargs):
     global _placeholders
     made = _drawn_integers(*args, **kwargs)
     if made.is_cpu and made.numel() <= 4096 and made._known_values() is None:
-        # Without a seed: numbers of the range, so that they can stand in slices; a program that reads one gets a note that the number is not PyTorch's.
+        # Without a seed the numbers are from the range, so that slices can have them; a program that reads one gets a note that the number is not PyTorch's.
         if _placeholders is None:
             from random import Random
 

@@ -1,8 +1,8 @@
-"""What a tensor is seen through: its storage, its backward function."""
+"""The storage and the backward function of a tensor, as Python's objects."""
 
 
 class GradFn:
-    """A node of the backward graph; while a program holds one, the graph behind it lives."""
+    """A node of the backward graph; while a program holds a node, the graph that the node leads to is alive."""
 
     def __init__(self, node):
         self._node = node

@@ -115,7 +115,7 @@ class Tensor(TensorBase):
         return -1 if index is None else index
 
     def _take(self, result):
-        """What `out=` does on the host, where nobody counts."""
+        """Writes a result into `out` on the host, whose memory is not counted."""
         if self.shape != result.shape:
             self.data = result
             return self
@@ -455,7 +455,7 @@ Tensor.__hash__ = TensorBase.__hash__
 
 
 def complete():
-    """Methods under other names, those that are functions of ours, and refusals of the rest: as attributes of the class, since with a
+    """Adds methods under other names, methods that are functions of this package, and refusals of all others: as attributes of the class, since with a
     `__getattr__` the interpreter makes an object for each call of a method."""
     from torch import _composite, _names, _sparse
 

@@ -12,7 +12,7 @@ def _reflected(name):
     return method
 
 
-# The operators behind special methods.
+# The operators that special methods call.
 _SPECIAL = {
     "__add__": "add",
     "__radd__": "add",

@@ -29,7 +29,7 @@ class Size(tuple):
 
 
 def _asserted():
-    """What a program asserts about values that nobody knows is taken as true."""
+    """An assertion of a program about unknown values is assumed to be true."""
     if _is_asserted():
         _note("the assertion depends on values that are not computed; it is assumed to hold")
         return True
@@ -42,7 +42,7 @@ def _false(text):
 
 
 class UnknownNumber(float):
-    """A number that lies on the GPU. Nobody here knows its value; it prints as `?`, and whatever is computed from it does."""
+    """A number that is on the GPU. Its value is not known; the number prints as `?`, as do all numbers that are computed from it."""
 
     is_unknown = True
 
@@ -95,7 +95,7 @@ class UnknownNumber(float):
     __str__ = __repr__
 
     def __format__(self, spec):
-        # The width of the text is all that is left of a number's format.
+        # Of a number's format only the width of the text is used.
         width = ""
         digits = spec.split(".")[0].rstrip("eEfFgGdn%,_").lstrip("+- 0")
         for character in reversed(digits):

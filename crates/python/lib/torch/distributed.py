@@ -1,4 +1,4 @@
-"""`torch.distributed`: not here; one process runs."""
+"""`torch.distributed`, which is not modeled: one process runs."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

@@ -1,4 +1,4 @@
-"""`torch.fft`, which is not here."""
+"""`torch.fft`, of which only shifts and frequencies are modeled."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

@@ -1,4 +1,4 @@
-"""`torch.func`: gradients by the backward pass; what PyTorch batches runs in a loop, marked as an estimate."""
+"""`torch.func`: gradients by the backward pass; calls that PyTorch batches run in a loop and are marked as an estimate."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 
@@ -72,7 +72,7 @@ def _like(tree, found):
 
 
 def _wrapped(tree):
-    """Views at a new level: a gradient that a caller asks for still reaches what they view."""
+    """Views at a new level: a gradient that a caller asks for still reaches the viewed tensors."""
     return _tree_map(
         lambda leaf: (
             leaf.view_as(leaf)

@@ -1,4 +1,4 @@
-"""`torch.futures`: results that are there, since a program here is one thread."""
+"""`torch.futures`: futures whose results exist already, since a program here has one thread."""
 
 from torch.jit import Future
 

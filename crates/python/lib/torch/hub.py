@@ -1,4 +1,4 @@
-"""`torch.hub`, which is not here."""
+"""`torch.hub`, which is not modeled."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

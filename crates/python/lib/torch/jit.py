@@ -81,7 +81,7 @@ def wait(future):
 
 
 class Future:
-    """A result that is there: what another thread would compute was computed at once."""
+    """A future whose result exists already: the work of another thread is done at once."""
 
     def __init__(self, value=None, *, devices=None):
         self._value = value

@@ -1,4 +1,4 @@
-"""`torch.multiprocessing`, which is not here."""
+"""`torch.multiprocessing`, which is not modeled."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

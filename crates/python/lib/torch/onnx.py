@@ -1,4 +1,4 @@
-"""`torch.onnx`, which is not here."""
+"""`torch.onnx`, which is not modeled."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

@@ -1,4 +1,4 @@
-"""`torch.overrides`, which is not here."""
+"""`torch.overrides`, which is not modeled."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

@@ -56,7 +56,7 @@ _FIELDS = {
 }
 globals().update({name: _make(name, fields) for name, fields in _FIELDS.items()})
 globals().update(_TABLE)
-# The overloads that take `out=` have types of their own.
+# The overloads that take `out=` have separate types.
 globals().update(
     {
         f"{name}_out": _make(f"{name}_out", " ".join(made._fields))

@@ -4,7 +4,7 @@ import torch
 
 
 def _to_host(value, seen):
-    """A copy as it lies in a file. The tensors of a GPU reach it through the host and allocate nothing on the GPU."""
+    """A copy of an object as a file has it. The tensors of a GPU are copied through the host and allocate nothing on the GPU."""
     if id(value) in seen:
         return seen[id(value)]
     if isinstance(value, torch.Tensor):

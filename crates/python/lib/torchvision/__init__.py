@@ -1,4 +1,4 @@
-"""Images as far as shapes go: data sets of the right lengths and shapes, whose values nobody knows."""
+"""Images as far as shapes go: data sets of the right lengths and shapes, whose values are not known."""
 
 __version__ = "0.26.0+cu130"
 

@@ -23,7 +23,7 @@ class VisionDataset(Dataset):
         return self._length
 
     def __getattr__(self, name):
-        # What a program may put tensors of its own in the place of.
+        # Attributes that a program may replace by its own tensors.
         if name in ("targets", "data"):
             value = self._all_labels() if name == "targets" else self._all_images()
             setattr(self, name, value)

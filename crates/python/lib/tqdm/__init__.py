@@ -1,4 +1,4 @@
-"""Progress bars: what they are given passes through, and the bar itself, which goes to standard error, is not drawn."""
+"""Progress bars: the items pass through, and the bar itself, which tqdm writes to standard error, is not drawn."""
 
 
 class tqdm:

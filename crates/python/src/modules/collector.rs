@@ -1,4 +1,4 @@
-//! `_collector`: what the module `gc` does.
+//! `_collector`: the functions of the module `gc`.
 
 pub(crate) use _collector::module_def;
 

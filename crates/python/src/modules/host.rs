@@ -1,4 +1,4 @@
-//! `_host`: standard output, and what else the interpreter's host gives.
+//! `_host`: standard output, files beside the program, and remarks.
 
 pub(crate) use _host::module_def;
 

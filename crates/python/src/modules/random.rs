@@ -13,7 +13,7 @@ pub(crate) struct MersenneTwister {
 }
 
 impl MersenneTwister {
-    /// Seeded by one word.
+    /// A generator that is seeded by one word (`init_genrand`).
     pub(crate) fn from_word(seed: u32) -> Self {
         let mut state = [0; LENGTH];
         let mut word = seed;
@@ -26,7 +26,7 @@ impl MersenneTwister {
         Self { state, next: LENGTH }
     }
 
-    /// Seeded by words, least significant first.
+    /// A generator that is seeded by several words, least significant first (`init_by_array`).
     pub(crate) fn from_words(key: &[u32]) -> Self {
         let mut generator = Self::from_word(19_650_218);
         let key = if key.is_empty() { &[0] } else { key };
@@ -67,7 +67,7 @@ impl MersenneTwister {
         self.next = 0;
     }
 
-    /// The next 32 bits.
+    /// The next 32 random bits (`genrand_uint32`).
     pub(crate) fn next_u32(&mut self) -> u32 {
         if self.next >= LENGTH {
             self.refill();

@@ -11,7 +11,7 @@ mod time {
 
     /// The first second of 2026.
     const EPOCH: f64 = 1_767_225_600.0;
-    /// What each look at the clock takes, so that no duration is zero.
+    /// Seconds that each look at the clock takes, so that no duration is zero.
     const TICK: f64 = 1e-4;
 
     fn now() -> f64 {

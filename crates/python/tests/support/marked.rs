@@ -10,8 +10,9 @@ use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run_on_th
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// The lines that differ without a mark, by program and number, each program with what is known of the cause; before them how many random
-/// programs are equal in every line. `cargo xtask update programs` writes the numbers, a person the reasons.
+/// The lines that differ without a mark, by program and number, each program with what is known of the cause;
+/// before them how many random programs are equal in every line. `cargo xtask update programs` writes the
+/// numbers, a person the reasons.
 pub(crate) fn pinned_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/marked.txt")
 }
@@ -79,7 +80,7 @@ fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
         ProgramSource { file: format!("{}.py", text("name")), source: text("source"), arguments: Vec::new() };
     let finished = run_on_thread(source, settings, move |text: &str| {
         // The program's own thread prints.
-        let marked = blockyard_torch::session().times_estimated();
+        let marked = blockyard_torch::session().estimate_count();
         let mut lines = sink.lock().expect("no printing failed");
         for piece in text.split_inclusive('\n') {
             if !lines.1 {
@@ -97,7 +98,8 @@ fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
     (lines, finished)
 }
 
-/// What our numbers have more than the GPU's, number by number; `None` where the lines differ in anything else.
+/// What our numbers have more than the GPU's, number by number; `None` where the lines differ in anything
+/// else.
 fn differences(recorded: &str, here: &str) -> Option<Vec<i128>> {
     let numbers = |line: &str| -> Vec<i128> {
         line.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
@@ -113,13 +115,14 @@ fn differences(recorded: &str, here: &str) -> Option<Vec<i128>> {
 /// Whether each difference is as large as before or smaller, and of the same sign.
 fn has_not_grown(before: Option<&[i128]>, now: Option<&[i128]>) -> bool {
     let (Some(before), Some(now)) = (before, now) else { return false };
-    // A line of other numbers has nothing to compare with from its front, so numbers are compared from the end.
+    // A line of other numbers has nothing to compare with from its front, so numbers are compared from the
+    // end.
     let pairs = || now.iter().rev().zip(before.iter().rev());
     before.len() == now.len() && pairs().all(|(now, before)| now * before >= 0 && now.abs() <= before.abs())
 }
 
-/// Whether the bytes that are allocated differ: of a line of three numbers or more the third from the end, before the peak and what
-/// is reserved.
+/// Whether the bytes that are allocated differ: of a line of three numbers or more the third from the end,
+/// before the peak and what is reserved.
 fn differs_now(difference: Option<&[i128]>) -> bool {
     match difference {
         None => true,

@@ -52,7 +52,8 @@ pub(crate) fn is_named(program: &Value, names: Option<&str>) -> bool {
     names.is_none_or(|names| names.split(',').any(|other| other == name))
 }
 
-/// How many events are equal, up to the first that differs if their number does: bytes of each allocation, negative for its free.
+/// How many events are equal, up to the first that differs if their number does: bytes of each allocation,
+/// negative for its free.
 ///
 /// Frees whose order PyTorch leaves to a hash table are compared as a set.
 fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
@@ -84,7 +85,8 @@ fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
     pairs.take_while(|(ours, theirs)| ours == theirs).count()
 }
 
-/// Of a program that is named, prints what differs: the lines, and the events around the first that is not as recorded.
+/// Of a program that is named, prints what differs: the lines, and the events around the first that is not as
+/// recorded.
 pub(crate) fn print_differences(
     name: &str,
     printed: &str,

@@ -8,10 +8,10 @@ use std::io::Read;
 use super::input::{Input, InputError};
 use super::opcode as op;
 use crate::snapshot::heap::{Heap, Misfit, Value};
-use crate::snapshot::{ContainerError, Excess, PickleError, SnapshotError, TraceSoFar};
+use crate::snapshot::{ContainerError, Excess, PartialTrace, PickleError, SnapshotError};
 
 /// The most marks that may be open: how deep lists and dictionaries may be nested.
-const MOST_MARKS: usize = 256;
+const MAX_MARKS: usize = 256;
 /// The longest text of a snapshot. Texts are names of functions and annotations of the program.
 const LONGEST_TEXT: u64 = 16 << 20;
 /// By how much the number of a memo entry may exceed the number of entries before it.
@@ -43,7 +43,7 @@ pub(crate) struct Machine<'a, 'h, R> {
 }
 
 /// Gets the part of the longest trace that has been read, every 64 KiB of the file.
-pub(crate) type OnTrace<'a> = &'a mut dyn FnMut(&TraceSoFar);
+pub(crate) type OnTrace<'a> = &'a mut dyn FnMut(&PartialTrace);
 
 /// Why the machine stopped.
 enum Stop {
@@ -96,7 +96,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             let result = if at < self.checked_at {
                 self.step()
             } else {
-                self.look_around(at).and_then(|()| self.step())
+                self.check_memory_and_report(at).and_then(|()| self.step())
             };
             match result {
                 Ok(None) => {}
@@ -201,7 +201,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             op::NEWTRUE => self.stack.push(Value::Bool(true)),
             op::NEWFALSE => self.stack.push(Value::Bool(false)),
             op::MARK => {
-                if self.marks.len() >= MOST_MARKS {
+                if self.marks.len() >= MAX_MARKS {
                     return damaged(PickleError::Depth);
                 }
                 self.marks.push(self.stack.len());
@@ -373,8 +373,9 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         Ok(())
     }
 
-    /// Passes the longest trace to `on_trace`, and checks how much memory the machine uses. `at` is the place in the file.
-    fn look_around(&mut self, at: u64) -> Result<(), Stop> {
+    /// Passes the longest trace to `on_trace`, and checks how much memory the machine uses. `at` is the place
+    /// in the file.
+    fn check_memory_and_report(&mut self, at: u64) -> Result<(), Stop> {
         self.checked_at = at.saturating_add(1 << 16);
         if let Some(so_far) = self.heap.longest_trace_so_far() {
             (self.on_trace)(so_far);

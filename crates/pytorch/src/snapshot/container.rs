@@ -10,7 +10,7 @@ use crate::gzip::GzipReader;
 /// The beginning of a file, which shows its kind.
 const HEAD: usize = 1 << 10;
 /// How many containers may be inside each other: a gzip file in a zip archive is two.
-const MOST_CONTAINERS: usize = 4;
+const MAX_CONTAINERS: usize = 4;
 
 /// The format of a snapshot.
 pub(super) enum Content<'r> {
@@ -91,7 +91,7 @@ fn kind(head: &[u8]) -> Kind {
 /// Opens nested containers until the content is reached.
 pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, SnapshotError> {
     let mut reader = reader;
-    for _ in 0..MOST_CONTAINERS {
+    for _ in 0..MAX_CONTAINERS {
         let mut head = vec![0; HEAD];
         let length = read_up_to(&mut reader, &mut head).map_err(|error| container(&error))?;
         head.truncate(length);

@@ -24,7 +24,7 @@ pub enum SnapshotError {
     CutShort {
         /// The byte of the unpacked content.
         byte: u64,
-        /// Where in the snapshot.
+        /// The place in the snapshot: `device_traces[0][17].size`.
         path: String,
     },
     /// The pickle or the JSON does not make sense.
@@ -32,9 +32,9 @@ pub enum SnapshotError {
     Damaged {
         /// The byte of the unpacked content.
         byte: u64,
-        /// Where in the snapshot.
+        /// The place in the snapshot: `device_traces[0][17].size`.
         path: String,
-        /// What does not make sense.
+        /// Why the pickle or the JSON makes no sense.
         error: PickleError,
     },
     /// The pickle names code, which a snapshot has no need of.
@@ -47,11 +47,11 @@ pub enum SnapshotError {
     Code {
         /// The byte of the unpacked content.
         byte: u64,
-        /// Where in the snapshot.
+        /// The place in the snapshot: `device_traces[0][17].size`.
         path: String,
         /// The name of pickle's opcode.
         opcode: &'static str,
-        /// The name in the pickle, if there is one.
+        /// The global's name in the pickle; empty for opcodes without a name.
         name: String,
     },
     /// A part of the snapshot is missing or has the wrong type.
@@ -59,7 +59,7 @@ pub enum SnapshotError {
     Field {
         /// The byte of the unpacked content, where it is known.
         byte: Option<u64>,
-        /// Where in the snapshot: `device_traces[0][17].size`.
+        /// The place in the snapshot: `device_traces[0][17].size`.
         path: String,
         /// What is wrong.
         error: FieldError,

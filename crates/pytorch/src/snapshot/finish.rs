@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Devices of one machine; a file with more is not a snapshot.
-const MOST_DEVICES: usize = 4096;
+const MAX_DEVICES: usize = 4096;
 
 pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, SnapshotError> {
     let parts = parts(&mut heap, root)?;
@@ -135,7 +135,7 @@ impl Finish {
             self.pass(1, wrong);
             return None;
         };
-        let SkippedItems { misfits, first, .. } = self.heap.take_passed(kind, number);
+        let SkippedItems { misfits, first, .. } = self.heap.take_skipped(kind, number);
         if let Some(first) = first {
             self.pass(misfits, first.inside(path));
         }
@@ -186,7 +186,7 @@ impl Finish {
             }
         };
         let lists = self.heap.values(slot).to_vec();
-        if lists.len() > MOST_DEVICES {
+        if lists.len() > MAX_DEVICES {
             return Err(Misfit::new(path, FieldError::DeviceCount(lists.len())));
         }
         let traces = (0..).zip(lists).map(|(index, list)| {

@@ -15,7 +15,8 @@ use super::{
 };
 
 impl SnapshotFile {
-    /// The snapshot that PyTorch would have taken at the end of these recordings, one for each index of a device.
+    /// The snapshot that PyTorch would have taken at the end of these recordings, one for each index of a
+    /// device.
     ///
     /// Entries have the stacks and times that the recordings know; those that free memory have no stack.
     /// Settings are those of the first recording, as far as questions need them, and so is the release:
@@ -173,7 +174,7 @@ fn markers(device: u32, recording: &Recording, stacks: &mut Stacks) -> Vec<Annot
     let mut annotations = Vec::new();
     for marker in recording.markers() {
         let Some(name) = stacks.intern_text(&marker.text) else { continue };
-        // One that has neither begun nor ended within the recording has no moment.
+        // An annotation that neither begins nor ends within the recording has no moment.
         let has_begun = marker.start_us > 0;
         let start = Annotation { name, is_end: false, device: Some(device), time_us: marker.start_us };
         annotations.extend(has_begun.then_some(start));
@@ -207,7 +208,7 @@ impl SnapshotFile {
         let Ok(config) = AllocatorConfig::parse(&self.settings.conf, release) else { return };
         let limit = self.settings.max_split_size();
         self.settings.values = SnapshotSettings::listed(&config);
-        // What a recording knows of the limit is more than its text says.
+        // The recording has this limit even if its settings text does not name it.
         if let Some((_, value)) = self.settings.values.iter_mut().find(|(name, _)| name == "max_split_size") {
             *value = limit.to_string();
         }

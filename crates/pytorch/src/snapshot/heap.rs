@@ -4,7 +4,8 @@
 //! and so do segments, blocks and annotations. Few lists and dictionaries of values are left. The place of a
 //! list decides in the end: rows at a place where they do not belong are skipped.
 //!
-//! Later releases add fields, actions and kinds of values. Nothing of that is an error: it is passed over and counted.
+//! Later releases add fields, actions and kinds of values. Nothing of that is an error: it is passed over and
+//! counted.
 
 pub(super) mod lists;
 mod metadata;
@@ -14,7 +15,7 @@ use blockyard_record::{PoolId, StackId, Stacks, TextId};
 use rustc_hash::FxHashMap;
 
 use super::keys as key;
-use super::so_far::TraceSoFar;
+use super::so_far::PartialTrace;
 use super::trace::{DeviceTrace, EntryContext};
 use super::{Annotation, FieldError, SnapshotBlock};
 
@@ -84,7 +85,7 @@ impl Misfit {
 pub(super) struct SkippedItems {
     /// The number of all skipped items.
     pub(super) items: usize,
-    /// Those that lack a field which a row cannot do without.
+    /// How many of these items lack a field that a row needs.
     pub(super) misfits: usize,
     /// The first of the misfits.
     pub(super) first: Option<Misfit>,
@@ -112,7 +113,7 @@ pub(crate) struct Heap {
     vacant: Vec<u32>,
     pub(super) traces: Vec<DeviceTrace>,
     /// The memory over time of each trace so far.
-    so_far: Vec<TraceSoFar>,
+    so_far: Vec<PartialTrace>,
     pub(super) contexts: Vec<EntryContext>,
     context_numbers: FxHashMap<EntryContext, u32>,
     /// The last context and its number, which the next entry most likely has too.
@@ -154,13 +155,14 @@ impl Heap {
 
     /// How many bytes of memory the heap takes, about.
     pub(crate) fn size(&self) -> usize {
-        // A vector of values keeps a few more than it needs; what is in slots is counted when it is put there.
-        self.stacks.size()
+        // A vector of values keeps a few more than it needs; what is in slots is counted when it is put
+        // there.
+        self.stacks.memory_size()
             + self.objects.capacity() * size_of::<Object>()
             + self.slots.capacity() * size_of::<Vec<Value>>()
             + self.rows
             + self.traces.iter().map(DeviceTrace::size).sum::<usize>()
-            + self.so_far.iter().map(TraceSoFar::size).sum::<usize>()
+            + self.so_far.iter().map(PartialTrace::size).sum::<usize>()
             + self.segment_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<SegmentRow>()
             + self.annotation_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<Annotation>()
             + self.passed.capacity() * size_of::<(Object, SkippedItems)>()
@@ -173,8 +175,8 @@ impl Heap {
         objects.max(self.slots.capacity() * size_of::<Vec<Value>>())
     }
 
-    /// What has been read of the trace with the most entries.
-    pub(crate) fn longest_trace_so_far(&self) -> Option<&TraceSoFar> {
+    /// The part that has been read of the trace with the most entries.
+    pub(crate) fn longest_trace_so_far(&self) -> Option<&PartialTrace> {
         self.so_far.iter().max_by_key(|so_far| so_far.entries())
     }
 

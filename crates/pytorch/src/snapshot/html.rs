@@ -8,14 +8,14 @@ use super::{OtherFile, SnapshotError};
 /// The text in front of the pickle.
 const MARK: &[u8] = b"\"base64\": \"";
 /// How many bytes of the page are searched for the mark.
-const MOST_SEARCHED: usize = 1 << 20;
+const MAX_SEARCHED: usize = 1 << 20;
 
 pub(super) fn open<'r>(mut reader: impl BufRead + 'r) -> Result<Box<dyn Read + 'r>, SnapshotError> {
     let mut matched = 0;
     let mut searched = 0;
     while matched < MARK.len() {
         let buffer = reader.fill_buf().map_err(|error| container(&error))?;
-        if buffer.is_empty() || searched > MOST_SEARCHED {
+        if buffer.is_empty() || searched > MAX_SEARCHED {
             return Err(SnapshotError::OtherKind(OtherFile::WebPage));
         }
         let mut used = 0;

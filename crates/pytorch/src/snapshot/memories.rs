@@ -60,7 +60,7 @@ impl SnapshotFile {
     }
 
     /// How many entries the trace of the device, or of host memory, at `place` of [`SnapshotFile::memories`]
-    /// has; 0 where there is no such device.
+    /// has; 0 if no such device exists.
     #[must_use]
     pub fn trace_len(&self, place: usize) -> usize {
         self.memory(place).map_or(0, |memory| memory.trace.len())
@@ -70,7 +70,7 @@ impl SnapshotFile {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Field`] where there is no such device.
+    /// [`SnapshotError::Field`] if no such device exists.
     pub fn memory(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
         let host = self.host.as_ref().filter(|_| place == self.devices.len());
         self.devices.get(place).or(host).ok_or_else(|| SnapshotError::Field {
@@ -87,7 +87,7 @@ impl SnapshotFile {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Field`] where there is no such device, and for host memory.
+    /// [`SnapshotError::Field`] if no such device exists, and for host memory.
     pub fn device(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
         let device = self.memory(place)?;
         if device.is_host {

@@ -3,14 +3,14 @@
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
 
 /// Columns are joined in pairs when there are this many.
-const MOST_COLUMNS: usize = 1024;
+const MAX_COLUMNS: usize = 1024;
 
 /// Memory over time of the entries that have been read, in at most 1,024 columns of equally many entries.
 ///
 /// The memory before the trace is known only when the whole trace has been read. Until then the bytes count
 /// from the first entry on, plus the bytes that frees of older blocks prove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TraceSoFar {
+pub struct PartialTrace {
     columns: Vec<Moment>,
     entries: usize,
     entries_per_column: usize,
@@ -36,8 +36,8 @@ impl Moment {
     }
 }
 
-impl TraceSoFar {
-    /// How many entries there are so far.
+impl PartialTrace {
+    /// The number of entries so far.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
@@ -81,7 +81,7 @@ impl TraceSoFar {
         {
             *last = last.most(self.now);
         } else {
-            if self.columns.len() == MOST_COLUMNS {
+            if self.columns.len() == MAX_COLUMNS {
                 self.join_columns();
             }
             self.columns.push(self.now);
@@ -106,15 +106,15 @@ mod tests {
         TraceEntry { action, addr: 0, size: Bytes::new(size), stream: StreamId::DEFAULT }
     }
 
-    fn of(entries: &[(TraceAction, u64)]) -> TraceSoFar {
-        let mut so_far = TraceSoFar::default();
+    fn of(entries: &[(TraceAction, u64)]) -> PartialTrace {
+        let mut so_far = PartialTrace::default();
         for (action, size) in entries {
             so_far.push(&entry(*action, *size));
         }
         so_far
     }
 
-    fn columns(so_far: &TraceSoFar) -> Vec<(u64, u64)> {
+    fn columns(so_far: &PartialTrace) -> Vec<(u64, u64)> {
         so_far.columns().map(|(requested, reserved)| (requested.get(), reserved.get())).collect()
     }
 
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn columns_stay_few_and_keep_their_highest_moments() {
-        let mut so_far = TraceSoFar::default();
+        let mut so_far = PartialTrace::default();
         for round in 0..10_000_u64 {
             so_far.push(&entry(TraceAction::Alloc, if round == 7_777 { 1 << 30 } else { 1 }));
             so_far.push(&entry(TraceAction::FreeCompleted, if round == 7_777 { 1 << 30 } else { 1 }));

@@ -51,15 +51,15 @@ pub struct TensorAnnotation {
     pub time_us: u64,
     /// The stack that it was recorded with.
     pub stack: StackId,
-    /// The context of the annotation, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts): the
-    /// text is the `user_metadata`.
+    /// The context of the annotation, as an index into
+    /// [`SnapshotFile::contexts`](super::SnapshotFile::contexts): the text is the `user_metadata`.
     pub context: u32,
 }
 
 /// One entry with all its facts of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotEntry {
-    /// What happened.
+    /// The action of the entry.
     pub entry: TraceEntry,
     /// When, in microseconds; 0 where the file does not say.
     pub time_us: u64,
@@ -70,13 +70,13 @@ pub struct SnapshotEntry {
 }
 
 impl DeviceTrace {
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.actions.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()

@@ -40,7 +40,8 @@ fn small() -> Value {
     })
 }
 
-/// Where the small snapshot's parts are, and the fields that a snapshot cannot do without.
+/// The parts of the small snapshot: a JSON pointer, the path in notes, and the fields that must not be
+/// missing.
 const PARTS: [(&str, &str, &[&str]); 5] = [
     ("/segments/0", "segments[0]", &["address", "total_size"]),
     ("/segments/0/blocks/1", "segments[0].blocks[1]", &["size", "state"]),
@@ -114,8 +115,8 @@ fn each_field_of_the_wrong_kind_is_counted() {
                             || note.contains(&format!("not known are passed over: {field} ("))
                             || (field == "device" && note.starts_with("segments of devices"))
                     };
-                    // The device of an entry is where its trace stands; other devices of annotations are all
-                    // devices. Metadata may be of any kind.
+                    // The device of an entry is the position of its trace in the list; an annotation with a
+                    // wrong device counts for all devices. Metadata may be of any type.
                     let is_silent = ["is_expandable", "device", "user_metadata"].contains(&field.as_str());
                     assert!(is_silent || file.notes.iter().any(is_named), "{what}: {:?}", file.notes);
                     assert!(!needed.is_empty() || file.devices[0].trace.len() == 2, "{what}");
@@ -274,7 +275,7 @@ fn what_would_take_all_memory_is_refused() {
         }
         encoder.finish().unwrap()
     };
-    // Values without end, lists without end, texts without end, things to come back to without end.
+    // Endless values, lists, dictionaries, tuples, memoized values and marks.
     for filler in [b"N".as_slice(), b"]", b"}", b")", b"N\x94", b"]\x94", b"(", b"]\x940"] {
         let bomb = gzip(b"\x80\x04", &filler.repeat(1 << 16), 400);
         let error = read(&bomb).expect_err("too much");
@@ -283,7 +284,7 @@ fn what_would_take_all_memory_is_refused() {
     }
     // Zeros are no pickle: nothing of it is unpacked.
     assert!(matches!(read(&gzip(b"", &vec![0; 1 << 20], 100)), Err(SnapshotError::OtherKind(_))));
-    // Lengths that are not there.
+    // Lengths beyond the end of the file.
     for claim in [
         b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7f".as_slice(),
         b"\x80\x04X\xff\xff\xff\xff",
@@ -299,7 +300,7 @@ fn what_would_take_all_memory_is_refused() {
     assert!(matches!(result, Err(SnapshotError::TooLarge(_))));
 }
 
-/// Ten million entries, each with a stack of its own, made as they are read.
+/// Ten million entries, each with another stack, made while they are read.
 struct Stacks {
     number: u32,
     ready: Vec<u8>,

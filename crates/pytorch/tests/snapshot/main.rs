@@ -1,4 +1,4 @@
-//! Snapshots that PyTorch wrote, and files that only look like some.
+//! Snapshots that PyTorch wrote, and other files that look like snapshots.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{folder}/{name}")).expect("the fixture is there")
 }
 
-/// The same, unpacked.
+/// The unpacked contents of a `.gz` file in `tests/fixtures/snapshots`.
 fn unpacked(name: &str) -> Vec<u8> {
     let mut content = Vec::new();
     let bytes = fixture(name);

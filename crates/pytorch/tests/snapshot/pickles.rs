@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The opcodes for a value, without the end.
+/// The opcodes for a value, without the opcode that ends a pickle.
 pub(crate) fn opcodes(value: &Value, bytes: &mut Vec<u8>) {
     match value {
         Value::Null => bytes.push(b'N'),

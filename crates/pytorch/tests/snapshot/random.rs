@@ -1,4 +1,4 @@
-//! Traces that no allocator wrote: whatever they say, the recording adds up.
+//! Random traces that no allocator wrote: whatever they contain, the statistics of the recording add up.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use crate::read;
 const BASE: u64 = 0x7f00_0000_0000;
 const MIB: u64 = 1 << 20;
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -95,7 +95,7 @@ fn whatever_a_trace_says_the_recording_adds_up() {
             let end = recording.state_at(recording.event_count()).unwrap();
             let breakdown = end.breakdown();
             assert!(breakdown.active() <= breakdown.reserved(), "seed {seed}");
-            misfits += usize::from(!found.misfits.words().is_empty());
+            misfits += usize::from(!found.misfits.sentences().is_empty());
             let _ = blockyard_trace::snapshot_requests(&file, place);
         }
     }

@@ -3,7 +3,7 @@ use blockyard_record::{BlockState, Bytes, Frame, PoolId, TraceAction};
 
 use crate::{fixture, open, unpacked};
 
-/// What a file says, independent of how its texts are numbered.
+/// The contents of a file, independent of how its texts are numbered.
 fn content(file: &SnapshotFile) -> Vec<String> {
     let stack = |stack| -> Vec<Frame<'_>> {
         file.stacks.frames(stack).map(|frame| file.stacks.frame(frame)).collect()

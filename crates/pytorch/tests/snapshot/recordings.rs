@@ -15,7 +15,7 @@ fn record(file: &SnapshotFile, place: usize) -> DeviceRecording {
     blockyard_trace::record(file, place, "test", &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-/// Segments and blocks: address, size, state, and what active blocks were asked for.
+/// Segments with their blocks: address, size, state, and the requested bytes of active blocks.
 type Picture = Vec<(u64, Bytes, Vec<(u64, Bytes, BlockState, Option<Bytes>)>)>;
 
 fn picture(segments: &[SegmentSnapshot]) -> Picture {
@@ -51,7 +51,7 @@ fn check(name: &str) -> Vec<DeviceRecording> {
         let recording = &found.recording;
         let end = recording.state_at(recording.event_count()).unwrap();
         assert_eq!(picture(&end.snapshot().segments), expected(device), "{name}");
-        // Every entry is an event, in order: what the trace said comes out again.
+        // Every entry is an event, in order, and equals the entry of the trace.
         let trace = recording.trace().unwrap();
         assert_eq!(trace.len(), device.trace.len(), "{name}");
         for (index, entry) in trace.iter().enumerate() {
@@ -120,7 +120,7 @@ fn a_failed_request_says_what_was_free() {
         ),
         "{text}"
     );
-    // PyTorch's own message is not in the file, so nothing speaks in its voice.
+    // The file does not have PyTorch's message, so no message imitates it.
     assert!(!text.contains("CUDA out of memory") && !text.contains("Tried to allocate"), "{text}");
 }
 
@@ -146,7 +146,8 @@ fn a_ring_buffer_that_lost_its_beginning_is_found_from_the_end() {
         let end = recording.state_at(recording.event_count()).unwrap();
         assert_eq!(picture(&end.snapshot().segments), expected(&file.devices[0]), "from {cut}");
         assert!(found.notes[0].starts_with("the trace begins late"), "{:?}", found.notes);
-        // What was there is what the whole recording has at that entry, except for sizes that nothing tells.
+        // The memory at the beginning is the memory of the whole recording at that entry, except for sizes
+        // that no entry tells.
         let mut state = full.initial_state();
         let mut entries = 0;
         for event in full.events_from(0) {

@@ -70,7 +70,7 @@ fn blocks_of_host_memory_may_be_smaller_than_a_gpu_rounds_to() {
     assert_eq!(most, Some(Bytes::new(48)));
 }
 
-/// A snapshot of nothing but one pinned block.
+/// A snapshot with one pinned block and no other memory.
 fn small_host() -> serde_json::Value {
     let entry = |action: &str| serde_json::json!({"action": action, "addr": 4096, "size": 64, "stream": 0});
     serde_json::json!({
@@ -142,7 +142,7 @@ fn the_trace_names_the_pools_of_requests() {
     let (entered, notes) = pools(&file);
     assert_eq!(entered, [private]);
     assert!(!notes.iter().any(|note| note.contains("because the segment exists at the end")), "{notes:?}");
-    // The segment may be gone at the end: then nothing but the entry knows its pool.
+    // The segment may be released before the end: then only the entry has its pool.
     file.devices[0].segments.retain(|segment| segment.pool_id == PoolId::DEFAULT);
     let run = blockyard_trace::recorded_run(&file, 0, "").unwrap();
     let named = run.trace.unwrap().into_iter().zip(run.trace_pools);

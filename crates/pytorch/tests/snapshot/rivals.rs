@@ -1,4 +1,4 @@
-//! What other readers of snapshots are known to get wrong, one test each. Mostly `MemoryViz.js` of 2026.
+//! Known mistakes of other readers of snapshots, one test each, mostly of `MemoryViz.js` of 2026.
 
 use blockyard_record::{BlockState, Bytes, MemoryState, TraceAction};
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ fn entry(action: &str, addr: u64, size: u64, line: u64) -> Value {
     json!({"action": action, "addr": addr, "size": size, "stream": 0, "time_us": 5 + line, "frames": frames})
 }
 
-/// The recording of a trace that ends without memory.
+/// The recording of a trace after which no segment is left.
 fn recorded(trace: &[Value]) -> blockyard_record::Recording {
     let file = read(&pickle(&json!({"segments": [], "device_traces": [trace]}))).unwrap();
     blockyard_trace::record(&file, 0, "test", &mut |_| std::ops::ControlFlow::Continue(())).unwrap().recording
 }
 
-/// Address, size, request and state of all blocks.
+/// Address, size, requested bytes and state of all blocks.
 fn blocks(state: &MemoryState) -> Vec<(u64, u64, u64, BlockState)> {
     let snapshot = state.snapshot();
     let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
@@ -40,7 +40,8 @@ fn a_block_that_is_gone_at_the_end_has_its_size_its_request_and_the_stack_of_its
         entry("segment_free", BASE, 2 * MIB, 8),
     ]);
     assert!(blocks(&recording.state_at(recording.event_count()).unwrap()).is_empty());
-    // Back from the end: rounding is there, which a block has no more that is drawn as large as its request.
+    // The states are read backward from the end. Each block has its rounding, which a reader loses that draws
+    // a block as large as its request.
     let (events, _) = (0..=recording.event_count())
         .rev()
         .map(|event| (event, blocks(&recording.state_at(event).unwrap())))
@@ -65,7 +66,8 @@ fn a_block_that_is_gone_at_the_end_has_its_size_its_request_and_the_stack_of_its
 
 #[test]
 fn frees_of_blocks_that_are_not_there_stop_nothing() {
-    // A trace of nothing else, and one between others: each is passed over, and counted.
+    // One trace has only frees of unknown blocks, the other has such frees between other entries: each is
+    // skipped and counted.
     let lonely = [entry("free_requested", BASE, 512, 1), entry("free_completed", BASE, 512, 2)];
     for trace in [
         lonely.to_vec(),
@@ -99,7 +101,7 @@ fn a_segment_that_comes_back_stands_at_its_address() {
         entry("segment_alloc", BASE + 32 * MIB, 20 * MIB, 4),
     ];
     let recording = recorded(&[&first[..], &[entry("segment_alloc", BASE + 64 * MIB, 20 * MIB, 5)]].concat());
-    // Forward and back: the last one stands behind the others at each moment at which it is there.
+    // At each moment all segments have different addresses, also after one was released and allocated again.
     for event in (0..=recording.event_count()).rev() {
         let snapshot = recording.state_at(event).unwrap().snapshot();
         let addrs: Vec<u64> = snapshot.segments.iter().map(|segment| segment.addr.get()).collect();
@@ -118,7 +120,7 @@ fn a_segment_that_comes_back_stands_at_its_address() {
 
 #[test]
 fn addresses_are_exact_in_json_and_beyond_eight_bytes() {
-    // A double has no room for the odd one, and a pickle writes the large one in nine bytes.
+    // A double cannot hold the odd number exactly, and a pickle writes the large number in nine bytes.
     let odd = (1_u64 << 53) + 513;
     let large = 0xffff_8000_0000_0000_u64;
     let file = json!({"segments": [], "device_traces": [[
@@ -137,7 +139,7 @@ fn addresses_are_exact_in_json_and_beyond_eight_bytes() {
 #[test]
 fn a_list_of_any_length_may_come_in_one_piece() {
     const ENTRIES: usize = 300_000;
-    // Python hands over a thousand at a time; others need not.
+    // Python's pickler appends a thousand values at a time; other writers may append any number.
     let mut one = Vec::new();
     opcodes(&entry("segment_alloc", BASE, 2 * MIB, 1), &mut one);
     let mut bytes = b"\x80\x05}\x94(\x8c\x08segments]\x8c\x0ddevice_traces](](".to_vec();

@@ -7,7 +7,7 @@ use blockyard_record::{Frame, StackId};
 
 use crate::{open, read};
 
-/// All that a file says, independent of how its texts and stacks are numbered.
+/// The whole contents of a file, independent of how its texts and stacks are numbered.
 fn content(file: &SnapshotFile) -> Vec<String> {
     let texts = file.stacks.texts();
     let stack = |stack: StackId| -> Vec<Frame<'_>> {

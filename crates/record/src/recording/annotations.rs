@@ -16,13 +16,15 @@ const UNIT: u64 = MIN_BLOCK_SIZE.get();
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Annotations {
     stacks: Arc<Stacks>,
-    /// The stack of each allocation and of each segment. Numbers beyond the end have the stack without frames.
+    /// The stack of each allocation and of each segment. Numbers beyond the end have the stack without
+    /// frames.
     allocations: Vec<StackId>,
     segments: Vec<StackId>,
     /// One time for each step, or no times at all.
     times: PackedTimes,
     markers: Vec<Marker>,
-    /// The allocations whose blocks may be larger than recorded, ascending, with the extra size in units of 512 bytes.
+    /// The allocations whose blocks may be larger than recorded, ascending, with the extra size in units of
+    /// 512 bytes.
     open: Vec<(u32, u64)>,
 }
 
@@ -75,8 +77,8 @@ impl Recording {
         self.annotations.times.get(step)
     }
 
-    /// The times of all steps from `step` on, in order. This is faster than [`Recording::time_us`] for each step. Empty if
-    /// times are not known.
+    /// The times of all steps from `step` on, in order. This is faster than [`Recording::time_us`] for each
+    /// step. Empty if times are not known.
     pub fn times_us_from(&self, step: usize) -> impl Iterator<Item = u64> + '_ {
         self.annotations.times.from(step)
     }
@@ -110,7 +112,7 @@ impl Annotations {
     /// Bytes of memory, without the stacks, which recordings share.
     pub(super) fn size(&self) -> usize {
         (self.allocations.capacity() + self.segments.capacity()) * size_of::<StackId>()
-            + self.times.size()
+            + self.times.memory_size()
             + self.markers.capacity() * size_of::<Marker>()
             + self.open.capacity() * size_of::<(u32, u64)>()
     }
@@ -148,7 +150,8 @@ impl Annotations {
     }
 }
 
-/// Numbers are assigned in ascending order without gaps, so the list is never longer than the count of allocations or segments.
+/// Numbers are assigned in ascending order without gaps, so the list is never longer than the count of
+/// allocations or segments.
 fn put(stacks: &mut Vec<StackId>, number: u32, stack: StackId) {
     if stack == StackId::EMPTY {
         return;
@@ -173,7 +176,8 @@ impl Recorder {
         self.stack = stack;
     }
 
-    /// Sets the stack of an allocation: one that the recording begins with, or one that was recorded without a stack.
+    /// Sets the stack of an allocation: one that the recording begins with, or one that was recorded without
+    /// a stack.
     pub fn set_allocation_stack(&mut self, allocation: AllocationId, stack: StackId) {
         self.recording.annotations.add_allocation(allocation, stack);
     }
@@ -183,7 +187,8 @@ impl Recorder {
         self.recording.annotations.add_segment(segment, stack);
     }
 
-    /// Sets the time of the current step, in microseconds. A step without a time has the time of the step before.
+    /// Sets the time of the current step, in microseconds. A step without a time has the time of the step
+    /// before.
     pub fn set_time_us(&mut self, time: u64) {
         self.time = Some(time);
     }
@@ -193,7 +198,8 @@ impl Recorder {
         self.recording.annotations.markers = markers;
     }
 
-    /// Marks the block of an allocation as possibly larger than recorded. The extra size counts in whole units of 512 bytes.
+    /// Marks the block of an allocation as possibly larger than recorded. The extra size counts in whole
+    /// units of 512 bytes.
     pub fn set_open_size(&mut self, allocation: AllocationId, extra: Bytes) {
         let units = extra.get() / UNIT;
         let open = &mut self.recording.annotations.open;

@@ -4,7 +4,8 @@ use super::{NO_STEP, Recorder, Recording, RecordingError};
 use crate::{Breakdown, MemoryState, Snapshot};
 
 impl Recording {
-    /// Whether memory was allocated or cached before the first event, because the run began before its recording.
+    /// Whether memory was allocated or cached before the first event, because the run began before its
+    /// recording.
     #[must_use]
     pub fn begins_late(&self) -> bool {
         self.start.is_some()
@@ -19,13 +20,13 @@ impl Recording {
 }
 
 impl Recorder {
-    /// Makes the recording begin with this memory instead of an empty device. The allocations of the snapshot are numbered
-    /// from 0, in any order; no step made them.
+    /// Makes the recording begin with this memory instead of an empty device. The allocations of the snapshot
+    /// are numbered from 0, in any order; no step made them.
     ///
     /// # Errors
     ///
-    /// [`RecordingError::Begun`] once there are events or steps, [`RecordingError::Start`] for a snapshot that is not
-    /// consistent. After an error, the recorder is unchanged.
+    /// [`RecordingError::Begun`] once there are events or steps, [`RecordingError::Start`] for a snapshot
+    /// that is not consistent. After an error, the recorder is unchanged.
     pub fn begin_with(&mut self, snapshot: &Snapshot) -> Result<(), RecordingError> {
         let recording = &mut self.recording;
         if recording.event_count() > 0 || recording.step_count() > 0 {

@@ -35,7 +35,7 @@ const FIRST_SAVE_INTERVAL: usize = 512;
 /// This many saved states are always kept, and more of them while all states together take less than a byte
 /// for each event: in a run of millions of events with few blocks the states are small and lie close
 /// together, so any moment is rebuilt in a part of a frame.
-const FEW_SAVED_STATES: usize = 256;
+const MIN_SAVED_STATES: usize = 256;
 // A large state is saved less often, at up to four times the interval: a saved state of 10,000 bytes is
 // followed by at least 1,000 events. Applying one event takes about as long as decoding this number of bytes.
 const BYTES_AN_EVENT: usize = 10;
@@ -108,7 +108,7 @@ impl Recorder {
         self.recording.allocation_names = added;
     }
 
-    /// The index of the name in the list of names; `None` once there are 2^32.
+    /// The index of the name in the list of names; `None` after 2^32 of them.
     fn name_index(&mut self, name: &str) -> Option<u32> {
         if let Some(index) = self.name_indices.get(name) {
             return Some(*index);
@@ -119,7 +119,8 @@ impl Recorder {
         Some(index)
     }
 
-    /// The number of the step that the next events belong to. A run with more steps than a number of 32 bits counts is an error.
+    /// The number of the step that the next events belong to. A run with more steps than a number of 32 bits
+    /// counts is an error.
     fn current_step(&mut self) -> u32 {
         match u32::try_from(self.recording.step_count()) {
             Ok(step) if step != NO_STEP => step,
@@ -170,7 +171,8 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`RecordingError::Damaged`] when an event did not fit, [`RecordingError::TooLong`] beyond 2^32 events or steps.
+    /// [`RecordingError::Damaged`] when an event did not fit, [`RecordingError::TooLong`] beyond 2^32 events
+    /// or steps.
     pub fn finish(self) -> Result<Recording, RecordingError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -186,8 +188,9 @@ impl Recorder {
         Ok(recording)
     }
 
-    // Where the states are many and take more than a byte an event, every second one is dropped and the interval doubles, so that
-    // memory stays bounded and any moment is at most one interval after a saved state.
+    // Where the states are many and take more than a byte an event, every second one is dropped and the
+    // interval doubles, so that memory stays bounded and any moment is at most one interval after a saved
+    // state.
     fn save_state(&mut self, events: u32) {
         match postcard::to_allocvec(&self.state) {
             Ok(mut state) => {
@@ -199,7 +202,7 @@ impl Recorder {
                 self.error.get_or_insert(RecordingError::Encoding(error));
             }
         }
-        if self.recording.saved_states.len() > FEW_SAVED_STATES && self.saved_bytes > events as usize {
+        if self.recording.saved_states.len() > MIN_SAVED_STATES && self.saved_bytes > events as usize {
             let mut is_kept = false;
             self.recording.saved_states.retain(|_| {
                 is_kept = !is_kept;
@@ -212,8 +215,8 @@ impl Recorder {
     }
 }
 
-/// Streams without a name are numbered from 1 in the order in which they appear, as PyTorch's viewer does: their handles are
-/// addresses, which nobody can tell apart.
+/// Streams without a name are numbered from 1 in the order in which they appear, as PyTorch's viewer does:
+/// their handles are addresses, which nobody can tell apart.
 fn name_streams(recording: &mut Recording, appeared: &[StreamId]) {
     let initial =
         recording.start.as_ref().map(|state| state.segments().map(|segment| segment.stream).collect());

@@ -4,13 +4,14 @@ use super::{BlockEntry, MemoryState, SegmentEntry, StateError};
 use crate::{BlockState, Bytes, DeviceAddr, SegmentSnapshot, Snapshot, Stats};
 
 impl MemoryState {
-    /// A device of `capacity` bytes with the segments of the snapshot. [`Stats::beginning_with`] explains the statistics.
+    /// A device of `capacity` bytes with the segments of the snapshot. [`Stats::beginning_with`] explains the
+    /// statistics.
     ///
     /// # Errors
     ///
-    /// [`StateError::Overlap`] for segments that overlap or are out of order, [`StateError::UnknownSegment`] for one
-    /// without blocks, [`StateError::Unfitting`] for a block that does not follow the one before it, ends elsewhere than its
-    /// segment, or has the id of another block.
+    /// [`StateError::Overlap`] for segments that overlap or are out of order, [`StateError::UnknownSegment`]
+    /// for one without blocks, [`StateError::Unfitting`] for a block that does not follow the one before it,
+    /// ends elsewhere than its segment, or has the id of another block.
     pub fn beginning_with(
         capacity: Bytes,
         snapshot: &Snapshot,

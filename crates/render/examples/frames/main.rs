@@ -22,7 +22,7 @@ fn main() -> Result<(), String> {
     let frames = words.next().unwrap_or(600).max(1);
     let colors: Vec<[u8; 4]> = (0..64_u8).map(|index| [index * 4, 255 - index * 3, index, 255]).collect();
     let mut offscreen = OffscreenPicture::open(SIZE.0, SIZE.1, &colors).ok_or("there is no adapter")?;
-    // A grid of rectangles that fills the figure: every one of them is to be seen.
+    // A grid of rectangles that fills the figure: each rectangle is visible.
     let side = count.isqrt().max(1);
     let rects: Vec<u32> = (0..count)
         .flat_map(|rect| {

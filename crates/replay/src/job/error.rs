@@ -10,8 +10,8 @@ use crate::RunError;
 
 /// Why a job failed, as a message to another thread.
 ///
-/// The causes are texts, because the original errors cannot be sent: an error of a driver has the driver's own type. There is
-/// a variant for each case in which the receiver shows the text at another place.
+/// The causes are texts, because the original errors cannot be sent: an error of a driver has the driver's
+/// own type. There is a variant for each case in which the receiver shows the text at another place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {

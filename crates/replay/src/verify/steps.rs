@@ -75,7 +75,8 @@ impl<'a> StepComparer<'a> {
                     (format!("line {}, allocation", operation.line), placed(expected), placed(&found))
                 });
             }
-            // One operation may be several requests. Its statistics are compared after the last of these requests.
+            // One operation may be several requests. Its statistics are compared after the last of these
+            // requests.
             let is_last = self.inferred.operations.get(request + 1) != Some(&index);
             if is_last && has_stats(self.run) {
                 self.expect_operations_until(index + 1);

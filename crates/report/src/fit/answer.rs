@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
 
-/// What a page needs of the JSON of `blockyard fit`, whose types are in `crates/answers`. Reading all of it
-/// would more than double the code that a browser fetches for a report.
+/// The fields of the JSON of `blockyard fit` that a page needs, whose types are in `crates/answers`. Reading
+/// all of it would more than double the code that a browser fetches for a report.
 #[derive(Deserialize)]
 struct FitFile {
     program: String,
@@ -73,7 +73,7 @@ pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return None;
     }
-    // The answer about the first GPU has its fields beside those of the call.
+    // In the JSON, the fields of the first GPU's answer are beside the fields of the whole answer.
     let (found, first): (FitFile, GpuSearch) =
         (serde_json::from_slice(bytes).ok()?, serde_json::from_slice(bytes).ok()?);
     let curves: Vec<FitCurve> = std::iter::once(&first).chain(&found.others).flat_map(curves_of).collect();
@@ -117,7 +117,8 @@ fn row_name(row: &Row) -> String {
 }
 
 fn curve(name: &str, on: &GpuSearch, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
-    // Without a limit of the call, each run leaves what the driver and CUDA's libraries took in that run.
+    // If the command had no limit, the limit of a run is the GPU's memory without the bytes that the driver
+    // and CUDA's libraries took in that run.
     let run = probes.iter().find(|probe| Some(probe.value) == largest).or(probes.last());
     let non_pytorch: u64 = match (on.fraction, run) {
         (None, Some(probe)) => probe.non_pytorch.iter().fold(0, |sum, part| sum.saturating_add(part.bytes)),

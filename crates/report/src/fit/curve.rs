@@ -15,7 +15,7 @@ pub(super) fn role(index: usize) -> Role {
     Role::Group(u8::try_from(index % COLORS).unwrap_or(0))
 }
 
-/// The plot, and what its edges stand for.
+/// The plot, with the value at its right edge and the bytes at its upper edge.
 struct Plot {
     area: Rect,
     most_value: u64,
@@ -56,12 +56,12 @@ pub(super) fn scene(page: &FitPage, size: Size) -> Scene {
     let left = 72.0;
     let area = Rect::new(left, 14.0, size.width_px - left - 24.0, size.height_px - 14.0 - 48.0);
     let plot = Plot { area, most_value, most_bytes };
-    axes(&mut scene, &plot, &page.varied);
-    limits(&mut scene, &plot, page);
+    draw_axes(&mut scene, &plot, &page.varied);
+    draw_limits(&mut scene, &plot, page);
     for (index, curve) in page.curves.iter().enumerate() {
-        line(&mut scene, &plot, index, curve);
+        draw_curve(&mut scene, &plot, index, curve);
     }
-    largest(&mut scene, &plot, page);
+    draw_largest(&mut scene, &plot, page);
     scene
 }
 
@@ -69,22 +69,22 @@ fn width_px(text: &str) -> f32 {
     text_width_px(text, TEXT_PX, Weight::Normal)
 }
 
-fn text(scene: &mut Scene, at: Point, text: &str, role: Role, anchor: Anchor) {
+fn draw_text(scene: &mut Scene, at: Point, text: &str, role: Role, anchor: Anchor) {
     let text = text.to_owned();
     let (size_px, weight) = (TEXT_PX, Weight::Normal);
     scene.marks.push(Mark::Text { at, text, role, size_px, anchor, clip: None, weight });
 }
 
-fn straight(scene: &mut Scene, from: Point, to: Point, role: Role, dash: Dash) {
+fn draw_segment(scene: &mut Scene, from: Point, to: Point, role: Role, dash: Dash) {
     let width_px = if role == Role::Grid { 1.0 } else { 1.5 };
     scene.marks.push(Mark::Line { from, to, role, dash, width_px });
 }
 
-fn axes(scene: &mut Scene, plot: &Plot, name: &str) {
+fn draw_axes(scene: &mut Scene, plot: &Plot, name: &str) {
     let area = plot.area;
     for bytes in byte_ticks(plot.most_bytes) {
         let y_px = plot.y_px(bytes);
-        straight(
+        draw_segment(
             scene,
             Point::new(area.x_px, y_px),
             Point::new(area.right_px(), y_px),
@@ -92,31 +92,37 @@ fn axes(scene: &mut Scene, plot: &Plot, name: &str) {
             Dash::Solid,
         );
         let at = Point::new(area.x_px - 8.0, y_px + 4.0);
-        text(scene, at, &bytes.to_string(), Role::TextMuted, Anchor::End);
+        draw_text(scene, at, &bytes.to_string(), Role::TextMuted, Anchor::End);
     }
     let y_px = area.bottom_px();
     let mut free_from = f32::MIN;
     for value in value_ticks(plot.most_value, area.width_px) {
         let (x_px, label) = (plot.x_px(value), grouped(value));
-        straight(scene, Point::new(x_px, y_px), Point::new(x_px, y_px + 5.0), Role::TextMuted, Dash::Solid);
+        draw_segment(
+            scene,
+            Point::new(x_px, y_px),
+            Point::new(x_px, y_px + 5.0),
+            Role::TextMuted,
+            Dash::Solid,
+        );
         let half = width_px(&label) / 2.0;
         if x_px - half > free_from {
-            text(scene, Point::new(x_px, y_px + 19.0), &label, Role::TextMuted, Anchor::Middle);
+            draw_text(scene, Point::new(x_px, y_px + 19.0), &label, Role::TextMuted, Anchor::Middle);
             free_from = x_px + half + 8.0;
         }
     }
-    straight(
+    draw_segment(
         scene,
         Point::new(area.x_px, y_px),
         Point::new(area.right_px(), y_px),
         Role::TextMuted,
         Dash::Solid,
     );
-    text(scene, Point::new(area.right_px(), y_px + 38.0), name, Role::Text, Anchor::End);
+    draw_text(scene, Point::new(area.right_px(), y_px + 38.0), name, Role::Text, Anchor::End);
 }
 
 /// Draws a line for each limit; limits of equal bytes share a line.
-fn limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
+fn draw_limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     let mut all: Vec<(Bytes, Vec<&str>)> = Vec::new();
     for curve in &page.curves {
         match all.iter_mut().find(|(limit, _)| *limit == curve.limit) {
@@ -130,20 +136,20 @@ fn limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     for (limit, gpus) in all {
         let y_px = plot.y_px(limit);
         let (left, right) = (plot.area.x_px, plot.area.right_px());
-        straight(scene, Point::new(left, y_px), Point::new(right, y_px), Role::Limit, Dash::Dashed);
-        // Two limits that are nearly equal have one name, that of the higher.
+        draw_segment(scene, Point::new(left, y_px), Point::new(right, y_px), Role::Limit, Dash::Dashed);
+        // Two limits that are nearly equal have one name, the name of the higher limit.
         if y_px - TEXT_PX > free_from {
             let mut label = format!("limit {limit}: {}", gpus.join(", "));
             if width_px(&label) > plot.area.width_px {
                 label = format!("limit {limit}");
             }
-            text(scene, Point::new(left + 6.0, y_px - 5.0), &label, Role::Limit, Anchor::Start);
+            draw_text(scene, Point::new(left + 6.0, y_px - 5.0), &label, Role::Limit, Anchor::Start);
             free_from = y_px;
         }
     }
 }
 
-fn line(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
+fn draw_curve(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
     let role = role(index);
     let mut points = curve.points.clone();
     points.sort_by_key(|point| point.value);
@@ -161,8 +167,8 @@ fn line(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
     for point in &points {
         let at = plot.at(point.value, point.reserved);
         match point.outcome {
-            FitOutcome::Fits => mark(scene, at, index, role),
-            FitOutcome::RunsOut => cross(scene, plot.at(point.value, curve.limit)),
+            FitOutcome::Fits => draw_mark(scene, at, index, role),
+            FitOutcome::RunsOut => draw_cross(scene, plot.at(point.value, curve.limit)),
             FitOutcome::WithoutLimit => {
                 let rect = Rect::new(at.x_px - MARK_PX, at.y_px - MARK_PX, 2.0 * MARK_PX, 2.0 * MARK_PX);
                 scene.marks.push(Mark::Frame { rect, role, dash: Dash::Solid, width_px: 1.5 });
@@ -171,13 +177,13 @@ fn line(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
     }
     if let Some(best) = fits().find(|point| Some(point.value) == curve.largest) {
         let at = plot.at(best.value, best.reserved);
-        straight(scene, at, Point::new(at.x_px, plot.area.bottom_px()), role, Dash::Dotted);
+        draw_segment(scene, at, Point::new(at.x_px, plot.area.bottom_px()), role, Dash::Dotted);
     }
 }
 
 /// The largest values above the axis, each once: the lowest to the left of its line and the others to the
-/// right, so that none lies over a line beside it where there are two.
-fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
+/// right, so that two values never lie over each other's lines.
+fn draw_largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     let mut all: Vec<u64> = page.curves.iter().filter_map(|curve| curve.largest).collect();
     all.sort_unstable();
     all.dedup();
@@ -189,12 +195,12 @@ fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
         let (x_px, anchor) = if is_left { (x_px - 5.0, Anchor::End) } else { (x_px + 5.0, Anchor::Start) };
         // Labels to the right are in rows, so that none lies over another.
         let row = f32::from(u8::try_from(index.saturating_sub(1) % 8).unwrap_or(0)) * (TEXT_PX + 3.0);
-        text(scene, Point::new(x_px, plot.area.bottom_px() - 6.0 - row), &label, Role::Text, anchor);
+        draw_text(scene, Point::new(x_px, plot.area.bottom_px() - 6.0 - row), &label, Role::Text, anchor);
     }
 }
 
-/// Each line's own form, beside its color.
-fn mark(scene: &mut Scene, at: Point, index: usize, role: Role) {
+/// Draws a point of a line. Each line has a separate form of points beside its color.
+fn draw_mark(scene: &mut Scene, at: Point, index: usize, role: Role) {
     let fill = Fill::solid(role);
     let corner = |x: f32, y: f32| Point::new(at.x_px + x * MARK_PX, at.y_px + y * MARK_PX);
     let points = match index % 4 {
@@ -210,11 +216,11 @@ fn mark(scene: &mut Scene, at: Point, index: usize, role: Role) {
     scene.marks.push(Mark::Area { points, fill });
 }
 
-fn cross(scene: &mut Scene, at: Point) {
+fn draw_cross(scene: &mut Scene, at: Point) {
     for (x, y) in [(-1.0, -1.0), (-1.0, 1.0)] {
         let from = Point::new(at.x_px + x * MARK_PX, at.y_px + y * MARK_PX);
         let to = Point::new(at.x_px - x * MARK_PX, at.y_px - y * MARK_PX);
-        straight(scene, from, to, Role::Failure, Dash::Solid);
+        draw_segment(scene, from, to, Role::Failure, Dash::Solid);
     }
 }
 

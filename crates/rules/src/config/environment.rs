@@ -13,8 +13,9 @@ const NO_HIP_MEMORY_CACHING: &str = "PYTORCH_NO_HIP_MEMORY_CACHING";
 
 /// The values of the environment variables that PyTorch's allocator reads, as far as they are set.
 ///
-/// `PYTORCH_CUDA_ALLOC_CONF` has priority over `PYTORCH_ALLOC_CONF`: only the first variable that is set counts. A build for
-/// CUDA reads `PYTORCH_HIP_ALLOC_CONF` too, between the two, but only for the settings that all kinds of devices have.
+/// `PYTORCH_CUDA_ALLOC_CONF` has priority over `PYTORCH_ALLOC_CONF`: only the first variable that is set
+/// counts. A build for CUDA reads `PYTORCH_HIP_ALLOC_CONF` too, between the two, but only for the settings
+/// that all kinds of devices have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
@@ -80,7 +81,8 @@ impl Environment {
         self.config_under(Release::default())
     }
 
-    /// The settings that PyTorch of this release would work with. Warnings are in [`AllocatorConfig::warnings`].
+    /// The settings that PyTorch of this release would work with. Warnings are in
+    /// [`AllocatorConfig::warnings`].
     ///
     /// # Errors
     ///

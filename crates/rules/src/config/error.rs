@@ -91,8 +91,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The exception that Python raises at run time; `None` for numbers that C++ cannot convert, where the exception is not
-    /// known.
+    /// The exception that Python raises at run time; `None` for numbers that C++ cannot convert, where the
+    /// exception is not known.
     #[must_use]
     pub fn python_exception(&self) -> Option<&'static str> {
         match self {

@@ -4,7 +4,8 @@ use super::keys::parts;
 use super::{AllocatorConfig, ConfigError};
 use crate::Release;
 
-/// The settings without those that a release does not have, and the names of these: later releases of PyTorch have more settings.
+/// The settings without those that a release does not have, and the names of these: later releases of PyTorch
+/// have more settings.
 ///
 /// A text that is wrong in another way stays as it is.
 #[must_use]

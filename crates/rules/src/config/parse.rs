@@ -1,9 +1,9 @@
-//! PyTorch's two parsers of a settings text: one for all kinds of devices, one for CUDA. Each parser skips the keys of the
-//! other.
+//! PyTorch's two parsers of a settings text: one for all kinds of devices, one for CUDA. Each parser skips
+//! the keys of the other.
 
 use super::reserve::{self, AddressReserve};
 use super::tokens::Tokens;
-use super::{AllocatorConfig, ConfigError, MOST_MIB, ROUNDUP_INTERVALS};
+use super::{AllocatorConfig, ConfigError, MAX_MIB, ROUNDUP_INTERVALS};
 use crate::size::UNLIMITED;
 use crate::{Backend, Bytes, Release};
 
@@ -41,13 +41,13 @@ fn has_key(keys: &[(&str, Release)], key: &str, release: Release) -> bool {
     keys.iter().any(|(known, since)| *known == key && *since <= release)
 }
 
-const MOST_REGISTER_THREADS: u64 = 128;
+const MAX_REGISTER_THREADS: u64 = 128;
 
 const IGNORED_BY_MALLOC_ASYNC: &str = "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and \
      garbage_collect_threshold.";
 
-/// The backend that a text selects while the library loads: the first backend named, or the native one for an unknown name
-/// (`parseEnvForBackend`).
+/// The backend that a text selects while the library loads: the first backend named, or the native one for an
+/// unknown name (`parseEnvForBackend`).
 pub(super) fn backend_at_load(text: &str) -> Result<Backend, ConfigError> {
     let tokens = Tokens::new(text);
     let mut at = 0;
@@ -73,13 +73,15 @@ impl AllocatorConfig {
         self.max_non_split_rounding = self.large_segment_size;
         let mut at = 0;
         while at < tokens.len() {
-            // Separators are skipped without a check, as in PyTorch: the next key is two tokens after the value.
+            // Separators are skipped without a check, as in PyTorch: the next key is two tokens after the
+            // value.
             at = self.apply_generic_key(&tokens, at)? + 2;
         }
         Ok(())
     }
 
-    // This key is applied first wherever it is in the text, because the lower bounds of two other keys depend on it.
+    // This key is applied first wherever it is in the text, because the lower bounds of two other keys depend
+    // on it.
     fn apply_large_segment_size(&mut self, tokens: &Tokens) -> Result<(), ConfigError> {
         let mut at = 0;
         while at < tokens.len() {
@@ -88,7 +90,7 @@ impl AllocatorConfig {
                 if mib <= 10 {
                     return Err(ConfigError::LargeSegmentTooSmall);
                 }
-                self.large_segment_size = Bytes::mib(mib.min(MOST_MIB));
+                self.large_segment_size = Bytes::mib(mib.min(MAX_MIB));
                 at += 2;
             }
             at += 1;
@@ -128,11 +130,11 @@ impl AllocatorConfig {
                 self.pinned.use_background_threads = tokens.boolean(value)?;
             }
             "pinned_max_round_threshold_mb" => {
-                self.pinned.max_round_threshold = Bytes::mib(tokens.integer(value)?.min(MOST_MIB));
+                self.pinned.max_round_threshold = Bytes::mib(tokens.integer(value)?.min(MAX_MIB));
                 self.warn_about_pinned_sizes();
             }
             "pinned_max_cached_size_mb" => {
-                self.pinned.max_cached_size = Bytes::mib(tokens.integer(value)?.min(MOST_MIB));
+                self.pinned.max_cached_size = Bytes::mib(tokens.integer(value)?.min(MAX_MIB));
                 self.warn_about_pinned_sizes();
             }
             // `large_segment_size_mb` was read before all others.
@@ -143,7 +145,7 @@ impl AllocatorConfig {
 
     fn at_least_a_segment(&self, mib: u64, option: &'static str) -> Result<u64, ConfigError> {
         let least = self.large_segment_size.get() >> 20;
-        if mib < least { Err(ConfigError::TooSmall { option, least }) } else { Ok(mib.min(MOST_MIB)) }
+        if mib < least { Err(ConfigError::TooSmall { option, least }) } else { Ok(mib.min(MAX_MIB)) }
     }
 
     fn apply_roundup(&mut self, tokens: &Tokens, value: usize) -> Result<usize, ConfigError> {
@@ -157,7 +159,7 @@ impl AllocatorConfig {
         }
         let mut at = value + 1;
         let (mut last, mut is_first) = (0, true);
-        while tokens.is_there(at) && tokens.get(at)? != "]" {
+        while tokens.has_token(at) && tokens.get(at)? != "]" {
             let divisions = tokens.integer(at + 2)?;
             if divisions != 0 && !divisions.is_power_of_two() {
                 return Err(ConfigError::DivisionsInList);
@@ -179,7 +181,7 @@ impl AllocatorConfig {
                 at += 1;
             }
         }
-        if tokens.is_there(at) { Ok(at) } else { Err(ConfigError::UnclosedList) }
+        if tokens.has_token(at) { Ok(at) } else { Err(ConfigError::UnclosedList) }
     }
 
     /// Mirrors `CUDAAllocatorConfig::parseArgs`.
@@ -240,7 +242,7 @@ impl AllocatorConfig {
                 if !threads.is_power_of_two() {
                     return Err(ConfigError::RegisterThreadsNotPowerOfTwo(threads));
                 }
-                if threads > MOST_REGISTER_THREADS {
+                if threads > MAX_REGISTER_THREADS {
                     return Err(ConfigError::TooManyRegisterThreads(threads));
                 }
                 self.pinned.register_threads = threads;
@@ -250,7 +252,7 @@ impl AllocatorConfig {
                 if mib == 0 {
                     return Err(ConfigError::PinnedReserve);
                 }
-                self.pinned.reserve_segment_size = Bytes::mib(mib.min(MOST_MIB));
+                self.pinned.reserve_segment_size = Bytes::mib(mib.min(MAX_MIB));
             }
             "per_process_memory_fraction" => {
                 let fraction = tokens.real(value)?;

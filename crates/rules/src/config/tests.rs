@@ -98,9 +98,9 @@ fn white_space_is_deleted_inside_of_tokens_too() {
 fn numbers_are_read_as_far_as_they_go() {
     assert_eq!(config("max_split_size_mb:40.7").max_split_size(), Bytes::mib(40));
     assert_eq!(config("max_split_size_mb:+40x").max_split_size(), Bytes::mib(40));
-    assert_eq!(config("max_split_size_mb:-1").max_split_size(), Bytes::mib(MOST_MIB));
-    assert_eq!(config("max_non_split_rounding_mb:-1").max_non_split_rounding(), Bytes::mib(MOST_MIB));
-    assert_eq!(config("large_segment_size_mb:-1").large_segment_size(), Bytes::mib(MOST_MIB));
+    assert_eq!(config("max_split_size_mb:-1").max_split_size(), Bytes::mib(MAX_MIB));
+    assert_eq!(config("max_non_split_rounding_mb:-1").max_non_split_rounding(), Bytes::mib(MAX_MIB));
+    assert_eq!(config("large_segment_size_mb:-1").large_segment_size(), Bytes::mib(MAX_MIB));
     let threshold = config("garbage_collection_threshold:0.8abc").garbage_collection_threshold();
     assert!((threshold - 0.8).abs() < f64::EPSILON);
 }

@@ -2,8 +2,8 @@
 
 use super::ConfigError;
 
-/// The tokens of a settings text. `,` `:` `[` `]` are tokens of one character, everything between them is one token, and
-/// white space is removed.
+/// The tokens of a settings text. `,` `:` `[` `]` are tokens of one character, everything between them is one
+/// token, and white space is removed.
 pub(super) struct Tokens(Vec<String>);
 
 impl Tokens {
@@ -26,7 +26,7 @@ impl Tokens {
         Self(tokens)
     }
 
-    pub(super) fn is_there(&self, index: usize) -> bool {
+    pub(super) fn has_token(&self, index: usize) -> bool {
         index < self.0.len()
     }
 

@@ -23,7 +23,7 @@ fn shape(queries: &Tensor, keys: &Tensor, place_of_keys: usize) -> Option<Attent
         keys: size(keys, place_of_keys)?,
         width: size(queries, 3)?,
         // Only types of two bytes have attention.
-        element: 2,
+        element_bytes: 2,
     })
 }
 

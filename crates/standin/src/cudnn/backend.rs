@@ -10,7 +10,7 @@ use crate::cudnn::attributes::{DESCRIPTOR, kind, name, size_of};
 use crate::cudnn::{BAD_PARAM, NOT_SUPPORTED, SUCCESS, attention, workspaces};
 use crate::handles::Handles;
 use crate::report;
-use crate::values::computed;
+use crate::values::note_computation;
 
 /// A descriptor: its kind, and the bytes of each attribute that was set.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,7 @@ pub(super) struct Descriptor {
     attributes: BTreeMap<c_int, Vec<u8>>,
 }
 
+/// All descriptors, by handle.
 pub(super) type Descriptors = Handles<Descriptor>;
 
 static DESCRIPTORS: Mutex<Descriptors> = Mutex::new(Handles::above(0x5800_0000));
@@ -66,6 +67,7 @@ pub(super) struct Convolution {
     pub(super) dilation: Vec<i64>,
 }
 
+/// The tensor of a descriptor; `None` where the handle is unknown or its type was not set.
 pub(super) fn tensor(all: &Descriptors, handle: usize) -> Option<Tensor> {
     let found = all.get(handle)?;
     Some(Tensor {
@@ -131,7 +133,7 @@ fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
 fn workspace(handle: usize) -> i64 {
     let (size, remark) = wanted(&descriptors(), handle);
     if let Some(remark) = remark {
-        report::estimate(remark);
+        report::report_estimate(remark);
     }
     i64::try_from(size).unwrap_or(i64::MAX)
 }
@@ -263,7 +265,7 @@ entries! {
 
     fn cudnnBackendExecute(_handle: usize, plan: usize, _pack: usize) -> c_int {
         let known = descriptors().get(plan).is_some();
-        computed();
+        note_computation();
         if known { SUCCESS } else { NOT_SUPPORTED }
     }
 }

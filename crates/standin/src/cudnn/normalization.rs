@@ -35,7 +35,7 @@ fn put(mode: c_int, x: usize, to: Out<usize>, bytes: impl FnOnce(&BatchNorm) -> 
     let Some((kind, sizes)) = tensor(x) else { return BAD_PARAM };
     let Some((images, [channels, places @ ..])) = sizes.split_first() else { return BAD_PARAM };
     if !matches!(kind, FLOAT | HALF) {
-        report::estimate(
+        report::report_estimate(
             "what cuDNN takes for a batch norm with channels last is recorded for float32 and float16 alone",
         );
     }
@@ -86,7 +86,7 @@ entries! {
         _handle: usize, probabilities: usize, _gradients: usize, _labels: usize, _label_lengths: usize, _input_lengths: usize,
         _algorithm: c_int, _loss: usize, to: Out<usize>,
     ) -> c_int {
-        report::estimate("what cuDNN takes for a CTC loss with labels of the host is estimated as for labels of the device");
+        report::report_estimate("what cuDNN takes for a CTC loss with labels of the host is estimated as for labels of the device");
         put_ctc(probabilities, to)
     }
 }

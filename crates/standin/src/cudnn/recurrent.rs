@@ -40,13 +40,19 @@ pub(super) struct Sequence {
 /// `CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED`.
 const PACKED: c_int = 1;
 
+/// `CUDNN_RNN_RELU`.
 pub(super) const RELU: c_int = 0;
+/// `CUDNN_LSTM`.
 pub(super) const LSTM: c_int = 2;
+/// `CUDNN_GRU`.
 pub(super) const GRU: c_int = 3;
+/// `CUDNN_RNN_NO_BIAS`.
 const NO_BIAS: c_int = 0;
+/// `CUDNN_RNN_DOUBLE_BIAS`.
 const TWO_BIASES: c_int = 2;
 
 impl Layer {
+    /// Bytes of an element.
     pub(super) fn element(&self) -> i64 {
         match self.kind {
             1 => 8,
@@ -69,6 +75,7 @@ impl Layer {
         i64::from(if self.projection > 0 { self.projection } else { self.hidden })
     }
 
+    /// Whether the layer projects its hidden state to another width.
     pub(super) fn projects(&self) -> bool {
         self.projection > 0 && self.projection != self.hidden
     }
@@ -127,7 +134,7 @@ impl Layer {
         Some((before.saturating_add(offset), rows, columns))
     }
 
-    /// Where a bias starts.
+    /// Where a bias starts among all weights, in elements; `None` where the layer has no such bias.
     fn bias_offset(&self, place: i64, number: i64) -> Option<i64> {
         if number >= self.biases() {
             return None;
@@ -238,7 +245,7 @@ entries! {
         let (Some(layer), Some(sequence)) = (layer(handle), sequence(data)) else { return BAD_PARAM };
         let (sizes, remark) = crate::cudnn::workspaces::of_layer(&layer, &sequence, training != 0);
         if let Some(remark) = remark {
-            report::estimate(remark);
+            report::report_estimate(remark);
         }
         workspace.put(usize::try_from(sizes[0]).unwrap_or(0));
         reserve.put(usize::try_from(sizes[1]).unwrap_or(0));

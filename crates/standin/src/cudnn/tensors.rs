@@ -10,7 +10,7 @@ use crate::cudnn::{BAD_PARAM, SUCCESS};
 use crate::handles::Handles;
 use crate::settings::settings;
 
-/// A descriptor.
+/// The object that a descriptor describes.
 #[derive(Clone, Debug)]
 pub(super) enum Object {
     Tensor { kind: c_int, sizes: Vec<c_int>, strides: Vec<c_int> },
@@ -22,15 +22,18 @@ pub(super) enum Object {
 
 static OBJECTS: Mutex<Handles<Object>> = Mutex::new(Handles::above(0x5c00_0000));
 
+/// Locks the table of the objects that cuDNN's handles name.
 pub(super) fn objects() -> MutexGuard<'static, Handles<Object>> {
     OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Gives out a descriptor for an object.
 pub(super) fn create(to: Out<usize>, object: Object) -> c_int {
     to.put(objects().add(object));
     SUCCESS
 }
 
+/// Removes a descriptor; an error for a handle that was not given out.
 pub(super) fn destroy(handle: usize) -> c_int {
     let removed = objects().remove(handle);
     if removed.is_some() { SUCCESS } else { BAD_PARAM }

@@ -128,7 +128,7 @@ fn request(asked: &Convolution, is_last: bool) -> Option<WorkspaceRequest<'_>> {
     Some(WorkspaceRequest {
         operation: asked.operation,
         dtype: number,
-        element,
+        element_bytes: element,
         is_channels_last: is_last,
         input: &asked.input.sizes,
         filter: &asked.filter.sizes,
@@ -164,13 +164,13 @@ pub(super) fn of_layer(
         layers: count(layer.layers),
         directions: count(layer.directions),
         batch: count(sequence.batch),
-        time: count(sequence.time),
-        steps: u64::try_from(sequence.steps).unwrap_or(0),
+        longest: count(sequence.time),
+        time_steps: u64::try_from(sequence.steps).unwrap_or(0),
         is_packed: sequence.is_packed,
         has_dropout: layer.has_dropout,
         is_training,
         dtype,
-        element,
+        element_bytes: element,
     };
     // cuDNN's numbers (`cudnnRNNAlgo_t`); PyTorch asks for no other algorithm.
     let (algorithm, is_known) = match layer.algorithm {

@@ -12,9 +12,9 @@ use crate::memory::Sureness;
 use crate::state::state;
 
 /// The most bytes of a rank that ranks exchange.
-const MOST_EXCHANGED: u64 = 1 << 16;
+const MAX_EXCHANGED: u64 = 1 << 16;
 /// The most bytes of this rank that are assumed for ranks that do not run.
-const MOST_COPIED: u64 = 1 << 20;
+const MAX_COPIED: u64 = 1 << 20;
 
 /// Bytes that a rank has; `None` where they are not known.
 pub(super) type Part = Option<(Vec<u8>, Sureness)>;
@@ -29,11 +29,11 @@ pub(super) struct Group {
     pub(super) rank: u64,
     /// Other members that run, by their numbers in the group.
     others: Vec<u64>,
-    /// Exchanges so far.
+    /// How many exchanges the group had so far, equal in all members.
     exchanges: u64,
     /// Messages so far, by the sender and the receiver.
     messages: BTreeMap<(u64, u64), u64>,
-    /// Splits so far.
+    /// How many splits the group had so far, equal in all members.
     splits: u64,
     /// Whether the group had a collective: NCCL takes buffers for the first.
     pub(super) has_collectives: bool,
@@ -73,7 +73,7 @@ impl Group {
     pub(super) fn exchange(&mut self, own: &Part, bytes: u64) -> Vec<Part> {
         let mut parts: Vec<Part> =
             (0..self.ranks.unwrap_or(0)).map(|rank| self.of_absent(rank, own)).collect();
-        if self.others.is_empty() || bytes > MOST_EXCHANGED {
+        if self.others.is_empty() || bytes > MAX_EXCHANGED {
             for rank in &self.others {
                 put(&mut parts, *rank, None);
             }
@@ -101,15 +101,15 @@ impl Group {
 
     /// The bytes that a member which does not run is assumed to have.
     fn of_absent(&self, rank: u64, own: &Part) -> Part {
-        let (bytes, sureness) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MOST_COPIED)?;
+        let (bytes, sureness) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MAX_COPIED)?;
         let sureness = if rank == self.rank { *sureness } else { Sureness::Assumed };
         Some((bytes.clone(), sureness))
     }
 
-    /// Sends to a member.
+    /// Sends bytes to a member that runs.
     pub(super) fn send(&mut self, to: u64, own: &Part, bytes: u64) {
         let key = self.message(self.rank, to);
-        if self.others.contains(&to) && bytes <= MOST_EXCHANGED {
+        if self.others.contains(&to) && bytes <= MAX_EXCHANGED {
             with_store(|store| store.set(&key, &packed(own)));
         }
     }
@@ -117,7 +117,7 @@ impl Group {
     /// Receives from a member that runs.
     pub(super) fn receive(&mut self, from: u64, bytes: u64) -> Part {
         let key = self.message(from, self.rank);
-        if !self.others.contains(&from) || bytes > MOST_EXCHANGED {
+        if !self.others.contains(&from) || bytes > MAX_EXCHANGED {
             return None;
         }
         let found = with_store(|store| {
@@ -166,7 +166,7 @@ fn put(parts: &mut [Part], rank: u64, part: Part) {
 
 /// The bytes of the device from here, as they are known.
 pub(super) fn known(from: u64, bytes: u64) -> Part {
-    if bytes > MOST_COPIED { None } else { state().devices.known_bytes(from, bytes) }
+    if bytes > MAX_COPIED { None } else { state().devices.known_bytes(from, bytes) }
 }
 
 /// Writes the bytes of a part to the device; unknown bytes make the device's bytes unknown.

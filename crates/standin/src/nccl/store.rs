@@ -31,7 +31,7 @@ impl Store {
         Some(store)
     }
 
-    /// Sets a value.
+    /// Sets the value of a key.
     pub(super) fn set(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
         let mut query = vec![SET];
         add(&mut query, key.as_bytes());

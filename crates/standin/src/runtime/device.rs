@@ -170,7 +170,7 @@ fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
 fn driver_function(name: Text, to: Out<*const c_void>, result: Out<c_int>) -> c_int {
     let Some(name) = name.get() else { return fail(INVALID_VALUE) };
     let name = name.to_string_lossy();
-    report::called(&name);
+    report::report_call(&name);
     if let Some(function) = driver::by_name(&name) {
         to.put(function);
         result.put(0);
@@ -220,7 +220,7 @@ entries! {
         }
         let value = attribute(settings(), number, device);
         if value.is_none() {
-            report::estimate(&format!("attribute {number} of a device is not known and is assumed to be 0"));
+            report::report_estimate(&format!("attribute {number} of a device is not known and is assumed to be 0"));
         }
         to.put(value.unwrap_or(0));
         SUCCESS

@@ -7,14 +7,23 @@ use crate::abi::text;
 use crate::memory::MemoryError;
 use crate::state;
 
+/// `cudaSuccess`.
 pub(crate) const SUCCESS: c_int = 0;
+/// `cudaErrorInvalidValue`.
 pub(crate) const INVALID_VALUE: c_int = 1;
+/// `cudaErrorMemoryAllocation`.
 pub(crate) const MEMORY_ALLOCATION: c_int = 2;
+/// `cudaErrorInvalidConfiguration`.
 pub(crate) const INVALID_CONFIGURATION: c_int = 9;
+/// `cudaErrorInvalidDevice`.
 pub(crate) const INVALID_DEVICE: c_int = 101;
+/// `cudaErrorInvalidResourceHandle`.
 pub(crate) const INVALID_HANDLE: c_int = 400;
+/// `cudaErrorNotReady`.
 pub(crate) const NOT_READY: c_int = 600;
+/// `cudaErrorAssert`.
 pub(crate) const ASSERT: c_int = 710;
+/// `cudaErrorNotSupported`.
 pub(crate) const NOT_SUPPORTED: c_int = 801;
 
 /// The runtime's number for a result.

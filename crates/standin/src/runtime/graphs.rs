@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_ulonglong};
 use crate::abi::Out;
 use crate::runtime::errors::{INVALID_HANDLE, SUCCESS, fail};
 use crate::state::state;
-use crate::values::computed;
+use crate::values::note_computation;
 
 fn instantiate(to: Out<usize>, graph: usize) -> c_int {
     let mut state = state();
@@ -33,11 +33,11 @@ entries! {
 
     fn cudaGraphLaunch(graph: usize, _stream: usize) -> c_int {
         let known = state().graphs.get(graph).is_some();
-        computed();
+        note_computation();
         if known { SUCCESS } else { fail(INVALID_HANDLE) }
     }
 
-    // One node: PyTorch warns about a graph without any.
+    // Reports one node, since PyTorch warns about a graph without nodes.
     fn cudaGraphGetNodes(_graph: usize, nodes: Out<usize>, count: Out<usize>) -> c_int {
         if count.get().is_some_and(|room| room > 0) {
             nodes.put(1);

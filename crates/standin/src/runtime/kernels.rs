@@ -11,7 +11,7 @@ use crate::non_pytorch;
 use crate::runtime::errors::{INVALID_CONFIGURATION, INVALID_VALUE, SUCCESS, fail};
 use crate::settings::settings;
 use crate::state::state;
-use crate::values::computed;
+use crate::values::note_computation;
 
 /// The kernels and variables that the process's modules registered, by their addresses on the host.
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn launch(kernel: u64, grid: Dim3, block: Dim3) -> c_int {
     non_pytorch::follow_kernel(kernel, || {
         REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).kernels.get(&kernel).copied()
     });
-    computed();
+    note_computation();
     SUCCESS
 }
 

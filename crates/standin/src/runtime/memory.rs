@@ -31,6 +31,7 @@ fn layout(size: u64) -> Option<Layout> {
     Layout::from_size_align(usize::try_from(size).ok()?.max(1), PAGE).ok()
 }
 
+/// `cudaMalloc`: null for no bytes.
 pub(crate) fn allocate(to: Out<u64>, size: u64) -> c_int {
     if to.is_null() {
         return fail(INVALID_VALUE);
@@ -46,6 +47,7 @@ pub(crate) fn allocate(to: Out<u64>, size: u64) -> c_int {
     code(found.map(|address| to.put(address)))
 }
 
+/// `cudaFree`: does nothing for null.
 pub(crate) fn release(address: u64) -> c_int {
     if address == 0 {
         return SUCCESS;
@@ -93,7 +95,7 @@ entries! {
     }
 
     fn cudaMallocAsync(to: Out<u64>, size: u64, _stream: usize) -> c_int {
-        report::estimate("the pool of cudaMallocAsync is CUDA's own, and its reserved bytes are not followed");
+        report::report_estimate("the pool of cudaMallocAsync is CUDA's own, and its reserved bytes are not followed");
         allocate(to, size)
     }
 
@@ -230,7 +232,7 @@ entries! {
     }
 
     fn cudaMemPoolGetAttribute(_pool: usize, _attribute: c_int, to: Out<u64>) -> c_int {
-        report::estimate("the pool of cudaMallocAsync is CUDA's own, and its reserved bytes are not followed");
+        report::report_estimate("the pool of cudaMallocAsync is CUDA's own, and its reserved bytes are not followed");
         to.put(0);
         SUCCESS
     }

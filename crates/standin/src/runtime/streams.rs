@@ -58,13 +58,13 @@ fn record(event: usize, stream: usize) -> c_int {
 
 /// Answers whether an event's work is done; `caller` is an address in the code that asks.
 extern "C" fn query(event: usize, caller: usize) -> c_int {
-    crate::report::called("cudaEventQuery");
+    crate::report::report_call("cudaEventQuery");
     let found = state().events.get(event).copied();
     match found {
         None => fail(INVALID_HANDLE),
         Some(Event { at: Some(at), .. }) if crate::nccl::is_pending(at) => fail(NOT_READY),
         Some(event) => {
-            work::asked(&event, caller);
+            work::note_event_query(&event, caller);
             SUCCESS
         }
     }
@@ -115,7 +115,7 @@ entries! {
     }
 
     fn cudaStreamQuery(stream: usize) -> c_int {
-        work::asked_for_stream();
+        work::note_stream_query();
         with(stream, |_| ())
     }
 
@@ -244,7 +244,7 @@ entries! {
 
     fn cudaEventElapsedTime(milliseconds: Out<f32>, _start: usize, _end: usize) -> c_int {
         // No kernel ran, so no time is known.
-        crate::report::read(&crate::python::place(), 4, "no kernel ran, and the time is assumed to be 1 ms");
+        crate::report::report_read(&crate::python::place(), 4, "no kernel ran, and the time is assumed to be 1 ms");
         milliseconds.put(1.0);
         SUCCESS
     }

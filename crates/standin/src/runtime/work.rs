@@ -40,7 +40,7 @@ fn is_done(event: &Event) -> bool {
 
 /// Notes that a library asks whether the work of an event is done. `caller` is an address in the library's
 /// code.
-pub(crate) fn asked(event: &Event, caller: usize) {
+pub(crate) fn note_event_query(event: &Event, caller: usize) {
     if is_done(event) {
         return;
     }
@@ -48,20 +48,20 @@ pub(crate) fn asked(event: &Event, caller: usize) {
         // The allocator has its lock, for which another thread may wait with Python's lock: Python is not
         // asked for the line now.
         Some(b"libc10_cuda.so") => IS_UNSAID.store(true, Ordering::Relaxed),
-        Some(b"libtorch_python.so") => report::estimate(QUESTION),
+        Some(b"libtorch_python.so") => report::report_estimate(QUESTION),
         _ => {}
     }
 }
 
 /// Notes that the program asks whether a stream's work is done.
-pub(crate) fn asked_for_stream() {
-    report::estimate(QUESTION);
+pub(crate) fn note_stream_query() {
+    report::report_estimate(QUESTION);
 }
 
 /// Reports what could not be reported while a lock was held. No lock may be held now.
-pub(crate) fn say() {
+pub(crate) fn report_unsaid() {
     if IS_UNSAID.load(Ordering::Relaxed) && IS_UNSAID.swap(false, Ordering::Relaxed) {
-        report::estimate(OTHER_STREAM);
+        report::report_estimate(OTHER_STREAM);
     }
 }
 

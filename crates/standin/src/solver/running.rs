@@ -3,12 +3,12 @@
 
 use std::ffi::{c_int, c_longlong};
 
-use crate::libraries::{NOT_INITIALIZED, computed, is_of};
+use crate::libraries::{NOT_INITIALIZED, finish_computation, is_of};
 use crate::solver::HANDLE;
 
 /// Ends a function: `count` reports at the address `reports` say success.
 fn solved(handle: usize, reports: u64, count: i64) -> c_int {
-    if is_of(handle, HANDLE) { computed(reports, count) } else { NOT_INITIALIZED }
+    if is_of(handle, HANDLE) { finish_computation(reports, count) } else { NOT_INITIALIZED }
 }
 
 typed_entries! {

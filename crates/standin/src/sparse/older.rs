@@ -8,12 +8,14 @@ use crate::report;
 use crate::sparse::{Object, count, describe, discard, objects, put};
 
 fn unrecorded() {
-    report::estimate("what cuSPARSE takes for this function is not recorded, and is assumed to be 0 bytes");
+    report::report_estimate(
+        "what cuSPARSE takes for this function is not recorded, and is assumed to be 0 bytes",
+    );
 }
 
 /// The places of a product or sum of sparse matrices that hold something.
 fn places(rows: i64, columns: i64, most: i64) -> i64 {
-    report::estimate(
+    report::report_estimate(
         "the places of a sum or product of sparse matrices depend on values, and are assumed to be as many as of both",
     );
     most.min(rows.saturating_mul(columns)).max(0)
@@ -32,13 +34,13 @@ macro_rules! descriptors {
         $(
             #[unsafe(no_mangle)]
             extern "C" fn $create(to: Out<usize>) -> c_int {
-                report::called(stringify!($create));
+                report::report_call(stringify!($create));
                 describe(to, Object::Other($kind))
             }
 
             #[unsafe(no_mangle)]
             extern "C" fn $destroy(descriptor: usize) -> c_int {
-                report::called(stringify!($destroy));
+                report::report_call(stringify!($destroy));
                 discard(descriptor, |object| matches!(object, Object::Other($kind)))
             }
         )*
@@ -108,7 +110,7 @@ entries! {
     ) -> c_int {
         let most = i64::from(a_nonzero).saturating_add(b_nonzero.into());
         to.put(c_int::try_from(places(m.into(), n.into(), most)).unwrap_or(c_int::MAX));
-        crate::values::computed();
+        crate::values::note_computation();
         SUCCESS
     }
 

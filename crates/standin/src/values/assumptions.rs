@@ -13,7 +13,7 @@ use crate::report;
 use crate::values::frames;
 
 /// Unknown values that one line may read: a loop that waits for a value of the device ends here.
-const MOST_READS: u64 = 100_000;
+const MAX_READS: u64 = 100_000;
 
 /// The values that a person gave, one a line, in `STANDIN_ASSUME`.
 fn given() -> &'static [Assumption] {
@@ -78,7 +78,7 @@ impl Question {
             return Some(AssumedValue { bits: Some(results.cast_unsigned()), text });
         }
         let reads = reads();
-        if reads > MOST_READS {
+        if reads > MAX_READS {
             return None;
         }
         match self.kind {
@@ -106,7 +106,7 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {
     let results = results.map(|(results, _)| results);
     let question = Question { read, results, kind: frames::value(), given: given_at(&place) };
     let Some(answer) = question.answer(|| reads_at(&place)) else {
-        report::estimate(
+        report::report_estimate(
             "the program waits for a value that a kernel would have computed: it was ended; name the value with --assume",
         );
         return Err(());
@@ -114,7 +114,7 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {
     if let Some(bits) = answer.bits {
         put(to, count, bits);
     }
-    report::read(&place, count, &answer.text);
+    report::report_read(&place, count, &answer.text);
     Ok(())
 }
 
@@ -169,7 +169,7 @@ fn half(value: f32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_READS, Question, assumed, bits};
+    use super::{MAX_READS, Question, assumed, bits};
     use crate::memory::{HostRead, Sureness};
 
     /// PyTorch's numbers of `float32` and `bool`.
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(answer(number, 1), Some((Some(bits(FLOAT, 1.0)), "assumed to be 1".to_owned())));
         let given = Question { given: Some(0.25), ..number };
         assert_eq!(answer(given, 1), Some((Some(bits(FLOAT, 0.25)), "assumed to be 0.25".to_owned())));
-        assert_eq!(answer(given, MOST_READS + 1), None);
+        assert_eq!(answer(given, MAX_READS + 1), None);
         assert_eq!(answer(unknown, 1), Some((None, "assumed to be 0".to_owned())));
 
         let known = HostRead { unknown: 0, known: Sureness::Assumed };

@@ -7,7 +7,7 @@ use crate::memory::Sureness;
 use crate::values::fill::{Fill, Number};
 use crate::values::layout::{IValue, Layout};
 use crate::values::python::{Argument, Kind, Operator};
-use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
+use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
 
 /// A call of an operator: its arguments, and the means to read them.
 pub(super) struct OperatorCall<'a> {
@@ -18,13 +18,13 @@ pub(super) struct OperatorCall<'a> {
 
 /// The properties of all arguments that decide whether the operator is computed.
 #[derive(Default)]
-pub(super) struct Look {
+pub(super) struct ArgumentSummary {
     /// How sure the least sure argument that is read is.
     pub(super) worst: Sureness,
     pub(super) bytes: u64,
     pub(super) is_on_device: bool,
     /// Whether an argument has no bytes, so that nothing is computed.
-    pub(super) is_strange: bool,
+    pub(super) has_no_bytes: bool,
 }
 
 impl OperatorCall<'_> {
@@ -42,23 +42,24 @@ impl OperatorCall<'_> {
         list.iter().filter(|boxed| boxed.tag == self.layout.tensor)
     }
 
-    pub(super) fn look(&self, operator: &Operator) -> Look {
-        let mut look = Look::default();
+    /// Looks at all arguments.
+    pub(super) fn summarize(&self, operator: &Operator) -> ArgumentSummary {
+        let mut look = ArgumentSummary::default();
         for (index, kind) in operator.kinds.iter().enumerate() {
             let is_only_written = operator.only_written.contains(&index);
             for boxed in self.tensors(index, *kind) {
                 let Some(storage) = Storage::of(boxed, self.layout) else {
-                    look.is_strange |= self.functions.is_defined(boxed);
+                    look.has_no_bytes |= self.functions.is_defined(boxed);
                     continue;
                 };
                 match storage.home() {
                     // A place for a result that gets its bytes when its size is known.
-                    Home::Nowhere if is_only_written && storage.bytes == 0 => {
+                    MemoryKind::Nowhere if is_only_written && storage.bytes == 0 => {
                         look.is_on_device |= self.functions.is_for_device(boxed);
                     }
-                    Home::Nowhere => look.is_strange = true,
-                    Home::Host => look.bytes = look.bytes.saturating_add(storage.bytes),
-                    Home::Device => {
+                    MemoryKind::Nowhere => look.has_no_bytes = true,
+                    MemoryKind::Host => look.bytes = look.bytes.saturating_add(storage.bytes),
+                    MemoryKind::Device => {
                         look.is_on_device = true;
                         if is_only_written {
                             look.bytes = look.bytes.saturating_add(storage.bytes);
@@ -74,7 +75,7 @@ impl OperatorCall<'_> {
                                 let bytes = tensor.count().saturating_mul(tensor.element);
                                 look.bytes = look.bytes.saturating_add(bytes);
                             }
-                            None => look.is_strange = true,
+                            None => look.has_no_bytes = true,
                         }
                     }
                 }
@@ -91,9 +92,9 @@ impl OperatorCall<'_> {
             for boxed in self.tensors(*index, *kind) {
                 let Some(storage) = Storage::of(boxed, self.layout) else { continue };
                 let is_there = match storage.home() {
-                    Home::Device => is_computed || storage.is_partly_known(),
-                    Home::Nowhere => is_computed && self.functions.is_for_device(boxed),
-                    Home::Host => false,
+                    MemoryKind::Device => is_computed || storage.is_partly_known(),
+                    MemoryKind::Nowhere => is_computed && self.functions.is_for_device(boxed),
+                    MemoryKind::Host => false,
                 };
                 if is_there && let Some(tensor) = self.functions.tensor(boxed) {
                     written.push(tensor);
@@ -110,7 +111,7 @@ impl OperatorCall<'_> {
         operator.written.is_empty()
             || written().flat_map(|(index, kind)| self.tensors(index, kind)).any(|boxed| {
                 let home = Storage::of(boxed, self.layout).map(|storage| storage.home());
-                home.is_some_and(|home| home != Home::Host)
+                home.is_some_and(|home| home != MemoryKind::Host)
             })
     }
 
@@ -118,7 +119,7 @@ impl OperatorCall<'_> {
     pub(super) fn fill(&self) -> Option<Fill> {
         let boxed = self.boxed(0)?;
         let storage = Storage::of(boxed, self.layout)?;
-        if boxed.tag != self.layout.tensor || storage.home() != Home::Device {
+        if boxed.tag != self.layout.tensor || storage.home() != MemoryKind::Device {
             return None;
         }
         let number = match self.boxed(1) {
@@ -143,10 +144,10 @@ impl OperatorCall<'_> {
             .collect()
     }
 
-    /// The first tensor of the first argument, unless it lies nowhere.
+    /// The first tensor of the first argument; `None` if it has no bytes.
     pub(super) fn first_tensor(&self, operator: &Operator) -> Option<Tensor> {
         let boxed = self.tensors(0, *operator.kinds.first()?).next()?;
         let storage = Storage::of(boxed, self.layout)?;
-        if storage.home() == Home::Nowhere { None } else { self.functions.tensor(boxed) }
+        if storage.home() == MemoryKind::Nowhere { None } else { self.functions.tensor(boxed) }
     }
 }

@@ -8,7 +8,7 @@ use crate::values::tensors::Tensor;
 
 /// The most bytes of a result that is computed, so that a program's large tensors cost addresses and no
 /// memory of the host.
-const MOST_BYTES: u64 = 1 << 24;
+const MAX_BYTES: u64 = 1 << 24;
 
 /// A number as PyTorch boxes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +95,7 @@ impl Fill {
     pub(super) fn of(tensor: Tensor, number: Number) -> Option<Self> {
         let (start, end) = tensor.extent();
         let bytes = tensor.count().checked_mul(tensor.element)?;
-        if end.checked_sub(start)? != bytes || bytes == 0 || bytes > MOST_BYTES || !tensor.is_dense() {
+        if end.checked_sub(start)? != bytes || bytes == 0 || bytes > MAX_BYTES || !tensor.is_dense() {
             return None;
         }
         let element = number.element(tensor.dtype)?;

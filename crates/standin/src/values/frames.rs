@@ -36,6 +36,7 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether this thread runs the helper.
 pub(super) fn is_busy() -> bool {
     BUSY.get()
 }
@@ -48,6 +49,7 @@ pub(super) fn unobserved<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Notes that an operator started.
 pub(super) fn push(frame: RunningOperator) {
     FRAMES.with_borrow_mut(|frames| frames.push(frame));
 }
@@ -76,7 +78,7 @@ pub(super) fn add_block(start: u64, end: u64) {
 
 /// Notes the launch of a kernel: the blocks that its operator may have written are unknown from now on.
 /// Returns false outside of any operator.
-pub(super) fn launched() -> bool {
+pub(super) fn note_launch() -> bool {
     FRAMES.with_borrow_mut(|frames| {
         let Some(frame) = frames.last_mut() else { return false };
         frame.has_launched = true;

@@ -412,7 +412,7 @@ def follow(library, path):
         try:
             with torch._C.DisableTorchFunction():
                 if callable(made):
-                    # A result that is an argument is there twice.
+                    # A result that is an argument is listed twice.
                     sizes = {described[0]: elements(described) * dtypes[described[1]].itemsize for described in [*results, *written]}
                     made = made() if sum(sizes.values()) <= most_bytes else None
                     if made is None:

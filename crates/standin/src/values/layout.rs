@@ -57,6 +57,7 @@ pub(super) enum Probe {
 }
 
 impl Probe {
+    /// The trial of a number that the helper in Python gives; `None` for a number without one.
     pub(super) fn of(number: i32) -> Self {
         [Self::Add, Self::Number, Self::Boolean, Self::List, Self::Text]
             .get(usize::try_from(number).unwrap_or(usize::MAX))
@@ -76,10 +77,14 @@ impl Probe {
     }
 }
 
+/// The search for the layout, while it goes through the probes.
 #[derive(Debug, Default)]
 struct Search {
+    /// The operator that is called next.
     probe: Probe,
+    /// The `TensorImpl` of the operator's first two tensors.
     tensors: [u64; 2],
+    /// The offsets and tags that were found so far.
     layout: Layout,
     /// Whether everything that the arguments should show was found.
     is_found: bool,
@@ -91,7 +96,7 @@ static SEARCH: Mutex<Option<Search>> = Mutex::new(None);
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
 /// How many bytes of an object are searched.
-const MOST: usize = 512;
+const MAX: usize = 512;
 
 /// The layout, once it is known.
 pub(super) fn layout() -> Option<&'static Layout> {
@@ -134,6 +139,7 @@ unsafe fn is_vector(address: u64, offset: usize, bytes: u64) -> bool {
     is_address(begin) && end.wrapping_sub(begin) == bytes && room >= end && room.wrapping_sub(begin) <= 4096
 }
 
+/// Begins a probe, whose operator gets these two tensors.
 pub(super) fn expect(probe: Probe, tensors: [u64; 2]) {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let layout = search.as_ref().map(|search| search.layout).unwrap_or_default();
@@ -192,7 +198,7 @@ pub(super) fn look_at_arguments(name: &[u8], object: u64) {
 
 fn find_inputs(search: &mut Search, object: u64, count: usize) {
     let [first, second] = search.tensors;
-    for offset in (0..MOST).step_by(8) {
+    for offset in (0..MAX).step_by(8) {
         // SAFETY: the object lies on the calling thread's stack, of which more than this is above it.
         let (list, length) = unsafe { (word(object, offset), word(object, offset + 8)) };
         // The arguments lie on the same stack.
@@ -221,7 +227,7 @@ pub(super) fn look_at_results(name: &[u8], object: u64) {
     if search.probe != Probe::Add || name != b"aten::add" {
         return;
     }
-    for offset in (0..MOST).step_by(8) {
+    for offset in (0..MAX).step_by(8) {
         // SAFETY: as for the arguments; a vector of one item holds sixteen bytes.
         unsafe {
             if is_vector(object, offset, 16) {

@@ -17,10 +17,10 @@ use crate::values::call::OperatorCall;
 use crate::values::frames::{self, RunningOperator, is_busy, unobserved};
 use crate::values::layout::{self, IValue, Layout, layout, word};
 use crate::values::python::{Helper, Operator};
-use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
+use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
 
 /// The most bytes of all tensors of an operator that is computed.
-const MOST_BYTES: u64 = 1 << 21;
+const MAX_BYTES: u64 = 1 << 21;
 /// The share of unknown numbers that are assumed to be equal to a number, where equal ones are counted.
 const SHARE_OF_EQUAL: f64 = 0.125;
 /// `RTLD_NOLOAD`: `dlopen` gives a library that is loaded already, and loads none.
@@ -74,7 +74,7 @@ fn find_loaded_library(path: &Path) -> Option<Library> {
     unsafe { Library::open(Some(path), RTLD_LAZY | NOT_LOADED) }.ok()
 }
 
-/// Adds the callback.
+/// Finds PyTorch's functions and adds the callback; false where this PyTorch cannot be observed.
 pub(super) fn begin(path: &CStr) -> bool {
     if TORCH.get().is_some() {
         return false;
@@ -128,6 +128,7 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
+/// Stops observing: PyTorch calls no more.
 pub(super) fn stop() {
     IS_ON.store(false, Ordering::Relaxed);
     let handle = HANDLE.swap(0, Ordering::Relaxed);
@@ -220,7 +221,7 @@ unsafe extern "C" fn start(context: *mut *mut c_void, record: Record) -> *mut *m
         let name = unsafe { CStr::from_ptr((torch.name)(record)) };
         match layout() {
             Some(layout) if IS_ON.load(Ordering::Relaxed) => {
-                frames::push(started(torch, layout, record, name));
+                frames::push(start_operator(torch, layout, record, name));
             }
             Some(_) => {}
             None => layout::look_at_arguments(name.to_bytes(), record as u64),
@@ -233,7 +234,7 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
     if is_busy() {
         return;
     }
-    work::say();
+    work::report_unsaid();
     let Some(torch) = TORCH.get() else { return };
     match layout() {
         Some(layout) if IS_ON.load(Ordering::Relaxed) => {
@@ -253,9 +254,9 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
 /// `Tensor.record_stream`.
 const RECORD_STREAM: &[u8] = b"aten::record_stream";
 
-fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> RunningOperator {
+fn start_operator(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> RunningOperator {
     if name.to_bytes() == RECORD_STREAM {
-        report::estimate(OTHER_STREAM);
+        report::report_estimate(OTHER_STREAM);
     }
     // SAFETY: the object is alive; its overload's name lives as long.
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
@@ -273,7 +274,7 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Runni
         std::slice::from_raw_parts(list as *const IValue, operator.kinds.len())
     };
     let given = OperatorCall { arguments, layout, functions: &torch.tensors };
-    let mut look = given.look(operator);
+    let mut look = given.summarize(operator);
     if !look.is_on_device {
         crate::nccl::note_host_collective(name);
         return frame;
@@ -289,13 +290,13 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Runni
         frame.fill = Some(fill);
         return frame;
     }
-    let is_small = look.bytes <= MOST_BYTES;
+    let is_small = look.bytes <= MAX_BYTES;
     // An assumption does not look at the arguments, however many bytes they have.
     let is_assumed = operator.traits.assumes
         && !operator.traits.is_random
         && !(is_small && look.worst != Sureness::Unknown);
     let is_known = is_small && (look.worst != Sureness::Unknown || operator.traits.is_random);
-    let is_computed = operator.traits.is_computed && (is_known || is_assumed) && !look.is_strange;
+    let is_computed = operator.traits.is_computed && (is_known || is_assumed) && !look.has_no_bytes;
     if is_assumed {
         look.worst = Sureness::Unknown;
     }
@@ -309,7 +310,8 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Runni
     }
     let is_none_found = look.worst == Sureness::Assumed && frame.count.is_some_and(|(count, _)| count == 0);
     if is_none_found && operator.assumed_count > 0.0 {
-        // Nothing equals an unknown number, as far as truth values go; of many numbers, some do.
+        // A comparison with an unknown number is assumed to be false, but a search over many numbers is
+        // assumed to find some.
         frame.computed = None;
     }
     if frame.computed.is_none() && operator.assumed_count > 0.0 {
@@ -377,7 +379,8 @@ fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) 
             Vec::new()
         };
         for boxed in list {
-            let is_there = Storage::of(boxed, layout).is_some_and(|storage| storage.home() == Home::Device);
+            let is_there =
+                Storage::of(boxed, layout).is_some_and(|storage| storage.home() == MemoryKind::Device);
             given.push(if is_there {
                 torch.tensors.tensor(boxed).unwrap_or_default()
             } else {
@@ -401,5 +404,7 @@ fn has_blocks() -> bool {
 /// Reports once that values cannot be followed in this release of PyTorch.
 pub(super) fn give_up(why: &str) {
     IS_ON.store(false, Ordering::Relaxed);
-    report::estimate(&format!("values that the program computes on the device are not followed: {why}"));
+    report::report_estimate(&format!(
+        "values that the program computes on the device are not followed: {why}"
+    ));
 }

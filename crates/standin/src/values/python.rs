@@ -12,7 +12,7 @@ use crate::python::{Value, interpreter};
 use crate::values::frames::unobserved;
 use crate::values::layout::{IValue, Layout};
 use crate::values::observers::{give_up, is_own_generator};
-use crate::values::tensors::{Home, Storage, Tensor, items, text};
+use crate::values::tensors::{MemoryKind, Storage, Tensor, items, text};
 
 /// The type of an argument, by the operator's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,8 +162,8 @@ impl Argument {
             };
             // An empty place for a result is a place on the device: operators over the host's tensors alone
             // are not looked at.
-            (home != Home::Nowhere || may_be_empty)
-                .then(|| Some(Self::Tensor(tensor(boxed)?, home != Home::Host)))?
+            (home != MemoryKind::Nowhere || may_be_empty)
+                .then(|| Some(Self::Tensor(tensor(boxed)?, home != MemoryKind::Host)))?
         };
         match kind {
             Kind::Tensor => one(boxed),
@@ -205,7 +205,7 @@ fn described(tensor: &Tensor, is_on_device: bool) -> Value {
     ])
 }
 
-/// The helper's functions.
+/// The functions of the helper in Python.
 #[derive(Debug)]
 pub(super) struct Helper {
     classify: Object,
@@ -237,7 +237,8 @@ fn kept_at(key: (u64, u64)) -> usize {
 }
 
 impl Helper {
-    /// Keeps the functions.
+    /// Keeps the helper's functions for the rest of the process; false where they cannot be kept, or others
+    /// are kept already.
     pub(super) fn set(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> bool {
         let Some(python) = interpreter() else { return false };
         let keep = |object: *mut c_void| {
@@ -360,6 +361,7 @@ fn parse(answer: &str) -> Option<Operator> {
 }
 
 impl Sureness {
+    /// The helper's number for the sureness.
     pub(super) fn number(self) -> i64 {
         match self {
             Self::Exact => 0,

@@ -17,7 +17,7 @@ use crate::settings::settings;
 /// Threads of a block of the kernels here.
 const BLOCK: u64 = 256;
 /// The most elements that are filled at once.
-const MOST: u64 = 1 << 22;
+const MAX: u64 = 1 << 22;
 
 /// Four words of a subsequence.
 fn philox(seed: u64, subsequence: u64, offset: u64) -> [u32; 4] {
@@ -93,7 +93,7 @@ fn spread(count: u64, seed: u64, offset: u64, each: u64, mut put: impl FnMut(u64
 /// - 5: `f32` of a normal distribution.
 /// - 6: `i64`, a permutation.
 pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64, numbers: In<u64>) -> bool {
-    if count > MOST || to.is_null() {
+    if count > MAX || to.is_null() {
         return false;
     }
     let range = numbers.get().unwrap_or(0);

@@ -12,7 +12,7 @@ use crate::values::layout::{IValue, Layout, word};
 
 /// Where a tensor's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum MemoryKind {
     Device,
     Host,
     /// The tensor has no bytes: a fake or meta tensor of PyTorch's, or a tensor without elements.
@@ -40,13 +40,14 @@ impl Storage {
         (bytes < 1 << 47).then_some(Self { data, bytes })
     }
 
-    pub(super) fn home(&self) -> Home {
+    /// Where the bytes are.
+    pub(super) fn home(&self) -> MemoryKind {
         if self.data == 0 || self.bytes == 0 {
-            Home::Nowhere
+            MemoryKind::Nowhere
         } else if device_of(self.data).is_some() {
-            Home::Device
+            MemoryKind::Device
         } else {
-            Home::Host
+            MemoryKind::Host
         }
     }
 
@@ -104,6 +105,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
+    /// Finds the functions in PyTorch's library; `None` where one is missing.
     pub(super) fn of(torch: &Library) -> Option<Self> {
         macro_rules! function {
             ($name:literal) => {
@@ -160,7 +162,7 @@ impl Functions {
 }
 
 /// The most rows that are marked one by one.
-const MOST_ROWS: u64 = 1 << 16;
+const MAX_ROWS: u64 = 1 << 16;
 
 impl Tensor {
     /// How many elements the tensor has.
@@ -238,7 +240,7 @@ impl Tensor {
         }
         let mut starts = vec![self.data];
         for (size, stride) in dimensions.get(inner..).unwrap_or(&[]) {
-            if (starts.len() as u64).saturating_mul(*size) > MOST_ROWS {
+            if (starts.len() as u64).saturating_mul(*size) > MAX_ROWS {
                 return None;
             }
             let step = stride.saturating_mul(self.element);

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 
 use super::node::{Body, Node};
 use super::saved::SavedVariable;
-use super::{GradMode, Grads};
+use super::{GradMode, Gradients};
 use crate::{Tensor, registry, session};
 
 static RECORDED: LazyLock<FxHashSet<&str>> =
@@ -31,7 +31,7 @@ static COMPOSED: LazyLock<FxHashSet<&str>> = LazyLock::new(|| registry::composed
 pub(crate) const IN_PLACE: &str = "in place";
 
 /// Notes what the running formula branches on, so that one branch is not taken for another.
-pub(crate) fn variant(name: &str) {
+pub(crate) fn set_variant(name: &str) {
     let session = session();
     let mut variant = session.modes.variant.borrow_mut();
     if !variant.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn variant(name: &str) {
 
 /// The signature of a backward function that is about to run, where it belongs to a second derivative: it is
 /// differentiated again, or it was made by a backward function.
-pub(super) fn begin(node: &Node, grads: &Grads, wanted: &[bool]) -> Option<String> {
+pub(super) fn begin(node: &Node, grads: &Gradients, wanted: &[bool]) -> Option<String> {
     if !GradMode::is_enabled() && !node.is_of_backward() {
         return None;
     }

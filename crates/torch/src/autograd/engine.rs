@@ -11,31 +11,35 @@ use crate::ops::{creation, pointwise, sparse};
 use crate::session::{ActiveCall, Thread};
 use crate::{Result, Scalar, Tensor, session};
 
-use super::node::{Body, Context, Edge, Grads, Node};
+use super::node::{Body, Context, Edge, Gradients, Node};
 use super::ready::ReadyQueue;
 use super::{GradMode, GradModeGuard, accumulate, double_backward};
 use checks::{refuse_lost_history, validate};
 
-/// What [`grad`] returns: the gradient of each input, `None` for an input that the outputs do not depend on.
-pub type Gradients = Vec<Option<Tensor>>;
-
+/// A node by its address: nodes stay alive for the whole backward pass.
 type Key = *const Node;
 
+/// A node that is ready, with the gradients of its outputs (`NodeTask`).
 struct Task {
     node: Rc<Node>,
-    inputs: Grads,
+    inputs: Gradients,
 }
 
+/// A gradient that `torch.autograd.grad` wants: the one that flows into this input of a node.
 struct Capture {
     node: Rc<Node>,
     input: usize,
     result: Option<Tensor>,
 }
 
+/// One backward pass (`GraphTask`).
 struct GraphTask {
+    /// Whether nodes keep their saved tensors (`retain_graph`).
     keeps_graph: bool,
+    /// How many gradients each node still waits for.
     dependencies: FxHashMap<Key, usize>,
-    waiting: FxHashMap<Key, Grads>,
+    /// The gradients of nodes that still wait for others (`not_ready_`).
+    waiting: FxHashMap<Key, Gradients>,
     ready: ReadyQueue<Task>,
     captures: Vec<Capture>,
     /// With captures: the nodes from which a captured node can be reached; see [`needed_nodes`].
@@ -301,9 +305,9 @@ impl GraphTask {
     fn evaluate_on_stream(
         &mut self,
         node: &Rc<Node>,
-        inputs: &mut Grads,
+        inputs: &mut Gradients,
         accumulates: bool,
-    ) -> Result<Option<Grads>> {
+    ) -> Result<Option<Gradients>> {
         for (input, hook) in node.hooks() {
             let Some(slot) = inputs.get_mut(input) else { continue };
             if let Some(grad) = slot.clone()
@@ -336,7 +340,7 @@ impl GraphTask {
     }
 
     /// `call_function`: the gradients live until the outputs were validated.
-    fn call(&self, node: &Rc<Node>, inputs: Grads) -> Result<Grads> {
+    fn call(&self, node: &Rc<Node>, inputs: Gradients) -> Result<Gradients> {
         let wanted: Vec<bool> = node.with_edges(|edges| {
             edges
                 .iter()

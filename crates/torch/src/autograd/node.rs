@@ -12,15 +12,16 @@ use super::variable::TensorHook;
 use super::{GradMode, HookId, next_number, next_sequence, view};
 use crate::{Device, Dtype, Result, Tensor, session};
 
-/// Gradients by input or output; `None` where there is none.
-pub(crate) type Grads = Vec<Option<Tensor>>;
+/// The gradients of the inputs or outputs of a node or of a backward pass, in their order; `None` for one
+/// without a gradient.
+pub type Gradients = Vec<Option<Tensor>>;
 
-type Backward = dyn Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>;
+type Backward = dyn Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Gradients>;
 
 /// Where a gradient flows to: an input of a node.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// The node.
+    /// The node that the gradient flows to.
     pub node: Rc<Node>,
     /// Which of the node's inputs, counted from 0.
     pub input: usize,
@@ -58,13 +59,17 @@ impl fmt::Debug for SavedValue {
     }
 }
 
+/// The function of a node, with the tensors that the node keeps for it.
 pub(crate) enum Body {
+    /// The backward function of an operator.
     Function { saved: RefCell<Vec<SavedVariable>>, backward: Box<Backward> },
+    /// The backward function of a `torch.autograd.Function`.
     Custom { saved: RefCell<Vec<SavedVariable>>, callback: Rc<dyn BackwardCallback> },
+    /// `AccumulateGrad`: the leaf whose gradient is added up.
     Accumulate(Tensor),
 }
 
-/// What a gradient of an output must look like.
+/// The shape, type and device that the gradient of an output must have (`InputMetadata`).
 #[derive(Clone, Debug)]
 pub(crate) struct InputMetadata {
     pub(crate) shape: Rc<[i64]>,
@@ -77,11 +82,16 @@ pub struct Node {
     name: &'static str,
     sequence: u64,
     number: u64,
+    /// Where the results flow to, by input of the forward function.
     edges: RefCell<Vec<Option<Edge>>>,
+    /// What the gradient of each output of the forward function must look like.
     pub(crate) inputs: RefCell<Vec<InputMetadata>>,
     pub(crate) body: Body,
+    /// Hooks of tensors, each with the input of the node whose gradient it gets.
     hooks: RefCell<Vec<(usize, HookId, TensorHook)>>,
+    /// The device and the stream of the forward function; `None` on the host.
     stream: Cell<Option<(u8, StreamId)>>,
+    /// Whether a backward function made the node.
     is_of_backward: bool,
 }
 
@@ -109,6 +119,7 @@ impl Drop for Context<'_> {
 }
 
 impl<'a> Context<'a> {
+    /// Unpacks the tensors that hooks packed; an error where a hook raises.
     pub(crate) fn new(node: &'a Rc<Node>, wanted: &'a [bool]) -> Result<Self> {
         let mut unpacked = Vec::new();
         if let Body::Function { saved, .. } = &node.body {
@@ -122,7 +133,7 @@ impl<'a> Context<'a> {
         Ok(Self { node, wanted, unpacked })
     }
 
-    /// Saved tensor number `index`.
+    /// Saved tensor number `index`; an error where none was saved, or where it was released.
     pub(crate) fn saved(&self, index: usize) -> Result<Tensor> {
         self.saved_optional(index)?
             .ok_or_else(|| crate::TorchError::Runtime(format!("{} saved no tensor {index}", self.node.name)))
@@ -160,7 +171,7 @@ impl Body {
     /// A backward function with what it keeps.
     pub(super) fn function(
         saved: Vec<SavedVariable>,
-        backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
+        backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Gradients> + 'static,
     ) -> Self {
         Self::Function { saved: RefCell::new(saved), backward: Box::new(backward) }
     }
@@ -186,6 +197,7 @@ impl Node {
         }
     }
 
+    /// A new `AccumulateGrad` for a leaf.
     pub(crate) fn accumulator(variable: &Tensor) -> Rc<Self> {
         Rc::new(Self {
             name: "AccumulateGrad",
@@ -200,6 +212,8 @@ impl Node {
         })
     }
 
+    /// A node of the calling operator: its edges lead to the inputs' nodes, and its stream is the current one
+    /// of the first output's device.
     pub(super) fn new(name: &'static str, inputs: &[&Tensor], outputs: &[&Tensor], body: Body) -> Rc<Self> {
         let device = outputs.first().map(|output| output.device());
         Rc::new(Self {
@@ -238,6 +252,7 @@ impl Node {
         self.edges.borrow().clone()
     }
 
+    /// Looks at the edges without a copy.
     pub(crate) fn with_edges<T>(&self, look: impl FnOnce(&[Option<Edge>]) -> T) -> T {
         look(&self.edges.borrow())
     }
@@ -245,7 +260,7 @@ impl Node {
     /// The values that the node keeps for its backward function now, each with the name of the member that
     /// keeps the value where PyTorch's list has one.
     #[must_use]
-    pub fn kept(&self) -> Vec<(Option<&'static str>, SavedValue)> {
+    pub fn saved_values(&self) -> Vec<(Option<&'static str>, SavedValue)> {
         // A node that runs at this moment may be releasing its saved tensors, which are borrowed then.
         let (Body::Function { saved, .. } | Body::Custom { saved, .. }) = &self.body else {
             return Vec::new();
@@ -322,14 +337,17 @@ impl Node {
         self.stream.get()
     }
 
+    /// Adds a hook of a tensor, which gets the gradient of this input of the node.
     pub(crate) fn add_hook(&self, input: usize, id: HookId, hook: TensorHook) {
         self.hooks.borrow_mut().push((input, id, hook));
     }
 
+    /// Removes a hook; does nothing where the node has no such hook.
     pub(crate) fn remove_hook(&self, id: HookId) {
         self.hooks.borrow_mut().retain(|(_, other, _)| *other != id);
     }
 
+    /// The hooks in the order in which they were added, each with its input.
     pub(crate) fn hooks(&self) -> Vec<(usize, TensorHook)> {
         self.hooks.borrow().iter().map(|(input, _, hook)| (*input, Rc::clone(hook))).collect()
     }
@@ -403,7 +421,7 @@ fn stream_of(device: Device) -> Option<(u8, StreamId)> {
 
 /// A tensor that an operator saves. A list of these has the order in which the node releases them.
 pub(crate) enum Save<'a> {
-    /// An input, or nothing.
+    /// An input, or nothing where the input was left out.
     Input(Option<&'a Tensor>),
     /// An input, only if the condition holds.
     InputIf(bool, &'a Tensor),
@@ -443,7 +461,7 @@ pub(crate) fn record(
     inputs: &[&Tensor],
     outputs: &[&Tensor],
     saved: &[Save<'_>],
-    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
+    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Gradients> + 'static,
 ) -> Result<()> {
     record_after(EarlyInputs::default(), name, inputs, outputs, saved, backward)
 }
@@ -455,7 +473,7 @@ pub(crate) fn record_after(
     inputs: &[&Tensor],
     outputs: &[&Tensor],
     saved: &[Save<'_>],
-    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
+    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Gradients> + 'static,
 ) -> Result<()> {
     if !needs_history(inputs) {
         return Ok(());

@@ -17,6 +17,7 @@ impl<T> Default for ReadyQueue<T> {
 }
 
 impl<T> ReadyQueue<T> {
+    /// Adds a task of a node; nodes with higher sequence numbers come out first, accumulators before all.
     pub(super) fn push(&mut self, node: &Node, task: T) {
         self.push_at(node.sequence(), task);
     }

@@ -87,6 +87,8 @@ impl SavedVariable {
         }
     }
 
+    /// Saves a tensor: packed where the program has set `saved_tensors_hooks`, unless the tensor is a wrapped
+    /// number. `output` is the tensor's number among the node's outputs; `None` for an input.
     pub(crate) fn new(tensor: &Tensor, output: Option<usize>) -> Result<Self> {
         if let Some(hooks) = saved_tensor_hooks().filter(|_| !tensor.is_wrapped_number()) {
             let _no_grad = GradModeGuard::new(false);

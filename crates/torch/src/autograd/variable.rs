@@ -32,12 +32,16 @@ fn next_hook() -> HookId {
 pub struct AutogradMeta {
     pub(crate) requires_grad: bool,
     pub(crate) grad: Option<Tensor>,
+    /// The gradient function; `None` for a leaf.
     pub(crate) grad_fn: Option<Rc<Node>>,
+    /// Which output of the gradient function the tensor is.
     pub(crate) output_number: usize,
+    /// The `AccumulateGrad` of a leaf, which lives as long as a graph leads to it.
     pub(crate) accumulator: Weak<Node>,
     pub(crate) retains_grad: bool,
     pub(crate) hooks: Vec<(HookId, TensorHook)>,
     pub(crate) post_hooks: Vec<(HookId, PostAccumulateHook)>,
+    /// The tensor that a view is a view of.
     pub(crate) base: Option<Tensor>,
     /// The version of the memory for which a view's history holds.
     pub(crate) view_version: u32,
@@ -75,6 +79,7 @@ impl Tensor {
         self.autograd().borrow().base.clone()
     }
 
+    /// Makes the tensor a view of `base`.
     pub(crate) fn set_base(&self, base: &Tensor) {
         let base = base.base().unwrap_or_else(|| base.clone());
         let mut meta = self.autograd().borrow_mut();
@@ -215,6 +220,7 @@ impl Tensor {
         drop(node);
     }
 
+    /// Gives the tensor a gradient function, of which the tensor is output number `output`.
     pub(crate) fn set_history(&self, node: &Rc<Node>, output: usize) {
         let mut meta = self.autograd().borrow_mut();
         meta.output_number = output;

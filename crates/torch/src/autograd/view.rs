@@ -4,7 +4,7 @@
 use crate::autograd::nodes;
 use std::rc::Rc;
 
-use super::node::{Body, Context, Grads, Node};
+use super::node::{Body, Context, Gradients, Node};
 use crate::ops::views::first;
 use crate::ops::{copy, creation, reduce};
 use crate::{MemoryFormat, Result, Tensor, session};
@@ -112,8 +112,8 @@ fn overlaps(geometry: &Geometry) -> bool {
 pub(super) fn copy_slices(
     base: &Tensor,
     view: &Tensor,
-    change: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
-) -> impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static {
+    change: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Gradients> + 'static,
+) -> impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Gradients> + 'static {
     let (of_base, of_view) = (Geometry::of(base), Geometry::of(view));
     move |ctx, grads| {
         let grad = first(grads)?;

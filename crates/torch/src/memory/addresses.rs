@@ -24,6 +24,7 @@ pub(super) struct OtherBlocks([Option<BackendAllocation>; AddressOrder::OTHERS])
 pub(super) struct OtherAddresses([Allocator; AddressOrder::OTHERS]);
 
 impl OtherAddresses {
+    /// An allocator for each of the other orders, on a device of `total` bytes.
     pub(super) fn new(total: Bytes, config: &AllocatorConfig) -> Self {
         Self(AddressOrder::others(Some(AddressOrder::Growing)).map(|order| {
             let device = VirtualDevice::new(total).with_order(order);
@@ -67,6 +68,7 @@ impl OtherAddresses {
         blocks
     }
 
+    /// Frees an allocation under each order.
     pub(super) fn free(&mut self, blocks: &mut OtherBlocks) {
         for (allocator, block) in self.0.iter_mut().zip(&mut blocks.0) {
             if let Some(allocation) = block.take() {
@@ -76,6 +78,7 @@ impl OtherAddresses {
         }
     }
 
+    /// Notes under each order that a stream uses an allocation.
     pub(super) fn record_stream(&mut self, blocks: &OtherBlocks, stream: StreamId) {
         for (allocator, block) in self.0.iter_mut().zip(&blocks.0) {
             if let Some(allocation) = block {

@@ -14,7 +14,7 @@ pub enum Category {
     Parameter,
     /// A leaf's `.grad`.
     Gradient,
-    /// State of an optimizer.
+    /// The state of an optimizer: momenta, running means.
     OptimizerState,
     /// Kept for the backward pass.
     Activation,

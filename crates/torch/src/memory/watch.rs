@@ -19,6 +19,7 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
+    /// Sets the callback, in the place of an earlier one.
     pub(super) fn set(&self, steps: usize, callback: Callback) {
         self.steps.set(Some(steps));
         self.callback.replace(Some(callback));

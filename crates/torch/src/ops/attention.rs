@@ -5,7 +5,7 @@ mod products;
 
 use crate::arguments::{Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
+use crate::autograd::{GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -17,13 +17,13 @@ use super::pointwise::{mul, where_};
 use super::reduce;
 use super::sort::temporary;
 use super::views::{first, transpose};
-use choice::{Kernel, NO_KERNEL, Sizes, choose};
+use choice::{AttentionKernel, NO_KERNEL, Sizes, choose};
 use products::{by_products, repeated_heads};
 
 /// From this many keys on cuDNN may share the work of one query among blocks, which takes a workspace.
 const MANY_KEYS: i64 = 1000;
 
-/// A result whose elements lie as the query's do.
+/// A new tensor whose elements have the query's order in memory.
 fn laid_out_like(query: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let strides = query.strides();
     let mut order: Vec<usize> = (0..shape.len()).collect();
@@ -68,6 +68,7 @@ fn padded(mask: &Tensor) -> Result<Tensor> {
     empty(&shape, mask.dtype(), mask.device())
 }
 
+/// A call of attention with tensors of four dimensions: batch, heads, rows, width.
 struct Call<'a> {
     q: &'a Tensor,
     k: &'a Tensor,
@@ -168,7 +169,7 @@ impl Call<'_> {
             );
         }
         let queries = self.sizes.queries;
-        // The result lies as the queries do.
+        // The result has the queries' order in memory.
         let no_grad = GradModeGuard::new(false);
         let flat = empty_like(&transpose(self.q, 1, 2)?)?;
         let output = transpose(&flat, 1, 2)?;
@@ -312,7 +313,7 @@ fn efficient_workspace(sizes: Sizes, dtype: Dtype) -> u64 {
     sizes.all_heads() * bytes.next_multiple_of(16)
 }
 
-fn wanted(wanted: &[bool], gradients: [Tensor; 3]) -> Grads {
+fn wanted(wanted: &[bool], gradients: [Tensor; 3]) -> Gradients {
     gradients
         .into_iter()
         .zip(wanted.iter().copied().chain(std::iter::repeat(false)))
@@ -320,7 +321,7 @@ fn wanted(wanted: &[bool], gradients: [Tensor; 3]) -> Grads {
         .collect()
 }
 
-/// The same memory as a tensor that is not a view.
+/// A tensor over the same memory that autograd does not treat as a view.
 fn unrelated(view: &Tensor) -> Tensor {
     view.alias(&view.shape(), &view.strides(), view.offset())
 }
@@ -472,14 +473,14 @@ fn by_kernel(
         return by_products(q, k, v, mask.as_ref(), dropout, is_causal);
     }
     let output = match choose(sizes, q.dtype(), mask.is_some(), dropout)? {
-        Kernel::Cudnn => call.cudnn(mask)?,
-        Kernel::Flash if sizes.width % 8 != 0 || sizes.value_width % 8 != 0 => padded_flash(&call)?,
-        Kernel::Flash => call.flash()?,
-        Kernel::Efficient => {
+        AttentionKernel::Cudnn => call.cudnn(mask)?,
+        AttentionKernel::Flash if sizes.width % 8 != 0 || sizes.value_width % 8 != 0 => padded_flash(&call)?,
+        AttentionKernel::Flash => call.flash()?,
+        AttentionKernel::Efficient => {
             let mask = mask.map(|mask| padded(&mask)).transpose()?;
             call.efficient(mask)?
         }
-        Kernel::Math => by_products(q, k, v, mask.as_ref(), dropout, is_causal)?,
+        AttentionKernel::Math => by_products(q, k, v, mask.as_ref(), dropout, is_causal)?,
     };
     Ok(output)
 }

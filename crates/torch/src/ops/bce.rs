@@ -14,6 +14,7 @@ use super::pointwise::{
 use super::unary;
 use super::views::first;
 
+/// `binary_cross_entropy`, which autocast refuses on a GPU.
 pub(super) fn binary_cross_entropy(
     own: &Tensor,
     target: &Tensor,
@@ -85,6 +86,7 @@ fn bce_target_backward(
     Ok(gradient)
 }
 
+/// `binary_cross_entropy_with_logits`.
 pub(super) fn bce_with_logits(
     own: &Tensor,
     target: &Tensor,

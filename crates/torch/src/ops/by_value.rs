@@ -26,10 +26,11 @@ pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
 fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
     let (device, count) = (tensor.device(), tensor.numel());
     let total = temporary(device, 4)?;
-    // One block adds up to some 5,000 elements alone; recorded for 760 and for 6,400 elements.
+    // Up to some 5,000 elements one block adds up alone; the two sizes were recorded for 760 and for 6,400
+    // elements.
     drop(temporary(device, if count <= 5_120 { 1 } else { 21_503 })?);
     let result = empty(&[found, tensor.dim() as i64], Dtype::I64, device)?;
-    // Recorded for up to 60,000, and from 210,000 elements on.
+    // The two sizes were recorded for up to 60,000 elements, and from 210,000 elements on.
     drop(temporary(device, if count <= 32 * 5_120 { 1_023 } else { 1_279 })?);
     drop(total);
     Ok(result)

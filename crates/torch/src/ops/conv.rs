@@ -4,7 +4,7 @@ mod calls;
 mod double;
 mod workspace;
 
-use crate::autograd::{GradModeGuard, Grads, Save, double_backward, nodes, record_after, save_early};
+use crate::autograd::{GradModeGuard, Gradients, Save, double_backward, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -30,7 +30,7 @@ struct Settings {
 impl Settings {
     /// Notes what the second derivative of a convolution branches on.
     fn note(&self) {
-        double_backward::variant(match (self.is_transposed, self.groups > 1) {
+        double_backward::set_variant(match (self.is_transposed, self.groups > 1) {
             (false, false) => "one group",
             (false, true) => "groups",
             (true, false) => "transposed",
@@ -38,23 +38,28 @@ impl Settings {
         });
         let is_one = |list: &[i64]| list.iter().all(|size| *size == 1);
         if !is_one(&self.stride) || !is_one(&self.dilation) {
-            double_backward::variant("strides");
+            double_backward::set_variant("strides");
         }
     }
 }
 
+/// What a kernel computes, with the number of the operation in the tables of workspaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     Forward = 0,
+    /// The gradient of the input.
     Input = 1,
+    /// The gradient of the weight.
     Weight = 2,
 }
 
+/// Whose kernels run a convolution (`ConvBackend`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backend {
     Cudnn,
     /// PyTorch's kernels for convolutions with one filter for each channel.
     Depthwise,
+    /// The host's, whose memory is not counted.
     Host,
 }
 
@@ -340,7 +345,7 @@ fn type_name(tensor: &Tensor) -> String {
     format!("{place}{}Tensor", tensor.dtype().scalar_name())
 }
 
-/// `convolution`, with its history.
+/// `convolution` of one to three dimensions, which gets a node.
 fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings: Settings) -> Result<Tensor> {
     let is_flat = input.dim() == 3;
     let saved = [Save::Input(Some(input)), Save::Input(Some(weight))];
@@ -392,7 +397,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
             let flat = view(&tensor, &shape)?;
             Ok(Some(flat.alias(&flat.shape(), &flat.strides(), flat.offset())))
         };
-        let mut results: Grads =
+        let mut results: Gradients =
             if is_flat { vec![narrow(to_input)?, narrow(to_weight)?] } else { vec![to_input, to_weight] };
         if has_bias {
             results.push(if ctx.wants(2) {

@@ -1,7 +1,7 @@
 //! Copies: between devices, types and orders of elements.
 
 use crate::arguments::arguments;
-use crate::autograd::{Context, Grads, nodes, record};
+use crate::autograd::{Context, Gradients, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::memory::Category;
@@ -25,7 +25,7 @@ fn grad_of(grads: &[Option<Tensor>]) -> Result<&Tensor> {
         .ok_or_else(|| crate::TorchError::Runtime("a gradient is missing".to_owned()))
 }
 
-fn pass_through(_: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
+fn pass_through(_: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Gradients> {
     Ok(vec![Some(grad_of(grads)?.clone())])
 }
 
@@ -42,6 +42,7 @@ pub(crate) fn contiguous(tensor: &Tensor) -> Result<Tensor> {
     contiguous_in(tensor, MemoryFormat::Contiguous)
 }
 
+/// `contiguous(memory_format)`: the tensor itself where it has the order already, or a copy.
 pub(crate) fn contiguous_in(tensor: &Tensor, format: MemoryFormat) -> Result<Tensor> {
     if tensor.is_contiguous_in(format) { Ok(tensor.clone()) } else { clone(tensor, format) }
 }
@@ -104,11 +105,12 @@ pub(crate) fn to_device(tensor: &Tensor, device: Device, non_blocking: bool) -> 
     to(tensor, None, Some(device), false, non_blocking, MemoryFormat::Preserve)
 }
 
-/// `copy_` with history.
+/// `copy_`, which gets a node.
 pub(crate) fn copy_in_place(to: &Tensor, from: &Tensor) -> Result<()> {
     copy_in_place_with(to, from, false)
 }
 
+/// `copy_` with its argument `non_blocking`.
 pub(crate) fn copy_in_place_with(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<()> {
     super::pointwise::change_in_place(to)?;
     if iterator::broadcast(&[&to.shape(), &from.shape()])? != *to.shape() {
@@ -309,6 +311,7 @@ macro_rules! casts {
     };
 }
 
+/// `Tensor.float()` and its like.
 pub(crate) const CASTS: &[Entry] = casts! {
     "float" F32, "double" F64, "half" F16, "bfloat16" BF16, "long" I64, "int" I32, "short" I16, "char" I8, "byte" U8,
     "bool" Bool, "cfloat" C64,

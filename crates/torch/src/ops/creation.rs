@@ -28,6 +28,7 @@ pub(crate) fn full(shape: &[i64], value: Scalar, dtype: Dtype, device: Device) -
     Ok(tensor)
 }
 
+/// Sets the known values of a small tensor of the host.
 pub(crate) fn set_all(tensor: &Tensor, value: Scalar) {
     if tensor.device() == Device::Cpu && tensor.numel() <= 4096 {
         let values = vec![host_values::cast(value, tensor.dtype()); tensor.numel().max(0) as usize];
@@ -37,10 +38,12 @@ pub(crate) fn set_all(tensor: &Tensor, value: Scalar) {
     }
 }
 
+/// `ones`.
 pub(crate) fn ones(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
     full(shape, Scalar::Int(1), dtype, device)
 }
 
+/// `zeros`.
 pub(crate) fn zeros(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
     full(shape, Scalar::Int(0), dtype, device)
 }
@@ -55,6 +58,7 @@ pub(crate) fn empty_like_as(like: &Tensor, dtype: Dtype, format: MemoryFormat) -
     empty_like_on(like, dtype, like.device(), format)
 }
 
+/// `at::empty_like` with another type, device or order.
 pub(crate) fn empty_like_on(
     like: &Tensor,
     dtype: Dtype,
@@ -71,12 +75,14 @@ pub(crate) fn empty_like_on(
     empty_strided(&shape, &strides, dtype, device)
 }
 
+/// `zeros_like`.
 pub(crate) fn zeros_like(like: &Tensor) -> Result<Tensor> {
     let tensor = empty_like(like)?;
     set_all(&tensor, Scalar::Int(0));
     Ok(tensor)
 }
 
+/// `ones_like`.
 pub(crate) fn ones_like(like: &Tensor) -> Result<Tensor> {
     let tensor = empty_like(like)?;
     set_all(&tensor, Scalar::Int(1));
@@ -98,10 +104,11 @@ pub(crate) fn host_scalar(scalar: Scalar, dtype: Dtype) -> Tensor {
             tensor.set_values(Some(&[scalar]));
             tensor
         }
-        Err(_) => Tensor::over(Storage::of_host(dtype.size()), &[], &[], 0, dtype),
+        Err(_) => Tensor::over(Storage::on_host(dtype.size()), &[], &[], 0, dtype),
     }
 }
 
+/// The keywords of a new tensor, with defaults filled in (`TensorOptions`).
 struct Options {
     dtype: Dtype,
     device: Device,

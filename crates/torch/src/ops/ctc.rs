@@ -1,7 +1,7 @@
 //! Connectionist temporal classification.
 
 use crate::arguments::{arguments, integers};
-use crate::autograd::{Context, GradModeGuard, Grads, Save, nodes, record};
+use crate::autograd::{Context, GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, Value, session};
@@ -69,7 +69,7 @@ fn forward(log_probs: &Tensor, targets: &Tensor, sequences: Sequences) -> Result
 }
 
 /// `_ctc_loss_backward`: large problems are composed of operators.
-fn backward(ctx: &Context<'_>, grads: &[Option<Tensor>], sequences: Sequences) -> Result<Grads> {
+fn backward(ctx: &Context<'_>, grads: &[Option<Tensor>], sequences: Sequences) -> Result<Gradients> {
     let (flow, log_probs, loss, log_alpha) = (first(grads)?, ctx.saved(0)?, ctx.saved(2)?, ctx.saved(3)?);
     let _no_grad = GradModeGuard::new(false);
     let Sequences { batch, longest_target, ignores_infinity, blank } = sequences;

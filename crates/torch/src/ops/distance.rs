@@ -2,7 +2,7 @@
 
 use crate::arguments::Unread;
 use crate::autocast::Cast;
-use crate::autograd::{Context, GradModeGuard, Grads, Save, nodes, record};
+use crate::autograd::{Context, GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::runtime;
 use crate::iterator::broadcast;
 use crate::registry::{Entry, op};
@@ -17,7 +17,7 @@ use super::reduce::{self, sum};
 use super::views::{expand, first, transpose, unsqueeze, view};
 
 /// The most rows whose distances are computed without a matrix product, if the caller chooses neither way.
-const MOST_ROWS_WITHOUT_PRODUCT: i64 = 25;
+const MAX_ROWS_WITHOUT_PRODUCT: i64 = 25;
 
 /// `_euclidean_dist`: the distances of all pairs of rows, by one matrix product.
 fn euclidean(a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -47,7 +47,7 @@ fn euclidean(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// `_euclidean_dist_backward`: both gradients are always made.
-fn euclidean_backward(ctx: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
+fn euclidean_backward(ctx: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Gradients> {
     let (a, b, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
     let ratio = div(first(grads)?, &result)?;
     let is_zero = eq(&result, &wrapped(Scalar::Int(0)))?;
@@ -110,7 +110,7 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, compute_mode: &Value) -> Result<Value> 
     let cast = Cast::full(a.device());
     let (b, a) = (cast.apply(b)?, cast.apply(a)?);
     let (rows_a, rows_b) = (a.size(-2), b.size(-2));
-    let is_long = rows_a > MOST_ROWS_WITHOUT_PRODUCT || rows_b > MOST_ROWS_WITHOUT_PRODUCT;
+    let is_long = rows_a > MAX_ROWS_WITHOUT_PRODUCT || rows_b > MAX_ROWS_WITHOUT_PRODUCT;
     let is_euclidean = (p - 2.0).abs() < f64::EPSILON && (mode == 1 || (mode == 0 && is_long));
     if a.numel() > 0 && b.numel() > 0 && is_euclidean {
         return Ok(by_product(&a, &b)?.into());

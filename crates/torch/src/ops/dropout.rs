@@ -98,10 +98,10 @@ fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
     {
         let all = vec![true; own.dim()];
         let highest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        reduce::run(own, &all, reduce::ReductionKernel::of(own.dtype().size()))?;
         let is_finite = pointwise::lt(&highest, &wrapped(Scalar::Float(f64::INFINITY)))?;
         let lowest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        reduce::run(own, &all, reduce::ReductionKernel::of(own.dtype().size()))?;
         let is_positive = pointwise::ge(&lowest, &one)?;
         let is_valid = pointwise::logical_and(&is_positive, &is_finite)?;
         drop(is_positive);
@@ -111,7 +111,7 @@ fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
         let sums = sum(own, Some(&[-1]), false, None)?;
         let is_zero = pointwise::eq(&sums, &one)?;
         let any = empty(&[], Dtype::Bool, own.device())?;
-        reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::Kernel::of(1))?;
+        reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::ReductionKernel::of(1))?;
         drop(is_zero);
         drop(sums);
         drop(unary::logical_not(&any)?);
@@ -137,7 +137,7 @@ fn multinomial_with_replacement(own: &Tensor, samples: i64) -> Result<Value> {
 fn drop_after(own: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, result: &Tensor) -> Result<()> {
     let noise = empty_like(own)?;
     if samples == 1 {
-        reduce::run(own, &last_only(own), reduce::Kernel::of(16))?;
+        reduce::run(own, &last_only(own), reduce::ReductionKernel::of(16))?;
     } else {
         // topk_out into the result, for which the values are thrown away.
         let values = super::sort::topk_values(&noise, samples)?;

@@ -24,6 +24,7 @@ arguments! {
     }
 }
 
+/// A window that slides over an image: rows first, then columns.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     kernel: Pair,
@@ -32,7 +33,7 @@ struct Window {
     stride: Pair,
 }
 
-fn pair(sizes: &[i64], name: &str) -> Result<Pair> {
+fn pair_of(sizes: &[i64], name: &str) -> Result<Pair> {
     match sizes {
         [both] => Ok([*both, *both]),
         [rows, columns] => Ok([*rows, *columns]),
@@ -43,10 +44,10 @@ fn pair(sizes: &[i64], name: &str) -> Result<Pair> {
 impl Window {
     fn of(sizes: &Sizes<'_>) -> Result<Self> {
         let window = Self {
-            kernel: pair(sizes.kernel, "kernel_size")?,
-            dilation: pair(sizes.dilation, "dilation")?,
-            padding: pair(sizes.padding, "padding")?,
-            stride: pair(sizes.stride, "stride")?,
+            kernel: pair_of(sizes.kernel, "kernel_size")?,
+            dilation: pair_of(sizes.dilation, "dilation")?,
+            padding: pair_of(sizes.padding, "padding")?,
+            stride: pair_of(sizes.stride, "stride")?,
         };
         for (name, [rows, columns]) in
             [("kernel size", window.kernel), ("dilation", window.dilation), ("stride", window.stride)]
@@ -188,7 +189,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",
         |tensor: &Tensor, output: &[i64], sizes: Sizes<'_>| {
-            col2im(tensor, pair(output, "output_size")?, Window::of(&sizes)?)
+            col2im(tensor, pair_of(output, "output_size")?, Window::of(&sizes)?)
         }
     ),
 ];

@@ -150,6 +150,7 @@ macro_rules! foreach {
     };
 }
 
+/// The operators whose result is a new list of tensors like the first list's, each with its variant in place.
 pub(crate) const LISTS: &[Entry] = foreach! {
     "sub" 2 ", Any other, *, Scalar alpha=1",
     "mul" 1 ", Any other",

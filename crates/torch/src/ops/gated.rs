@@ -101,7 +101,7 @@ fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tenso
 /// `glu_backward`: one kernel over both halves.
 fn glu_backward(grad: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
     let is_last = dim == -1 || dim + 1 == own.dim() as i64;
-    double_backward::variant(if is_last { "last dimension" } else { "another dimension" });
+    double_backward::set_variant(if is_last { "last dimension" } else { "another dimension" });
     // `at::empty({0})`, resized.
     let output = empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?;
     let saved = [Save::Input(Some(grad)), Save::Input(Some(own))];

@@ -1,7 +1,7 @@
 //! Sampling at the places of a grid: `grid_sample` and `affine_grid`.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
+use crate::autograd::{GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
@@ -96,7 +96,7 @@ fn grid_sampler(
 }
 
 /// `grid_sampler_2d_backward` and `grid_sampler_3d_backward`: the grid's gradient is always made.
-fn backward(input: &Tensor, grid: &Tensor, wants_input: bool) -> Result<Grads> {
+fn backward(input: &Tensor, grid: &Tensor, wants_input: bool) -> Result<Gradients> {
     let to_input = if wants_input {
         Some(creation::zeros(&input.shape(), input.dtype(), input.device())?)
     } else {
@@ -107,7 +107,7 @@ fn backward(input: &Tensor, grid: &Tensor, wants_input: bool) -> Result<Grads> {
 }
 
 /// `cudnn_grid_sampler_backward`: both gradients are always made.
-fn cudnn_backward(grad: &Tensor, input: &Tensor, grid: &Tensor) -> Result<Grads> {
+fn cudnn_backward(grad: &Tensor, input: &Tensor, grid: &Tensor) -> Result<Gradients> {
     let _no_grad = GradModeGuard::new(false);
     let read = contiguous_if_expanded(input)?;
     let places = contiguous(grid)?;

@@ -37,9 +37,9 @@ pub(crate) fn apply(function: Option<Function>, inputs: &[&Tensor], output: &Ten
 }
 
 fn compute(function: Option<Function>, inputs: &[&Tensor], output: &Tensor) -> Option<Vec<Scalar>> {
-    const MOST: i64 = 4096;
+    const MAX: i64 = 4096;
     let function = function?;
-    if output.numel() > MOST {
+    if output.numel() > MAX {
         return None;
     }
     let shape = output.shape();
@@ -61,6 +61,7 @@ fn compute(function: Option<Function>, inputs: &[&Tensor], output: &Tensor) -> O
     Some(values)
 }
 
+/// The elements of two inputs; `None` for another number of inputs.
 fn two(values: &[Scalar]) -> Option<(Scalar, Scalar)> {
     match values {
         [a, b] => Some((*a, *b)),
@@ -68,6 +69,7 @@ fn two(values: &[Scalar]) -> Option<(Scalar, Scalar)> {
     }
 }
 
+/// Computes with floats where one of the two elements is a float, and with integers otherwise.
 fn arithmetic(
     values: &[Scalar],
     integers: fn(i64, i64) -> Option<i64>,
@@ -157,6 +159,7 @@ pub(crate) fn logical_or(values: &[Scalar]) -> Option<Scalar> {
     Some(Scalar::Bool(a.to_f64()? != 0.0 || b.to_f64()? != 0.0))
 }
 
+/// The first input's element, for a copy.
 pub(crate) fn same(values: &[Scalar]) -> Option<Scalar> {
     values.first().copied()
 }
@@ -175,6 +178,7 @@ pub(crate) fn abs(values: &[Scalar]) -> Option<Scalar> {
     }
 }
 
+/// `where`: the element of the second input where the first input's is not 0, or the third input's.
 pub(crate) fn select(values: &[Scalar]) -> Option<Scalar> {
     match values {
         [condition, a, b] => Some(if condition.to_f64()? == 0.0 { *b } else { *a }),

@@ -14,7 +14,8 @@ use super::pointwise::change_in_place;
 use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, first, select, slice, squeeze, unsqueeze};
 
-/// What is left of an index after slices, numbers and new dimensions were applied.
+/// A tensor after the slices, numbers and new dimensions of an index were applied, and the tensors of the
+/// index that are left.
 struct SlicedIndex {
     tensor: Tensor,
     indices: Vec<Option<Tensor>>,
@@ -204,7 +205,7 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
         let grad = first(grads)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
         let pattern: String = places.iter().map(|is_there| if *is_there { '1' } else { '0' }).collect();
-        crate::autograd::double_backward::variant(&pattern);
+        crate::autograd::double_backward::set_variant(&pattern);
         let mut next = 0;
         let mut indices = Vec::new();
         for is_there in &places {
@@ -441,7 +442,7 @@ fn record_index_put(
     })
 }
 
-/// `tril` and `triu`, which lie without gaps whatever the input.
+/// `tril` and `triu`, whose results have no gaps for any input.
 fn triangle(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
     if tensor.dim() < 2 {
         let name = if node == nodes::TrilBackward0 { "tril" } else { "triu" };

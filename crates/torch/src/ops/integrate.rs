@@ -76,7 +76,7 @@ fn trapezoid_by(y: &Tensor, dx: f64, dim: i64) -> Result<Tensor> {
     scale(inner, dx)
 }
 
-/// Zeros without the dimension.
+/// The integral over no places: zeros without the integrated dimension.
 fn nothing(y: &Tensor, at: usize) -> Result<Tensor> {
     let mut sizes = y.shape().to_vec();
     sizes.remove(at);
@@ -99,7 +99,7 @@ fn cumulative_by(y: &Tensor, dx: f64, dim: i64) -> Result<Tensor> {
     super::sort::cumsum(&scale(&add(&left, &right)?, dx / 2.0)?, dim)
 }
 
-/// `diff` of some order.
+/// `diff` of order `order` along a dimension.
 fn differences(tensor: &Tensor, order: i64, dim: i64) -> Result<Tensor> {
     if order == 0 {
         let result = zeros_like(tensor)?;

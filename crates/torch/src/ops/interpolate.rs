@@ -12,7 +12,7 @@ use super::views::first;
 
 /// How the kernels of a node read their input: which strides they take.
 #[derive(Clone, Copy)]
-struct Kernel {
+struct InterpolationKernel {
     node: &'static str,
     /// The element that is nearest, in two dimensions.
     is_nearest_plane: bool,
@@ -21,7 +21,7 @@ struct Kernel {
     has_few_channels: bool,
 }
 
-impl Kernel {
+impl InterpolationKernel {
     fn of(input: &Tensor, node: &'static str) -> Self {
         Self {
             node,
@@ -100,9 +100,9 @@ fn again_node(node: &str) -> &'static str {
     }
 }
 
-/// One kernel forward, and one backward.
+/// Interpolates with one kernel forward and one kernel backward, whose node is `node`.
 fn interpolate(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor> {
-    let kernel = Kernel::of(input, node);
+    let kernel = InterpolationKernel::of(input, node);
     let no_grad = GradModeGuard::new(false);
     let output = super::pool::in_order_of(input, shape, input.dtype())?;
     kernel.read_input(input, &output)?;
@@ -110,11 +110,11 @@ fn interpolate(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tens
     let (from, to) = (input.shape(), shape.to_vec());
     record(node, &[input], &[&output], &[Save::Input(None)], move |_, grads| {
         let grad = first(grads)?;
-        double_backward::variant(node);
+        double_backward::set_variant(node);
         let result = kernel.gradient(grad, &from)?;
         let to = to.clone();
         record_linear(again_node(node), grad, None, &[], &result, move |grad, _| {
-            double_backward::variant(node);
+            double_backward::set_variant(node);
             interpolate(grad, &to, node)
         })?;
         Ok(vec![Some(result)])

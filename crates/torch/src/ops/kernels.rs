@@ -6,7 +6,7 @@
 //! evaluates the right operand first, temporaries live to the end of the expression, and named values to the
 //! end of the function.
 
-use crate::autograd::{GradMode, Grads, Save, double_backward, nodes, record};
+use crate::autograd::{GradMode, Gradients, Save, double_backward, nodes, record};
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
@@ -16,10 +16,11 @@ use super::unary;
 use super::views::first;
 
 /// A kernel of the gradient and of what the operator saved: `tanh_backward` and its like.
-pub(crate) fn one_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+pub(crate) fn run_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     elementwise(&[grad, saved], crate::iterator::result_type(&[grad, saved]), None)
 }
 
+/// A Python number as a tensor.
 pub(crate) fn number(value: f64) -> Tensor {
     wrapped(Scalar::Float(value))
 }
@@ -36,8 +37,9 @@ pub(super) fn one_over(tensor: &Tensor) -> Result<Tensor> {
     div_in_place(&ones, tensor)
 }
 
-type Kernel = fn(&Tensor, &Tensor) -> Result<Tensor>;
-/// From the gradient of the kernel's result, the gradient that went into the kernel, and what was saved.
+type KernelFunction = fn(&Tensor, &Tensor) -> Result<Tensor>;
+/// A derivative by the saved tensor, from the gradient of the kernel's result, the gradient that went into
+/// the kernel, and the saved tensor.
 type Formula = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
 
 /// Runs a kernel and records its node: the derivative by the gradient is the same kernel, and the derivative
@@ -46,10 +48,10 @@ fn kernel_with(
     node: &'static str,
     grad: &Tensor,
     saved: &Tensor,
-    kernel: Kernel,
+    kernel: KernelFunction,
     formula: Formula,
 ) -> Result<Tensor> {
-    kernel_into(node, one_kernel(grad, saved)?, grad, saved, kernel, formula)
+    kernel_into(node, run_kernel(grad, saved)?, grad, saved, kernel, formula)
 }
 
 /// [`kernel_with`] for a kernel whose result is allocated before the kernel is called.
@@ -58,11 +60,11 @@ fn kernel_into(
     output: Tensor,
     grad: &Tensor,
     saved: &Tensor,
-    kernel: Kernel,
+    kernel: KernelFunction,
     formula: Formula,
 ) -> Result<Tensor> {
     let saves = [Save::Input(Some(grad)), Save::Input(Some(saved))];
-    record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| -> Result<Grads> {
+    record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| -> Result<Gradients> {
         let (again, grad, saved) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_grad = if ctx.wants(0) { Some(kernel(again, &saved)?) } else { None };
         let to_saved = if ctx.wants(1) { Some(formula(again, &grad, &saved)?) } else { None };
@@ -82,10 +84,12 @@ pub(crate) fn gate_of_shrink(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     gate_named(nodes::ThresholdBackwardBackward0, Order::GradFirst, grad, saved)
 }
 
+/// `leaky_relu_backward`.
 pub(crate) fn gate_of_leaky_relu(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     gate_named(nodes::LeakyReluBackwardBackward0, Order::SavedFirst, grad, saved)
 }
 
+/// `hardtanh_backward`.
 pub(crate) fn gate_of_hardtanh(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     gate_named(nodes::HardtanhBackwardBackward0, Order::GradFirst, grad, saved)
 }
@@ -99,8 +103,8 @@ enum Order {
 
 fn gate_named(node: &'static str, order: Order, grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     let output = match order {
-        Order::GradFirst => one_kernel(grad, saved)?,
-        Order::SavedFirst => one_kernel(saved, grad)?,
+        Order::GradFirst => run_kernel(grad, saved)?,
+        Order::SavedFirst => run_kernel(saved, grad)?,
     };
     let saves = [Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| {
@@ -114,7 +118,7 @@ fn gate_named(node: &'static str, order: Order, grad: &Tensor, saved: &Tensor) -
 
 /// `hardsigmoid_backward`, which PyTorch does not differentiate.
 pub(crate) fn hardsigmoid(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    let output = one_kernel(grad, saved)?;
+    let output = run_kernel(grad, saved)?;
     record("NotImplemented", &[grad, saved], &[&output], &[], |_, _| {
         crate::error::not_implemented("derivative for aten::hardsigmoid_backward is not implemented")
     })?;
@@ -225,9 +229,9 @@ pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `gelu_backward` with `approximate="tanh"`.
 pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    double_backward::variant("tanh");
+    double_backward::set_variant("tanh");
     kernel_with(nodes::GeluBackwardBackward0, grad, own, gelu_tanh, |further, grad, own| {
-        double_backward::variant("tanh");
+        double_backward::set_variant("tanh");
         let factor = 0.8;
         let inner = {
             let cube = pow_scalar(own, Scalar::Int(3))?;
@@ -285,7 +289,7 @@ pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 /// `silu_backward`, or where it is differentiated again `grad * sigmoid * (1 + input * (1 - sigmoid))`.
 pub(crate) fn silu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     if !GradMode::is_enabled() {
-        return one_kernel(grad, own);
+        return run_kernel(grad, own);
     }
     let sigmoid = unary::sigmoid(own)?;
     let rest = one_minus(&sigmoid)?;
@@ -299,7 +303,7 @@ pub(crate) fn silu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 /// `grad * (tanh_softplus + input * sigmoid * (1 - tanh_softplus * tanh_softplus))`.
 pub(crate) fn mish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     if !GradMode::is_enabled() {
-        return one_kernel(grad, own);
+        return run_kernel(grad, own);
     }
     let sigmoid = unary::sigmoid(own)?;
     let softplus = {
@@ -335,7 +339,7 @@ pub(crate) fn record_linear(
     inputs.extend(own);
     let count = saved.len();
     let saves: Vec<Save<'_>> = saved.iter().map(|tensor| Save::Input(Some(tensor))).collect();
-    record(node, &inputs, &[result], &saves, move |ctx, grads| -> Result<Grads> {
+    record(node, &inputs, &[result], &saves, move |ctx, grads| -> Result<Gradients> {
         let again = first(grads)?;
         let saved = (0..count).map(|index| ctx.saved(index)).collect::<Result<Vec<_>>>()?;
         let to_grad = if ctx.wants(0) { Some(forward(again, &saved)?) } else { None };

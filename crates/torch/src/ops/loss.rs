@@ -17,6 +17,7 @@ use super::softmax::softmax;
 use super::unary;
 use super::views::{expand, first};
 
+/// How the elements of a loss become one number (`reduction=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     None,
@@ -24,7 +25,7 @@ pub(crate) enum Reduction {
     Sum,
 }
 
-/// A text, or the number by which PyTorch's C++ knows it.
+/// The argument is a text, or the number of the reduction in PyTorch's C++ (`at::Reduction`).
 impl<'a> FromArgument<'a> for Reduction {
     const KINDS: &'static [ArgumentKind] = &[ArgumentKind::Any, ArgumentKind::Int];
 
@@ -48,7 +49,7 @@ impl<'a> FromArgument<'a> for Reduction {
 impl Reduction {
     /// Notes the reduction as what a backward function branches on.
     pub(crate) fn note(self) {
-        double_backward::variant(match self {
+        double_backward::set_variant(match self {
             Self::None => "none",
             Self::Mean => "mean",
             Self::Sum => "sum",
@@ -240,7 +241,7 @@ fn elementwise_loss(
         let loss = empty_like(&output)?;
         let mask = vec![true; loss.dim()];
         output.set_geometry(&[], &[], 0);
-        reduce::run(&loss, &mask, reduce::Kernel::of(dtype.accumulate().size()))?;
+        reduce::run(&loss, &mask, reduce::ReductionKernel::of(dtype.accumulate().size()))?;
         drop(loss);
     }
     drop(no_grad);
@@ -351,7 +352,7 @@ impl Difference {
 }
 
 fn zeros_of(own: &Tensor, other: &Tensor) -> Result<Tensor> {
-    // Without gaps in the plain order, however the input lies.
+    // The result has the plain order and no gaps, for inputs of any order.
     let shape = iterator::broadcast(&[&own.shape(), &other.shape()])?;
     empty(&shape, own.dtype(), own.device())
 }

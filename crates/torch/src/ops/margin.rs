@@ -16,7 +16,7 @@ use super::reduce::{self, sum};
 use super::unary;
 use super::views::first;
 
-/// `EPSILON` of ATen's losses.
+/// `EPSILON` of ATen's `Loss.cpp`.
 const EPSILON: f64 = 1e-12;
 
 fn number(value: f64) -> Tensor {

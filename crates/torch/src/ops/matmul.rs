@@ -32,7 +32,8 @@ fn stride(tensor: &Tensor, dim: usize) -> i64 {
     tensor.strides().get(dim).copied().unwrap_or(1)
 }
 
-/// A call of the library: takes its workspace, and gives it back in the releases that do so after each call.
+/// Takes the workspace for a call of the library, and frees it in the releases of PyTorch that free it after
+/// each call.
 fn take_workspace(library: Library, device: Device) -> Result<()> {
     if let Device::Cuda(index) = device {
         let session = session();
@@ -166,7 +167,7 @@ pub(crate) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: 
     addmm_into(Target::New, bias, a, b, [beta, alpha])
 }
 
-/// Where a product is written: into a new tensor, or into what it is added to.
+/// Where a product is written: into a new tensor, or into the tensor that it is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     New,
@@ -174,7 +175,8 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Autocast casts the arguments of the operators that make a tensor.
+    /// The cast of the arguments: autocast casts those of operators that make a tensor, and not of operators
+    /// in place.
     fn cast(self, device: Device) -> Option<Cast> {
         (self == Self::New).then(|| Cast::lower(device))
     }

@@ -5,7 +5,7 @@
 //! right operand of a product first, the object of a method before its arguments, and temporaries live to the
 //! end of the statement.
 
-use crate::autograd::{Grads, double_backward};
+use crate::autograd::{Gradients, double_backward};
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
@@ -26,7 +26,7 @@ pub(super) fn rms_norm(
     grads: [Option<&Tensor>; 2],
     inner: usize,
     wanted: [bool; 2],
-) -> Result<Grads> {
+) -> Result<Gradients> {
     let axis = input.dim().saturating_sub(inner) as i64;
     let dims: Vec<i64> = (axis..input.dim() as i64).collect();
     let elements: i64 = dims.iter().map(|dim| input.size(*dim)).product();
@@ -328,7 +328,7 @@ pub(super) fn evaluated_batch_norm(
     grad: &Tensor,
     [mean, var]: [&Tensor; 2],
 ) -> Result<SecondGrads> {
-    double_backward::variant("evaluation");
+    double_backward::set_variant("evaluation");
     let wide = |tensor: &Tensor| expanded_by_channel(tensor, input);
     let gamma = match weight {
         Some(weight) => wide(weight)?,

@@ -1,4 +1,4 @@
-//! Padding by what lies at the borders.
+//! Padding by the elements at the borders: reflection and replication.
 
 use crate::autograd::{GradModeGuard, Save, nodes, record_after, save_early};
 use crate::error::runtime;

@@ -115,6 +115,7 @@ pub(crate) enum Rule {
     Bool,
 }
 
+/// The type of the result of an operator with this rule.
 pub(crate) fn dtype_by(rule: Rule, inputs: &[&Tensor]) -> Dtype {
     let dtype = result_type(inputs);
     match rule {
@@ -134,10 +135,12 @@ pub(crate) fn scale(tensor: &Tensor, factor: f64) -> Result<Tensor> {
     mul(tensor, &wrapped(Scalar::Float(factor)))
 }
 
+/// `add`.
 pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     add_scaled(a, b, Scalar::Int(1))
 }
 
+/// `add(alpha)`: `a + alpha * b`.
 pub(crate) fn add_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::add);
     look_at_zeros(&[a, b])?;
@@ -155,10 +158,12 @@ fn record_add(node: &'static str, a: &Tensor, b: &Tensor, output: &Tensor, alpha
     })
 }
 
+/// `add_`.
 pub(crate) fn add_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     add_scaled_in_place(a, b, Scalar::Int(1))
 }
 
+/// `add_(alpha)`.
 pub(crate) fn add_scaled_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::add);
     // Zeros without memory are read as one number that is repeated (`ZeroTensorFallback`).
@@ -169,6 +174,7 @@ pub(crate) fn add_scaled_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Resu
     Ok(a.clone())
 }
 
+/// `sub`.
 pub(crate) fn sub(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     sub_scaled(a, b, Scalar::Int(1))
 }
@@ -195,6 +201,7 @@ fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<
     })
 }
 
+/// `sub_(alpha)`: `a - alpha * b`.
 pub(crate) fn sub_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::sub);
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;

@@ -228,7 +228,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
     let to: Vec<i64> = shape.to_vec();
     record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        double_backward::variant(node);
+        double_backward::set_variant(node);
         let own = ctx.saved(0)?;
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
@@ -248,7 +248,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
         drop(no_grad);
         let to = to.clone();
         record_linear(again_node(node), grad, Some(&own), &[], &result, move |grad, _| {
-            double_backward::variant(node);
+            double_backward::set_variant(node);
             kernel_of(grad, &to, node)
         })?;
         Ok(vec![Some(result)])

@@ -22,7 +22,7 @@ use calls::{count_nonzero, logic, max_call, mean_call, nansum_call, norm_call, s
 use extremum::{aminmax, arg_extremum};
 pub(crate) use extremum::{evenly_distribute, extremum_all, extremum_dims, record_selection};
 use moments::{moments, var_call, var_unbiased};
-pub(crate) use scratch::Kernel;
+pub(crate) use scratch::ReductionKernel;
 use scratch::scratch;
 
 /// Whether each dimension is reduced; all dimensions are where none are named.
@@ -54,7 +54,7 @@ pub(crate) fn reduced_empty(tensor: &Tensor, mask: &[bool], keeps: bool, dtype: 
 }
 
 /// `gpu_reduce_kernel`: allocates and frees the kernel's buffer and semaphores.
-pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> {
+pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: ReductionKernel) -> Result<()> {
     let Device::Cuda(_) = tensor.device() else { return Ok(()) };
     if tensor.numel() == 0 {
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> 
     Ok(())
 }
 
-/// `sum_out` below autograd.
+/// `sum_out` into a new result, without a node.
 fn sum_below(tensor: &Tensor, mask: &[bool], keeps: bool, dtype: Option<Dtype>) -> Result<Tensor> {
     let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
     let output = reduced_empty(tensor, mask, keeps, to)?;
@@ -95,7 +95,7 @@ pub(crate) fn sum_into(output: &Tensor, tensor: &Tensor, mask: &[bool]) -> Resul
         || (tensor.dtype().is_reduced_float() && to == Dtype::F32 && tensor.device().is_cuda());
     let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
     exact_sum(tensor, output, mask);
-    run(&input, mask, Kernel::of(to.accumulate().size()))
+    run(&input, mask, ReductionKernel::of(to.accumulate().size()))
 }
 
 fn exact_sum(tensor: &Tensor, output: &Tensor, mask: &[bool]) {
@@ -140,6 +140,7 @@ pub(crate) fn sum_cast(
     sum(tensor, dims, keeps, full_dtype(tensor, dtype))
 }
 
+/// `sum` of all elements.
 pub(crate) fn sum_all(tensor: &Tensor) -> Result<Tensor> {
     sum(tensor, None, false, None)
 }
@@ -209,7 +210,7 @@ pub(crate) fn mean(
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         let reads_as_is = tensor.dtype() == to || (tensor.dtype().is_reduced_float() && to == Dtype::F32);
         let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
-        run(&input, &mask, Kernel::of(to.accumulate().size()))?;
+        run(&input, &mask, ReductionKernel::of(to.accumulate().size()))?;
     }
     let from = tensor.shape();
     let has_dims = dims.is_some();
@@ -235,7 +236,7 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         let reads_as_is = tensor.dtype() == to || (tensor.dtype().is_reduced_float() && to == Dtype::F32);
         let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
-        run(&input, &mask, Kernel::of(to.accumulate().size()))?;
+        run(&input, &mask, ReductionKernel::of(to.accumulate().size()))?;
     }
     let has_dims = dims.is_some();
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
@@ -249,7 +250,7 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
         let grad = restore(grad, &mask, keeps)?;
         let result = restore(&result, &mask, keeps)?;
         let is_zero = eq(&own, &wrapped(Scalar::Int(0)))?;
-        crate::autograd::double_backward::variant(if has_dims { "a dimension" } else { "all" });
+        crate::autograd::double_backward::set_variant(if has_dims { "a dimension" } else { "all" });
         let counts = if has_dims {
             let counts = sum(&is_zero, Some(&dims_of(&mask)), true, None)?;
             drop(sum_all(&counts)?);
@@ -302,7 +303,7 @@ fn record_norm(
     let mask = mask_of(dims, tensor.dim())?;
     let to = full_dtype(tensor, dtype).unwrap_or(tensor.dtype());
     let output = reduced_empty(tensor, &mask, keeps, to)?;
-    run(tensor, &mask, Kernel::of(tensor.dtype().accumulate().size()))?;
+    run(tensor, &mask, ReductionKernel::of(tensor.dtype().accumulate().size()))?;
     let sizes = tensor.shape();
     let has_one = mask.iter().zip(sizes.iter()).all(|(reduced, size)| !reduced || *size == 1);
     // A number is reduced where no dimension is named.

@@ -6,7 +6,7 @@ use blockyard_gpus::recurrent::{self, Kind as Mode};
 
 use crate::arguments::{Argument, FromArgument, Rest, Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
+use crate::autograd::{GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::not_implemented;
 use crate::registry::{Entry, op};
 use crate::schema::ArgumentKind;
@@ -50,7 +50,7 @@ impl Layer {
     }
 
     /// The layer as cuDNN is asked about it.
-    fn asked(&self) -> recurrent::Layer {
+    fn to_recurrent_layer(&self) -> recurrent::Layer {
         let count = |size: i64| u64::try_from(size).unwrap_or(0);
         recurrent::Layer {
             kind: self.mode,
@@ -59,18 +59,18 @@ impl Layer {
             layers: count(self.layers),
             directions: count(self.directions),
             batch: count(self.batch),
-            time: count(self.time),
-            steps: count(self.steps()),
+            longest: count(self.time),
+            time_steps: count(self.steps()),
             is_packed: self.packed.is_some(),
             has_dropout: self.has_dropout,
             is_training: self.is_training,
             dtype: self.dtype as i64,
-            element: self.dtype.size(),
+            element_bytes: self.dtype.size(),
         }
     }
 
     fn workspace(&self, is_forward: bool) -> u64 {
-        let asked = self.asked();
+        let asked = self.to_recurrent_layer();
         estimated(asked.workspace(asked.algorithm(is_forward, session().profile())))
     }
 }
@@ -212,7 +212,7 @@ fn cudnn(
             packed = Some(empty(&[weights.iter().map(Tensor::numel).sum()], input.dtype(), device)?);
         }
         let workspace = temporary(device, layer.workspace(true))?;
-        let bytes = if layer.is_training { estimated(layer.asked().reserve()) } else { 0 };
+        let bytes = if layer.is_training { estimated(layer.to_recurrent_layer().reserve()) } else { 0 };
         reserve = Some(empty(&[bytes as i64], Dtype::U8, device)?);
         drop(workspace);
     }
@@ -259,7 +259,7 @@ fn backward(
     batch_first: bool,
     state_count: usize,
     shapes: &[crate::Shape],
-) -> Result<Grads> {
+) -> Result<Gradients> {
     let input = ctx.saved(2)?;
     let device = input.device();
     let output = ctx.saved(3)?;
@@ -309,7 +309,7 @@ fn backward(
     }
     drop(grad);
     drop(no_grad);
-    let mut results: Grads = vec![ctx.wants(0).then_some(to_input)];
+    let mut results: Gradients = vec![ctx.wants(0).then_some(to_input)];
     for (index, state) in to_states.into_iter().enumerate() {
         results.push(ctx.wants(1 + index).then_some(state));
     }

@@ -2,7 +2,7 @@
 //! `put`, `masked_scatter`.
 
 use crate::arguments::arguments;
-use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, double_backward, nodes, record};
+use crate::autograd::{Context, GradMode, GradModeGuard, Gradients, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, in_place, op};
@@ -19,6 +19,7 @@ use super::scatter::{gather, index_select};
 use super::sort::{scan_bytes, temporary};
 use super::views::{expand, first, view, wrap};
 
+/// How values that meet at one place are joined (`reduce=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reduce {
     Sum,
@@ -27,7 +28,8 @@ enum Reduce {
     Extremum,
 }
 
-/// Along which dimension values meet: by an index of their own shape, or by one index for whole slices.
+/// How an index names places: one index for each value (`scatter_reduce`), or one for each slice
+/// (`index_reduce`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Scatter,
@@ -141,9 +143,9 @@ impl Plan {
     }
 
     /// `scatter_reduce_backward` and `index_reduce_backward`.
-    fn backward(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    fn backward(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
         let (index, own, source, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?, ctx.saved(3)?);
-        double_backward::variant(&format!("{:?} {}", self.reduce, self.includes_own));
+        double_backward::set_variant(&format!("{:?} {}", self.reduce, self.includes_own));
         let (mut to_own, to_source) = match self.reduce {
             Reduce::Sum => (grad.clone(), gather(grad, self.dim, &index)?),
             Reduce::Mean => self.mean_backward(grad, &index, &source)?,

@@ -1,6 +1,6 @@
 //! Copies of a tensor in which a part was replaced, and sums over diagonals.
 
-use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
+use crate::autograd::{GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
@@ -53,7 +53,7 @@ impl Part {
             output
         };
         let (shape, dtype, device) = (source.shape(), source.dtype(), source.device());
-        record(self.node(), &[own, source], &[&output], &[], move |ctx, grads| -> Result<Grads> {
+        record(self.node(), &[own, source], &[&output], &[], move |ctx, grads| -> Result<Gradients> {
             let grad = first(grads)?;
             let to_own =
                 if ctx.wants(0) { Some(self.scatter(grad, &zeros(&shape, dtype, device)?)?) } else { None };
@@ -64,7 +64,8 @@ impl Part {
     }
 }
 
-/// `clone_preserve_strides`: a copy of all memory that a tensor lies in, unless its elements share places.
+/// `clone_preserve_strides`: a copy of all memory between a tensor's first and last element, unless elements
+/// share places.
 fn with_its_storage(own: &Tensor) -> Result<Tensor> {
     let shares = own.shape().iter().zip(own.strides().iter()).any(|(size, stride)| *size > 1 && *stride == 0);
     let count = (own.storage().bytes() / own.dtype().size()) as i64;

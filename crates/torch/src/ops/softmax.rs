@@ -88,7 +88,7 @@ fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_l
 /// Notes which dimension a second derivative was taken along.
 fn note_dim(dim: i64, result: &Tensor) {
     let is_last = dim == -1 || dim + 1 == result.dim() as i64;
-    double_backward::variant(if is_last { "last dimension" } else { "another dimension" });
+    double_backward::set_variant(if is_last { "last dimension" } else { "another dimension" });
 }
 
 /// `grad - (grad * output.exp()).sum(dim, true)`.

@@ -15,6 +15,7 @@ use super::pointwise::{add, gt, lt, sub, where_};
 use super::views::{first, wrap};
 use super::{reduce, views};
 
+/// Memory that a kernel of CUB works in, which the caller drops after the kernel.
 pub(crate) fn temporary(device: Device, bytes: u64) -> Result<Rc<Storage>> {
     Storage::new(device, bytes, Category::Workspace)
 }
@@ -289,10 +290,12 @@ fn scan(
 
 const SUM: &str = nodes::CumsumBackward0;
 
+/// `cumsum`.
 pub(crate) fn cumsum(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     scan(tensor, dim, None, SUM, false)
 }
 
+/// `cumprod`.
 pub(crate) fn cumprod(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     scan(tensor, dim, None, nodes::CumprodBackward0, false)
 }

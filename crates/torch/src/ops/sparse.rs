@@ -128,7 +128,8 @@ pub(crate) fn add_in_place(own: &Tensor, other: &Tensor, alpha: Scalar) -> Resul
     Ok(())
 }
 
-/// `add_out_sparse_cuda`: both are joined, and made coalesced only where there are more values than elements.
+/// `add_out_sparse_cuda`: the values and indices of both are joined, and coalesced only if they are more than
+/// the tensor has elements.
 fn added_parts(
     own: &SparseParts,
     other: &SparseParts,

@@ -1,6 +1,6 @@
 //! Elementwise functions of two tensors beyond arithmetic: `hypot`, `xlogy`, `copysign` and their like.
 
-use crate::autograd::{Context, GradModeGuard, Grads, Save, double_backward, nodes, record};
+use crate::autograd::{Context, GradModeGuard, Gradients, Save, double_backward, nodes, record};
 use crate::error::{not_implemented, runtime};
 use crate::registry::{Entry, op};
 use crate::schema::known_or_unknown;
@@ -21,7 +21,7 @@ fn of_two(
     ctx: &Context<'_>,
     to_own: impl FnOnce() -> Result<Tensor>,
     to_other: impl FnOnce() -> Result<Tensor>,
-) -> Result<Grads> {
+) -> Result<Gradients> {
     let to_other = if ctx.wants(1) { Some(to_other()?) } else { None };
     let to_own = if ctx.wants(0) { Some(to_own()?) } else { None };
     Ok(vec![to_own, to_other])
@@ -137,7 +137,7 @@ macro_rules! without_derivative {
             rule: Rule::Promoted,
             saves: Saves::Nothing,
             function: None,
-            backward: |_, _| -> Result<Grads> { $error($message) },
+            backward: |_, _| -> Result<Gradients> { $error($message) },
         };)*
     };
 }
@@ -172,7 +172,7 @@ fn xlog(
         let other = other.clone();
         record(nodes[1], &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
             let is_above = known_or_unknown(&other).to_f64().is_some_and(|other| other > least);
-            double_backward::variant(if is_above { "above" } else { "not above" });
+            double_backward::set_variant(if is_above { "above" } else { "not above" });
             let product = kind.call(first(grads)?, &other)?;
             if is_above {
                 return Ok(vec![Some(product)]);
@@ -335,7 +335,7 @@ fn chosen(
     ctx: &Context<'_>,
     grad: &Tensor,
     compare: fn(&Tensor, &Tensor) -> Result<Tensor>,
-) -> Result<Grads> {
+) -> Result<Gradients> {
     let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
     // Both masks live to the end of the statement.
     let is_own = || -> Result<(Tensor, Tensor)> {
@@ -380,9 +380,9 @@ static FMIN: Binary = Binary {
 /// `logit_backward`, which is composed of operators where it may be differentiated again.
 fn logit_backward(grad: &Tensor, own: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     if !crate::autograd::GradMode::is_enabled() {
-        return super::kernels::one_kernel(grad, own);
+        return super::kernels::run_kernel(grad, own);
     }
-    double_backward::variant(if eps.is_some() { "eps" } else { "no eps" });
+    double_backward::set_variant(if eps.is_some() { "eps" } else { "no eps" });
     let low = eps.unwrap_or(0.0);
     let outside = creation::zeros(&[], own.dtype(), own.device())?;
     let slope = {
@@ -425,6 +425,7 @@ macro_rules! two_tensors {
     };
 }
 
+/// The special functions of two tensors, each with its variant in place.
 pub(crate) const OF_TWO: &[Entry] = two_tensors! {
     "hypot" HYPOT composed HypotBackward0, "logaddexp" LOGADDEXP composed LogaddexpBackward0,
     "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,

@@ -23,7 +23,7 @@ fn float_kernel(inputs: &[&Tensor]) -> Result<Tensor> {
 struct OfBoth {
     node: &'static str,
     keeps_input: bool,
-    /// From the gradient, the input and the result.
+    /// The gradient of the input, from the gradient of the result, the input and the result.
     backward: fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
 }
 
@@ -45,7 +45,7 @@ static ERFCX: OfBoth = OfBoth {
     node: nodes::SpecialErfcxBackward0,
     keeps_input: true,
     backward: |grad, own, result| {
-        // As in C++, what a statement computes on the way lives to its end.
+        // As in C++, the temporaries of a statement live to the end of the statement.
         let doubled = scale(own, 2.0)?;
         let product = mul(&doubled, result)?;
         let slope = sub(&product, &number(2.0 / PI.sqrt()))?;
@@ -137,7 +137,12 @@ static LOG_NDTR: OfBoth = OfBoth {
 };
 
 /// `grad * exp((self - 1) * log(other) - other - lgamma(self))` of the second operand of `igamma`.
-fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str, negates: bool) -> Result<crate::autograd::Grads> {
+fn incomplete(
+    ctx: &Context<'_>,
+    grad: &Tensor,
+    name: &str,
+    negates: bool,
+) -> Result<crate::autograd::Gradients> {
     if ctx.wants(0) {
         return not_implemented(format!("the derivative for '{name}: input' is not implemented."));
     }

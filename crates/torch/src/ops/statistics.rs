@@ -19,7 +19,7 @@ use super::unary;
 use super::views::{first, squeeze, t, unsqueeze, view, wrap};
 
 /// `is_scalar_tensor_true`: a comparison with a separate tensor, read on the host.
-fn is_true(flag: &Tensor) -> Result<()> {
+fn check_is_true(flag: &Tensor) -> Result<()> {
     let ones = full(&[], Scalar::Int(1), Dtype::Bool, flag.device())?;
     let same = pointwise::eq(flag, &ones)?;
     drop(crate::call("all", &[(&same).into()], &[])?);
@@ -41,7 +41,7 @@ fn has_one_dimension(name: &str, weights: &Tensor, observations: i64) -> Result<
         ));
     }
     // The smallest is read, to see that none is negative.
-    is_true(&ge(&extremum_all(weights, nodes::MinBackward1)?, &wrapped(Scalar::Int(0)))?)?;
+    check_is_true(&ge(&extremum_all(weights, nodes::MinBackward1)?, &wrapped(Scalar::Int(0)))?)?;
     Ok(())
 }
 
@@ -78,7 +78,7 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
         None => full(&[], Scalar::Int(observations), Dtype::I64, input.device())?,
     };
     if factor.is_some() {
-        is_true(&pointwise::ne(&total, &wrapped(Scalar::Int(0)))?)?;
+        check_is_true(&pointwise::ne(&total, &wrapped(Scalar::Int(0)))?)?;
     }
     let weighted = |input: &Tensor| match &factor {
         Some(factor) => mul(input, factor),
@@ -94,7 +94,7 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
         _ => sub(&total, &wrapped(Scalar::Int(correction)))?,
     };
     // Whether any degree of freedom is left is read on the host.
-    is_true(&le(&degrees, &wrapped(Scalar::Int(0)))?)?;
+    check_is_true(&le(&degrees, &wrapped(Scalar::Int(0)))?)?;
     input = sub(&input, &unsqueeze(&average, 1)?)?;
     let products = mm(&input, &t(&weighted(&input)?)?)?;
     let result = squeeze(&div(&products, &degrees)?, None)?;
@@ -130,7 +130,7 @@ fn corrcoef(own: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-/// All dimensions but one.
+/// The numbers of all dimensions but one.
 fn others(count: usize, dim: usize) -> Vec<i64> {
     (0..count).filter(|other| *other != dim).map(|other| other as i64).collect()
 }

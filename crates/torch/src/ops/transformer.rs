@@ -86,7 +86,8 @@ impl SelfAttention<'_> {
             products = masked_softmax(&products, &mask)?;
             drop(mask);
         }
-        // The context is written over the queries; the products go first where nobody wants them.
+        // The context is written over the queries; the products are freed first unless the caller wants the
+        // weights.
         let products = self.needs_weights.then_some(products);
         let context = contiguous(&transpose(&q, 1, 2)?)?;
         let rows = view(&context, &[batch * length, width])?;

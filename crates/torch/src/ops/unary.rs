@@ -8,13 +8,14 @@ use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::creation::{wrapped, zeros_like};
 use super::host_values::{self, Function};
-use super::kernels::{self, no_slope, number, one_kernel};
+use super::kernels::{self, no_slope, number, run_kernel};
 use super::pointwise::{
     Rule, add, div, dtype_by, elementwise, elementwise_in_place, kept_for_gradient, mul, pow_scalar, scale,
     sub,
 };
 use super::views::first;
 
+/// What an operator of one tensor saves for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Saves {
     Nothing,
@@ -25,6 +26,7 @@ enum Saves {
     NoGradient,
 }
 
+/// An elementwise operator of one tensor.
 struct Unary {
     node: &'static str,
     rule: Rule,
@@ -34,7 +36,10 @@ struct Unary {
     keeps_result_in_place: bool,
     /// Whether the operator runs in `float32` under autocast.
     is_full: bool,
+    /// The function of small tensors of the host, whose values stay known; `None` where results are not
+    /// computed.
     function: Option<Function>,
+    /// The gradient of the input, from the gradient of the result and the saved tensor.
     backward: fn(&Tensor, &Tensor) -> Result<Tensor>,
 }
 
@@ -80,7 +85,7 @@ impl Unary {
         let is_in_place = output.is_same(tensor) && !crate::autograd::is_in_formula();
         record_after(early, self.node, &[tensor], &[output], saves, move |ctx, grads| {
             if is_in_place {
-                crate::autograd::double_backward::variant(crate::autograd::double_backward::IN_PLACE);
+                crate::autograd::double_backward::set_variant(crate::autograd::double_backward::IN_PLACE);
             }
             let grad = first(grads)?;
             let saved = ctx.saved_optional(0)?;
@@ -170,7 +175,7 @@ unary! {
         mul(grad, &RSQRT.call(&sub(&mul(own, own)?, &number(1.0))?)?)
     };
     "atanh" ATANH AtanhBackward0 Float Input false None, |grad, own| {
-        // C++ keeps what a statement computes on the way to the statement's end.
+        // In C++ the temporaries of a statement live to the end of the statement.
         let square = pow_scalar(own, Scalar::Int(2))?;
         let right = kernels::one_minus(&square)?;
         div(&scale(grad, 1.0)?, &right)
@@ -255,7 +260,7 @@ const PARAMETRIZED: Unary = Unary {
     keeps_result_in_place: true,
     is_full: false,
     function: None,
-    backward: one_kernel,
+    backward: run_kernel,
 };
 
 parametrized! {
@@ -352,7 +357,7 @@ pub(super) fn isfinite(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dtype().is_integral() {
         return super::creation::ones(&tensor.shape(), Dtype::Bool, tensor.device());
     }
-    // C++ evaluates the right factor first, and what it computes on the way lives to the end.
+    // C++ evaluates the right factor first, and temporaries live to the end of the statement.
     let absolute = abs(tensor)?;
     let right = super::pointwise::ne(&absolute, &number(f64::INFINITY))?;
     let left = super::pointwise::eq(tensor, tensor)?;
@@ -388,6 +393,7 @@ fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
     Ok(output)
 }
 
+/// The operators whose functions are written out here.
 pub(crate) const OTHERS: &[Entry] = &[
     op!("gelu(Tensor self, *, str approximate=none)", gelu),
     op!("isinf(Tensor self)", isinf),

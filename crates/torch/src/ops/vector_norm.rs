@@ -42,7 +42,7 @@ pub(super) fn backward(
     order: f64,
     dims: &[i64],
 ) -> Result<Tensor> {
-    double_backward::variant(match order {
+    double_backward::set_variant(match order {
         0.0 => "order 0",
         1.0 => "order 1",
         2.0 => "order 2",

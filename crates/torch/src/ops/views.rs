@@ -4,7 +4,7 @@ mod shape;
 mod split;
 mod strided;
 
-use crate::autograd::{Grads, needs_history, nodes, record};
+use crate::autograd::{Gradients, needs_history, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Tensor, TorchError, Value, numel};
@@ -32,6 +32,7 @@ pub(crate) fn wrap(dim: i64, count: usize) -> Result<usize> {
     Ok(if dim < 0 { dim + most } else { dim } as usize)
 }
 
+/// The gradient of a node's only output; an error where it is missing.
 pub(crate) fn first(grads: &[Option<Tensor>]) -> Result<&Tensor> {
     grads
         .first()
@@ -56,7 +57,7 @@ fn viewed(
 ) -> Result<Tensor> {
     let view = view_of(tensor, shape, strides, offset);
     if needs_history(&[tensor]) {
-        record(name, &[tensor], &[&view], &[], move |_, grads| -> Result<Grads> {
+        record(name, &[tensor], &[&view], &[], move |_, grads| -> Result<Gradients> {
             Ok(vec![Some(backward(first(grads)?)?)])
         })?;
     }
@@ -111,6 +112,7 @@ pub(crate) fn unsafe_view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     Ok(view)
 }
 
+/// `permute`.
 pub(crate) fn permute(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let count = tensor.dim();
     if dims.len() != count {
@@ -139,6 +141,7 @@ pub(crate) fn permute(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     )
 }
 
+/// `transpose`.
 pub(crate) fn transpose(tensor: &Tensor, a: i64, b: i64) -> Result<Tensor> {
     transpose_named(nodes::TransposeBackward0, tensor, a, b)
 }
@@ -162,6 +165,7 @@ pub(crate) fn t(tensor: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// `expand` without a history; `None` where the shapes do not fit.
 pub(crate) fn expand_quietly(tensor: &Tensor, shape: &[i64]) -> Option<Tensor> {
     let (sizes, strides) = (tensor.shape(), tensor.strides());
     let shift = shape.len().checked_sub(sizes.len())?;
@@ -223,6 +227,7 @@ pub(crate) fn expand(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     })
 }
 
+/// `unsqueeze`.
 pub(crate) fn unsqueeze(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     let index = wrap(dim, tensor.dim() + 1)?;
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
@@ -259,6 +264,7 @@ pub(crate) fn squeeze(tensor: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
     viewed(node, tensor, &shape, &strides, tensor.offset(), move |grad| view(grad, &from))
 }
 
+/// `select`.
 pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     if tensor.dim() == 0 {
         return Err(TorchError::Index("select() cannot be applied to a 0-dim tensor.".to_owned()));
@@ -292,6 +298,7 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     )
 }
 
+/// `slice`: bounds may be negative and are clipped to the dimension, as Python's are.
 pub(crate) fn slice(
     tensor: &Tensor,
     dim: i64,
@@ -327,6 +334,7 @@ pub(crate) fn slice(
     })
 }
 
+/// `narrow`.
 pub(crate) fn narrow(tensor: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
     let size = tensor.size(dim);
     let start = if start < 0 { start + size } else { start };
@@ -336,6 +344,7 @@ pub(crate) fn narrow(tensor: &Tensor, dim: i64, start: i64, length: i64) -> Resu
     slice(tensor, dim, Some(start), Some(start + length), 1)
 }
 
+/// `flatten`.
 pub(crate) fn flatten(tensor: &Tensor, start: i64, end: i64) -> Result<Tensor> {
     let (start, end) = (wrap(start, tensor.dim())?, wrap(end, tensor.dim())?);
     if tensor.dim() == 0 {

@@ -69,7 +69,7 @@ fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<Tensor> {
         let dtype = if g.dtype().is_reduced_float() { Dtype::F32 } else { g.dtype() };
         (w, empty_strided(&g.shape(), &g.strides(), dtype, g.device())?)
     };
-    // Nothing flows back through the norms.
+    // No gradient flows through the norms.
     let saved = [Save::Input(Some(&g)), Save::Input(Some(&v)), Save::Input(Some(&norms))];
     record(nodes::WeightNormInterfaceBackward0, &[&v, &g], &[&w], &saved, move |ctx, grads| {
         let (g, v, norms) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);

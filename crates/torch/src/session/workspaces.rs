@@ -10,12 +10,14 @@ use super::{Session, Thread};
 use crate::Result;
 use crate::memory::{Category, OwnedBlock, SimulatedGpu};
 
+/// The libraries that multiply matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     Cublas,
     CublasLt,
 }
 
+/// A workspace that is kept for one thread, device and stream.
 #[derive(Debug)]
 struct Workspace {
     library: Library,

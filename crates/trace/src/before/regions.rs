@@ -10,7 +10,7 @@ use super::{BlockBefore, MemoryBefore};
 /// The addresses of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: u64,
     /// The size of the region in bytes; of an expandable segment with the addresses that have no memory.
     pub size: Bytes,
@@ -45,7 +45,8 @@ impl MemoryBefore {
         pieces.map(|(piece, _)| (piece.start, piece.end.min(region.end()))).collect()
     }
 
-    /// The segments, in the order of the regions, which have ascending addresses. Each gap between blocks is one free block.
+    /// The segments, in the order of the regions, which have ascending addresses. Each gap between blocks is
+    /// one free block.
     ///
     /// `size_of` gets each active block in this order, with its address and the bytes up to the next one or
     /// the end of the memory, and returns its size, at most those bytes; a block without a size is left out.

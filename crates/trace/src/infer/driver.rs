@@ -72,7 +72,8 @@ pub(super) fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<OomReport
         .collect()
 }
 
-/// Reads "this process has 2.21 GiB memory in use" and "Process 423 has 2.05 GiB memory in use" out of a message.
+/// Reads "this process has 2.21 GiB memory in use" and "Process 423 has 2.05 GiB memory in use" out of a
+/// message.
 fn processes(message: &str) -> Vec<(Option<u32>, Bytes)> {
     let ours = "Including non-PyTorch memory, this process";
     let mut found = Vec::new();

@@ -102,7 +102,7 @@ impl<'a> FromTrace<'a> {
                     let next = self.trace.get(index + 1);
                     let completes = next.is_some_and(|next| {
                         next.action == TraceAction::FreeCompleted && next.addr == entry.addr
-                    }) && !self.reclaims.holds(index + 1);
+                    }) && !self.reclaims.contains(index + 1);
                     if completes {
                         index += 1;
                     } else {
@@ -116,7 +116,7 @@ impl<'a> FromTrace<'a> {
                 }
                 TraceAction::FreeCompleted => {
                     let stream = self.waiting.remove(&entry.addr).ok_or_else(late)?;
-                    if !self.reclaims.holds(index) {
+                    if !self.reclaims.contains(index) {
                         self.builder.push(Request::Advance { stream: Some(stream) });
                         if !self.is_collected_by_allocation(index + 1) {
                             self.release();
@@ -130,7 +130,7 @@ impl<'a> FromTrace<'a> {
                     let is_release =
                         |action| matches!(action, TraceAction::SegmentFree | TraceAction::SegmentUnmap);
                     let is_burst = index > 0 && is_release(self.trace[index - 1].action);
-                    if !is_burst && !self.reclaims.holds(index) {
+                    if !is_burst && !self.reclaims.contains(index) {
                         self.release();
                     }
                 }
@@ -247,7 +247,8 @@ impl<'a> FromTrace<'a> {
         below.is_some_and(|(base, size)| entry.addr.saturating_sub(*base) < size.get())
     }
 
-    // The allocator completes waits by ascending handle, so the handle is the place of the completion in the trace.
+    // The allocator completes waits by ascending handle, so the handle is the place of the completion in the
+    // trace.
     fn wait(&mut self, tensor: TensorId, addr: u64, completion: usize) {
         let stream = self.stream_until(completion);
         self.builder.push(Request::RecordStream { tensor, stream });
@@ -269,7 +270,8 @@ impl<'a> FromTrace<'a> {
         if completion == self.trace.len() { self.inferred_waits as u64 } else { 0 }
     }
 
-    /// Whether the next thing after further completions is an allocation, which is when the allocator looks at events.
+    /// Whether the next thing after further completions is an allocation, which is when the allocator looks
+    /// at events.
     fn is_collected_by_allocation(&self, from: usize) -> bool {
         let next = self.trace[from..].iter().find(|entry| entry.action != TraceAction::FreeCompleted);
         next.is_some_and(|entry| !matches!(entry.action, TraceAction::FreeRequested | TraceAction::Snapshot))

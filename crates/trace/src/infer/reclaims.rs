@@ -39,7 +39,7 @@ pub(super) struct Reclaims {
 
 impl Reclaims {
     /// Whether the entry happened inside of an allocation, so that no request stands for it.
-    pub(super) fn holds(&self, entry: usize) -> bool {
+    pub(super) fn contains(&self, entry: usize) -> bool {
         self.inside.contains(&entry)
     }
 }
@@ -58,13 +58,13 @@ struct Burst {
     released: usize,
     /// Bytes that were reserved before the burst.
     held: Bytes,
-    /// Whether whole cached segments or unfinished waits were left, or segments came in another order than in a release
-    /// of the whole cache.
+    /// Whether whole cached segments or unfinished waits were left, or segments came in another order than in
+    /// a release of the whole cache.
     is_partial: bool,
     /// Whether waits completed between releases: some were released before all streams were waited for.
     is_mixed: bool,
     /// Whether a wait completed that the request after the burst could have used.
-    is_late: bool,
+    has_late_wait: bool,
 }
 
 /// The reason for which the segments of a burst were released.
@@ -75,7 +75,7 @@ enum BurstMeaning {
     /// The allocation after it collected garbage.
     Collected,
     /// A separate call released the cache before the allocation.
-    Apart,
+    SeparateRelease,
 }
 
 pub(super) fn find_reclaims(
@@ -114,7 +114,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
         let reading = if burst.is_mixed {
             // Frees that complete before the first release completed when the allocation began.
             BurstMeaning::Refused { from: burst.releases }
-        } else if burst.is_late || burst.releases == burst.end {
+        } else if burst.has_late_wait || burst.releases == burst.end {
             BurstMeaning::Refused { from: burst.start }
         } else if burst.is_partial && collects {
             BurstMeaning::Collected
@@ -122,11 +122,11 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
             BurstMeaning::Refused { from: burst.releases }
         } else if limits || collects || scan.would_have_served(burst) {
             // The allocator would have released just enough first, or it would have used the released memory.
-            BurstMeaning::Apart
-        } else if next.action == TraceAction::OutOfMemory || retries.is_one(place).unwrap_or(exceeds) {
+            BurstMeaning::SeparateRelease
+        } else if next.action == TraceAction::OutOfMemory || retries.is_retry(place).unwrap_or(exceeds) {
             BurstMeaning::Refused { from: burst.start }
         } else {
-            BurstMeaning::Apart
+            BurstMeaning::SeparateRelease
         };
         match reading {
             BurstMeaning::Refused { from } => {
@@ -140,7 +140,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
                 reclaims.inside.extend(burst.releases..burst.end);
                 collected += 1;
             }
-            BurstMeaning::Apart => undecided += usize::from(retries.is_one(place).is_none()),
+            BurstMeaning::SeparateRelease => undecided += usize::from(retries.is_retry(place).is_none()),
         }
     }
     let mut note = |count: usize, noun: &str, text: &str| {

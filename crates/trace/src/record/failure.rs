@@ -2,8 +2,8 @@
 
 use blockyard_record::{Breakdown, Bytes};
 
-/// What is known of a request that found no memory. The trace has neither PyTorch's message nor the limit, so the text has the
-/// snapshot's own numbers and says so; `most` is the most that was ever reserved.
+/// What is known of a request that found no memory. The trace has neither PyTorch's message nor the limit, so
+/// the text has the snapshot's own numbers and says so; `most` is the most that was ever reserved.
 pub(super) fn failure(size: Bytes, wanted: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
     let (reserved, active) = (memory.reserved(), memory.active());
     let cause = if free < wanted && wanted > reserved.saturating_add(free) {

@@ -30,7 +30,8 @@ pub(super) fn regions(
     find_bases(&mut ranges, trace, config, &reach);
     regions.extend(ranges.into_iter().map(|range| range.region));
     regions.sort_by_key(|region| region.addr);
-    // If the first pages of a range are not mapped, its start is a guess. The end of the range must not overlap others.
+    // If the first pages of a range are not mapped, its start is a guess. The end of the range must not
+    // overlap others.
     for index in 1..regions.len() {
         let next = regions[index].addr;
         let region = &mut regions[index - 1];
@@ -89,7 +90,8 @@ fn segment_over(segments: &[RecordedSegment], addr: u64, end: u64) -> Option<&Re
     })
 }
 
-/// The pool of the pages: from the final segments, or else from a block in the pages, or else from the size of the pages.
+/// The pool of the pages: from the final segments, or else from a block in the pages, or else from the size
+/// of the pages.
 fn pool_of(
     before: &MemoryBefore,
     at_end: Option<&RecordedSegment>,
@@ -107,8 +109,8 @@ fn pool_of(
     }
 }
 
-/// Finds the start of ranges: pages that are mapped later and below all mapped pages of a range belong to the range, as long
-/// as the range exists and the pages are not in a new range.
+/// Finds the start of ranges: pages that are mapped later and below all mapped pages of a range belong to the
+/// range, as long as the range exists and the pages are not in a new range.
 fn find_bases(
     ranges: &mut [ReservedRange],
     trace: &[TraceEntry],

@@ -1,10 +1,11 @@
 //! The sizes of blocks that existed before the first entry.
 //!
-//! A trace contains requested sizes, not sizes of blocks. A block that exists at the end has its size in the final segments.
-//! Most other blocks have the rounded size of the request, because the remainder was split off. A block of the large pool may
-//! be up to 1 MiB larger, because smaller remainders are not split off. Free blocks of the large pool are always larger than
-//! 1 MiB, so that a gap of at most 1 MiB up to the next active block belongs to the block. Sizes that are still open are
-//! decided by the first allocation that begins at the end of the block.
+//! A trace contains requested sizes, not sizes of blocks. A block that exists at the end has its size in the
+//! final segments. Most other blocks have the rounded size of the request, because the remainder was split
+//! off. A block of the large pool may be up to 1 MiB larger, because smaller remainders are not split off.
+//! Free blocks of the large pool are always larger than 1 MiB, so that a gap of at most 1 MiB up to the next
+//! active block belongs to the block. Sizes that are still open are decided by the first allocation that
+//! begins at the end of the block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +118,8 @@ fn find_sizes(
     Ok(found)
 }
 
-/// The active blocks of a region, each with the space up to the next active block or the end of the mapped run.
+/// The active blocks of a region, each with the space up to the next active block or the end of the mapped
+/// run.
 fn blocks_in(before: &MemoryBefore, region: &Region) -> Result<Vec<(u64, BlockBefore, Bytes)>, RewindError> {
     let mut blocks = Vec::new();
     for (start, end) in before.pieces(region) {
@@ -151,10 +153,11 @@ fn size_of(
     let place = BlockRoom {
         room: room.get(),
         is_whole: addr == region.addr && room == region.size,
-        leaves_units: region.pool == PoolKind::Small
+        is_always_split: region.pool == PoolKind::Small
             || (region.is_expandable && config.expandable_segments()),
     };
-    let Size { size, extra } = size_before(least.get(), place, Some(config.max_split_size().get()));
+    let Size { size, most_extra: extra } =
+        size_before(least.get(), place, Some(config.max_split_size().get()));
     let size = Bytes::new(size);
     Some(match extra {
         0 => FoundSize::ByRule(size),
@@ -166,7 +169,7 @@ fn size_of(
 fn decide_by_allocations(before: &MemoryBefore, trace: &[TraceEntry], open: &mut BTreeMap<u64, SizeRange>) {
     let possible = |found: &SizeRange| {
         let (size, extra) = (found.size.get(), found.most.saturating_sub(found.size).get());
-        Size { size, extra }
+        Size { size, most_extra: extra }
     };
     let sizes = open.iter().map(|(addr, found)| (*addr, possible(found))).collect();
     let shown = shown_sizes(trace.iter().copied(), &sizes, before.blocks.keys().copied(), false);

@@ -16,7 +16,7 @@ from typing import IO, Any
 from blockyard import _files, _native
 from blockyard._answers import Answer, size
 
-# How the command begins what it says of its own errors.
+# The beginning of the command's own error texts.
 _ERROR = "error: "
 
 _LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so.1")
@@ -103,7 +103,7 @@ def dry_run(
 
 def _run(command: list[str], echo: bool) -> str:
     """Runs the command, passes on its output as it comes, and returns its standard error."""
-    # A group of its own: Ctrl-C reaches this process alone in a notebook, and all of them in a terminal; the group gets it once.
+    # The command gets a separate process group: in a notebook Ctrl-C reaches this process alone, in a terminal all processes; the group gets it once.
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

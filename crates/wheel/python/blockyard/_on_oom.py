@@ -90,7 +90,7 @@ class _Writer:
         while True:
             path = self.folder / f"rank{rank}-{number}.pickle"
             try:
-                # Never over a file that is there, of another failure or another run.
+                # A file that exists, of another failure or another run, is never overwritten.
                 with open(path, "xb") as file:
                     pickle.dump(snapshot, file, protocol=4)
                 return path

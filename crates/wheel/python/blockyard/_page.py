@@ -15,7 +15,7 @@ Content = tuple[str, bytes, str | None]
 _FOLDER = pathlib.Path(__file__).with_name("page")
 
 # What a notebook carries for one cell beside the page itself, packed.
-MOST_CELL_BYTES = 4_000_000
+MAX_CELL_BYTES = 4_000_000
 
 
 def folder() -> pathlib.Path | None:
@@ -108,12 +108,12 @@ class Shown:
         if folder() is None and "BLOCKYARD_PAGE" not in os.environ:
             # The text alone: a package built by hand may have no page.
             return None
-        cell = _native.frame(content, name, device, folder(), MOST_CELL_BYTES)
+        cell = _native.frame(content, name, device, folder(), MAX_CELL_BYTES)
         if cell is not None:
             return cell
         figure = self._exported("svg").decode()
         return (
-            f"<p>{html.escape(repr(self))} is too large for a notebook's cell, which carries {MOST_CELL_BYTES // 10**6} MB: "
+            f"<p>{html.escape(repr(self))} is too large for a notebook's cell, which carries {MAX_CELL_BYTES // 10**6} MB: "
             f'<code>show()</code> opens it in the browser, <code>export("run.html")</code> writes it as a page.</p>'
             f'<div style="background:#fff;max-width:100%;overflow:auto">{figure}</div>'
         )

@@ -70,6 +70,6 @@ def _new_bar(phase: str, total: int) -> Any:
     except ImportError:
         return None
     bar = tqdm(total=total, leave=False)
-    # `set_description` would put a colon behind the words, by which they are compared.
+    # `set_description` would add a colon to the words, which are compared with the next phase.
     bar.desc = phase
     return bar

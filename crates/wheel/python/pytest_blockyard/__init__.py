@@ -62,7 +62,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 
 def _guarded(item: pytest.Item) -> "blockyard.Guard | None":
-    """What the guard says of the item's program, which is run once; none without a mark."""
+    """The guard's answers about the item's program, which is run once; none without a mark."""
     mark = item.get_closest_marker(_NAME)
     if mark is None:
         return None

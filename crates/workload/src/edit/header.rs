@@ -1,7 +1,7 @@
 //! The lines of a text that name the device and the settings that the text is written for.
 
-/// The text with its lines `capacity …` and `conf …` saying this; they are put in front where they were not there. An empty value
-/// of `conf` takes the line out.
+/// The text with the given values in its lines `capacity …` and `conf …`. A missing line is inserted at the
+/// front of the text. An empty `conf` removes the line.
 ///
 /// Comments and labels are not searched. A line with several statements keeps the other statements.
 #[must_use]

@@ -185,7 +185,8 @@ impl Outline {
         InsertionPoint::End(self.items.last().map(|item| item.span))
     }
 
-    /// The text without the free of `tensor` that comes after the first `done` requests, and the index of that free.
+    /// The text without the free of `tensor` that comes after the first `done` requests, and the index of
+    /// that free.
     pub(super) fn without_later_free(
         &self,
         text: &str,

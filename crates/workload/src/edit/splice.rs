@@ -16,9 +16,9 @@ pub(super) enum InsertionPoint {
 }
 
 /// The text with one more statement, and the line of this statement, counted from 1.
-pub(super) fn insert_line(text: &str, index: InsertionPoint, statement: &str) -> (String, u32) {
+pub(super) fn insert_line(text: &str, point: InsertionPoint, statement: &str) -> (String, u32) {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let (at, inserted) = match index {
+    let (at, inserted) = match point {
         InsertionPoint::Before(next) => {
             (next.line_start, format!("{}{statement}{newline}", indent(text, next.line_start)))
         }

@@ -4,10 +4,10 @@ use super::{Parser, Scope, ScopeKind};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::syntax::{Body, Cost, StatementKind};
 use crate::token::{Span, TokenKind};
-use crate::{MOST_LABELS, MOST_REQUESTS};
+use crate::{MAX_LABELS, MAX_REQUESTS};
 
 /// How deep loops may be nested.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 impl<'t> Parser<'t> {
     pub(super) fn repeat(&mut self) -> Result<StatementKind, ParseError> {
@@ -52,8 +52,8 @@ impl<'t> Parser<'t> {
 
     /// The statements in braces.
     fn body(&mut self, header: Span, scope: Scope<'t>) -> Result<Body, ParseError> {
-        if self.scopes.len() == MOST_DEPTH {
-            return Err(self.error(header, ParseErrorKind::TooDeep { limit: MOST_DEPTH }));
+        if self.scopes.len() == MAX_DEPTH {
+            return Err(self.error(header, ParseErrorKind::TooDeep { limit: MAX_DEPTH }));
         }
         if !self.is_symbol('{') {
             return Err(self.unexpected("\"{\" and the statements to repeat"));
@@ -80,11 +80,11 @@ impl<'t> Parser<'t> {
 
     /// Refuses statements that would take too long, before any of them runs.
     pub(crate) fn check_cost(&self, span: Span, cost: Cost) -> Result<(), ParseError> {
-        let kind = if cost.requests > MOST_REQUESTS as u64 {
+        let kind = if cost.requests > MAX_REQUESTS as u64 {
             ParseErrorKind::TooManyRequests
-        } else if cost.labels > MOST_LABELS as u64 {
+        } else if cost.labels > MAX_LABELS as u64 {
             ParseErrorKind::TooManyLabels
-        } else if cost.rounds > MOST_REQUESTS as u64 {
+        } else if cost.rounds > MAX_REQUESTS as u64 {
             ParseErrorKind::TooManyRounds
         } else {
             return Ok(());

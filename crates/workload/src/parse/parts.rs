@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, StreamId};
 
 use super::{Parser, ScopeKind};
 use crate::error::{ParseError, ParseErrorKind};
-use crate::names::{MOST_INDICES, shorten};
+use crate::names::{MAX_INDICES, shorten};
 use crate::size::{
     SizeError, decimal_number, decimal_unit, dtype_size, scaled_number, unit_shift, whole_number,
 };
@@ -12,7 +12,7 @@ use crate::syntax::{BaseRef, FreeTarget, Index, NameRef, Piece};
 use crate::token::{Span, TokenKind};
 
 /// How many dimensions a shape may have.
-const MOST_DIMENSIONS: usize = 5;
+const MAX_DIMENSIONS: usize = 5;
 
 const SIZE: &str = "a size such as \"3 MiB\"";
 const DTYPE: &str = "a dtype such as \"float32\"";
@@ -50,7 +50,7 @@ impl<'t> Parser<'t> {
             Some((depth, ScopeKind::Names { indices })) => (BaseRef::Variable(depth), indices),
             _ => (BaseRef::Base(self.bases.number(text)), 0),
         };
-        let mut index = [Index::Absent; MOST_INDICES];
+        let mut index = [Index::Absent; MAX_INDICES];
         let mut count = inner;
         while self.is_symbol('[') {
             let bracket = self.take();
@@ -62,7 +62,7 @@ impl<'t> Parser<'t> {
                 self.close_bracket()?;
                 return Ok(FreeTarget::Elements { base, span: word.to(self.last) });
             }
-            if count == MOST_INDICES {
+            if count == MAX_INDICES {
                 return Err(self.error(bracket, ParseErrorKind::TooManyIndices));
             }
             let value = self.index()?;
@@ -243,7 +243,7 @@ impl<'t> Parser<'t> {
         while self.token.kind == TokenKind::Times {
             self.take();
             let side = self.take();
-            if sides.len() == MOST_DIMENSIONS {
+            if sides.len() == MAX_DIMENSIONS {
                 return Err(self.error(side, ParseErrorKind::TooManyDimensions));
             }
             sides.push(self.side(side)?);

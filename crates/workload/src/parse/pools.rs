@@ -11,7 +11,8 @@ use crate::token::TokenKind;
 
 const OPTION: &str = "\"no_split\", \"use_on_oom\" or the end of the statement";
 
-/// The number of the pool with this place among the declared ones: PyTorch counts pools of programs from (0,1).
+/// The number of the pool with this place among the declared ones: PyTorch counts pools of programs from
+/// (0,1).
 fn pool_id(place: u32) -> PoolId {
     PoolId { capture: 0, user: place.saturating_add(1) }
 }

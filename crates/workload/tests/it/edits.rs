@@ -306,7 +306,8 @@ fn another_size_changes_the_size_and_nothing_else() {
     assert_eq!(after, text.replace("3 MiB", "513 B"));
     let (after, _) = resized("x = torch.empty(1000, 1000)\ndel x\n", "x", Bytes::mib(2)).unwrap();
     assert_eq!(after, "x = alloc 2 MiB\ndel x\n");
-    // The same size as before is the same text, where it is written in the same way.
+    // A size that does not change leaves the text as it is, if the text writes the size in the form that
+    // edits use.
     assert_eq!(resized("a = alloc 3 MiB", "a", Bytes::mib(3)), Ok(("a = alloc 3 MiB".to_owned(), 1)));
 }
 
@@ -317,7 +318,7 @@ fn another_size_in_a_loop_is_that_of_all_its_tensors() {
     assert_eq!((after, tensors), (text.replacen("2 MiB", "5 MiB", 1), 3));
     let (after, tensors) = resized(text, "y", Bytes::mib(7)).unwrap();
     assert_eq!((after, tensors), (text.replacen("1 MiB", "7 MiB", 1), 3));
-    // Two statements of one line under one name: nobody knows which of them is meant.
+    // One line has two statements with one name, so the edit cannot tell which of them is meant.
     let twice = "repeat 2 { a = alloc 1 MiB; free a; a = alloc 2 MiB; free a }";
     assert_eq!(resized(twice, "a", Bytes::mib(9)), Err(EditError::NotExpressible));
 }

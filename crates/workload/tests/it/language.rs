@@ -309,7 +309,8 @@ fn loops_that_are_too_long_fail_before_they_run() {
             ParseErrorKind::TooManyRequests | ParseErrorKind::TooManyRounds | ParseErrorKind::TooManyLabels
         );
         assert!(is_too_long, "{text}: {error}");
-        // The loop is at fault. An error of a loop that runs would be at the statement that is one too many.
+        // The error is at the loop, before it runs. An error of a running loop would be at the first
+        // statement beyond the limit.
         let (line, column, _) = error.position();
         assert!(line == 1 && text[column as usize - 1..].starts_with("repeat"), "{text}: {error}");
     }
@@ -329,7 +330,7 @@ fn a_workload_is_as_long_as_it_may_be() {
 fn a_text_knows_its_length_without_running_its_loops() {
     let text = "step \"x\"\nrepeat 1000 as i { repeat 1000 as j { x[i][j] = alloc 512 } }\nfree x[*]";
     assert_eq!(Workload::length(text).unwrap(), 1_000_000 + 1 + 1);
-    // A loop that runs would find that nothing is left to free.
+    // A running loop would report that no tensor is left to free.
     let text = "x = alloc 1; repeat 1000 { repeat 1000 { free x } }";
     assert!(Workload::parse(text).is_err());
     assert_eq!(Workload::length(text).unwrap(), 1 + 1_000_000);

@@ -1,4 +1,4 @@
-//! The language, its errors, edits by hand and the presets, through the crate's public face.
+//! The language, its errors, edits by hand and the presets, through the crate's public items.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 #![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates a text")]

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Pieces from which broken texts are made that get far into the parser.
+/// Pieces of the language. Random sequences of them are broken texts of which the parser reads a large part.
 const PIECES: [&str; 56] = [
     "a",
     "b",
@@ -66,7 +66,7 @@ const PIECES: [&str; 56] = [
     "é",
 ];
 
-/// What must hold for any text: no panic, and an error that lies in the text.
+/// Asserts what holds for any text: parsing does not panic, and the place of an error is in the text.
 fn check_any(text: &str) -> Result<(), TestCaseError> {
     match Workload::parse(text) {
         Ok(workload) => {
@@ -151,7 +151,7 @@ fn start() -> impl Strategy<Value = (String, bool)> {
     ]
 }
 
-/// Something that makes sense after the first `done` requests.
+/// A random statement that can be inserted after the first `done` requests.
 fn choose(workload: &Workload, done: usize, choice: u8, size: u64, pick: Index) -> EditAction {
     let mut live = Vec::new();
     for request in &workload.requests()[..done] {
@@ -213,7 +213,8 @@ proptest! {
             }
             let edit = match outcome {
                 Ok(edit) => edit,
-                // The tensor has a later `record_stream`, or a free in a loop; or a stream comes too late.
+                // A later statement contradicts the edit: a `record_stream` of the tensor, a free of the
+                // tensor in a loop, or the declaration of the stream.
                 Err(EditError::Conflict { line, .. }) => {
                     prop_assert!(line > 0);
                     continue;

@@ -1,4 +1,4 @@
-//! For everybody: colors, keys, screen readers, small screens.
+//! Accessibility: colors, keys, screen readers, small screens.
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{Key, drive};
@@ -55,7 +55,7 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
         page.wait_text(&id("position"), "step 1 of 2")?;
         page.press(Key::End)?;
         page.wait_text(&id("position"), "step 2 of 2")?;
-        // To the map with Tab alone, however many stops that takes.
+        // Tab alone leads to the map, in any number of stops.
         let mut stops = 0;
         while !page
             .execute("return document.activeElement?.dataset?.testid === 'map'", &[])?

@@ -58,7 +58,7 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         page.wait_for(&id("batch-find"))?;
         page.check_accessible()?;
         click(page, "batch-find")?;
-        // A run can be cancelled, and the search goes on where it was.
+        // A run can be cancelled, and the search continues from there.
         page.wait_for("[data-testid=batch-running]:not([hidden])")?;
         click(page, "batch-cancel")?;
         page.wait_gone("[data-testid=batch-running]:not([hidden])")?;

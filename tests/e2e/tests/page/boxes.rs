@@ -132,7 +132,7 @@ fn the_page_draws_its_texts_in_the_typeface_that_figures_are_measured_for() -> R
                 ensure!((width - wanted).abs() < 0.1, "{text:?} {weight:?}: {width} px, not {wanted}");
             }
         }
-        // Mono: digits and letters of code have one width, that of the typeface.
+        // In code, digits and letters have one width, which is that of the monospaced typeface.
         let script = "
             const context = document.createElement('canvas').getContext('2d');
             context.font = `100px ${getComputedStyle(document.documentElement).getPropertyValue('--mono')}`;
@@ -143,7 +143,7 @@ fn the_page_draws_its_texts_in_the_typeface_that_figures_are_measured_for() -> R
     })
 }
 
-/// A figure that was saved as a file holds no font: where a machine has only wide ones, each text keeps the
+/// A figure that was saved as a file holds no font: where a machine has only wide fonts, each text keeps the
 /// width of the layout.
 #[test]
 fn a_saved_figure_keeps_the_widths_of_its_texts_whatever_fonts_the_machine_has() -> Result<()> {
@@ -212,7 +212,8 @@ fn at_any_size(fonts: Fonts) -> Result<()> {
                         continue;
                     }
                     page.dark(is_dark)?;
-                    // Two frames: figures take on the size of their box in the one after.
+                    // The test waits for two frames, since figures take on the size of their box one frame
+                    // later.
                     page.execute_async(
                         "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
                         &[],

@@ -19,7 +19,7 @@ fn long_lines_wrap_and_words_have_colors() -> Result<()> {
             return {
                 wide: sheet.scrollWidth - sheet.clientWidth,
                 wrapped: rows.some((row) => row.offsetHeight > line * 1.5),
-                // The field breaks lines where the colored lines do, or the caret would be at another place.
+                // The field breaks where the colored lines do, or the caret would stand elsewhere.
                 heights: Math.abs(area.scrollHeight - sheet.querySelector('.text').offsetHeight),
                 comment: getComputedStyle(sheet.querySelector('.comment')).color !== getComputedStyle(sheet).color,
             }";
@@ -102,8 +102,8 @@ fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
             sheet.scrollTop = sheet.scrollHeight * arguments[0];
             await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));";
         page.execute_async(scroll, &[json!(0.5)])?;
-        // In the middle of a row, which is 20 pixels high: at the border of two rows the pointer and the
-        // caret may be in different ones.
+        // The click is in the middle of a row, which is 20 pixels high: at the border of two rows the pointer
+        // and the caret may be in different rows.
         page.click_at(".editor .sheet", 120.0, 70.0)?;
         let line = page.execute(
             "const { left, top } = document.querySelector('.editor .sheet').getBoundingClientRect();
@@ -175,7 +175,7 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
         page.press(Key::Home)?;
         let middle = selected(page)?[0].clone();
         ensure!(middle == json!(""), "nothing is selected yet: {middle}");
-        // By keys to both ends of the text.
+        // The selection is extended by keys to both ends of the text.
         page.press_with_both(&Key::Control, &Key::Shift, Key::End)?;
         let found = selected(page)?;
         ensure!(found[0].as_str().is_some_and(|line| line.starts_with("a300")), "{found}");
@@ -183,7 +183,7 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
         page.press_with_both(&Key::Control, &Key::Shift, Key::Home)?;
         let found = selected(page)?;
         ensure!(found[0] == json!("a0 = alloc 512") && found[1] == json!(""), "{found}");
-        // A page at a time, over the border of what the field held.
+        // The selection grows by a page at a time, beyond the lines that the field held.
         page.execute_async(scroll, &[json!(3_000)])?;
         page.click_at(".editor .sheet", 120.0, 60.0)?;
         page.press(Key::Home)?;
@@ -191,7 +191,7 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
         page.press_with(&Key::Shift, page_down.repeat(200).as_str())?;
         let found = selected(page)?;
         ensure!(found[2].as_u64().is_some_and(|count| count > 640), "{found}");
-        // A stroke that goes on while the text scrolls, after the long selection by keys.
+        // A drag of the pointer continues while the text scrolls, after the long selection by keys.
         page.execute_async(scroll, &[json!(1_000)])?;
         page.begin_drag(".editor .sheet", (120.0, 60.0), (140.0, 80.0))?;
         page.execute_async(scroll, &[json!(4_000)])?;

@@ -47,7 +47,7 @@ fn a_failed_program_runs_again_with_the_setting_that_helps() -> Result<()> {
         page.wait_text(&id("invitation"), "The program has not run yet: Run starts it.")?;
         run(page, FRAGMENTS)?;
         page.click(&id("program-answers"))?;
-        // The line of the program is in the first sentence, and leads there.
+        // The first sentence has the line of the program as a link.
         page.wait_text(&id("verdict-headline"), "Out of memory at line 3")?;
         page.click(&id("verdict-line-link"))?;
         wait_long(

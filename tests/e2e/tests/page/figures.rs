@@ -342,7 +342,7 @@ fn all_segments_stand_over_the_map_with_a_lens() -> Result<()> {
         page.wait_until("document.querySelector('.map-overview').ariaValueNow === '100'")?;
         ensure!(seen()?.contains(" to 160 of 160, "), "{}", seen()?);
         ensure!(lens(page)?.as_f64().is_some_and(|now| now > left + 100.0), "the lens has not moved");
-        // By keys.
+        // The lens also moves by keys.
         page.press(Key::Home)?;
         page.wait_until("document.querySelector('.map-overview').ariaValueNow === '0'")?;
         page.press(Key::PageDown)?;
@@ -354,7 +354,7 @@ fn all_segments_stand_over_the_map_with_a_lens() -> Result<()> {
 #[test]
 fn the_map_does_not_jump_when_segments_come_and_go_above_its_rows() -> Result<()> {
     drive(|page| {
-        // Segments of growing addresses, of which the first ones are released at the end.
+        // Segments have growing addresses, and the first segments are released at the end.
         let mut lines: Vec<_> = (0..40).map(|index| format!("a{index} = alloc 12 MiB")).collect();
         lines.extend(["free a1, a2, a3, a4".to_owned(), "empty_cache".to_owned()]);
         let text = lines.join("\n") + "\n";
@@ -396,7 +396,7 @@ fn panels_are_hidden_shown_alone_and_remembered() -> Result<()> {
         page.execute("document.activeElement.blur()", &[])?;
         page.press("3")?;
         page.wait_for(".map")?;
-        // A digit that was meant for a field hides a panel, and says how it comes back.
+        // A digit that was meant for a field hides a panel, and a message says how to show the panel again.
         page.press("5")?;
         page.wait_gone(".side")?;
         page.wait_text(&id("message"), "Esc or 0 shows all panels")?;

@@ -31,7 +31,7 @@ fn a_preset_runs_on_the_gpu_and_its_contents_are_checked() -> Result<()> {
         page.wait_text(&id("data-check"), "checked 1 block")?;
         page.wait_text(&id("data-check"), "all as written")?;
         page.check_accessible()?;
-        // Playing by hand goes on on the GPU.
+        // Requests by hand also run on the GPU.
         write_workload(page, "a = alloc 3 MiB")?;
         page.wait_text(&id("data-check"), "filled 3 MiB")?;
         page.click(&id("size-1-MiB"))?;

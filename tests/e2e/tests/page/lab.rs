@@ -31,7 +31,7 @@ fn has_bytes(page: &Page, question: &str, bytes: &str) -> Result<()> {
     page.wait_for(&cell)
 }
 
-/// Asks what a setting would do.
+/// Asks for the effect of a setting.
 fn try_setting(page: &Page, conf: &str) -> Result<()> {
     unfold(page, "what-if")?;
     page.fill(&id("lab-conf"), conf)?;
@@ -414,7 +414,7 @@ fn a_change_of_settings_shows_before_and_after_and_can_be_undone() -> Result<()>
             "document.querySelector(\"[data-testid='config']\").value === 'expandable_segments:True'",
         )?;
         page.fill(&id("capacity"), "256 MiB")?;
-        // Once the field's text has become the device's.
+        // The text of the field becomes the capacity of the device after a pause.
         page.wait_until("location.hash.includes('capacity=256+MiB')")?;
         page.click(&id("undo"))?;
         page.wait_until("document.querySelector(\"[data-testid='capacity']\").value === '128 MiB'").map(drop)
@@ -451,7 +451,8 @@ fn work_can_be_cancelled() -> Result<()> {
     drive(|page| {
         page.click(&id("sample-gpt2_varlen"))?;
         page.wait_text(&id("headline"), "identical")?;
-        // Cancels as soon as the button is shown: on a quick machine the work ends before a pointer is there.
+        // Cancels as soon as the button is shown: on a quick machine the work ends before a pointer reaches
+        // the button.
         page.execute(
             "new MutationObserver((_, observer) => {
                 const cancel = document.querySelector(\"[data-testid='lab-search']\")

@@ -1,4 +1,5 @@
-//! A page that is one file: what `blockyard export OUT.html` writes and what a notebook shows.
+//! A page that is one file: the file that `blockyard export OUT.html` writes, and the figure that a notebook
+//! shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -156,7 +156,7 @@ fn a_million_steps_run_beside_the_page_and_can_be_cancelled() -> Result<()> {
         page.wait_text(&id("position"), "of 1,000,000")?;
         page.click(&id("end"))?;
         page.wait_text(&id("position"), "step 1,000,000 of 1,000,000")?;
-        // Long enough that the button is there in time.
+        // The run is long enough that the button is shown in time.
         page.fill(&id("workload-text"), "repeat 2500000 { t = alloc 1 MiB; free t }")?;
         page.click(&id("cancel"))?;
         page.wait_gone(&id("progress"))?;

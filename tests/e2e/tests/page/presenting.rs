@@ -157,7 +157,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
         page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
         page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The plan has no lessons about streams and pools, which are before the one about training in the
+        // The plan has no lessons about streams and pools, which are before the lesson about training in the
         // course.
         page.execute("location.hash = '#lesson=training&card=1'", &[])?;
         page.wait_text(".lesson-card", "linear layers")?;

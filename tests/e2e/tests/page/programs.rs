@@ -45,8 +45,8 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         run(page, TWO_TENSORS)?;
         wait_ended(page, "Finished: 3 requests")?;
         page.wait_text(&id("program-output"), "end 4194304 8388608")?;
-        // The figures open at the peak: both tensors are there. The program ran to its end, so nothing that
-        // it printed is pale.
+        // The figures open at the peak, where both tensors exist. The program ran to its end, so no output is
+        // pale.
         page.wait_text(&id("holding-lines"), "line 5 b = torch.empty(1024, 1024, device='cuda')")?;
         page.wait_text(&id("holding-lines"), "50%")?;
         page.wait_text(&id("program-origin"), "Line 5")?;
@@ -312,7 +312,7 @@ fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() ->
 #[test]
 fn a_page_whose_interpreter_is_still_being_built_says_so_and_takes_it_when_it_is_there() -> Result<()> {
     const LATE: [&str; 2] = ["blockyard-interpreter.js", "blockyard-interpreter_bg.wasm"];
-    // As `cargo xtask play` leaves the folder until the interpreter is built.
+    // The folder is as `cargo xtask play` leaves it until the interpreter is built.
     let dist = built_page()?;
     let folder = std::env::temp_dir().join(format!("blockyard-late-{}", std::process::id()));
     copy(&dist, &folder)?;

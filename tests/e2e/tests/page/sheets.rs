@@ -60,7 +60,7 @@ fn a_class_sheet_has_no_empty_page_and_is_small() -> Result<()> {
     })
 }
 
-/// Each page says its number and how many there are, so each has to be one page of paper: those of the cards,
+/// Each page has its number and the number of pages, so each has to be one page of paper: those of the cards,
 /// those of the questions alone, and the key.
 #[test]
 fn every_lesson_prints_as_many_pages_as_its_sheets_say() -> Result<()> {

@@ -119,7 +119,7 @@ fn nothing_moves_before_the_reader_does_something() -> Result<()> {
 #[test]
 fn numbers_are_those_of_a_moment_while_the_figure_moves() -> Result<()> {
     at_home(|page| {
-        // Each number that any of the frames of a motion draws.
+        // The script collects each number that any frame of a motion draws.
         let script = "
             const drawn = new Set();
             const before = CanvasRenderingContext2D.prototype.fillText;
@@ -202,7 +202,7 @@ fn the_keyboard_alone_tells_the_story() -> Result<()> {
             page.press(Key::Enter)?;
             page.wait_text(&id("answer"), answer)?;
             focus_stays(name)?;
-            // A screen reader is told the same.
+            // A screen reader gets the same sentence.
             page.wait_text(&id("live"), answer)?;
         }
         // The second situation is further up in the order.

@@ -46,7 +46,7 @@ fn a_swipe_turns_the_card() -> Result<()> {
         page.wait_text(&id("card-position"), "Card 2 of")?;
         finger(page, &[(60.0, y), (140.0, y), (220.0, y), (290.0, y)])?;
         page.wait_text(&id("card-position"), "Card 1 of")?;
-        // What goes up and down scrolls.
+        // A move up or down scrolls the page.
         finger(page, &[(180.0, y + 200.0), (184.0, y + 100.0), (190.0, y)])?;
         page.wait_text(&id("card-position"), "Card 1 of")
     })

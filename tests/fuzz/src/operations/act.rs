@@ -133,7 +133,7 @@ fn free_handle(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
 
 fn record_stream(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     let stream = input.stream();
-    if input.chance() {
+    if input.flag() {
         let addr = pick_addr(world, input).unwrap_or_default();
         return (Rule::Works, world.shared.record_stream(addr, stream));
     }
@@ -145,7 +145,7 @@ fn record_stream(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
 }
 
 fn advance(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
-    let stream = input.chance().then(|| input.stream());
+    let stream = input.flag().then(|| input.stream());
     world.shared.with(|allocator| match stream {
         Some(stream) => allocator.device_mut().inner.advance(stream),
         None => allocator.device_mut().inner.advance_all(),
@@ -168,7 +168,7 @@ fn apply_settings(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
 
 fn pools(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     let (kind, pool) = (input.byte() % 8, input.pool());
-    let stream = input.chance().then(|| input.stream());
+    let stream = input.flag().then(|| input.stream());
     let uses = world.uses.get(&pool).copied().unwrap_or(0);
     let is_open = world.scopes.contains(&pool);
     let rule = |is_fine: bool| if is_fine { Rule::Works } else { Rule::Refused };
@@ -197,7 +197,7 @@ fn pools(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
             (rule(uses > 0), outcome)
         }
         _ => {
-            let options = PoolOptions { never_splits: input.chance(), serves_on_oom: input.chance() };
+            let options = PoolOptions { never_splits: input.flag(), serves_on_oom: input.flag() };
             let id = world.shared.with(|allocator| allocator.create_pool(options));
             let before = world.uses.insert(id, 1);
             assert!(matches!(before, None | Some(0)), "pool {id} was in use");
@@ -241,11 +241,8 @@ fn unknown_addr(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     if world.addresses.contains_key(&addr) || addr == DeviceAddr::default() {
         return (Rule::ChangesNothing, Ok(()));
     }
-    let outcome = if input.chance() {
-        world.shared.record_stream(addr, input.stream())
-    } else {
-        world.shared.free(addr)
-    };
+    let outcome =
+        if input.flag() { world.shared.record_stream(addr, input.stream()) } else { world.shared.free(addr) };
     (Rule::Refused, outcome)
 }
 

@@ -19,13 +19,14 @@ use crate::{browser, frames, gpu, jobs};
 const PLACES: usize = 32;
 
 /// A recording with fewer allocations is drawn as fast without a GPU.
-const LEAST_ALLOCATIONS: usize = 2000;
+const MIN_ALLOCATIONS: usize = 2000;
 
-/// Opens a painter where there is a GPU and much to draw, and keeps it up to date.
+/// Opens a painter if the reader has a GPU and the recording has at least [`MIN_ALLOCATIONS`], and keeps
+/// the painter up to date.
 pub(super) fn start(it: AllocationsFigure, canvas: NodeRef<html::Canvas>) {
     let is_wanted = Memo::new(move |_| {
         let count = it.session.figures().columns().map_or(0, |columns| columns.allocations.len());
-        count >= LEAST_ALLOCATIONS
+        count >= MIN_ALLOCATIONS
     });
     effect(move || {
         let (Some(canvas), true) = (canvas.get(), is_wanted.get()) else { return };

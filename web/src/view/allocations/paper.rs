@@ -17,10 +17,10 @@ const ALLOCATIONS_PX: f32 = 340.0;
 
 /// A figure of more rectangles, lines and texts is not printed: browsers write each into the file, which made
 /// 147 MB of a training of 17,000 allocations.
-const MOST_MARKS: usize = 5_000;
+const MAX_MARKS: usize = 5_000;
 
 /// The most holders of the memory at the peak that are printed.
-const MOST_HOLDERS: usize = 20;
+const MAX_HOLDERS: usize = 20;
 
 /// The part of the sheet as HTML. Reads signals.
 pub(super) fn part(session: Session, title: &str) -> String {
@@ -35,7 +35,7 @@ fn write_allocations(out: &mut String, session: Session, title: &str) {
     let Some(groups) = session.figures().color_groups() else { return };
     let size = Size::new(WIDTH_PX, ALLOCATIONS_PX);
     let Some(scene) = whole_scene(session, &groups, size) else { return };
-    if scene.marks.len() > MOST_MARKS {
+    if scene.marks.len() > MAX_MARKS {
         let _ = write!(
             out,
             "<h2>Allocations over time</h2><p>The figure has too many parts for paper. The button PNG of the figure saves it as a picture.</p>"
@@ -57,7 +57,7 @@ fn write_peak(out: &mut String, session: Session) {
     let by = session.figures().group_by();
     let mut found = holders(allocations, recording, &rows, by);
     let all = found.len();
-    found.truncate(MOST_HOLDERS);
+    found.truncate(MAX_HOLDERS);
     let _ = write!(
         out,
         "<h2>What held the memory at the peak, after step {}: {}</h2><table><tbody>",
@@ -69,7 +69,7 @@ fn write_peak(out: &mut String, session: Session) {
         let _ = write!(out, "<tr><td>{bytes}</td><td>{count}</td><td>{}</td></tr>", escaped(&text));
     }
     let _ = write!(out, "</tbody></table>");
-    if all > MOST_HOLDERS {
-        let _ = write!(out, "<p>And {} more.</p>", grouped_count(all - MOST_HOLDERS));
+    if all > MAX_HOLDERS {
+        let _ = write!(out, "<p>And {} more.</p>", grouped_count(all - MAX_HOLDERS));
     }
 }

@@ -54,7 +54,7 @@ impl GridColors {
 /// The work that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// Every eighth column is computed, and stands for the columns after it.
+    /// Every eighth column is computed, and the columns after it show its cells.
     Coarse,
     /// The grid is turned into pixels, from this column on.
     Painting(usize),
@@ -65,10 +65,10 @@ enum Phase {
 
 /// The result of [`Picture::advance`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct PictureProgress {
     /// Whether the picture is not complete yet.
     pub(super) has_more: bool,
-    /// Whether there is a new picture to show, or the grid has become complete.
+    /// Whether a new picture can be shown, or the grid has become complete.
     pub(super) is_new: bool,
 }
 
@@ -117,8 +117,8 @@ impl Picture {
         self.grid.as_ref().filter(|_| self.drawn == self.wanted)
     }
 
-    /// Sets the part to be shown. A coarse picture that has been begun is finished first, so that there is a
-    /// new picture every few frames however fast the part changes.
+    /// Sets the part to be shown. A coarse picture that has been begun is finished first, so that a new
+    /// picture is shown every few frames however fast the part changes.
     pub(super) fn want(
         &mut self,
         wanted: Option<GridPart>,
@@ -177,7 +177,7 @@ impl Picture {
         map: &AddressMap,
         colors: Option<&GridColors>,
         is_over: impl Fn() -> bool,
-    ) -> Progress {
+    ) -> PictureProgress {
         let mut is_new = false;
         while self.phase != Phase::Done {
             is_new |= self.step(allocations, map, colors);
@@ -185,10 +185,10 @@ impl Picture {
                 break;
             }
         }
-        Progress { has_more: self.phase != Phase::Done, is_new }
+        PictureProgress { has_more: self.phase != Phase::Done, is_new }
     }
 
-    /// Does one piece of the work. Returns whether there is a new picture or the grid has become complete.
+    /// Does one piece of the work. Returns whether a new picture exists or the grid has become complete.
     fn step(&mut self, allocations: &Allocations, map: &AddressMap, colors: Option<&GridColors>) -> bool {
         let Some(grid) = &mut self.grid else {
             self.phase = Phase::Done;

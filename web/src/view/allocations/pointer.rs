@@ -52,7 +52,7 @@ impl AllocationsFigure {
             }
             self.let_go();
         }
-        self.tip.show(self.tip_words(at), event);
+        self.tip.show(self.tip_text(at), event);
         frames::plan(Slot::Cross, move || {
             let _ = self.pointer.try_set(Some(at));
         });
@@ -62,11 +62,11 @@ impl AllocationsFigure {
     pub(super) fn say_again(self) {
         let Some(Some(at)) = self.pointer.try_get_untracked() else { return };
         if matches!(self.grabbed.try_get_value(), Some(None)) {
-            self.tip.say(self.tip_words(at));
+            self.tip.say(self.tip_text(at));
         }
     }
 
-    fn tip_words(self, at: Point) -> Option<String> {
+    fn tip_text(self, at: Point) -> Option<String> {
         let columns = untrack(|| self.session.figures().columns())?;
         let (column, cell) = self.cell_at(at)?;
         let (moment, hidden) = self.picture.with_value(|picture| {
@@ -162,8 +162,8 @@ impl AllocationsFigure {
         }
     }
 
-    /// Chooses the allocation at a place of the figure, and moves the cursor there if the allocation is not
-    /// active at the cursor.
+    /// Chooses the allocation at a place of the figure, and moves the cursor to the moment of this place if
+    /// the allocation is not active at the cursor.
     fn choose(self, at: Point) {
         let session = self.session;
         let Some((column, cell)) = self.cell_at(at) else { return };

@@ -22,7 +22,7 @@ impl AllocationsFigure {
             GridKind::Stacked => "allocations over time",
         };
         if is_svg {
-            export::figure_svg(session, &scene, name, &untrack(|| self.words()));
+            export::figure_svg(session, &scene, name, &untrack(|| self.shown_text()));
         } else {
             export::figure_png(session, &scene, name);
         }

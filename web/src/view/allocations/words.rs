@@ -10,7 +10,7 @@ use crate::numbers::grouped_count;
 
 impl AllocationsFigure {
     /// A sentence about the allocations that are too small to be drawn, and the hints for using the figure.
-    pub(super) fn hidden_words(self) -> String {
+    pub(super) fn hidden_text(self) -> String {
         self.drawn.track();
         if self.session.figures().columns().is_none() {
             return "Finding all allocations of the recording …".to_owned();
@@ -44,7 +44,7 @@ impl AllocationsFigure {
     }
 
     /// The figure in words.
-    pub(super) fn words(self) -> String {
+    pub(super) fn shown_text(self) -> String {
         let Some(columns) = self.session.figures().columns() else {
             return "Allocations over time".to_owned();
         };

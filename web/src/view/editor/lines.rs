@@ -72,7 +72,7 @@ impl Lines {
     }
 }
 
-/// The first line in which two texts differ, if at most [`MOST_CHANGED`] neighboring lines differ.
+/// The first line in which two texts differ, if at most [`MAX_CHANGED`] neighboring lines differ.
 pub(super) fn changed_line(before: &Lines, after: &Lines) -> Option<usize> {
     let shared = before.count().min(after.count());
     let is_same = |one: usize, other: usize| before.line(one) == after.line(other);
@@ -80,11 +80,11 @@ pub(super) fn changed_line(before: &Lines, after: &Lines) -> Option<usize> {
     let from_end = |line: usize| is_same(before.count() - 1 - line, after.count() - 1 - line);
     let back = (0..shared - front).take_while(|line| from_end(*line)).count();
     let changed = before.count().max(after.count()) - front - back;
-    (1..=MOST_CHANGED).contains(&changed).then(|| front.min(after.count() - 1))
+    (1..=MAX_CHANGED).contains(&changed).then(|| front.min(after.count() - 1))
 }
 
 /// If more lines than this differ, the texts count as different texts, not as an edit.
-const MOST_CHANGED: usize = 4;
+const MAX_CHANGED: usize = 4;
 
 /// How many bytes the first `units` UTF-16 units take. A text field counts in these units.
 pub(super) fn bytes_of_units(text: &str, units: usize) -> usize {

@@ -26,7 +26,7 @@ pub(super) enum KeyMeaning {
     Nothing,
     /// The list has used the key, and the text must not get it.
     Used,
-    /// This entry is to be written into the text.
+    /// The key chose this entry, which the caller writes into the text.
     Entry(String),
 }
 

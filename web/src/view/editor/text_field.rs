@@ -1,6 +1,6 @@
 //! The text field over its colored lines.
 //!
-//! A text of up to [`MOST_WRAPPED`] lines wraps, and the field holds all of the text.
+//! A text of up to [`MAX_WRAPPED`] lines wraps, and the field holds all of the text.
 //!
 //! In a longer text, only the lines in sight have colors, and the field holds only the lines around the
 //! caret. The reason is that a browser lays out the whole field at each key, which takes a quarter of a
@@ -38,18 +38,18 @@ use crate::session::Session;
 use crate::view::kit::{on, text};
 
 /// A text of more lines than this does not wrap.
-const MOST_WRAPPED: usize = 2_000;
+const MAX_WRAPPED: usize = 2_000;
 /// In a long text, this many lines above and below the lines in sight have colors too.
 const COLORED_MARGIN: usize = 30;
 /// Of a long text, the field holds this many lines above and below the caret or the selection.
 const FIELD_MARGIN: usize = 600;
 /// When fewer lines than this are left above or below the caret, the field gets other lines. The largest
 /// screen shows fewer lines, so that the caret never leaves the field by a page.
-const LEAST_MARGIN: usize = 200;
+const MIN_MARGIN: usize = 200;
 /// In a long text, completions are looked for in this many bytes before the caret.
 const COMPLETION_BYTES: usize = 60_000;
 /// A text of more bytes than this runs only when the reader pauses typing.
-const MOST_BYTES_AT_ONCE: usize = 60_000;
+const MAX_BYTES_AT_ONCE: usize = 60_000;
 /// The length of the pause after which a long text runs.
 const PAUSE_MILLIS: i32 = 250;
 
@@ -149,7 +149,7 @@ impl TextField {
     fn measure(self) {
         let (is_wrapped, widths) = self.with(|content| {
             let count = content.lines.count();
-            let is_wrapped = count <= MOST_WRAPPED;
+            let is_wrapped = count <= MAX_WRAPPED;
             let widest = if is_wrapped { 0 } else { content.lines.longest() };
             (is_wrapped, (count.max(10).to_string().len(), widest))
         });
@@ -255,7 +255,7 @@ impl TextField {
         let _ = style.set_property("min-height", &format!("calc({height}px + 2 * var(--sheet-pad))"));
     }
 
-    /// Takes over what was typed: the text in the field replaces the lines that the field held.
+    /// Takes over the typed text: the text in the field replaces the lines that the field held.
     fn typed(self) {
         let Some(area) = self.area.get_untracked() else { return };
         let held = area.value();
@@ -283,7 +283,7 @@ impl TextField {
         self.read_caret();
         browser::cancel(self.timer.get_value());
         self.timer.set_value(None);
-        if length <= MOST_BYTES_AT_ONCE {
+        if length <= MAX_BYTES_AT_ONCE {
             self.run_text();
         } else {
             self.timer.set_value(browser::after_millis(PAUSE_MILLIS, move || self.run_text()));

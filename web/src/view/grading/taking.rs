@@ -12,7 +12,7 @@ use crate::lessons::{ClassLesson, ClassSignals, HandedIn};
 use crate::messages::sentence;
 
 /// The largest file that is read as an answer, since an answer is a short text.
-const MOST_BYTES: u32 = 1_000_000;
+const MAX_BYTES: u32 = 1_000_000;
 
 /// The largest archive that is read at once.
 const LARGEST_ARCHIVE: f64 = 5e7;
@@ -44,7 +44,7 @@ async fn of_archive(file: &File) -> Vec<(String, HandedIn)> {
         return refused("an archive larger than 50 MB: give its files in parts");
     }
     let Some(bytes) = bytes_of(file).await else { return refused("cannot be read") };
-    match archive_files(&bytes, MOST_BYTES as usize) {
+    match archive_files(&bytes, MAX_BYTES as usize) {
         None => refused("no zip archive, or a damaged one"),
         Some(files) if files.is_empty() => refused("an archive without a file"),
         Some(files) => {
@@ -83,7 +83,7 @@ pub(super) async fn text_of(name: &str, file: &HandedIn) -> Result<String, Strin
     let bytes = match file {
         HandedIn::Refused(why) => return Err(why.clone()),
         HandedIn::Bytes(bytes) => bytes.clone(),
-        HandedIn::File(file) if file.size() > f64::from(MOST_BYTES) => {
+        HandedIn::File(file) if file.size() > f64::from(MAX_BYTES) => {
             return Err("larger than 1 MB: an answer is a text".to_owned());
         }
         HandedIn::File(file) => {

@@ -2,7 +2,7 @@
 
 use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, PinningBlock};
-use blockyard_record::{Bytes, frame_words, grouped, own_line};
+use blockyard_record::{Bytes, frame_text, grouped, own_line};
 use leptos::prelude::*;
 
 use super::parts::{figure, files, hypothesis, line_to_copy};
@@ -13,7 +13,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 
 /// At most this many segments are drawn. Further rows would not explain more.
-const MOST_ROWS: usize = 8;
+const MAX_ROWS: usize = 8;
 
 pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> AnyView {
     let Some(autopsy) = &**found else {
@@ -24,12 +24,14 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
         ChangeKind::Setting(conf) => Some(format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")),
         _ => None,
     });
-    let request = &autopsy.request;
+    let request = &autopsy.failed;
     let place = own_line(&request.stack)
-        .map(|line| format!(", asked for in {}", frame_words(line)))
+        .map(|line| format!(", asked for in {}", frame_text(line)))
         .unwrap_or_default();
-    let vain =
-        autopsy.in_vain.iter().map(|change| view! { <li>{sentence(&change.sentence)}</li> }.into_any());
+    let vain = autopsy
+        .unhelpful_changes
+        .iter()
+        .map(|change| view! { <li>{sentence(&change.sentence)}</li> }.into_any());
     let vain = vain.collect::<Vec<_>>();
     let has_vain = !vain.is_empty();
     let notes = autopsy.notes.iter().map(|note| view! { <li>{sentence(note)}</li> }.into_any());
@@ -38,7 +40,7 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
             {hypothesis(session, &autopsy.conditions)}
             <p class="cause" data-testid="cause">{sentence(&autopsy.sentence)}</p>
             <p class="quiet">
-                {format!("Request {}, {}{place}: {}.", grouped(request.request), request.size, autopsy.cause.name())}
+                {format!("Request {}, {}{place}: {}.", grouped(request.number), request.size, autopsy.cause.name())}
             </p>
             {pinned(session, autopsy)}
             {setting.map(|line| line_to_copy("autopsy-line", line))}
@@ -57,7 +59,7 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
 
 /// The heading of the changes that are not sure to help.
 fn vain_title(autopsy: &Autopsy) -> &'static str {
-    if autopsy.in_vain.iter().any(|change| change.depends_on_limit) {
+    if autopsy.unhelpful_changes.iter().any(|change| change.depends_on_limit) {
         "What was tried without success, or depends on the limit"
     } else {
         "What was tried without success"
@@ -66,7 +68,7 @@ fn vain_title(autopsy: &Autopsy) -> &'static str {
 
 /// All changes that were tried, as a table for files.
 fn sheet_of(autopsy: &Autopsy) -> Sheet {
-    let all = autopsy.changes.iter().chain(&autopsy.in_vain).map(|change| {
+    let all = autopsy.changes.iter().chain(&autopsy.unhelpful_changes).map(|change| {
         let passes = match change {
             Change { is_proved: true, .. } => "passes",
             Change { depends_on_limit: true, .. } => "depends on the limit",
@@ -89,12 +91,12 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     let (with_freed, others): (Vec<_>, Vec<_>) =
         autopsy.pinned_by.iter().partition(|segment| has_freed_block(segment));
     let has_freed = !with_freed.is_empty();
-    let shown: Vec<&PinnedSegment> = with_freed.into_iter().chain(others).take(MOST_ROWS).collect();
+    let shown: Vec<&PinnedSegment> = with_freed.into_iter().chain(others).take(MAX_ROWS).collect();
     if shown.is_empty() {
         return ().into_any();
     }
     let rows: Vec<PinnedRow> = shown.iter().map(|segment| row(segment, &freed)).collect();
-    let needed = autopsy.request.rounded;
+    let needed = autopsy.failed.rounded;
     let label =
         format!("{needed} to scale beside {} segments that have free bytes and live blocks", rows.len());
     let height = pinned_segments_height(rows.len());
@@ -108,7 +110,7 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
                 .clone()
                 .or_else(|| block.request.map(|request| format!("request {}", grouped(request))));
             let frame =
-                own_line(&block.stack).map(|line| format!(" in {}", frame_words(line))).unwrap_or_default();
+                own_line(&block.stack).map(|line| format!(" in {}", frame_text(line))).unwrap_or_default();
             format!("{} of {}{frame}", block.size, name.unwrap_or_else(|| "an earlier run".to_owned()))
         });
         let blocks: Vec<String> = blocks.collect();

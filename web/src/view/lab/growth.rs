@@ -1,7 +1,7 @@
 //! The call sites whose memory grows during a run, and the difference between a run and another file.
 
 use blockyard_lab::{Diff, GrowingCallSite, IterationSource, Leaks, LineChange, PeakDiff};
-use blockyard_record::{Bytes, frame_words, grouped, own_line};
+use blockyard_record::{Bytes, frame_text, grouped, own_line};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -13,13 +13,13 @@ use crate::session::Session;
 use crate::view::kit::on;
 
 /// The table shows at most this many rows. The saved file has all of them.
-const MOST_ROWS: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// The sentence about the iterations from which on growth is counted, as the verdict counts it.
 const COUNTED: &str = "What is kept is counted after the first two, in which programs set themselves up.";
 
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
-    let steps = leaks.boundaries.len();
+    let steps = leaks.iteration_ends.len();
     let found_by = match leaks.found_by {
         IterationSource::Markers => "found by their markers",
         IterationSource::Repetition => "found by repetition",
@@ -35,7 +35,7 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     let rows = leaks.growing.iter().map(growth_cells);
     let head = vec!["more", "tensors more", "last by request", "call site"];
     let sheet = Sheet { head: head.clone(), rows: rows.collect() };
-    let shown = Sheet { head, rows: rows_by_line(&leaks.growing).into_iter().take(MOST_ROWS).collect() };
+    let shown = Sheet { head, rows: rows_by_line(&leaks.growing).into_iter().take(MAX_ROWS).collect() };
     let listed = (!sheet.rows.is_empty()).then(|| {
         view! {
             {table("What grows", &shown, &[])}
@@ -64,7 +64,7 @@ fn growth_cells(growth: &GrowingCallSite) -> Vec<Cell> {
 /// The call sites by the lines of the program; a line with several call sites has a row with their sum before
 /// them, so that each line has one number.
 fn rows_by_line(growing: &[GrowingCallSite]) -> Vec<Vec<Cell>> {
-    let line = |growth: &GrowingCallSite| own_line(&growth.site).map(frame_words);
+    let line = |growth: &GrowingCallSite| own_line(&growth.site).map(frame_text);
     let mut rows = Vec::new();
     for (index, growth) in growing.iter().enumerate() {
         let of_line: Vec<&GrowingCallSite> =
@@ -140,8 +140,7 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
             ]
         }));
     }
-    let shown =
-        Sheet { head: lines.head.clone(), rows: lines.rows.iter().take(MOST_ROWS).cloned().collect() };
+    let shown = Sheet { head: lines.head.clone(), rows: lines.rows.iter().take(MAX_ROWS).cloned().collect() };
     let peak = |name: &str, peak: &PeakDiff| {
         // Peaks are far below 2^63 bytes.
         let change = peak.after.signed().saturating_sub(peak.before.signed());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, device_words, known_gpus};
+use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, device_text, known_gpus};
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -94,7 +94,7 @@ pub(super) fn conditions_text(row: &Row) -> String {
     let mut text =
         if conditions.conf.is_empty() { "default settings".to_owned() } else { conditions.conf.clone() };
     if let Some(capacity) = conditions.capacity {
-        let _ = write!(text, ", {}", device_words(capacity));
+        let _ = write!(text, ", {}", device_text(capacity));
     }
     if let Some(limit) = conditions.limit {
         let _ = write!(text, ", at most {}", limit.exact_text());
@@ -105,13 +105,14 @@ pub(super) fn conditions_text(row: &Row) -> String {
     text
 }
 
-/// The conditions that the reader gave in place of the run's own: `Tesla T4 (14.01 GiB for PyTorch) and
-/// PyTorch 2.9`; `None` where all conditions are the run's own. Reads signals.
-pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<String> {
+/// The conditions that the reader gave in place of the run's own:
+/// `Tesla T4 (14.01 GiB for PyTorch) and PyTorch 2.9`; `None` where all conditions are the run's own. Reads
+/// signals.
+pub(super) fn given_text(session: Session, conditions: &Conditions) -> Option<String> {
     // The memory of a program's GPU is among the conditions of each question about the program.
     let own = session.shown_program().map(|result| result.run.recording.capacity());
     let capacity = conditions.capacity.filter(|capacity| Some(*capacity) != own);
-    let capacity = capacity.map(device_words);
+    let capacity = capacity.map(device_text);
     let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
     let release = conditions.release.map(|release| format!("PyTorch {release}"));
     let given: Vec<String> = capacity.into_iter().chain(limit).chain(release).collect();
@@ -121,7 +122,7 @@ pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<S
 /// A note that an answer is about a device, a limit or a release that the reader gave, with a button back to
 /// the run's own conditions.
 pub(super) fn hypothesis(session: Session, conditions: &Conditions) -> AnyView {
-    let Some(given) = untrack(|| given_words(session, conditions)) else { return ().into_any() };
+    let Some(given) = untrack(|| given_text(session, conditions)) else { return ().into_any() };
     let back = click(move || session.lab().forget_given());
     view! {
         <p class="quiet" data-testid="lab-given">
@@ -282,7 +283,7 @@ pub(super) fn implied_limit(session: Session) -> AnyView {
         let answers =
             session.lab().answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
         let limit = answers.run(session.lab().asked_device()).and_then(|run| run.limit);
-        limit.filter(Limit::is_inferred).map(|limit| implied_words(&limit)).unwrap_or_default()
+        limit.filter(Limit::is_inferred).map(|limit| implied_text(&limit)).unwrap_or_default()
     });
     view! {
         <p class="quiet" data-testid="lab-implied-limit" hidden=flag(move || words.with(String::is_empty))>
@@ -292,7 +293,7 @@ pub(super) fn implied_limit(session: Session) -> AnyView {
     .into_any()
 }
 
-fn implied_words(limit: &Limit) -> String {
+fn implied_text(limit: &Limit) -> String {
     let cause = match limit.source {
         LimitSource::Device => "its device, which had no more memory",
         _ => "a limit of its process, not by a full GPU",

@@ -20,7 +20,7 @@ use crate::view::program::memory_need;
 const HEIGHT_PX: f32 = 190.0;
 
 fn curve(row: &Row) -> ComparedCurve {
-    let Some(outcome) = row.answered() else { return ComparedCurve::default() };
+    let Some(outcome) = row.outcome_at_low() else { return ComparedCurve::default() };
     let parts = outcome.timeline.iter().map(|part| CurvePart {
         until: part.until,
         allocated: part.allocated,
@@ -59,7 +59,9 @@ fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
 
 /// A table of the values before and after, with their differences.
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
-    let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
+    let (Some(old), Some(new)) = (before.outcome_at_low(), after.outcome_at_low()) else {
+        return ().into_any();
+    };
     // Peaks of a run that ended earlier are not a saving.
     let ends = |outcome: &Outcome| outcome.first_oom.as_ref().map(|first| first.request);
     let is_same_end = ends(old) == ends(new);
@@ -110,8 +112,8 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     .into_any()
 }
 
-/// A sentence about runs that end at different requests, or at the bounds of a limit: what their numbers
-/// mean.
+/// A sentence about runs that end at different requests, or at the bounds of a limit, which says how to read
+/// their numbers.
 fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
     let bound = row.limit.filter(|limit| limit.lowest != limit.highest);
     let bound = bound.map(|limit| {
@@ -152,7 +154,7 @@ pub(crate) fn trial(session: Session) -> AnyView {
 
 /// The words about a run in which all requests pass, which proves more if the recorded run went on after the
 /// failure than if its recording ends at the failure.
-fn passes_words(session: Session, trial: &Trial) -> String {
+fn passes_text(session: Session, trial: &Trial) -> String {
     let verdict = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict);
     let is_growing =
         |verdict: &&PtrEq<Verdict>| matches!(verdict.kind, VerdictKind::Leak | VerdictKind::Grows);
@@ -169,8 +171,8 @@ fn passes_words(session: Session, trial: &Trial) -> String {
 }
 
 fn trial_view(session: Session, trial: &Trial) -> AnyView {
-    let (result_class, result) = match (trial.after.answered(), &trial.after.outcome) {
-        _ if trial.after.fits() => ("verdict is-right", passes_words(session, trial)),
+    let (result_class, result) = match (trial.after.outcome_at_low(), &trial.after.outcome) {
+        _ if trial.after.fits() => ("verdict is-right", passes_text(session, trial)),
         _ if trial.after.depends_on_limit() => {
             ("verdict is-wrong", sentence(&trial.after.dependence().unwrap_or_default()))
         }
@@ -229,14 +231,14 @@ pub(crate) fn helps(session: Session) -> AnyView {
         let step = session.player.with(|player| player.steps);
         // Requests of a file and of a program's snapshot have other numbers than the steps.
         let is_numbered_by_step = !session.shows_recording() && untrack(|| session.shown_program()).is_none();
-        if usize::try_from(autopsy.request.request) != Ok(step) && is_numbered_by_step {
-            let first = usize::try_from(autopsy.request.request).unwrap_or(0);
+        if usize::try_from(autopsy.failed.number) != Ok(step) && is_numbered_by_step {
+            let first = usize::try_from(autopsy.failed.number).unwrap_or(0);
             let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(first)));
             return Some(button("link", "first-failure", "Go to the first request that failed", "", seek));
         }
         Some(
             view! {
-                {leak_words(session)}
+                {leak_view(session)}
                 {hypothesis(session, &autopsy.conditions)}
                 <p>{sentence(&autopsy.sentence)}</p>
                 {change_buttons(session, &autopsy.changes)}
@@ -256,7 +258,7 @@ pub(crate) fn helps(session: Session) -> AnyView {
 
 /// The leak that the verdict found: the words about one request do not include the memory that earlier
 /// iterations kept.
-fn leak_words(session: Session) -> Option<AnyView> {
+fn leak_view(session: Session) -> Option<AnyView> {
     let verdict = untrack(|| session.lab().answers())?.verdict?;
     (verdict.kind == VerdictKind::Leak).then(|| {
         let words = sentence(&verdict.headline).replace('`', "");
@@ -265,7 +267,7 @@ fn leak_words(session: Session) -> Option<AnyView> {
 }
 
 /// The names of the tensors of these requests, counted from 1; words for those without a name.
-fn tensor_words(session: Session, requests: &[u64]) -> String {
+fn tensors_text(session: Session, requests: &[u64]) -> String {
     let run = session.run.get_untracked();
     let name = |request: &u64| {
         let step = usize::try_from(*request).ok()?.checked_sub(1)?;
@@ -294,7 +296,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::Setting(conf) if conf.is_empty() => "default settings".to_owned(),
             ChangeKind::Setting(conf) => conf.clone(),
             ChangeKind::FreeTensors { requests, bytes } => {
-                format!("free {} before ({bytes})", tensor_words(session, requests))
+                format!("free {} before ({bytes})", tensors_text(session, requests))
             }
             // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's
             // limit does not have.

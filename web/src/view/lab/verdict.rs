@@ -2,12 +2,13 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    About, Conditions, Finding, HoldingLine, MomentName, SearchResult, Verdict, VerdictKind, VerdictMoment,
+    Conditions, Finding, FindingTopic, HoldingLine, MomentName, SearchResult, Verdict, VerdictKind,
+    VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
-use super::parts::{conditions_text, first_oom, given_words, hypothesis, line_to_copy};
+use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
 use super::{failure_view, working};
 use crate::browser;
 use crate::lab::{Answers, QuestionKind};
@@ -19,7 +20,7 @@ use crate::view::program::again;
 use crate::view::ranks::verdict_is_about;
 
 /// At most this many lines that hold memory are listed.
-const MOST_LINES: usize = 10;
+const MAX_LINES: usize = 10;
 
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
@@ -58,7 +59,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
 }
 
 fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
-    let given = untrack(|| given_words(session, under));
+    let given = untrack(|| given_text(session, under));
     let class = match found.kind {
         // Under conditions that the reader gave, a failure is a hypothesis and not a failure of the run.
         _ if given.is_some() => "headline is-doubtful",
@@ -75,19 +76,19 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
     let searched = searched.filter(|_| found.setting.is_none());
     let best = searched.and_then(|searched| searched.rows.get(searched.best?));
     let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
-    let parts = About::ALL.map(|about| {
+    let parts = FindingTopic::ALL.map(|about| {
         // The notes on the run are below the answers, since they apply to all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
-        let is_first = |index: usize| about == About::Happened && index == 0;
+        let is_first = |index: usize| about == FindingTopic::Happened && index == 0;
         let mut items: Vec<AnyView> =
             of_this.enumerate().map(|(index, finding)| item(session, finding, is_first(index))).collect();
-        let is_passes = about == About::Passes;
+        let is_passes = about == FindingTopic::Passes;
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
         }
-        let held = (about == About::Sure).then(|| held(session, found));
+        let held = (about == FindingTopic::Sure).then(|| held(session, found));
         let copied = setting.filter(|_| is_passes);
         let copied =
             copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
@@ -111,7 +112,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
 
 /// The result of the last question of "What if", since the headline is about the run's own settings.
 fn asked(session: Session) -> AnyView {
-    let words = Memo::new(move |_| asked_words(&session.lab().answers()?));
+    let words = Memo::new(move |_| asked_text(&session.lab().answers()?));
     let show = click(move || {
         session.lab().kind.set(QuestionKind::WhatIf);
         let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=answer-what-if]"));
@@ -127,10 +128,10 @@ fn asked(session: Session) -> AnyView {
 
 /// The answer to the last question of "What if" as sentences; `None` if the answer has the conditions of the
 /// headline, or if the question was refused.
-fn asked_words(answers: &Answers) -> Option<String> {
+fn asked_text(answers: &Answers) -> Option<String> {
     let row = answers.what_if.first()?.rows.first()?;
-    let outcome = row.answered().filter(|_| row.conditions != answers.verdict_for.1)?;
-    let most = outcome.peak_reserved.max(row.answered_at_high()?.peak_reserved);
+    let outcome = row.outcome_at_low().filter(|_| row.conditions != answers.verdict_for.1)?;
+    let most = outcome.peak_reserved.max(row.outcome_at_high()?.peak_reserved);
     let result = match row.dependence() {
         Some(depends) => depends,
         None if !row.fits() => format!("out of memory at {}", first_oom(outcome)),
@@ -154,7 +155,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
     // Settings that do not help have no link, since the sentence names them; a single setting has a link,
     // since its help depends on the limit.
-    let is_asked = finding.about != About::Fails || finding.settings.len() == 1;
+    let is_asked = finding.about != FindingTopic::Fails || finding.settings.len() == 1;
     let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
         let conf = conf.clone();
@@ -190,12 +191,12 @@ fn ask_what_if(session: Session) {
 /// Moves the cursor to a moment, and marks the blocks of a line.
 fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is_only: bool) -> AnyView {
     let words = match (moment.name, moment.iteration) {
-        (MomentName::Failure | MomentName::Peak, _) => format!("Show {}", moment.name.words()),
+        (MomentName::Failure | MomentName::Peak, _) => format!("Show {}", moment.name.text()),
         (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
         (MomentName::FirstHeld, _) => "first".to_owned(),
         (MomentName::LastHeld, _) => "last".to_owned(),
-        (name, Some(step)) => format!("Show {} (iteration {})", name.words(), grouped(step)),
-        (name, None) => format!("Show {}", name.words()),
+        (name, Some(step)) => format!("Show {} (iteration {})", name.text(), grouped(step)),
+        (name, None) => format!("Show {}", name.text()),
     };
     let title = match &line {
         Some(line) => {
@@ -232,9 +233,9 @@ fn held(session: Session, found: &Verdict) -> AnyView {
         (bytes, view! { <code>{words}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
     };
     let of_line =
-        |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), line.words(), &line.moments);
-    let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MOST_LINES).map(of_line).collect();
-    let rest = held.get(MOST_LINES..).unwrap_or_default();
+        |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), line.text(), &line.moments);
+    let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MAX_LINES).map(of_line).collect();
+    let rest = held.get(MAX_LINES..).unwrap_or_default();
     if !rest.is_empty() {
         let (bytes, blocks) =
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());

@@ -1,7 +1,7 @@
 //! Whether the program runs to its end with a change: it is run again, with a setting that the verdict
 //! recommends or on another GPU.
 
-use blockyard_lab::{About, Verdict, VerdictKind, context_and_libraries, known_gpus};
+use blockyard_lab::{FindingTopic, Verdict, VerdictKind, context_and_libraries, known_gpus};
 use blockyard_record::Bytes;
 use leptos::prelude::*;
 
@@ -13,13 +13,13 @@ use crate::session::Session;
 use crate::view::kit::{button, click, flag, select, text};
 
 /// At most this many settings have a button.
-const MOST_SETTINGS: usize = 3;
+const MAX_SETTINGS: usize = 3;
 
 /// The memory of a GPU on which everything fits that a page can run.
 const ENOUGH: &str = "1 TiB";
 
 /// A program that took longer runs again only when the reader asks for it.
-const MOST_SECONDS: u32 = 20;
+const MAX_SECONDS: u32 = 20;
 
 /// The runs of the program with changes; empty unless a program failed.
 pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
@@ -88,11 +88,11 @@ fn whole_need(session: Session, shown: &ProgramResult) -> AnyView {
 
 /// The settings with which the request passes, the recommended one first.
 fn settings_of(found: &Verdict) -> Vec<String> {
-    let passing = found.findings.iter().filter(|finding| finding.about == About::Passes);
+    let passing = found.findings.iter().filter(|finding| finding.about == FindingTopic::Passes);
     let passing = passing.flat_map(|finding| &finding.settings);
     let mut settings: Vec<String> = Vec::new();
     for conf in found.setting.iter().chain(passing) {
-        if settings.len() < MOST_SETTINGS && !settings.contains(conf) {
+        if settings.len() < MAX_SETTINGS && !settings.contains(conf) {
             settings.push(conf.clone());
         }
     }
@@ -117,7 +117,7 @@ fn run_at_first(session: Session, conf: String, input: ProgramInput) {
             untrack(|| program.batch_of_shown()).is_some_and(|search| search.running.is_some());
         trials.ended.is_empty() && trials.running.is_none() && !is_searching
     };
-    if program.seconds.get_untracked() > MOST_SECONDS || !is_new() {
+    if program.seconds.get_untracked() > MAX_SECONDS || !is_new() {
         return;
     }
     // Signals are written after the view is made.
@@ -141,7 +141,7 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
         view! { " "{button("link", "again-show", "Show this run", title, act)} }.into_any()
     });
     let is_right = matches!(trial.end, Ok((ProgramEnd::Finished, _)));
-    // The memory is that of the whole GPU, which a person looks for in a list of GPUs.
+    // The memory of the whole GPU is written, which a person looks for in a list of GPUs.
     let in_all = match trial.end {
         Ok((ProgramEnd::Finished, reserved)) => {
             let all = reserved.saturating_add(context_and_libraries());
@@ -149,7 +149,7 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
         }
         _ => String::new(),
     };
-    view! { <li class:is-right=is_right><strong>{sentence(&trial.words(failed_at))}</strong>{in_all}{line}{show}</li> }.into_any()
+    view! { <li class:is-right=is_right><strong>{sentence(&trial.text(failed_at))}</strong>{in_all}{line}{show}</li> }.into_any()
 }
 
 /// The progress of the run, compared with the time that the run without the change took.

@@ -43,7 +43,7 @@ pub(super) fn batch(session: Session) -> AnyView {
 fn answers(session: Session) -> Vec<AnyView> {
     let Some(search) = session.program().batch_of_shown() else { return Vec::new() };
     let answer = |variant: &BatchVariant| {
-        let words = sentence(&search.words(variant)?);
+        let words = sentence(&search.text(variant)?);
         let size = variant.found.clone()?.ok().flatten().map(|probe| probe.value);
         let show = size.map(|size| {
             let input = search.input(variant, size);

@@ -19,7 +19,7 @@ use crate::view::kit::{flag, on, text};
 pub(crate) const PROGRAM_ID: &str = "program-text";
 
 /// The height of a line at the smallest size of the page's letters.
-const LEAST_LINE_PX: f32 = 20.0;
+const MIN_LINE_PX: f32 = 20.0;
 /// The space above the first line, which has to equal the padding in the style sheet.
 const PADDING_PX: i32 = 6;
 
@@ -39,7 +39,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         area: NodeRef::new(),
         line_px: Memo::new(move |_| {
             size.track();
-            whole_px(surface::on_page(LEAST_LINE_PX))
+            whole_px(surface::on_page(MIN_LINE_PX))
         }),
         scroll_px: RwSignal::new((0, 0)),
         is_unchanged,
@@ -113,7 +113,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// The text field and what is known about its lines; a handle that is copied freely.
+/// The text field and the facts about its lines; a handle that is copied freely.
 #[derive(Clone, Copy)]
 struct Editor {
     session: Session,

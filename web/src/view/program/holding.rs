@@ -10,7 +10,7 @@ use crate::view::holders::holding_table;
 use crate::view::kit::{click, flag, text};
 
 /// At most this many lines are listed.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// The allocated bytes by category, as a bar to scale, with names and sizes below.
 pub(super) fn categories(alive: Memo<AliveBytes>) -> AnyView {
@@ -68,7 +68,7 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
             alive.with(|alive| alive.lines.iter().map(|(line, bytes)| (*line, *bytes)).collect());
         lines.sort_by_key(|(line, bytes)| (std::cmp::Reverse(*bytes), *line));
         let source = session.shown_program().map(|result| result.input.text.clone()).unwrap_or_default();
-        let rest = lines.split_off(lines.len().min(MOST_LINES));
+        let rest = lines.split_off(lines.len().min(MAX_LINES));
         let mut rows: Vec<(Bytes, AnyView)> = lines
             .into_iter()
             .map(|(line, bytes)| {

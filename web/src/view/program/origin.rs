@@ -1,4 +1,5 @@
-//! Where the step and the chosen block come from in the program, why the block is alive, and what a line did.
+//! The line and the operator of the step and of the chosen block, why the block is alive, and the requests of
+//! a line.
 
 use blockyard_record::AllocationId;
 use leptos::prelude::*;
@@ -8,10 +9,10 @@ use crate::numbers::grouped_count;
 use crate::program::WhyAlive;
 use crate::session::Session;
 use crate::view::kit::{click, flag, text};
-use crate::view::step::step_words;
+use crate::view::step::step_text;
 
 /// The most requests that are listed of a line; a line of a loop shows those around the cursor.
-const MOST_REQUESTS: usize = 24;
+const MAX_REQUESTS: usize = 24;
 
 pub(crate) fn origin(session: Session) -> AnyView {
     let chosen = Memo::new(move |_| {
@@ -98,8 +99,8 @@ fn requests(session: Session) -> AnyView {
         let line = result.line(current)?;
         let steps: Vec<usize> = result.steps_of(line).collect();
         let at = steps.iter().position(|step| *step == current).unwrap_or_default();
-        let first = at.saturating_sub(MOST_REQUESTS / 2).min(steps.len().saturating_sub(MOST_REQUESTS));
-        let shown = steps.iter().skip(first).take(MOST_REQUESTS);
+        let first = at.saturating_sub(MAX_REQUESTS / 2).min(steps.len().saturating_sub(MAX_REQUESTS));
+        let shown = steps.iter().skip(first).take(MAX_REQUESTS);
         let rows = shown.map(|&step| {
             let made = result.made_at(step).map(|origin| match origin.operator.as_str() {
                 "" => format!(" ({})", origin.category),
@@ -108,7 +109,7 @@ fn requests(session: Session) -> AnyView {
             let title = format!(
                 "Step {}: {}{}",
                 grouped_count(step + 1),
-                step_words(&run, step).title,
+                step_text(&run, step).title,
                 made.unwrap_or_default()
             );
             let is_current = if step == current { "true" } else { "false" };
@@ -125,7 +126,7 @@ fn requests(session: Session) -> AnyView {
         let sums = memory.map(|memory| {
             format!(", {} requested in all, at most {} in use at once", memory.requested, memory.peak)
         });
-        let left_out = match steps.len().saturating_sub(MOST_REQUESTS) {
+        let left_out = match steps.len().saturating_sub(MAX_REQUESTS) {
             0 => String::new(),
             more => format!(" ({} more around these)", grouped_count(more)),
         };

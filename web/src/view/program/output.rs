@@ -16,9 +16,9 @@ use crate::view::program::ended;
 
 pub(crate) fn output(session: Session) -> AnyView {
     let printed = session.program().printed;
-    // The output of a program that runs, or that was stopped, has no cursor: the figures are those of a run
-    // before. All of it counts as printed. While the reader has not chosen a moment, no output counts as
-    // later: the figures open at the peak, and the program ran to its end.
+    // The output of a program that runs, or that was stopped, has no cursor, since the figures show a run
+    // before. All of this output counts as printed. While the reader has not chosen a moment, no output
+    // counts as later: the figures open at the peak, and the program ran to its end.
     let steps = Memo::new(move |_| {
         let steps = last_run(session).map(|_| session.player.with(|player| player.steps))?;
         (session.program().opened_at.get() != Some(steps)).then_some(steps)
@@ -86,7 +86,7 @@ fn status(session: Session) -> String {
             let Some(result) = session.shown_program() else { return String::new() };
             let steps = counted(result.run.recording.step_count(), "request");
             let is_old = session.program().input.with(|input| *input != result.input);
-            let end = end_words(&result.end());
+            let end = end_text(&result.end());
             let old = if is_old { "; the program has changed since" } else { "" };
             let further = match result.details.further_devices {
                 0 => String::new(),
@@ -100,7 +100,7 @@ fn status(session: Session) -> String {
 }
 
 /// How the program ended.
-fn end_words(end: &ProgramEnd) -> String {
+fn end_text(end: &ProgramEnd) -> String {
     let at = |line: u32| if line == 0 { String::new() } else { format!(" at line {line}") };
     match end {
         ProgramEnd::Finished => "Finished".to_owned(),
@@ -110,7 +110,7 @@ fn end_words(end: &ProgramEnd) -> String {
     }
 }
 
-/// For how long the program has been running, and how much it printed.
+/// The time for which the program has been running, and the number of lines that it printed, in words.
 fn running(session: Session) -> String {
     let seconds = session.program().seconds.get();
     let lines: usize = session

@@ -1,14 +1,15 @@
-//! The floor: an allocator that neither follows PyTorch nor counts, behind the same lock and the same C ABI.
+//! The floor of the comparison: an allocator that neither follows PyTorch nor keeps statistics, behind the
+//! same lock and the same C ABI.
 
 use blockyard_lock::BiasedMutex;
 use offset_allocator::{Allocation, Allocator};
 
-/// The unit of its sizes, because it counts to 2^32: our smallest block.
+/// The unit of its sizes, 512 bytes as our smallest block: the allocator counts to 2^32 units.
 const UNIT: u64 = 512;
 /// The most blocks and gaps at once.
 const NODES: u32 = 1 << 18;
 
-/// Its caller gets numbers for addresses, so that nothing has to be looked up.
+/// The floor allocator. The caller gets numbers instead of addresses, so that a free needs no search.
 #[derive(Debug)]
 pub struct Floor {
     inner: BiasedMutex<Inner>,
@@ -16,7 +17,7 @@ pub struct Floor {
 
 struct Inner {
     allocator: Allocator<u32>,
-    /// By the number before the one that the caller has.
+    /// The allocations; the caller's number is the index plus one.
     live: Vec<Option<Allocation<u32>>>,
     vacant: Vec<usize>,
 }
@@ -42,7 +43,7 @@ impl Inner {
     }
 }
 
-/// Makes one for a device of `capacity` bytes, less than 2 TiB.
+/// Makes a floor allocator for a device of `capacity` bytes, less than 2 TiB.
 #[unsafe(no_mangle)]
 pub extern "C" fn floor_create(capacity: u64) -> *mut Floor {
     let units = u32::try_from(capacity / UNIT).unwrap_or(u32::MAX);
@@ -51,11 +52,11 @@ pub extern "C" fn floor_create(capacity: u64) -> *mut Floor {
     Box::into_raw(Box::new(Floor { inner }))
 }
 
-/// 0 where nothing is left; the stream is not looked at.
+/// Allocates `size` bytes and returns their number; 0 if no memory is left. The stream has no effect.
 ///
 /// # Safety
 ///
-/// `floor` comes from [`floor_create`].
+/// `floor` was returned by [`floor_create`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn floor_allocate(floor: &Floor, size: usize, _stream: usize) -> usize {
     let allocate = |inner: &mut Inner| inner.allocate(size);
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn floor_allocate(floor: &Floor, size: usize, _stream: usi
 ///
 /// # Safety
 ///
-/// As [`floor_allocate`].
+/// `floor` was returned by [`floor_create`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn floor_free(floor: &Floor, number: usize) {
     let free = |inner: &mut Inner| inner.free(number);

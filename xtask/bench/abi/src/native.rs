@@ -27,11 +27,12 @@ pub extern "C" fn blockyard_create(capacity: u64) -> *mut AbiAllocator {
 /// `shared` comes from [`blockyard_create`], is in no other use, and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_destroy(shared: *mut AbiAllocator) {
-    // SAFETY: the caller says that the box is whole and that this is its last use.
+    // SAFETY: the caller guarantees that the pointer is from `blockyard_create` and that this is its last
+    // use.
     drop(unsafe { Box::from_raw(shared) });
 }
 
-/// As `raw_alloc_with_stream`; null where that throws.
+/// Allocates memory, as PyTorch's `raw_alloc_with_stream`; returns null where that throws.
 ///
 /// # Safety
 ///
@@ -42,52 +43,52 @@ pub unsafe extern "C" fn blockyard_allocate(shared: &AbiAllocator, size: usize, 
     addr.map_or(0, |addr| usize::try_from(addr.get()).unwrap_or(0))
 }
 
-/// As `raw_delete`.
+/// Frees memory, as PyTorch's `raw_delete`.
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`].
+/// `shared` was returned by [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_free(shared: &AbiAllocator, addr: usize) {
     // Where PyTorch throws, a wrong free shows in the statistics, which are compared.
     let _ = shared.free(DeviceAddr::new(addr as u64));
 }
 
-/// As `recordStream`.
+/// Records the use of memory on a stream, as PyTorch's `recordStream`.
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`].
+/// `shared` was returned by [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_record_stream(shared: &AbiAllocator, addr: usize, stream: usize) {
     let _ = shared.record_stream(DeviceAddr::new(addr as u64), StreamId::new(stream as u64));
 }
 
-/// Does all work that the stream has so far.
+/// Completes all work that the stream has so far.
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`].
+/// `shared` was returned by [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_advance(shared: &AbiAllocator, stream: usize) {
     shared.with(|allocator| allocator.device_mut().advance(StreamId::new(stream as u64)));
 }
 
-/// Does all work of all streams.
+/// Completes all work of all streams.
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`].
+/// `shared` was returned by [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_advance_all(shared: &AbiAllocator) {
     shared.with(|allocator| allocator.device_mut().advance_all());
 }
 
-/// As `emptyCache`.
+/// Releases cached segments, as PyTorch's `emptyCache`.
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`].
+/// `shared` was returned by [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_empty_cache(shared: &AbiAllocator) {
     let _ = shared.with(CachingAllocator::empty_cache);
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn blockyard_empty_cache(shared: &AbiAllocator) {
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`].
+/// `shared` was returned by [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_reset_stats(shared: &AbiAllocator) {
     shared.with(|allocator| {
@@ -106,12 +107,12 @@ pub unsafe extern "C" fn blockyard_reset_stats(shared: &AbiAllocator) {
     });
 }
 
-/// Writes the 122 numbers of `memory_stats()`: nine arrays of all, small and large, each as current, peak, allocated and
-/// freed; two oversize counts; five counters; `max_split_size`.
+/// Writes the 122 numbers of `memory_stats()`: nine arrays of all, small and large, each as current, peak,
+/// allocated and freed; two oversize counts; five counters; `max_split_size`.
 ///
 /// # Safety
 ///
-/// As [`blockyard_allocate`]; `into` has room for 122 numbers.
+/// `shared` as in [`blockyard_allocate`]; `into` has room for 122 numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_stats(shared: &AbiAllocator, into: *mut i64) {
     let stats = shared.with(|allocator| allocator.stats());

@@ -1,4 +1,4 @@
-//! The functions for a page: bytes in, a replay at a time, numbers out.
+//! The functions for a page: it writes a trace as bytes, replays the trace, and reads numbers.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static STATE: RefCell<Option<(OperationList, Replay)>> = const { RefCell::new(None) };
 }
 
-/// Makes room for a trace of `length` bytes and returns where the page writes it.
+/// Makes room for a trace of `length` bytes, and returns the address to which the page writes the trace.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_input(length: usize) -> *mut u8 {
     INPUT.with_borrow_mut(|input| {
@@ -20,8 +20,8 @@ pub extern "C" fn blockyard_input(length: usize) -> *mut u8 {
     })
 }
 
-/// Reads the trace and makes an allocator on a device of `capacity_gib`; returns how many allocations the trace makes, or
-/// -1 where the bytes are not a trace.
+/// Reads the trace and makes an allocator on a device of `capacity_gib`; returns how many allocations the
+/// trace makes, or -1 where the bytes are not a trace.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_prepare(capacity_gib: u32) -> f64 {
     let trace = INPUT.with_borrow(|input| OperationList::from_bytes("page", input));

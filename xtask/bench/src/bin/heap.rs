@@ -1,4 +1,5 @@
-//! The heap memory of an allocator, counted in a process that does nothing else: `cargo xtask bench heap` starts it.
+//! The heap memory of an allocator, counted in a process that does nothing else: `cargo xtask bench heap`
+//! starts it.
 #![expect(unsafe_code, reason = "an allocator that counts stands in for the system's")]
 #![allow(clippy::print_stdout, reason = "the answer goes to the program that started this one")]
 

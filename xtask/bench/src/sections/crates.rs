@@ -1,11 +1,11 @@
-//! Against crates that a Rust user would pick, each called directly in one program.
+//! Our allocator and crates that a Rust user would pick, each called directly in one program.
 #![expect(unsafe_code, reason = "the virtual blocks of vk-mem have an unsafe interface")]
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use blockyard_measure::{
-    Contender, Measure, OperationList, RatioGoal, Replay, ReportRow, Section, alternate,
+    Contender, Measurement, OperationList, RatioGoal, Replay, ReportRow, Section, alternate,
 };
 use blockyard_record::{Bytes, StreamId};
 use blockyard_rules::AllocatorConfig;
@@ -17,7 +17,7 @@ use vk_mem::{
 use super::{BenchContext, times_for};
 use crate::suite::{CAPACITY, Suite};
 
-/// What offset-allocator counts in, since it counts to 2^32: the smallest block of ours.
+/// The unit of offset-allocator's sizes, which count to 2^32: our smallest block.
 const UNIT: u64 = 512;
 
 /// Nanoseconds a pair of allocation and free beside crates of handles.
@@ -27,7 +27,7 @@ const UNIT: u64 = 512;
 /// When an allocator fails.
 pub(super) fn crates(context: &BenchContext) -> Result<Section> {
     let suite = Suite::load(&context.workspace)?;
-    // The others know no streams.
+    // The other crates know no streams.
     let traces: Vec<_> = suite.traces.iter().filter(|trace| trace.streams == 1).collect();
     let progress = super::progress("crates", traces.len())?;
     let mut rows = Vec::new();
@@ -71,7 +71,7 @@ fn row(trace: &OperationList, rounds: usize) -> Result<ReportRow> {
     let nanos = alternate(rounds, times, pairs, &mut contenders, |contender, times| {
         contender(times).with_context(|| trace.name.clone())
     })?;
-    let ratio = Measure::ratio(&nanos[0], &nanos[1]);
+    let ratio = Measurement::ratio(&nanos[0], &nanos[1]);
     Ok(ReportRow::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 

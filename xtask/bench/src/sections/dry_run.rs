@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use blockyard_measure::{Measure, RatioGoal, ReportRow, Section};
+use blockyard_measure::{Measurement, RatioGoal, ReportRow, Section};
 use serde::Deserialize;
 
 use super::BenchContext;
@@ -18,20 +18,21 @@ const PYTHON: &str = "BLOCKYARD_TORCH_PYTHON";
 const GOAL_START: f64 = 1.5;
 /// The most seconds of a step.
 const GOAL_STEP: f64 = 1.0;
-/// The most times PyTorch's own host time that an operator takes.
+/// The goal for an operator's host time, as a multiple of PyTorch's own.
 const GOAL_OPERATOR: f64 = 1.3;
-/// A program that prints the seconds that `import torch` takes. PyTorch for CUDA needs NVIDIA's libraries or ours.
+/// A program that prints the seconds that `import torch` takes. PyTorch for CUDA needs NVIDIA's libraries or
+/// ours.
 const PROGRAM: &str = "import time\nbegin = time.monotonic()\nimport torch\nprint(time.monotonic() - begin)\n\
     torch.zeros(1, device='cuda')\n";
 
-/// Why a section is skipped; `None` where a PyTorch is named.
+/// Why a section is skipped; `None` if a PyTorch is named.
 fn missing() -> Option<String> {
     std::env::var_os(PYTHON)
         .is_none()
         .then(|| format!("skipped: {PYTHON} names no Python that has PyTorch for CUDA"))
 }
 
-/// The command with its library, as people have them.
+/// Builds the command and its library as users have them.
 fn build(context: &BenchContext) -> Result<()> {
     super::cargo_build(
         context,
@@ -86,15 +87,15 @@ pub(super) fn dry_run_start(context: &BenchContext) -> Result<Section> {
         values[1].push(printed.trim().parse().context("no seconds of `import torch` were printed")?);
     }
     std::fs::remove_file(&file)?;
-    let more = Measure::of(&values[0]).median - Measure::of(&values[1]).median;
+    let more = Measurement::of(&values[0]).median - Measurement::of(&values[1]).median;
     section.notes.push(format!(
         "goal of the start: at most {GOAL_START} s more than `import torch`; {more:.2} s more: {}",
         met(more <= GOAL_START)
     ));
-    let ratio = Measure::ratio(&values[0], &values[1]);
+    let ratio = Measurement::ratio(&values[0], &values[1]);
     section.rows.push(ReportRow::new("start: one tensor", 1, &values).with_ratio(ratio));
     let (steps, host) = steps(context)?;
-    let median = Measure::of(&steps).median;
+    let median = Measurement::of(&steps).median;
     section.rows.push(ReportRow::new(
         "step: Llama's shape, 8.03 billion parameters",
         1,
@@ -128,7 +129,8 @@ struct Cost {
     alone: Vec<f64>,
 }
 
-/// Microseconds of the processor for a call, with values followed and not followed, in turns within one process.
+/// Microseconds of the processor for a call, with values followed and not followed, in turns within one
+/// process.
 ///
 /// # Errors
 ///
@@ -148,7 +150,7 @@ pub(super) fn dry_run_operators(context: &BenchContext) -> Result<Section> {
     let costs: Vec<Cost> = serde_json::from_str(&printed)?;
     let mut kinds: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for cost in &costs {
-        let ratio = Measure::ratio(&cost.followed, &cost.alone);
+        let ratio = Measurement::ratio(&cost.followed, &cost.alone);
         // Names of steps end otherwise.
         if let Some((_, kind @ ("known" | "unknown"))) = cost.name.rsplit_once(", ") {
             kinds.entry(kind).or_default().push(ratio.median);
@@ -157,7 +159,7 @@ pub(super) fn dry_run_operators(context: &BenchContext) -> Result<Section> {
         section.rows.push(ReportRow::new(&cost.name, 1, &values).with_ratio(ratio));
     }
     for (kind, ratios) in kinds {
-        let ratios = Measure::of(&ratios);
+        let ratios = Measurement::of(&ratios);
         section.notes.push(format!(
             "{kind} bytes: a call takes {:.2} times PyTorch's own host time in the median of its rows, {:.2} at most; goal: at most \
              {GOAL_OPERATOR} each: {}",

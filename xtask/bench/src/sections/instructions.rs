@@ -1,19 +1,19 @@
-//! Instructions a pair, counted by valgrind: noise does not touch them.
+//! Instructions of a pair of allocation and free, counted by valgrind, which no noise changes.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_measure::{Measure, OperationList, RatioGoal, ReportRow, Section};
+use blockyard_measure::{Measurement, OperationList, RatioGoal, ReportRow, Section};
 
 use super::BenchContext;
 use crate::cores::pin;
 use crate::native::{Libraries, Pass, Side};
 use crate::suite::{Suite, ping_pongs};
 
-/// Longer traces take minutes each under valgrind.
-const MOST_PAIRS: usize = 50_000;
+/// The most pairs of a trace: longer traces take minutes each under valgrind.
+const MAX_PAIRS: usize = 50_000;
 
 /// Instructions a pair of allocation and free, ours behind its C ABI beside PyTorch's.
 ///
@@ -23,15 +23,15 @@ const MOST_PAIRS: usize = 50_000;
 pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
     let version = Command::new("valgrind").arg("--version").output();
     ensure!(version.is_ok(), "instructions are counted by valgrind, which is not installed");
-    // Loaded here so that everything is built before valgrind runs.
+    // The libraries are loaded once here, so that everything is built before valgrind runs.
     drop(Libraries::load(&context.target)?);
     let mut suite = Suite::load(&context.workspace)?;
     // Every pair counts the same: a few are enough.
     let short = ping_pongs(1000);
     suite.traces.retain(|trace| short.iter().all(|short| short.name != trace.name));
     suite.traces.extend(short);
-    let (long, traces): (Vec<_>, Vec<_>) = suite.traces.iter().partition(|trace| trace.pairs() > MOST_PAIRS);
-    // Counts do not mind what else runs.
+    let (long, traces): (Vec<_>, Vec<_>) = suite.traces.iter().partition(|trace| trace.pairs() > MAX_PAIRS);
+    // Other programs do not change the counts, so both sides may run at the same time.
     pin(&context.cores)?;
     let progress = super::progress("instructions", traces.len())?;
     let mut rows = Vec::new();
@@ -41,8 +41,8 @@ pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
         rows.push(ReportRow {
             name: trace.name.clone(),
             units: trace.pairs(),
-            values: vec![Some(Measure::exact(ours)), Some(Measure::exact(theirs))],
-            ratio: Some(Measure::exact(theirs / ours)),
+            values: vec![Some(Measurement::exact(ours)), Some(Measurement::exact(theirs))],
+            ratio: Some(Measurement::exact(theirs / ours)),
         });
         progress.inc(1);
     }
@@ -66,7 +66,8 @@ pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
     })
 }
 
-/// Both sides at a time, on a file of the trace: reading a recording under valgrind takes longer than replaying it.
+/// Counts both sides at the same time, on a file of the trace: reading a recording under valgrind would take
+/// longer than replaying it.
 fn both(context: &BenchContext, trace: &OperationList) -> Result<[f64; 2]> {
     let folder = context.target.join("bench");
     let file = folder.join("counted.trace");
@@ -101,7 +102,7 @@ fn counted(child: Child, trace: &OperationList) -> Result<f64> {
     Ok(count / trace.pairs().max(1) as f64)
 }
 
-/// What runs under valgrind: one replay to warm up, one that is counted.
+/// The program under valgrind: one replay to warm up, and one that is counted.
 ///
 /// # Errors
 ///

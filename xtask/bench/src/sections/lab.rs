@@ -18,9 +18,9 @@ use crate::suite::{find, recording};
 /// A recording that has goals: the most seconds that 64 settings may take.
 struct Goals {
     recording: &'static str,
-    /// Natively, on two cores.
+    /// The goal natively, on two cores.
     native: f64,
-    /// In a tab.
+    /// The goal in a tab.
     tab: f64,
 }
 
@@ -104,7 +104,8 @@ fn searches(
              first rows after {:.2} s",
             goals.recording, first.all, first.settings, first.rows
         ));
-        // The page tries what it finds sensible, some fewer settings than the goal names.
+        // The page tries the settings that it finds sensible, some fewer than the goal names, so the time is
+        // scaled.
         let scaled =
             |answer: &TabAnswer| answer.all / f64::from(answer.settings.max(1)) * f64::from(SETTINGS);
         tab = answers.iter().skip(1).map(scaled).collect();
@@ -147,14 +148,14 @@ fn in_a_tab(file: &Path, rounds: usize) -> Result<Vec<TabAnswer>> {
 fn autopsies(context: &BenchContext, section: &mut Section, name: &str, run: &Run) -> Result<()> {
     let own = run.conditions();
     let peak = search(run, &own, &[], &mut |_| ControlFlow::Continue(()))?;
-    let peak = peak.baseline.answered().context("the recording cannot be replayed")?.peak_allocated;
+    let peak = peak.baseline.outcome_at_low().context("the recording cannot be replayed")?.peak_allocated;
     for limit in [peak.get() / 4 * 3, peak.get().saturating_sub(1)] {
         let limited = own.and_limit(Bytes::new(limit));
         let mut failed = 0;
         let explained = seconds(context.rounds, || {
             let found =
                 autopsy(run, &limited, &mut |_| ControlFlow::Continue(()))?.context("the run fits")?;
-            failed = found.request.request;
+            failed = found.failed.number;
             Ok(())
         })?;
         let row = ReportRow::new(
@@ -189,7 +190,7 @@ fn seconds(rounds: usize, mut question: impl FnMut() -> Result<()>) -> Result<Ve
     Ok(nanos.into_iter().flatten().map(|nanos| nanos / 1e9).collect())
 }
 
-/// Whether a contender keeps a goal, where it takes part.
+/// A sentence that says whether a contender meets a goal; `None` if it does not take part.
 fn goal_sentence(row: &ReportRow, contender: usize, goal: f64) -> Option<String> {
     let median = row.values.get(contender).copied().flatten()?.median;
     let met = if median <= goal { "met" } else { "NOT met" };

@@ -1,10 +1,10 @@
-//! What the allocator's lock saves beside an ordinary one.
+//! The allocator's lock compared with an ordinary lock, and with none.
 
 use anyhow::Result;
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
-use blockyard_measure::{Contender, Measure, OperationList, RatioGoal, ReportRow, Section, alternate};
+use blockyard_measure::{Contender, Measurement, OperationList, RatioGoal, ReportRow, Section, alternate};
 use blockyard_record::{Bytes, NullSink, StreamId};
 use blockyard_rules::AllocatorConfig;
 use parking_lot::Mutex;
@@ -61,7 +61,7 @@ fn row(trace: &OperationList, rounds: usize) -> Result<ReportRow> {
     let nanos = alternate(rounds, times, trace.pairs(), &mut contenders, |contender, times| {
         contender.time_replay(trace, times)
     })?;
-    let ratio = Measure::ratio(&nanos[1], &nanos[0]);
+    let ratio = Measurement::ratio(&nanos[1], &nanos[0]);
     Ok(ReportRow::new(&trace.name, trace.pairs(), &nanos).with_ratio(ratio))
 }
 
@@ -69,7 +69,7 @@ fn allocator() -> Allocator {
     CachingAllocator::new(VirtualDevice::new(Bytes::new(CAPACITY)), AllocatorConfig::default(), NullSink)
 }
 
-/// A lock around an allocator; `&mut` only so that no lock is one too.
+/// A lock around an allocator. The receiver is `&mut`, so that "no lock" can implement the trait too.
 trait Lock {
     fn with<R>(&mut self, act: impl FnMut(&mut Allocator) -> R) -> R;
 }

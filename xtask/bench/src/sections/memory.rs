@@ -1,10 +1,10 @@
-//! What the allocator keeps for a block, and a recording for an event.
+//! The memory that the allocator takes for a block, and a recording for an event.
 
 use std::ops::ControlFlow;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_measure::{Measure, OpKind, OperationList, Replay, ReportRow, Section};
+use blockyard_measure::{Measurement, OperationKind, OperationList, Replay, ReportRow, Section};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 use blockyard_rules::AllocatorConfig;
@@ -36,7 +36,10 @@ pub(super) fn heap(context: &BenchContext) -> Result<Section> {
         rows.push(ReportRow {
             name: format!("{}, {live} live of {all}", trace.name),
             units: live,
-            values: vec![Some(Measure::exact(per(bytes, live))), Some(Measure::exact(per(bytes, all)))],
+            values: vec![
+                Some(Measurement::exact(per(bytes, live))),
+                Some(Measurement::exact(per(bytes, all))),
+            ],
             ratio: None,
         });
         progress.inc(1);
@@ -63,14 +66,14 @@ pub(super) fn heap(context: &BenchContext) -> Result<Section> {
 pub struct HeapUse {
     /// Bytes on the heap.
     pub bytes: usize,
-    /// Blocks in the caller's hands.
+    /// Allocated blocks.
     pub live: usize,
     /// All blocks.
     pub all: usize,
 }
 
 impl HeapUse {
-    /// Replays the trace up to the moment when most blocks are live; `held` says what is on the heap.
+    /// Replays the trace up to the moment when most blocks are live; `held` returns the bytes on the heap.
     ///
     /// # Errors
     ///
@@ -79,7 +82,7 @@ impl HeapUse {
         let (moment, _) = trace.most_live();
         let before = held();
         let mut replay = Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY));
-        replay.run_ops(&trace.ops[..moment])?;
+        replay.run_ops(&trace.operations[..moment])?;
         let bytes = held() - before - replay.slot_bytes();
         let (live, all) = replay.blocks();
         Ok(Self { bytes, live, all })
@@ -90,12 +93,12 @@ impl HeapUse {
 fn many_blocks() -> OperationList {
     let mut trace = OperationList::ping_pong("blocks_100k_1KiB", 1 << 10, 100_000);
     let mut slot = 0;
-    for op in &mut trace.ops {
+    for op in &mut trace.operations {
         op.slot = slot;
-        slot += u32::from(op.kind == OpKind::Free);
+        slot += u32::from(op.kind == OperationKind::Free);
     }
     trace.slots = slot;
-    trace.ops.sort_by_key(|op| op.kind == OpKind::Free);
+    trace.operations.sort_by_key(|op| op.kind == OperationKind::Free);
     trace
 }
 
@@ -104,7 +107,7 @@ fn per(bytes: usize, count: usize) -> f64 {
     bytes as f64 / count.max(1) as f64
 }
 
-/// Bytes of a recording for each of its events, by what they are for.
+/// Bytes of a recording for each of its events, by part of the recording.
 ///
 /// # Errors
 ///
@@ -129,7 +132,7 @@ pub(super) fn recordings(context: &BenchContext) -> Result<Section> {
         rows.push(ReportRow {
             name: format!("{name}, {events} events"),
             units: events,
-            values: parts.iter().map(|bytes| Some(Measure::exact(per(*bytes, events)))).collect(),
+            values: parts.iter().map(|bytes| Some(Measurement::exact(per(*bytes, events)))).collect(),
             ratio: None,
         });
     }

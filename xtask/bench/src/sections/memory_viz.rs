@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use blockyard_e2e::{ElementRect, GpuChoice, Page, Window};
-use blockyard_measure::{Measure, ReportRow, Section};
+use blockyard_measure::{Measurement, ReportRow, Section};
 use serde_json::{Value, json};
 
 use super::BenchContext;
 use super::snapshots::{longer, recorded};
 use crate::cores::pin;
 
-/// The line with which `MemoryViz.js` takes all of d3, and what it takes instead: `d3.event` is another one
-/// at each event, which a module over the script cannot pass on.
+/// The line with which `MemoryViz.js` imports all of d3, and the line that replaces it: `d3.event` changes at
+/// each event, which a module over the script cannot pass on.
 const IMPORT: [&str; 2] = ["import * as d3 from \"https://cdn.skypack.dev/d3@5\";", "const d3 = window.d3;"];
 
-/// What else it imports, as a module over d3's script.
+/// The other imports of `MemoryViz.js`, as a module over d3's script.
 const D3: &str = "export const { axisLeft, scaleLinear, zoom, zoomIdentity, brushX } = window.d3;\n";
 
 /// Files of at least this many bytes are made of the recorded one; 0 is the recorded one itself.
 const SIZES: [(&str, u64); 3] = [("as recorded", 0), ("300 MB", 300_000_000), ("1 GB", 1_000_000_000)];
-/// So long a figure is waited for.
+/// How long to wait for a figure.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// Moves of the pointer in a pan.
 const MOVES: u32 = 60;
@@ -36,7 +36,8 @@ struct Viewer {
     field: &'static str,
     /// The figure with a shape for each allocation.
     figure: &'static str,
-    /// Whether that figure is drawn, of the file whose name is the first argument.
+    /// A script that returns whether the figure of a file is drawn; the first argument is the name of the
+    /// file.
     is_drawn: &'static str,
     /// The keys that zoom with the wheel: 2 is Ctrl.
     zoom_keys: u32,
@@ -46,7 +47,7 @@ const OURS: Viewer = Viewer {
     name: "Blockyard",
     field: "[data-testid=file]",
     figure: "[data-testid=lifetimes]",
-    // The workbench has such a figure of its own workload before a file is open.
+    // Before a file is open, the workbench shows such a figure of its own workload.
     is_drawn: "document.querySelector('[data-testid=document-title]')?.textContent.includes(arguments[0]) && \
         /active at once/.test(document.querySelector('[data-testid=lifetimes]')?.getAttribute('aria-label') ?? '')",
     zoom_keys: 2,
@@ -60,7 +61,7 @@ const THEIRS: Viewer = Viewer {
     zoom_keys: 0,
 };
 
-/// What a page did with a file.
+/// The measurements of a page with a file.
 struct PageMeasurement {
     seconds: f64,
     peak_bytes: f64,
@@ -68,11 +69,12 @@ struct PageMeasurement {
     pan: [f64; 2],
 }
 
-/// Seconds until the figure of all allocations is drawn, in both pages; memory and the cost of a pan as notes.
+/// Seconds until the figure of all allocations is drawn, in both pages; memory and the cost of a pan as
+/// notes.
 ///
 /// # Errors
 ///
-/// Where Chromium is missing or our own page fails.
+/// If Chromium is missing or our own page fails.
 pub(super) fn memory_viz(context: &BenchContext) -> Result<Section> {
     let contenders = [OURS.name, THEIRS.name];
     let mut section = Section::new("memory-viz", "Snapshots in a tab, beside MemoryViz.js", "s", contenders);
@@ -119,7 +121,7 @@ pub(super) fn memory_viz(context: &BenchContext) -> Result<Section> {
         let row = ReportRow::new(title, bytes, &values);
         // A file that their page does not open has no ratio, and does not count in the mean.
         let is_compared = values.iter().all(|values| !values.is_empty());
-        let row = if is_compared { row.with_ratio(Measure::ratio(&values[1], &values[0])) } else { row };
+        let row = if is_compared { row.with_ratio(Measurement::ratio(&values[1], &values[0])) } else { row };
         section.rows.push(row);
         if least > 0 {
             fs::remove_file(&file)?;
@@ -141,7 +143,8 @@ fn words(name: &str, title: &str, shown: &PageMeasurement) -> String {
     )
 }
 
-/// Puts the page of `MemoryViz.js` together: the reader's file, d3 from npm, and our own page around them.
+/// Makes a page with `MemoryViz.js`: the file that the user names, d3 from npm, and an HTML page of ours
+/// around them.
 fn set_up(context: &BenchContext, folder: &Path) -> Result<()> {
     let Some(given) = &context.memory_viz else {
         bail!("--memory-viz DIR names the folder of MemoryViz.js (torch/utils/viz of PyTorch's sources)");
@@ -171,7 +174,7 @@ fn d3(given: &Path, folder: &Path) -> Result<PathBuf> {
 
 fn shown(viewer: &Viewer, page: &Page, file: &Path) -> Result<PageMeasurement> {
     page.wait_for("body")?;
-    // What both fetch once the page rests.
+    // Wait for the parts that both pages fetch once they rest.
     sleep(Duration::from_secs(4));
     let begun = Instant::now();
     page.upload(viewer.field, file)?;

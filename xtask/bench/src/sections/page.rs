@@ -1,5 +1,5 @@
-//! How long the page's thread is busy where a reader waits for it: with each move of the scrubber, and with
-//! each key in a long text.
+//! How long the page's thread is busy while a reader waits: with each move of the scrubber, and with each key
+//! in a long text.
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::BenchContext;
 use crate::cores::pin;
 
-/// Moves the slider 240 times, back and forth, near and far: no order that a cache would like. Gives the
+/// Moves the slider 240 times, back and forth, near and far, so that caches help little. Returns the
 /// milliseconds of each frame.
 const SCRUB: &str = "
     const slider = document.querySelector('[data-testid=scrub]');
@@ -37,7 +37,7 @@ const NOTE_KEYS: &str = "
 ///
 /// # Errors
 ///
-/// Where the page was not built, Chromium is missing, or the page fails.
+/// If the page was not built, Chromium is missing, or the page fails.
 pub(super) fn page(context: &BenchContext) -> Result<Section> {
     let mut section = Section::new("page", "The page's thread while a reader works", "ms", ["Blockyard"]);
     // The browser may use all cores.

@@ -1,4 +1,4 @@
-//! Small parts of the allocator by themselves: where a change of one of them shows first.
+//! Small parts of the allocator, each measured alone: a change of one part shows here first.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ fn timed(times: u32, mut call: impl FnMut() -> Result<(), AllocError>) -> Result
     Ok(begun.elapsed())
 }
 
-/// A block of the cache that fits as it is, allocated and freed.
+/// A cached block that fits without a split, allocated and freed.
 fn hit(size: Bytes) -> Result<impl FnMut(u32) -> Result<Duration>> {
     let mut allocator = allocator();
     let block = take(&mut allocator, size)?;
@@ -140,7 +140,7 @@ fn crowded_bin(count: usize) -> Result<impl FnMut(u32) -> Result<Duration>> {
     })
 }
 
-/// All segments and blocks copied out.
+/// A snapshot of all segments and blocks.
 fn snapshot(count: usize) -> Result<impl FnMut(u32) -> Result<Duration>> {
     let mut allocator = allocator();
     use_blocks(&mut allocator, Bytes::kib(4), count)?;
@@ -152,7 +152,7 @@ fn snapshot(count: usize) -> Result<impl FnMut(u32) -> Result<Duration>> {
     })
 }
 
-/// The text of a workload, read: a time that grows faster than its rounds is a defect.
+/// The text of a workload, parsed. A time that grows faster than the number of rounds is a defect.
 fn workload(rounds: u32) -> impl FnMut(u32) -> Result<Duration> {
     let text = format!("repeat {rounds} as i {{ t[i] = alloc 1 MiB }}\nfree t[*]");
     move |times| {
@@ -164,7 +164,7 @@ fn workload(rounds: u32) -> impl FnMut(u32) -> Result<Duration> {
     }
 }
 
-/// `PYTORCH_CUDA_ALLOC_CONF`, read.
+/// A text of `PYTORCH_CUDA_ALLOC_CONF`, parsed.
 fn settings(text: &str) -> impl FnMut(u32) -> Result<Duration> {
     move |times| {
         let begun = Instant::now();

@@ -19,17 +19,17 @@ const TUTORIAL: &str = "tutorials/small_gpt";
 const GOAL_EVENTS: f64 = 100_000.0;
 const OPERATORS: &str = "ops/";
 
-/// A recorded program, as far as it is needed here.
+/// The fields of a recorded program that are needed here.
 #[derive(Deserialize)]
 struct RecordedProgram {
     name: String,
     source: String,
     stdout: String,
-    /// How many GPUs it ran on; one, where nothing is said.
+    /// How many GPUs the program ran on; `None` for one.
     devices: Option<u8>,
 }
 
-/// What `blockyard python --json` says, as far as it is needed here.
+/// The fields of the answer of `blockyard python --json` that are needed here.
 #[derive(Deserialize)]
 struct Summary {
     devices: Vec<DeviceSummary>,
@@ -41,8 +41,8 @@ struct DeviceSummary {
 }
 
 impl DeviceSummary {
-    /// The entries of PyTorch's trace: an allocation is one, a free two, a segment one when it is taken and
-    /// one when it is given back.
+    /// The number of entries of PyTorch's trace: one for an allocation, two for a free, one each for the
+    /// allocation and the release of a segment.
     fn events(&self) -> i64 {
         let count = |name: &str| self.stats.get(name).copied().unwrap_or_default();
         let blocks = count("allocation.all.allocated") + 2 * count("allocation.all.freed");
@@ -64,7 +64,7 @@ pub(super) fn programs(context: &BenchContext) -> Result<Section> {
     let tutorial = programs.iter().find(|program| program.name == TUTORIAL);
     let tutorial = tutorial.with_context(|| format!("{TUTORIAL} is missing"))?;
     let ours = context.target.join("release/blockyard");
-    // As people have the command: optimized, without the minutes that the last step over the interpreter would take.
+    // The command is optimized as users have it, without the last minutes of optimizing the interpreter.
     super::cargo_build(context, &["--package", "blockyard-cli", "--release"])?;
     let file = folder.join("program.py");
     let python = std::env::var_os(PYTHON).map(PathBuf::from);
@@ -100,7 +100,8 @@ pub(super) fn programs(context: &BenchContext) -> Result<Section> {
     Ok(section)
 }
 
-/// Runs the recorded programs of operators, each in a separate process, and says how many allocator events they have in a second.
+/// Runs the recorded programs of operators, each in a separate process, and says how many allocator events
+/// they have in a second.
 fn operators(
     context: &BenchContext,
     ours: &Path,

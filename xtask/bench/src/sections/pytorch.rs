@@ -1,7 +1,7 @@
-//! Against PyTorch's own library.
+//! Our allocator compared with PyTorch's own library.
 
 use anyhow::{Result, ensure};
-use blockyard_measure::{Measure, OperationList, RatioGoal, ReportRow, Section, alternate};
+use blockyard_measure::{Measurement, OperationList, RatioGoal, ReportRow, Section, alternate};
 
 use super::{BenchContext, FAKE_DEVICE, times_for};
 use crate::native::{Libraries, Pass, Side};
@@ -11,7 +11,7 @@ use crate::suite::Suite;
 ///
 /// # Errors
 ///
-/// When a library does not load, or the two do not hand out the same addresses or count the same.
+/// When a library does not load, or the addresses or the statistics of the two differ.
 pub(super) fn pytorch(context: &BenchContext) -> Result<Section> {
     let libraries = Libraries::load(&context.target)?;
     let suite = Suite::load(&context.workspace)?;
@@ -65,7 +65,7 @@ fn row(libraries: &Libraries, trace: &OperationList, rounds: usize) -> Result<Re
     })?;
     let [our_hashes, their_hashes, _] = &hashes;
     if let Some(turn) = our_hashes.iter().zip(their_hashes).position(|(ours, theirs)| ours != theirs) {
-        // Two replays a turn, of which one does not count.
+        // Each turn has two replays, of which the first does not count.
         anyhow::bail!("{}: other addresses than PyTorch's in round {}", trace.name, turn / 2 + 1);
     }
     let (our_stats, their_stats) = (ours.stats()?, theirs.stats()?);
@@ -77,7 +77,7 @@ fn row(libraries: &Libraries, trace: &OperationList, rounds: usize) -> Result<Re
             their_stats[index]
         );
     }
-    let ratio = Measure::ratio(&nanos[1], &nanos[0]);
+    let ratio = Measurement::ratio(&nanos[1], &nanos[0]);
     let nanos = [nanos, vec![Vec::new()]].concat();
     Ok(ReportRow::new(&trace.name, pairs, &nanos[..3]).with_ratio(ratio))
 }

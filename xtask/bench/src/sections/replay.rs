@@ -1,11 +1,11 @@
-//! What a replay costs: silent, recorded, and for many configurations.
+//! The cost of a replay: silent, recorded, and for many configurations.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use blockyard_device::VirtualDevice;
-use blockyard_measure::{Measure, ReportRow, Section, alternate};
+use blockyard_measure::{Measurement, ReportRow, Section, alternate};
 use blockyard_record::Bytes;
 use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
 use blockyard_rules::AllocatorConfig;
@@ -14,10 +14,11 @@ use blockyard_trace::requests;
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, recording};
 
-/// Requests in a timed turn, at least: short programs are replayed several times.
+/// The fewest requests of a timed turn: short programs are replayed several times.
 const REQUESTS_A_TURN: usize = 200_000;
 
-/// Milliseconds a million requests of recorded programs: silent under one configuration and under 24, and recorded.
+/// Milliseconds a million requests of recorded programs: silent under one configuration and under 24, and
+/// recorded.
 ///
 /// # Errors
 ///
@@ -67,9 +68,9 @@ fn row(
 ) -> Result<ReportRow> {
     let capacity = Bytes::new(CAPACITY);
     let plan = PreparedWorkload::new(workload);
-    let settings = RunSettings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
+    let settings = RunSettings { title: name.to_owned(), conf: AllocatorConfig::default(), capacity };
     let mut go_on = |_| ControlFlow::Continue(());
-    let silent = totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
+    let silent = totals(&plan, &settings.conf, VirtualDevice::new(capacity), &mut go_on)?;
     let recorded = run(workload, &settings, &mut go_on)?;
     let end = recorded.state_at(recorded.event_count())?;
     ensure!(silent.stats == *end.stats(), "{name}: the recorded run has other statistics");
@@ -82,7 +83,7 @@ fn row(
         for _ in 0..times {
             plans += match way {
                 0 => {
-                    totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
+                    totals(&plan, &settings.conf, VirtualDevice::new(capacity), &mut go_on)?;
                     1
                 }
                 1 => {
@@ -92,14 +93,14 @@ fn row(
                 _ => sweep(&plan, configs, || VirtualDevice::new(capacity), &mut go_on)?.len(),
             };
         }
-        // As if the plan had been done once each time.
+        // The time is scaled to one run of the plan.
         anyhow::Ok(begun.elapsed() * times / u32::try_from(plans)?)
     })?;
     let millis: Vec<Vec<f64>> = nanos
         .iter()
         .map(|nanos| nanos.iter().map(|nanos| per_million(*nanos, plan.len())).collect())
         .collect();
-    Ok(ReportRow::new(name, plan.len(), &millis).with_ratio(Measure::ratio(&millis[1], &millis[0])))
+    Ok(ReportRow::new(name, plan.len(), &millis).with_ratio(Measurement::ratio(&millis[1], &millis[0])))
 }
 
 /// Milliseconds a million requests, where `nanos` were spent on `requests`.

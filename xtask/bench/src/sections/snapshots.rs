@@ -1,4 +1,4 @@
-//! Opening snapshots, as large as people have them, beside what Python does with the same file.
+//! Opening snapshots of usual sizes, compared with Python on the same file.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::BenchContext;
 
 /// Files of at least this many bytes are made of the recorded one; 0 is the recorded one itself.
 const SIZES: [(&str, u64); 3] = [("as recorded", 0), ("300 MB", 300_000_000), ("1 GB", 1_000_000_000)];
-/// The most seconds that the recorded one may take.
+/// The most seconds that the recorded file may take.
 const GOAL_SECONDS: f64 = 1.0;
 /// The most memory for each byte of the file.
 const GOAL_MEMORY: f64 = 1.2;
@@ -118,7 +118,7 @@ fn said<T: for<'a> Deserialize<'a>>(command: &mut Command) -> Result<T> {
     serde_json::from_slice(&output.stdout).with_context(|| format!("{command:?}"))
 }
 
-/// PyTorch's own script, where `MEMORY_VIZ` says that it is: `torch/cuda/_memory_viz.py` of the wheel.
+/// The path of PyTorch's own script in the variable `MEMORY_VIZ`: `torch/cuda/_memory_viz.py` of the wheel.
 fn memory_viz() -> Option<PathBuf> {
     std::env::var_os("MEMORY_VIZ").map(PathBuf::from).filter(|path| path.is_file())
 }

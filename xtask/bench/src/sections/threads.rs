@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use blockyard_measure::{Measure, OperationList, ReportRow, Section, geometric_mean};
+use blockyard_measure::{Measurement, OperationList, ReportRow, Section, geometric_mean};
 
 use super::{BenchContext, FAKE_DEVICE};
 use crate::cores::pin;
@@ -15,7 +15,8 @@ use crate::suite::Suite;
 /// How often a thread replays its trace in a turn.
 const TIMES: u32 = 4;
 
-/// Pairs a second in total, of one thread and of two on a stream and a core each.
+/// Pairs of allocation and free in a second, in total: of one thread, and of two threads, each with its own
+/// stream and core.
 ///
 /// # Errors
 ///
@@ -59,7 +60,7 @@ pub(super) fn threads(context: &BenchContext) -> Result<Section> {
     })
 }
 
-/// How many times what one thread does two do, in the mean; rows come in pairs.
+/// The mean ratio of the pairs of two threads to those of one thread; rows come in pairs.
 fn scaling(rows: &[ReportRow], contender: usize) -> f64 {
     let value = |row: &ReportRow| row.values.get(contender).copied().flatten().map(|value| value.median);
     let pairs = rows.chunks_exact(2).filter_map(|pair| Some(value(&pair[1])? / value(&pair[0])?));
@@ -75,7 +76,8 @@ fn row(
     let traces: Vec<OperationList> = (0..count).map(|stream| trace.on_stream(stream)).collect();
     let mut millions = [Vec::new(), Vec::new()];
     for side in Side::BOTH {
-        // One after the other, so that the segments exist before the threads run: a device is for one thread.
+        // The passes begin one after the other, so that all segments exist before the threads run: a device
+        // is for one thread.
         let mut first = Pass::begin(libraries, side, &traces[0])?;
         first.warm(1)?;
         for other in &traces[1..] {
@@ -92,10 +94,11 @@ fn row(
         }
     }
     let name = format!("{}, {count} thread{}", trace.name, if count == 1 { "" } else { "s" });
-    Ok(ReportRow::new(name, trace.pairs(), &millions).with_ratio(Measure::ratio(&millions[0], &millions[1])))
+    Ok(ReportRow::new(name, trace.pairs(), &millions)
+        .with_ratio(Measurement::ratio(&millions[0], &millions[1])))
 }
 
-/// From the moment when all threads stand ready to the end of the last one.
+/// The time from the moment at which all threads are ready to the end of the last thread.
 fn turn(libraries: &Libraries, side: Side, traces: &[OperationList], cores: &[usize]) -> Result<Duration> {
     let barrier = Barrier::new(traces.len());
     thread::scope(|scope| {

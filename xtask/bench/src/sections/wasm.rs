@@ -1,4 +1,4 @@
-//! The same replay as WebAssembly in a browser, and natively.
+//! A replay as WebAssembly in a browser, compared with the native replay.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window};
 use blockyard_measure::{
-    Measure, OperationList, RatioGoal, Replay, ReportRow, Section, alternate, geometric_mean,
+    Measurement, OperationList, RatioGoal, Replay, ReportRow, Section, alternate, geometric_mean,
 };
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
@@ -19,7 +19,8 @@ use crate::suite::Suite;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The builds, by cargo's profiles: as the page's worker is, where long runs are made, and all of it for speed.
+/// The builds, by cargo's profiles: as the page's worker, which makes long runs, is built, and with all code
+/// optimized for speed.
 const BUILDS: [&str; 2] = ["wasm-worker", "wasm-fast"];
 
 const CAPACITY_GIB: u64 = 139;
@@ -44,7 +45,7 @@ pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
     }
     let suite = Suite::load(&context.workspace)?;
     let progress = super::progress("wasm", suite.traces.len())?;
-    // The browser may use all cores; this thread goes back to its own.
+    // The browser may use all cores; this thread then returns to its own core.
     let own = crate::cores::cores()?;
     pin(&context.cores)?;
     let page = Page::of(&folder, Window::default(), GpuChoice::None)?;
@@ -129,11 +130,11 @@ fn row(page: &Page, folder: &Path, trace: &OperationList, rounds: usize) -> Resu
     }
     let nanos = alternate(rounds, times, pairs, &mut [0, 1, 2], |contender, times| turn(*contender, times))?;
     ensure!(hashes.iter().all(|hash| *hash == hashes[0]), "the builds hand out different addresses");
-    let ratio = Measure::ratio(&nanos[0], &nanos[1]);
+    let ratio = Measurement::ratio(&nanos[0], &nanos[1]);
     Ok(ReportRow::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 
-/// How long the page took, and what the addresses of its last replay fold into.
+/// The time that the page took, and the hash of the addresses of its last replay.
 fn in_page(page: &Page, build: &str, times: u32) -> Result<(Duration, u64)> {
     let answer = page.execute("return turn(...arguments)", &[json!(build), json!(times)])?;
     let millis = answer[0].as_f64().context("the page returned no time")?;

@@ -1,4 +1,4 @@
-//! Settings: one at a time as often as several.
+//! Random settings: as often one setting as several.
 
 use blockyard_rules::Release;
 use fastrand::Rng;
@@ -6,13 +6,13 @@ use fastrand::Rng;
 /// The settings of a sequence.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choice {
-    /// In the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
+    /// The settings in the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
     pub(super) text: String,
-    /// `max_split_size_mb`, if there is one.
+    /// The value of `max_split_size_mb`; `None` if it is not set.
     pub(super) max_split_mib: Option<u64>,
-    /// `max_non_split_rounding_mb`, if there is one.
+    /// The value of `max_non_split_rounding_mb`; `None` if it is not set.
     pub(super) rounding_mib: Option<u64>,
-    /// The size of a large segment.
+    /// The size of a large segment in MiB.
     pub(super) large_mib: u64,
     /// Whether segments expand at some time.
     pub(super) expands: bool,
@@ -79,7 +79,7 @@ pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
     choice
 }
 
-/// A share of the device, or GiB.
+/// A random reserve of addresses: a share of the device, or GiB.
 fn reserve(rng: &mut Rng) -> String {
     match rng.u8(..3) {
         0 => format!("{:.3}G", 4.0 * rng.f64()),
@@ -88,7 +88,7 @@ fn reserve(rng: &mut Rng) -> String {
     }
 }
 
-/// Further settings at run time; those of a sequence without expandable segments stay without.
+/// Further settings at run time. A sequence without expandable segments stays without them.
 pub(super) fn change(rng: &mut Rng, before: &Choice, release: Release) -> String {
     let mut parts: Vec<String> = Vec::new();
     if rng.bool() {
@@ -137,7 +137,7 @@ pub(super) fn mangled(rng: &mut Rng, release: Release) -> String {
     text
 }
 
-/// A key and a value that it may or may not like.
+/// A random key with a random value, which the parser may refuse.
 fn pair(rng: &mut Rng) -> String {
     const KEYS: [&str; 21] = [
         "max_split_size_mb",

@@ -7,7 +7,7 @@ use super::settings::Choice;
 
 const MIB: u64 = 1 << 20;
 
-/// Which sizes a sequence asks for.
+/// The sizes that a sequence requests.
 pub(super) struct Sizes {
     /// A few sizes that come again and again, as a program's do.
     repeated: Vec<u64>,
@@ -16,9 +16,9 @@ pub(super) struct Sizes {
     thresholds: Vec<u64>,
     /// Whether most segments are as large as the request, so that sums of them are exact.
     is_even: bool,
-    /// No request is larger, but rarely.
+    /// The largest request, exceeded only rarely.
     most: u64,
-    /// Chances in a hundred.
+    /// The chance of a repeated size, in a hundred requests.
     repeats: u8,
     small: u8,
 }
@@ -78,7 +78,7 @@ impl Sizes {
                 let power = 1_u64 << rng.u8(9..30);
                 nudged(rng, power)
             }
-            // As many of each order of magnitude.
+            // Each order of magnitude is equally likely.
             _ => {
                 let power = 1_u64 << rng.u8(8..28);
                 power + rng.u64(..power)
@@ -89,7 +89,8 @@ impl Sizes {
         if size <= limit { size } else { 1 + rng.u64(..limit) }
     }
 
-    /// What one leaves of another, or both together: exact fits, and the edge of what is split off.
+    /// The difference or the sum of two recent sizes, for exact fits and for remainders near the threshold of
+    /// splitting.
     fn rest(&self, rng: &mut Rng) -> u64 {
         let left = self.recent[rng.usize(..self.recent.len())];
         let right = self.recent[rng.usize(..self.recent.len())];
@@ -102,7 +103,7 @@ impl Sizes {
     }
 }
 
-/// The size, or just beside it.
+/// The size, or a size a little above or below it.
 fn nudged(rng: &mut Rng, size: u64) -> u64 {
     const STEPS: [i64; 9] = [0, 0, 0, 1, -1, 512, -512, 511, 513];
     size.saturating_add_signed(STEPS[rng.usize(..STEPS.len())]).max(1)

@@ -1,4 +1,4 @@
-//! The runs of layouts: the ranks that differ run, and the others are answered for.
+//! The runs of layouts: the ranks that differ run, and the stand-in answers for the others.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::dry_run::is_interrupted;
 /// How many ranks a node has if no option says how many.
 const PER_NODE: u32 = 8;
 
-/// How many ranks there are, and how many of them a node has.
+/// The number of all ranks and of the ranks of a node; an error if the ranks do not fill the nodes.
 pub(in super::super) fn nodes(runs: &Runs<'_>, world: u32) -> anyhow::Result<(u32, u32)> {
     let per_node = match runs.options.nproc_per_node {
         Some(per_node) => u32::from(per_node),
@@ -71,7 +71,8 @@ impl<'a> LayoutRunner<'a> {
         if !all(&|probe| probe.is_fitting && probe.peak_allocated <= conditions.left(probe)) {
             return Ok(LayoutRuns { is_fitting: false, ranks, under_limit: None });
         }
-        // What is allocated would fit: the allocator may release cached segments.
+        // The allocated bytes would fit, so the allocator may get by with a release of cached segments: a run
+        // under the limit decides.
         let under_limit = self.of_terms(&conditions, layout)?;
         let is_fitting = under_limit.iter().all(|probe| probe.is_fitting);
         Ok(LayoutRuns { is_fitting, ranks, under_limit: Some(under_limit) })
@@ -89,7 +90,7 @@ impl<'a> LayoutRunner<'a> {
         Ok(together(value, self.of_terms(&conditions, layout)?))
     }
 
-    /// What the ranks of a layout say, from before where that is known.
+    /// The results of the ranks of a layout; kept results are used.
     fn of_terms(&self, conditions: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
         let asked = match &self.runs.options.run_ranks {
             Some(ranks) => ranks.of(self.world),
@@ -99,7 +100,8 @@ impl<'a> LayoutRunner<'a> {
             key(self.runs, conditions, &(self.world, self.per_node, &asked, &self.runs.options.preload));
         let known: Vec<Probe> =
             asked.iter().filter_map(|rank| self.runs.kept.find(key, u64::from(*rank))).collect();
-        // A rank that the failure of another one ended has no probe: the one that ran out of memory decides.
+        // A rank that ended because another rank failed has no probe: the rank that ran out of memory
+        // decides.
         if known.len() == asked.len() || known.iter().any(|probe| !probe.is_fitting) {
             self.runs.known.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             return Ok(known);
@@ -136,7 +138,7 @@ impl<'a> LayoutRunner<'a> {
         for rank in &report.ranks {
             match probe_of(&rank.report, &conditions.gpu, &output(rank.rank)) {
                 Ok(found) => probes.push(Probe { value: u64::from(rank.rank), ..found }),
-                // That one rank was ended says nothing where another one failed.
+                // A rank that was ended because another rank failed is not an error.
                 Err(what) if report.failed.is_none_or(|failed| failed == rank.rank) => {
                     error = Some(what);
                 }
@@ -157,7 +159,7 @@ impl<'a> LayoutRunner<'a> {
         Ok(probes)
     }
 
-    /// The process that has loaded the modules; `None` where no modules are named.
+    /// The process that has loaded the modules; `None` if no modules are named.
     fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<PreloadedProcess>, RunEnd> {
         let modules = &self.runs.options.preload;
         if modules.is_empty() {
@@ -166,7 +168,7 @@ impl<'a> LayoutRunner<'a> {
         let mut preloaded = self.preloaded.lock().unwrap_or_else(PoisonError::into_inner);
         if preloaded.is_none() {
             let mut program = program.clone();
-            // How many threads there are is read where modules are loaded.
+            // The number of threads is read when modules are loaded.
             program.environment.extend(ranks.environment(0, 0));
             let started = PreloadedProcess::load(&program, modules, &self.runs.torch, &self.runs.prepared);
             *preloaded = Some(started.map_err(|error| RunEnd::Failed(error.to_string()))?);
@@ -183,8 +185,8 @@ fn of_layout(conditions: &RunConditions, layout: &Layout) -> RunConditions {
     conditions
 }
 
-/// The ranks of one run as one: the rank that takes most, and the first that ran out. A rank that another
-/// one's failure ended has smaller peaks.
+/// The ranks of one run as one probe: the peaks of the rank with the largest, and the first rank that ran out
+/// of memory. A rank that ended because another rank failed has smaller peaks.
 fn together(value: u64, ranks: Vec<Probe>) -> Probe {
     let is_exact = ranks.iter().all(|rank| rank.is_exact);
     let peak_allocated = ranks.iter().map(|rank| rank.peak_allocated).max().unwrap_or_default();
@@ -201,7 +203,7 @@ fn together(value: u64, ranks: Vec<Probe>) -> Probe {
         list.sort();
         list.dedup();
     }
-    // The first of several.
+    // `rev` makes `max_by_key` return the first of several ranks with equal peaks.
     let largest = ranks.into_iter().rev().max_by_key(|rank| rank.peak_reserved).unwrap_or_default();
     Probe { value, is_fitting, peak_allocated, is_exact, failed, notes, remarks, ..largest }
 }

@@ -1,4 +1,4 @@
-//! The layouts for a person: a table, and a map where three dimensions make one.
+//! The layouts for a person: a table and, with three dimensions, a map.
 
 use std::fmt::{self, Write as _};
 
@@ -10,11 +10,11 @@ use super::{LayoutRuns, LayoutsOnGpu, numbers};
 
 /// The most layouts that are shown; JSON has all.
 const SHOWN_LAYOUTS: usize = 40;
-/// The bytes of the map's unit.
+/// The unit of the map in bytes.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptions) -> fmt::Result {
-    sentence(text, answer)?;
+    write_sentence(text, answer)?;
     if options.quiet {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
     proved(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
 }
 
-/// Which ranks stand for the others.
+/// Writes which ranks ran in place of the others.
 pub(in super::super) fn ran<'a>(
     text: &mut String,
     run_ranks: Option<&RunRanks>,
@@ -57,7 +57,7 @@ pub(in super::super) fn ran<'a>(
     writeln!(text, "  rank 0 of each layout ran{more}; a rank that did not run may take more")
 }
 
-fn sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
+fn write_sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let rows = || answer.found.iter().flatten();
     let fitting = answer.answered().filter(|(_, found)| found.is_fitting).count();
     let answered = answer.answered().count();
@@ -104,7 +104,7 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
                 write!(text, "  {size:>width$}")?;
             }
             let (allocated, reserved) = (probe.peak_allocated.to_string(), probe.peak_reserved.to_string());
-            let result = if at == 0 { fit_words(found) } else { String::new() };
+            let result = if at == 0 { fit_text(found) } else { String::new() };
             writeln!(text, "  {:>9}  {allocated:>14}  {reserved:>14}  {result}", probe.value)?;
         }
     }
@@ -114,7 +114,7 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     Ok(())
 }
 
-fn fit_words(found: &LayoutRuns) -> String {
+fn fit_text(found: &LayoutRuns) -> String {
     let limited = found.under_limit.iter().flatten();
     match (found.is_fitting, limited.clone().find(|probe| !probe.is_fitting)) {
         (true, _) if found.under_limit.is_some() => {
@@ -145,7 +145,7 @@ fn failures(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     Ok(())
 }
 
-/// With three dimensions the first follows from the others: its peaks by the second and the third.
+/// The map of peaks by the second and the third dimension. The first dimension follows from these two.
 fn map(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let [_, rows, columns] = answer.names.as_slice() else { return Ok(()) };
     let of = |name: &str| {

@@ -1,6 +1,6 @@
 """Objects that ranks send each other: they are sent over the store, whatever their size, and PyTorch's own calls take the device's memory.
 
-An object lies in bytes on the device on its way, and bytes of the device are followed up to some size only.
+PyTorch sends an object as bytes on the device, and bytes of the device are followed up to some size only.
 """
 
 import pickle
@@ -52,7 +52,7 @@ def install(c10d, ranks):
             c10d._tensor_to_object = read
 
     def is_foreign(group):
-        """Whether PyTorch's own function does all: this rank is no member, or Gloo is real and connects all members."""
+        """Whether PyTorch's own function does all: this rank is not a member, or Gloo is real and connects all members."""
         if c10d._rank_not_in_group(group):
             return True
         group = group_of(group)

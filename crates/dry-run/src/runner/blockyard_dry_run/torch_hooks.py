@@ -155,7 +155,7 @@ class Measured:
         return self.peaks.allocations() if self.settings["requests"] else []
 
     def _crossings(self, cuda):
-        """For each number of bytes that segments came to exceed: the bytes, and the line if it is known."""
+        """For each number of bytes that segments exceeded: the bytes, and the line if it is known."""
         wanted = sorted(total for total in self.settings["totals"] if total < self.peaks.most_reserved())
         if not wanted:
             return []

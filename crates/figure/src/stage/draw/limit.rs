@@ -1,4 +1,4 @@
-//! What is free on the device, divided by the limit of the process.
+//! The free bytes of the device, divided by the limit of the process.
 
 use blockyard_record::Bytes;
 
@@ -11,8 +11,8 @@ use crate::scene::{Dash, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
 
 impl Painter<'_> {
-    /// What is free on the device, in two parts: what the process may still reserve, and what lies beyond its
-    /// limit. Returns whether the ruler reaches the limit.
+    /// The free bytes of the device in two parts: bytes that the process may still reserve, and bytes beyond
+    /// its limit. Returns whether the ruler reaches the limit.
     pub(super) fn draw_free_within_limit(&mut self, from: f64, free: Bytes) -> bool {
         let stage = self.stage;
         let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) else { return false };
@@ -23,8 +23,8 @@ impl Painter<'_> {
         let within = limit.highest.saturating_sub(stage.numbers.reserved).min(free);
         if middle - left >= 1.0 {
             let rect = Rect::new(left + 1.0, y, (middle - left - 2.0).max(1.0), bar_px);
-            self.scene.rounded(rect, Fill::of(BreakdownClass::Free), 4.0);
-            self.scene.target(rect, TargetId::Class(BreakdownClass::Free));
+            self.scene.add_rounded(rect, Fill::of(BreakdownClass::Free), 4.0);
+            self.scene.add_target(rect, TargetId::Class(BreakdownClass::Free));
             // Of a limit between two bounds, the upper bound alone leaves this much free.
             let at_most = if limit.lowest < limit.highest { ", at most" } else { "" };
             let words =
@@ -32,14 +32,14 @@ impl Painter<'_> {
             self.draw_class_text(BreakdownClass::Free, within, &words, &rect);
         }
         let mut beyond = Rect::new(middle, y, (width_px - middle).max(1.0), bar_px);
-        self.scene.rect(beyond, BEYOND_LIMIT, None);
-        self.scene.target(beyond, TargetId::Limit);
+        self.scene.add_rect(beyond, BEYOND_LIMIT, None);
+        self.scene.add_target(beyond, TargetId::Limit);
         if stage.is_enlarged() && beyond.width_px > 3.0 * CUTS_PX {
             self.draw_cuts(&beyond);
             beyond.width_px -= CUTS_PX;
         }
         let range = limit.range_text();
-        // Of a device whose size is not known, no more than this part of what is free is known.
+        // On a device of unknown size, only this part of the free bytes is known.
         let at_least = if stage.is_capacity_unknown { ", at least" } else { "" };
         let words = [
             format!("beyond the limit {range}: not for this process{at_least}"),
@@ -53,10 +53,10 @@ impl Painter<'_> {
             let text_px = self.metrics.text_px;
             let text = format!("limit {range}");
             top.y_px = at.y_px + text_px * 0.35;
-            self.scene.text(at, text, TextStyle::new(Role::Limit, text_px));
+            self.scene.add_text(at, text, TextStyle::new(Role::Limit, text_px));
         }
-        self.scene.line(top, foot, Role::Background, Dash::Solid, 4.0);
-        self.scene.line(top, foot, Role::Limit, Dash::Dashed, 2.0);
+        self.scene.add_line(top, foot, Role::Background, Dash::Solid, 4.0);
+        self.scene.add_line(top, foot, Role::Limit, Dash::Dashed, 2.0);
         true
     }
 
@@ -70,7 +70,7 @@ impl Painter<'_> {
         let left_px = self.ruler.left_px;
         let whole = self.name_px("allocated") + wide(&self.stage.numbers.allocated.to_string());
         let end = self.ruler.x_px(self.stage.allocated());
-        // As `draw_bracket` places these words.
+        // The place of the words is computed as in `draw_bracket`.
         let words = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
         let mark = self.ruler.x_px(bytes_f64(limit.highest));
         let left = (mark - width / 2.0).min(width_px - width).max(words + whole + 12.0).round();

@@ -1,10 +1,10 @@
 //! The two traits of `malachite-base` that the interpreter names, written again.
 
-/// Numbers.
+/// The module `num`: traits of numbers.
 pub mod num {
-    /// Primitive numbers.
+    /// The module `basic`: traits of primitive numbers.
     pub mod basic {
-        /// Floating-point numbers.
+        /// The module `floats`: the trait of floating-point numbers.
         pub mod floats {
             /// A float of the machine.
             pub trait PrimitiveFloat: Copy {
@@ -19,23 +19,23 @@ pub mod num {
             }
         }
     }
-    /// From one kind of number to another.
+    /// Conversions from one kind of number to another.
     pub mod conversion {
-        /// The trait of that.
+        /// The traits of conversions.
         pub mod traits {
             use crate::rounding_modes::RoundingMode;
             use core::cmp::Ordering;
 
-            /// A conversion that rounds, and says to which side.
+            /// A conversion that rounds, and says in which direction.
             pub trait RoundingInto<T> {
-                /// The value, and how it compares to the exact one.
+                /// The rounded value, and how it compares with the exact value.
                 fn rounding_into(self, mode: RoundingMode) -> (T, Ordering);
             }
         }
     }
 }
 
-/// Ways to round.
+/// The module of rounding modes.
 pub mod rounding_modes {
     /// How a value that has no exact counterpart is rounded.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

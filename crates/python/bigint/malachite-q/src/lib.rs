@@ -20,12 +20,12 @@ pub struct Rational {
     denominator: BigUint,
 }
 
-/// The value is infinite or not a number.
+/// The error for a float that is infinite or not a number.
 #[derive(Clone, Copy, Debug)]
 pub struct NotFinite;
 
 impl Rational {
-    /// `numerator / denominator`; the caller has seen to it that the denominator is not zero.
+    /// `numerator / denominator`; the caller has checked that the denominator is not zero.
     #[must_use]
     pub fn from_integers_ref(numerator: &BigInt, denominator: &BigInt) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Rational {
         }
     }
 
-    /// Both parts without the sign.
+    /// The numerator and the denominator, without the sign.
     #[must_use]
     pub fn into_numerator_and_denominator(self) -> (BigUint, BigUint) {
         (self.numerator, self.denominator)
@@ -46,7 +46,8 @@ impl Rational {
         if self.numerator.is_zero() || self.denominator.is_zero() {
             return 0.0;
         }
-        // A quotient of at least 55 bits: 53, one to round by, and one below that says "not exact", as the remainder does.
+        // A quotient of at least 55 bits: 53, one to round by, and one below that says "not exact", as the
+        // remainder does.
         let excess = bits(&self.numerator) - bits(&self.denominator);
         let shift = (excess - PRECISION - 2).max(SMALLEST_EXPONENT - 2);
         let (numerator, denominator) = if shift >= 0 {
@@ -57,7 +58,8 @@ impl Rational {
         let (quotient, remainder) = numerator.div_rem(&denominator);
         // At most 56 bits, so that this never fails.
         let quotient = quotient.to_u64().unwrap_or(u64::MAX) | u64::from(!remainder.is_zero());
-        // Rounding to the significand (fewer bits for subnormal numbers), ties to even, by hand: then scaling is exact.
+        // Rounding to the significand (fewer bits for subnormal numbers), ties to even, by hand: then scaling
+        // is exact.
         let length = i64::from(u64::BITS - quotient.leading_zeros());
         let drop = (length - PRECISION).max(SMALLEST_EXPONENT - shift).max(0);
         let unit = 1_u64 << drop;
@@ -75,7 +77,8 @@ fn bits(value: &BigUint) -> i64 {
     i64::try_from(value.bits()).unwrap_or(i64::MAX / 4)
 }
 
-/// `value * 2^exponent` of a value of at most 53 bits (or 2^53) and an exponent that is not below the smallest.
+/// `value * 2^exponent` of a value of at most 53 bits (or 2^53) and an exponent that is not below the
+/// smallest.
 fn scale(value: u64, exponent: i64) -> f64 {
     if exponent > 1023 {
         return f64::INFINITY;
@@ -95,7 +98,7 @@ impl RoundingInto<f64> for Rational {
     fn rounding_into(self, mode: RoundingMode) -> (f64, Ordering) {
         let RoundingMode::Nearest = mode;
         let magnitude = self.magnitude();
-        // The side is only looked at where the value is the largest float, which stands for itself here.
+        // The interpreter reads the direction only where the value is the largest float, which is exact here.
         (if self.is_negative { -magnitude } else { magnitude }, Ordering::Equal)
     }
 }

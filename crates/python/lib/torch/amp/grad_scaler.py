@@ -1,4 +1,4 @@
-"""The scale of a loss in mixed precision; gradients are taken as finite."""
+"""The scale of a loss in mixed precision; gradients are assumed to be finite."""
 
 import torch
 

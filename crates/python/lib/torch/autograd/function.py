@@ -1,4 +1,4 @@
-"""Functions with a backward of their own."""
+"""Functions of a program with a backward function of the program."""
 
 import _torch_autograd as _native
 
@@ -99,7 +99,7 @@ class Function:
             try:
                 context._saved = _native.apply_custom(name, tensors, differentiable, run, context._to_save)
             except BaseException:
-                # A hook stopped what is saved: the function's results die before the exception is caught.
+                # A hook for saved tensors raised: the function's results die before the exception is caught.
                 result = outputs = output = made = differentiable = context._to_save = None
                 raise
         context._to_save = ()

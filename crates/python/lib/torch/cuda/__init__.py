@@ -345,7 +345,7 @@ def get_gencode_flags():
 
 
 class random:
-    """The generators of the GPU draw numbers that nobody here knows."""
+    """The generators of the GPU, whose numbers are not known."""
 
 
 class streams:
@@ -368,7 +368,7 @@ for _name in (
 
 
 class graphs:
-    """Graphs of kernels, which are not here."""
+    """Graphs of kernels, which are not modeled."""
 
     is_current_stream_capturing = staticmethod(is_current_stream_capturing)
 

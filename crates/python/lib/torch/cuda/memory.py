@@ -1,4 +1,4 @@
-"""What `torch.cuda` says about memory."""
+"""The functions of `torch.cuda` about memory."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""`torch.distributions`, in PyTorch's steps."""
+"""`torch.distributions`, with PyTorch's statements in PyTorch's order."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 

@@ -18,7 +18,7 @@ from torch.distributions._base import (
 
 
 class _OfOdds:
-    """`probs` or `logits` of something that happens or not, of which one is given."""
+    """A distribution that has either `probs` or `logits`, the probability of an event or its logit."""
 
     _expanded = ("total_count", "probs", "logits")
 
@@ -322,7 +322,7 @@ class Categorical(Distribution):
 
 
 class _OfChoices(Distribution):
-    """What has a distribution of choices inside."""
+    """A distribution over a `Categorical`, to which it delegates its parameters."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 

@@ -20,7 +20,7 @@ def _x_log_x(tensor):
     return torch.special.xlogy(tensor, tensor)
 
 
-# What has values where the second has none: the first's parameter gives the shape.
+# Infinite divergences: the first distribution has values where the second has none, and the first one's parameter gives the shape.
 for _first, _parameter, _seconds in (
     (Beta, "concentration1", (Pareto,)),
     (Exponential, "rate", (Beta, Pareto, Uniform)),
@@ -286,7 +286,7 @@ def _check_shapes(p, q, kind):
 
 
 def _solved(q):
-    """What the second's covariance is solved with, `A` of both formulas."""
+    """The matrix by which the second distribution's covariance is solved, `A` of both formulas."""
     scaled = q._unbroadcasted_cov_factor.mT / q._unbroadcasted_cov_diag.unsqueeze(-2)
     return torch.linalg.solve_triangular(q._capacitance_tril, scaled, upper=False)
 

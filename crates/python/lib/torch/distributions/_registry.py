@@ -1,4 +1,4 @@
-"""From a set of values a transform that reaches all of it: `biject_to` and `transform_to`."""
+"""Transforms onto a set of values: `biject_to` and `transform_to`."""
 
 from torch.distributions import constraints, transforms
 

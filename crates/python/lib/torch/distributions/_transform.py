@@ -44,7 +44,7 @@ class Transform:
         return self if self._cache_size == cache_size else self._again(cache_size)
 
     def _key(self):
-        """What two transforms of one class have to share to be equal; `None` if only one and the same is."""
+        """The values that two transforms of one class must share to be equal; `None` if a transform equals only itself."""
         return () if type(self).__init__ is Transform.__init__ else None
 
     def __eq__(self, other):

@@ -182,7 +182,7 @@ class TransformedDistribution(Distribution):
 
 
 class _Given(TransformedDistribution):
-    """One whose parameters are those of its base."""
+    """A transformed distribution whose parameters are those of its base."""
 
     has_rsample = True
 

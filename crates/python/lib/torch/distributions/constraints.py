@@ -18,7 +18,7 @@ class Constraint:
 
 
 def _is_wrong(valid):
-    """Reads whether a check failed. What lies on a GPU is not known here and passes."""
+    """Reads whether a check failed. A value on a GPU is not known and passes."""
     answer = valid.all()
     return not answer.is_cuda and not bool(answer)
 

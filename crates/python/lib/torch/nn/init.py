@@ -1,4 +1,4 @@
-"""Filling parameters; each works in place and takes no memory of its own where PyTorch's takes none."""
+"""Functions that fill parameters in place. Each allocates the memory that PyTorch's function allocates, mostly none."""
 
 import math
 

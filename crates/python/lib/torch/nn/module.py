@@ -10,7 +10,7 @@ def _add_indent(text, spaces):
     return "\n".join([first] + [" " * spaces + line for line in rest])
 
 
-# Methods of PyTorch's modules that these have not.
+# Methods of PyTorch's modules that are not modeled.
 _REFUSED = frozenset(("ipu", "xpu", "mtia"))
 
 

@@ -44,7 +44,7 @@ class UninitializedTensorMixin:
     """A tensor without a shape, which a lazy module makes of its first input."""
 
     def materialize(self, shape, device=None, dtype=None):
-        # The host's kind of this tensor becomes that of the ready one: one object stays one object.
+        # The object changes its class to that of a parameter with a shape, so that references to the object stay valid.
         self.data = torch.empty(shape, device=device or self.data.device, dtype=dtype or self.data.dtype)
         self.__class__ = self.cls_to_become
 

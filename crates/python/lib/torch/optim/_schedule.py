@@ -1,4 +1,4 @@
-"""What schedules have in common."""
+"""The base class of schedules of learning rates, and functions that schedules share."""
 
 import functools
 import types
@@ -21,7 +21,7 @@ def _check_optimizer(optimizer):
 
 
 def _for_each_group(name, optimizer, value):
-    """One value for each group, of a value or of one for each."""
+    """A list with a value for each group, from a single value or from such a list."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * groups
@@ -153,5 +153,5 @@ class _LRScheduler(LRScheduler):
 
 
 def _state_of(function):
-    """What a state keeps of a function: nothing, or the attributes of an object that can be called."""
+    """The state of a function: `None`, or the attributes of an object that can be called."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()

@@ -1,4 +1,4 @@
-"""What the steps of optimizers have in common."""
+"""Functions that the steps of optimizers share."""
 
 from _torch import operator as _operator
 

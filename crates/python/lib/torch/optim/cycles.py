@@ -10,7 +10,7 @@ class _Cycled(LRScheduler):
     """A schedule that may move the momentum of each group against its learning rate."""
 
     def _begin_momentum(self, lowest, highest, last_epoch):
-        """An optimizer that had no momentum keeps a buffer for each parameter from now on."""
+        """Sets the momentum of each group. An optimizer that had none keeps a buffer for each parameter from now on."""
         defaults, groups = self.optimizer.defaults, self.optimizer.param_groups
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")

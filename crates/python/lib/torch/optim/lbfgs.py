@@ -10,7 +10,7 @@ def _check(condition, text):
 
 
 def _line_search(evaluate, start, step, direction, loss, grad, slope):
-    # The first step is taken to satisfy the conditions of Wolfe, as it mostly does.
+    # The first step is assumed to satisfy the conditions of Wolfe, as it mostly does.
     norm = direction.abs().max()
     grad = grad.clone(memory_format=torch.contiguous_format)
     new_loss, new_grad = evaluate(start, step, direction)
@@ -132,7 +132,7 @@ class LBFGS(Optimizer):
                 prev_flat_grad.copy_(flat_grad)
             prev_loss = loss
 
-            # The sum of a network's gradients is taken to be larger than one.
+            # The sum of a network's gradients is assumed to be larger than one.
             if state["n_iter"] == 1:
                 ratio = 1.0 / flat_grad.abs().sum()
                 is_smaller = ratio < 1.0

@@ -22,7 +22,7 @@ from torch.optim._schedule import (
     _values,
 )
 
-# These need what stands above.
+# These modules import names that are defined above.
 from torch.optim.cycles import CyclicLR, OneCycleLR  # noqa: E402
 from torch.optim.optimizer import Optimizer
 

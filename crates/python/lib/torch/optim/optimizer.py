@@ -1,4 +1,4 @@
-"""What all optimizers share."""
+"""The base class of optimizers."""
 
 import functools
 from collections import OrderedDict, defaultdict

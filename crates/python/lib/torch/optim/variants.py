@@ -6,7 +6,7 @@ from torch.optim.optimizer import Optimizer, group_by_device_and_dtype
 
 
 class _Listed(Optimizer):
-    """One whose state is a list of tensors for each parameter, and whose step runs over these lists."""
+    """An optimizer whose state is lists of tensors, with one for each parameter, and whose step runs over these lists."""
 
     _names = ()
 
@@ -63,7 +63,7 @@ def _decayed(group, params, grads):
 
 
 def _follow(group, grads, means, squares):
-    """The running means of the gradients and of their squares go on by one step."""
+    """Updates the running means of the gradients and of their squares by one step."""
     first, second = group["betas"]
     torch._foreach_lerp_(means, grads, 1 - first)
     torch._foreach_mul_(squares, second)
@@ -71,7 +71,7 @@ def _follow(group, grads, means, squares):
 
 
 def _scales(steps):
-    """A number for each tensor. The weights' values are not known, so that no factor of them is either."""
+    """The factor 1 for each tensor: PyTorch computes the factors from the values of weights, which are not known here."""
     return [1.0 for _ in steps]
 
 

@@ -1,4 +1,4 @@
-"""`torch.signal.windows`: each is a row of points and a few functions of it."""
+"""`torch.signal.windows`: each window is a row of points and a few functions of the points."""
 
 import math as _math
 

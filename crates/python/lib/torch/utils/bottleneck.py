@@ -1,4 +1,4 @@
-"""`torch.utils.bottleneck`, which is not here."""
+"""`torch.utils.bottleneck`, which is not modeled."""
 
 from _refused import Missing as _Missing
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what a function saves for the backward pass is computed again instead of kept."""
+"""Activation checkpointing: tensors that a function saves for the backward pass are computed again instead of kept."""
 
 import weakref
 from contextlib import nullcontext
@@ -91,7 +91,7 @@ class _Stop(Exception):
 
 
 class _Holder:
-    """What stands for a saved tensor until the function runs again."""
+    """The placeholder of a saved tensor until the function runs again."""
 
 
 class _Frame:

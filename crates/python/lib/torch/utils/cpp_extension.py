@@ -1,4 +1,4 @@
-"""`torch.utils.cpp_extension`, which is not here."""
+"""`torch.utils.cpp_extension`, which is not modeled."""
 
 from _refused import Missing as _Missing
 

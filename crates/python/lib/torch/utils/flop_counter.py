@@ -1,4 +1,4 @@
-"""`torch.utils.flop_counter`, which is not here."""
+"""`torch.utils.flop_counter`, which is not modeled."""
 
 from _refused import Missing as _Missing
 

@@ -1,4 +1,4 @@
-"""`torch.utils.model_zoo`, which is not here."""
+"""`torch.utils.model_zoo`, which is not modeled."""
 
 from _refused import Missing as _Missing
 

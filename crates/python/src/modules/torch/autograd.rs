@@ -27,7 +27,7 @@ fn optional_tensor(object: &PyObjectRef) -> Option<Tensor> {
     object.downcast_ref::<PyTensor>().map(|tensor| tensor.get())
 }
 
-/// `pack` and `unpack`, written in Python.
+/// A pair of `pack` and `unpack` that are Python functions.
 struct PythonHooks {
     pack: PyObjectRef,
     unpack: PyObjectRef,
@@ -59,7 +59,7 @@ struct PythonFunction {
     callback: RefCell<Option<PyObjectRef>>,
 }
 
-/// The function that a node's callback calls.
+/// The Python function that a node's callback calls; `None` for another callback.
 pub(super) fn callback_of(callback: &dyn BackwardCallback) -> Option<PyObjectRef> {
     callback.as_any()?.downcast_ref::<PythonFunction>()?.callback.try_borrow().ok()?.clone()
 }
@@ -118,7 +118,7 @@ mod _torch_autograd {
         GradMode::set_inference(is_inference)
     }
 
-    /// What `autocast.__exit__` puts back.
+    /// The settings that `autocast.__exit__` sets again.
     #[pyattr]
     #[pyclass(name = "AutocastState", module = "torch")]
     #[derive(Debug, PyPayload)]
@@ -313,8 +313,8 @@ mod _torch_autograd {
         let _hooks = autograd::pop_saved_tensor_hooks();
     }
 
-    /// What a context of a `torch.autograd.Function` asks for what the function saved. The node keeps the context, so the context does not
-    /// keep the node.
+    /// The saved tensors of a `torch.autograd.Function`, which the function's context asks for. The node
+    /// keeps the context, so the context does not keep the node.
     #[pyattr]
     #[pyclass(name = "SavedTensors", module = "torch")]
     #[derive(PyPayload)]
@@ -338,7 +338,8 @@ mod _torch_autograd {
         }
     }
 
-    /// Gives outputs a backward function written in Python, and keeps what that function saved, tensors or `None`.
+    /// Gives outputs a backward function that is Python's. The node keeps the tensors that the function
+    /// saved; each may be `None`.
     #[pyfunction]
     fn apply_custom(
         name: PyStrRef,

@@ -92,7 +92,8 @@ fn integer_value(vm: &VirtualMachine, integer: &BigInt) -> PyResult<Value> {
     })
 }
 
-/// A number that lies on the GPU, which is an object of a class of ours.
+/// The value of a number that is on a GPU, which is an object of the class `UnknownNumber`; `None` for other
+/// objects.
 fn unknown(vm: &VirtualMachine, object: &PyObject) -> PyResult<Option<Value>> {
     let Some(class) = objects::get("UnknownNumber") else { return Ok(None) };
     if !object.class().is(&class) {
@@ -122,7 +123,8 @@ fn slice_value(vm: &VirtualMachine, slice: &PySlice) -> PyResult<Value> {
     Ok(Value::Slice(bound(slice.start.as_ref())?, bound(Some(&slice.stop))?, step))
 }
 
-/// The Python object of a value; a tensor that came in as one of `known` is that object.
+/// The Python object of a value. A tensor that one of the objects in `known` has gets that object, not a new
+/// one.
 pub(crate) fn to_object(vm: &VirtualMachine, value: Value, known: &[PyObjectRef]) -> PyResult {
     Ok(match value {
         Value::Scalar(scalar) => scalar_object(vm, scalar)?,
@@ -140,7 +142,7 @@ pub(crate) fn to_object(vm: &VirtualMachine, value: Value, known: &[PyObjectRef]
     })
 }
 
-/// The one object of a type of elements.
+/// The Python object of a type of elements; each type has a single object.
 pub(crate) fn dtype_object(vm: &VirtualMachine, dtype: blockyard_torch::Dtype) -> PyObjectRef {
     objects::get(dtype.name()).unwrap_or_else(|| {
         let object: PyObjectRef = PyDtype(dtype).into_ref(&vm.ctx).into();
@@ -149,7 +151,7 @@ pub(crate) fn dtype_object(vm: &VirtualMachine, dtype: blockyard_torch::Dtype) -
     })
 }
 
-/// A Python number, or one that prints as `?`.
+/// A Python number; for an unknown value an object that prints as `?`.
 pub(crate) fn scalar_object(vm: &VirtualMachine, scalar: Scalar) -> PyResult {
     match scalar {
         Scalar::Bool(value) => Ok(vm.ctx.new_bool(value).into()),

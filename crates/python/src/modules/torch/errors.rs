@@ -28,7 +28,7 @@ pub(crate) fn to_exception(vm: &VirtualMachine, error: TorchError) -> PyBaseExce
     }
 }
 
-/// An exception of a callback, to be handed through the crate `torch` unread.
+/// An exception of a callback as an error that passes through the crate `torch` unchanged.
 pub(crate) fn from_exception(exception: PyBaseExceptionRef) -> TorchError {
     TorchError::Callback(ForeignError(Rc::new(exception)))
 }

@@ -42,14 +42,16 @@ mod _torch_memory {
         result.map_err(|error| errors::to_exception(vm, error))
     }
 
-    /// Which kernels of attention may run: products, flash attention, the memory-efficient one, cuDNN's.
+    /// Whether each kernel of attention may run: products, flash attention, the memory-efficient kernel,
+    /// cuDNN's.
     #[pyfunction]
     fn attention_kernels() -> (bool, bool, bool, bool) {
         let kernels = session().attention_kernels();
         (kernels.allows_math, kernels.allows_flash, kernels.allows_efficient, kernels.allows_cudnn)
     }
 
-    /// Whether convolutions may run other engines than the recorded ones, because of a setting of `torch.backends.cudnn`.
+    /// Whether convolutions may run other engines than the recorded ones, because of a setting of
+    /// `torch.backends.cudnn`.
     #[pyfunction]
     fn set_engines(benchmark: bool, deterministic: bool) {
         let reason = if benchmark {
@@ -86,7 +88,7 @@ mod _torch_memory {
         number(vm, &argument)
     }
 
-    /// What a program reads is marked if it would be another under other addresses.
+    /// Marks a number that the program reads if it would be another one under other addresses of segments.
     fn mark_chance<T: PartialEq>(device: &SimulatedGpu, name: &str, read: impl Fn(&Stats) -> T) {
         if device.depends_on_addresses(read) {
             session().note_estimate(
@@ -215,7 +217,7 @@ mod _torch_memory {
         Ok(vm.ctx.new_tuple(items).into())
     }
 
-    /// What the driver and CUDA's libraries take of each GPU, in bytes.
+    /// The non-PyTorch memory of each GPU, in bytes.
     #[pyfunction]
     fn non_pytorch_bytes() -> u64 {
         session().non_pytorch().get()
@@ -262,7 +264,7 @@ mod _torch_memory {
         done(vm, device(vm, &argument)?.destroy_pool(PoolId { capture: 0, user: pool }))
     }
 
-    /// Says what of a training step runs; returns what did before.
+    /// Sets the part of an iteration that runs; returns the name of the part before.
     #[pyfunction]
     fn set_phase(name: PyStrRef) -> &'static str {
         let phase = match name.to_string_lossy().as_ref() {
@@ -277,7 +279,7 @@ mod _torch_memory {
         }
     }
 
-    /// Notes a step of the program in the recording.
+    /// Adds a label to the recordings, for the requests from now on.
     #[pyfunction]
     fn label(text: PyStrRef) {
         let session = session();

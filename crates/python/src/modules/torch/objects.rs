@@ -1,4 +1,5 @@
-//! Python objects that native code needs: the classes that `lib/torch` registers, and one object for each type.
+//! Python objects that native code needs: the classes that `lib/torch` registers, and one object for each
+//! type.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,12 +15,12 @@ pub(crate) fn set(name: &str, object: PyObjectRef) {
     OBJECTS.with(|objects| objects.borrow_mut().insert(name.to_owned(), object));
 }
 
-/// The object of that name.
+/// The object of that name; `None` if none was registered.
 pub(crate) fn get(name: &str) -> Option<PyObjectRef> {
     OBJECTS.with(|objects| objects.borrow().get(name).cloned())
 }
 
-/// Lets go of all, before the interpreter ends.
+/// Drops all objects, before the interpreter ends.
 pub(crate) fn forget() {
     let objects = OBJECTS.with(RefCell::take);
     drop(objects);

@@ -1,4 +1,4 @@
-//! The operators of `_torch` by name, and what they give back.
+//! The operators of `_torch` by name, and the lists of tensors that they return.
 
 pub(crate) use operators::PyTensorList;
 
@@ -15,7 +15,8 @@ pub(crate) mod operators {
 
     use super::super::{convert, errors, objects};
 
-    /// A list of tensors that an operator made; its tensors die last to first, as those of PyTorch's tuples do.
+    /// A list of tensors that an operator made; its tensors die last to first, as those of PyTorch's tuples
+    /// do.
     #[pyattr]
     #[pyclass(name = "TensorList", module = "torch")]
     #[derive(Debug, PyPayload)]
@@ -24,6 +25,7 @@ pub(crate) mod operators {
     }
 
     impl PyTensorList {
+        /// The list as an operator's argument.
         pub(crate) fn value(&self) -> Value {
             Value::List(self.items.lock().iter().map(Value::from).collect())
         }
@@ -64,7 +66,7 @@ pub(crate) mod operators {
         }
     }
 
-    /// Keywords that decide nothing here.
+    /// Keywords of PyTorch's functions on which no memory depends.
     const IGNORED: [&str; 2] = ["generator", "layout"];
 
     impl Callable for PyOperator {
@@ -167,7 +169,7 @@ pub(crate) mod operators {
         }
     }
 
-    /// The operator of that name, or nothing.
+    /// The operator of that name; `None` if the crate `torch` has none.
     #[pyfunction]
     fn operator(name: PyStrRef) -> Option<PyOperator> {
         blockyard_torch::lookup(&name.to_string_lossy()).map(|operator| PyOperator { operator })

@@ -32,7 +32,8 @@ mod _torch {
         }
     }
 
-    /// `_saved_self` and the like; numbers that a node keeps are not here.
+    /// The attributes `_saved_self` and the like. Only tensors are found: the numbers that PyTorch's nodes
+    /// keep are not modeled.
     impl GetAttr for PyNode {
         fn getattro(zelf: &Py<Self>, name: &Py<PyStr>, vm: &VirtualMachine) -> PyResult {
             let text = name.to_string_lossy();
@@ -86,10 +87,12 @@ mod _torch {
     }
 
     impl PyTensor {
+        /// A new Python object of the tensor.
         pub(crate) fn new(tensor: Tensor) -> Self {
             Self { tensor: PyMutex::new(tensor) }
         }
 
+        /// The tensor that the object has now.
         pub(crate) fn get(&self) -> Tensor {
             self.tensor.lock().clone()
         }
@@ -310,7 +313,8 @@ mod _torch {
 
         #[pymethod]
         fn detach(&self, vm: &VirtualMachine) -> PyResult {
-            // Not a view that keeps its base: the history dies with the tensor that has it.
+            // The result is not a view, which would keep its base: the history dies with the tensor that has
+            // it.
             convert::new_tensor(vm, self.get().shallow_copy(), objects::get("Tensor"))
         }
 
@@ -344,12 +348,12 @@ mod _torch {
         /// A tensor of bytes over a copy of the whole storage.
         #[pymethod]
         fn _storage_copy(&self, vm: &VirtualMachine) -> PyResult {
-            let copy = self.get().storage().copied().map_err(|error| errors::to_exception(vm, error))?;
+            let copy = self.get().storage().copy().map_err(|error| errors::to_exception(vm, error))?;
             let bytes = i64::try_from(copy.bytes()).unwrap_or(i64::MAX);
             Self::object(vm, Tensor::over(copy, &[bytes], &[1], 0, Dtype::U8))
         }
 
-        /// This storage, seen as another tensor sees its own.
+        /// A tensor over this storage with the shape, strides, offset and type of another tensor.
         #[pymethod]
         fn _seen_as(&self, other: PyObjectRef, vm: &VirtualMachine) -> PyResult {
             let other = other.downcast_ref::<Self>().map(|other| other.get());
@@ -415,7 +419,7 @@ mod _torch {
             Ok(())
         }
 
-        /// A tensor of a class of its own over the same memory, without history.
+        /// A tensor of the given class over the same memory, without history.
         #[pymethod]
         fn _as_class(&self, class: PyTypeRef, requires_grad: bool, vm: &VirtualMachine) -> PyResult {
             let tensor = self.get().shallow_copy();

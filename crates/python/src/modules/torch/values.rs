@@ -87,6 +87,7 @@ pub(crate) mod values {
     }
 
     impl PyDevice {
+        /// The Python object of a device, with its number where it is a GPU.
         pub(crate) fn of(device: Device) -> Self {
             match device {
                 Device::Cpu => Self { kind: "cpu", index: None },
@@ -95,6 +96,7 @@ pub(crate) mod values {
             }
         }
 
+        /// The device; the current one for `cuda` without a number.
         pub(crate) fn resolve(&self) -> Device {
             match self.kind {
                 "cuda" => Device::Cuda(self.index.unwrap_or_else(|| session().current_device())),
@@ -142,7 +144,7 @@ pub(crate) mod values {
             self.index
         }
 
-        /// `with torch.device(...)`: where tensors are made that name no device.
+        /// `with torch.device(...)`: sets the device of new tensors that name none.
         #[pymethod]
         fn __enter__(zelf: rustpython_vm::PyRef<Self>) -> rustpython_vm::PyRef<Self> {
             let before = session().set_default_device(zelf.resolve());
@@ -225,7 +227,7 @@ pub(crate) mod values {
         }
     }
 
-    /// The type of that name, or nothing.
+    /// The type of that name; `None` if there is none.
     #[pyfunction]
     fn dtype_of(name: PyStrRef, vm: &VirtualMachine) -> Option<PyObjectRef> {
         Dtype::from_name(&name.to_string_lossy()).map(|dtype| convert::dtype_object(vm, dtype))

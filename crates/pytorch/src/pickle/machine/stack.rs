@@ -76,7 +76,8 @@ impl<R: Read> Machine<'_, '_, R> {
         Ok(())
     }
 
-    /// The list or dictionary below the values from `items` on: its place in the stack, and its number in the heap.
+    /// The list or dictionary below the values from `items` on: its place in the stack, and its number in the
+    /// heap.
     pub(super) fn container(&self, items: usize) -> Result<(usize, u32), Stop> {
         let place = self.above_marks(items.checked_sub(1))?;
         match self.stack.get(place) {

@@ -76,13 +76,13 @@ pub enum ContainerError {
     /// The bytes cannot be read, or gzip, zip or base64 around them is damaged.
     #[error("{reason}")]
     Read {
-        /// What the reader says.
+        /// The message of the reader.
         reason: String,
     },
     /// The beginning of the zstd data is damaged.
     #[error("the zstd data is damaged: {reason}")]
     Zstd {
-        /// What the decoder says.
+        /// The message of the decoder.
         reason: String,
     },
     /// A file of the zip archive has a password.
@@ -210,9 +210,9 @@ pub enum FieldError {
     /// Segments share addresses.
     #[error("the segments at {below:#x} and {above:#x} overlap")]
     SegmentOverlap {
-        /// Where the first begins.
+        /// The first address of the lower segment.
         below: u64,
-        /// Where the second begins.
+        /// The first address of the upper segment.
         above: u64,
     },
     /// Blocks share addresses.
@@ -235,13 +235,13 @@ pub enum FieldError {
     /// The JSON ends too early.
     #[error("the file is cut short ({reason})")]
     JsonCutShort {
-        /// What the reader says.
+        /// The message of the reader.
         reason: String,
     },
     /// The JSON does not make sense.
     #[error("{reason}")]
     Json {
-        /// What the reader says.
+        /// The message of the reader.
         reason: String,
     },
     /// The segments do not explain the trace.

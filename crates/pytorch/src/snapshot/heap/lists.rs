@@ -5,7 +5,7 @@ use blockyard_record::{StackId, TextId};
 use super::rows::Row;
 use super::{Heap, Misfit, Object, SkippedItems, Value, count_one, fields};
 use crate::snapshot::keys as key;
-use crate::snapshot::so_far::TraceSoFar;
+use crate::snapshot::so_far::PartialTrace;
 use crate::snapshot::trace::DeviceTrace;
 use crate::snapshot::{FieldError, SnapshotBlock};
 
@@ -113,7 +113,7 @@ impl Heap {
     }
 
     /// Takes the items of a list of rows that were skipped.
-    pub(in crate::snapshot) fn take_passed(&mut self, kind: RowKind, number: u32) -> SkippedItems {
+    pub(in crate::snapshot) fn take_skipped(&mut self, kind: RowKind, number: u32) -> SkippedItems {
         let list = match kind {
             RowKind::Trace => Object::Trace(number),
             RowKind::Segments => Object::Segments(number),
@@ -192,7 +192,7 @@ impl Heap {
             RowKind::Trace => {
                 let number = number(self.traces.len())?;
                 self.traces.push(DeviceTrace::default());
-                self.so_far.push(TraceSoFar::default());
+                self.so_far.push(PartialTrace::default());
                 Object::Trace(number)
             }
             RowKind::Segments => {

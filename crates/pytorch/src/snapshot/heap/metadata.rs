@@ -7,16 +7,17 @@ use super::{Heap, Misfit, Object, Value};
 use crate::snapshot::keys as key;
 
 /// Values of one description; a pickle may name the same list in itself any number of times.
-const MOST_VALUES: usize = 1000;
+const MAX_VALUES: usize = 1000;
 
 impl Heap {
-    /// The text. PyTorch 2.15 writes dictionaries as JSON; a dictionary that was not written becomes JSON here.
+    /// The text. PyTorch 2.15 writes dictionaries as JSON; a dictionary that was not written becomes JSON
+    /// here.
     pub(super) fn metadata(&mut self, value: Value) -> Result<TextId, Misfit> {
         match value {
             Value::Text(text) => Ok(TextId::new(text)),
             Value::None => Ok(key::EMPTY),
             other => {
-                let json = self.json(other, &mut { MOST_VALUES });
+                let json = self.json(other, &mut { MAX_VALUES });
                 let text = json.and_then(|json| self.stacks.intern_text(&json.to_string()));
                 text.ok_or_else(|| self.wrong(other, "", "a text or values of JSON"))
             }

@@ -9,7 +9,7 @@ use crate::snapshot::keys as key;
 use crate::snapshot::trace::{EntryContext, SnapshotEntry, TensorAnnotation};
 use crate::snapshot::{Annotation, FieldError, SnapshotBlock, SnapshotSegment};
 
-/// What an item of a trace is.
+/// The row that an item of a trace becomes.
 pub(super) enum Row {
     Entry(SnapshotEntry),
     Annotation(TensorAnnotation),
@@ -187,7 +187,7 @@ impl Heap {
         if let Value::Object(object) = value {
             self.set(object, Object::Taken);
         }
-        let passed = self.take_passed(RowKind::Blocks, number);
+        let passed = self.take_skipped(RowKind::Blocks, number);
         let blocks = self.block_lists.get_mut(number as usize).map(std::mem::take).unwrap_or_default();
         // A segment none of whose blocks can be read would look free.
         match passed.first.map(|misfit| misfit.inside(".blocks")) {

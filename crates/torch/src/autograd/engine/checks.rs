@@ -7,7 +7,7 @@ use crate::error::runtime;
 use crate::ops::{copy, reduce};
 use crate::{Result, Tensor, TorchError};
 
-use super::super::node::{Body, Grads, Node};
+use super::super::node::{Body, Gradients, Node};
 
 /// Backward functions that give zeros for any gradient: no history of the incoming gradient can be lost.
 const CONSTANT: &[&str] = &[
@@ -29,7 +29,7 @@ const CONSTANT: &[&str] = &[
 /// Refuses a second derivative that would silently stop. With `create_graph` a gradient has a history where
 /// the tensors that it was computed from have one, saved tensors too. A backward function that is a separate
 /// kernel gives no history here.
-pub(super) fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
+pub(super) fn refuse_lost_history(node: &Node, inputs: &Gradients, outputs: &Gradients) -> Result<()> {
     let depends = inputs.iter().flatten().any(Tensor::requires_grad) || node.saves_history();
     let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
     if depends

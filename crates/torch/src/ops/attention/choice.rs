@@ -4,8 +4,9 @@ use crate::error::runtime;
 use crate::session::AttentionKernels;
 use crate::{Dtype, Result, session};
 
+/// The kernels of attention (`SDPBackend`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(super) enum AttentionKernel {
     Cudnn,
     Flash,
     Efficient,
@@ -25,16 +26,18 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// The heads of all batches together.
     pub(super) fn all_heads(self) -> u64 {
         (self.batch * self.heads).max(0) as u64
     }
 }
 
+/// PyTorch's error where the program allows no kernel that can run.
 pub(super) const NO_KERNEL: &str = "No available kernel. Aborting execution.";
 
 /// The kernel that `sdp_utils.cpp` chooses of those that the program allows: on this GPU cuDNN comes first,
 /// then flash attention, then the memory-efficient kernel, then products of matrices.
-pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Kernel> {
+pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<AttentionKernel> {
     let allowed = session().attention_kernels();
     // `minimum_gemm_alignment`: rows are read 16 bytes at a time.
     let at_once = if dtype.is_reduced_float() { 8 } else { 4 };
@@ -54,17 +57,17 @@ pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -
                 && is_sixteenths
                 && sizes.width % 8 == 0
                 && sizes.width <= 256,
-            Kernel::Cudnn,
+            AttentionKernel::Cudnn,
         ),
         // Flash attention is made for rows of up to 256 elements.
-        (allowed.allows_flash && is_reduced && !has_mask && sizes.width <= 256, Kernel::Flash),
-        (allowed.allows_efficient && is_aligned, Kernel::Efficient),
-        (allowed.allows_math, Kernel::Math),
+        (allowed.allows_flash && is_reduced && !has_mask && sizes.width <= 256, AttentionKernel::Flash),
+        (allowed.allows_efficient && is_aligned, AttentionKernel::Efficient),
+        (allowed.allows_math, AttentionKernel::Math),
     ];
     let Some((_, kernel)) = kernels.into_iter().find(|(is_fit, _)| *is_fit) else {
         return runtime(NO_KERNEL);
     };
-    if allowed != AttentionKernels::ALL && kernel != Kernel::Math {
+    if allowed != AttentionKernels::ALL && kernel != AttentionKernel::Math {
         session().note_estimate(
             "scaled_dot_product_attention",
             "a kernel that the program chose was recorded only where PyTorch chooses it on its own",

@@ -72,6 +72,7 @@ arguments! {
     }
 }
 
+/// `conv1d`, `conv2d` and `conv3d`, by the number of dimensions that the filter moves along.
 pub(super) fn conv(call: Call<'_>, dims: usize) -> Result<Value> {
     let cast = Cast::lower(call.input.device());
     let bias = cast.apply_optional(call.bias)?;
@@ -103,6 +104,7 @@ pub(super) fn conv(call: Call<'_>, dims: usize) -> Result<Value> {
     batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
 }
 
+/// `conv_transpose1d` and its like, by the number of dimensions that the filter moves along.
 pub(super) fn conv_transpose(call: TransposedCall<'_>, dims: usize) -> Result<Value> {
     let cast = Cast::lower(call.input.device());
     let bias = cast.apply_optional(call.bias)?;

@@ -1,6 +1,6 @@
 //! The derivative of the backward function of convolutions (`_convolution_double_backward`).
 
-use crate::autograd::{Grads, Save, nodes, record};
+use crate::autograd::{Gradients, Save, nodes, record};
 use crate::ops::copy::contiguous;
 use crate::ops::pointwise::add;
 use crate::ops::views::{expand, narrow, transpose, view};
@@ -21,7 +21,7 @@ pub(super) fn record_double(
     grad: &Tensor,
     input: &Tensor,
     weight: &Tensor,
-    results: &Grads,
+    results: &Gradients,
     settings: &Settings,
 ) -> Result<()> {
     let (indices, outputs): (Vec<usize>, Vec<&Tensor>) = results
@@ -55,7 +55,7 @@ fn double_backward(
     input: &Tensor,
     mut weight: Tensor,
     settings: &Settings,
-) -> Result<Grads> {
+) -> Result<Gradients> {
     settings.note();
     let mut to_grad = None;
     if let Some(again) = again_input {

@@ -60,7 +60,7 @@ impl Convolution {
                 Pass::Weight => 2,
             },
             dtype: self.dtype as i64,
-            element: self.dtype.size(),
+            element_bytes: self.dtype.size(),
             is_channels_last: self.format != MemoryFormat::Contiguous,
             input,
             filter: &self.weight,

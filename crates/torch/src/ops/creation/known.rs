@@ -9,6 +9,7 @@ use super::super::copy::to_device;
 use super::super::host_values;
 use super::{Keywords, Options, default_dtype, empty, finish};
 
+/// `arange`: on the host the values of at most 4,096 elements are known.
 pub(super) fn arange(start: Scalar, end: Scalar, step: Scalar, keywords: Keywords) -> Result<Value> {
     let is_float = [start, end, step].iter().any(|value| value.dtype().is_floating());
     let options = keywords.or(if is_float { default_dtype() } else { Dtype::I64 });
@@ -71,7 +72,7 @@ pub(super) fn tensor(data: &Value, keywords: Keywords) -> Result<Value> {
     let options = keywords.or(found.unwrap_or(default_dtype()));
     let bytes = values.len() as u64 * options.dtype.size();
     let strides = contiguous_strides(&shape);
-    let storage = if options.is_pinned { Storage::pinned(bytes)? } else { Storage::of_host(bytes) };
+    let storage = if options.is_pinned { Storage::pinned(bytes)? } else { Storage::on_host(bytes) };
     let host = Tensor::over(storage, &shape, &strides, 0, options.dtype);
     let cast: Vec<Scalar> = values.iter().map(|value| host_values::cast(*value, options.dtype)).collect();
     host.set_values(Some(&cast));

@@ -18,6 +18,7 @@ pub(super) fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Valu
     Ok(made)
 }
 
+/// [`drawn`] with the shape of another tensor.
 pub(super) fn drawn_like(like: &Tensor, keywords: LikeKeywords, draw: Draw) -> Result<Value> {
     let made = made_like(like, keywords, None)?;
     if let Value::Tensor(tensor) = &made {
@@ -83,6 +84,7 @@ pub(super) fn random_(tensor: &Tensor, from: Option<i64>, to: Option<i64>) -> Re
     }
 }
 
+/// Whole numbers from `low` on, below `high`.
 pub(super) const fn integers(low: i64, high: i64) -> Draw {
     Draw::Integer { low, high }
 }
@@ -100,6 +102,7 @@ pub(super) fn randperm(count: i64, keywords: Keywords) -> Result<Value> {
     finish(super::super::sort::randperm(count, options.dtype, options.device)?, &options)
 }
 
+/// The normal distribution of `randn`.
 pub(super) const NORMAL: Draw = Draw::Normal { mean: 0.0, std: 1.0 };
 
 #[cfg(test)]

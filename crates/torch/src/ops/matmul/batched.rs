@@ -24,6 +24,7 @@ fn prepare_batch(matrix: &Tensor, dims: [usize; 2], rows: i64, columns: i64) -> 
     }
 }
 
+/// The copies and the workspace of cuBLAS's product of two batches (`bmm_out_cuda_impl`).
 pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
     if output.numel() == 0 || a.numel() == 0 || !a.device().is_cuda() {
         return Ok(());

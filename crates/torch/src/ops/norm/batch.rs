@@ -5,7 +5,7 @@ use std::rc::Rc;
 use blockyard_gpus::layers;
 
 use crate::arguments::Rest;
-use crate::autograd::{Context, GradModeGuard, Grads, Save, double_backward, nodes, record};
+use crate::autograd::{Context, GradModeGuard, Gradients, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value};
@@ -37,7 +37,8 @@ fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
     (grid_x, if grid_y < 8 { 1 } else { grid_y })
 }
 
-/// Allocates and frees the memory in which the kernels for `channels_last` add up, where several blocks share a channel.
+/// Allocates and frees the memory in which the kernels for `channels_last` add up, where several blocks share
+/// a channel.
 fn staging(input: &Tensor, factor: i64) -> Result<()> {
     let channels = input.size(1);
     let (grid_x, grid_y) = channels_last_grid(input.numel() / channels.max(1), channels);
@@ -142,7 +143,7 @@ impl BatchNorm<'_> {
         }
     }
 
-    /// `batch_norm_cuda_out`: what the kernels take beside the result and the statistics.
+    /// `batch_norm_cuda_out`: the memory that the kernels take beside the result and the statistics.
     fn native(&self) -> Result<()> {
         let input = self.input;
         let layout = Layout::of(input);
@@ -154,7 +155,7 @@ impl BatchNorm<'_> {
             }
         }
         if layout == Layout::General {
-            // An iterator wants a tensor where there is no weight or bias.
+            // An iterator needs a tensor in the place of a missing weight or bias.
             let full = input.dtype().accumulate();
             let number = |of: Option<&Tensor>| of.is_none().then(|| scratch(input, 1, full)).transpose();
             let weight = number(self.weight)?;
@@ -221,7 +222,7 @@ fn mean_and_variance(input: &Tensor) -> Result<()> {
         .then(|| empty_like_as(input, input.dtype().accumulate(), MemoryFormat::Preserve))
         .transpose()?;
     let read = wide.as_ref().unwrap_or(input);
-    reduce::run(read, &mask, reduce::Kernel::welford(read.dtype()))?;
+    reduce::run(read, &mask, reduce::ReductionKernel::welford(read.dtype()))?;
     Ok(())
 }
 
@@ -261,10 +262,10 @@ struct Backward {
 }
 
 impl Backward {
-    fn run(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    fn run(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
         let own = ctx.saved(0)?;
         let weight = ctx.saved_optional(3)?;
-        double_backward::variant(if self.is_training { "training" } else { "evaluation" });
+        double_backward::set_variant(if self.is_training { "training" } else { "evaluation" });
         let no_grad = GradModeGuard::new(false);
         let statistics = [ctx.saved(4)?, ctx.saved(5)?];
         let results = if self.kernels.are_cudnn {
@@ -282,8 +283,13 @@ impl Backward {
         (self.has_weight && ctx.wants(1), self.has_bias && ctx.wants(2))
     }
 
-    /// The gradients of the input, the weight and the bias, where there is a weight and a bias.
-    fn results(self, to_own: Option<Tensor>, to_weight: Option<Tensor>, to_bias: Option<Tensor>) -> Grads {
+    /// The gradients of the input, the weight and the bias, without those of a missing weight and bias.
+    fn results(
+        self,
+        to_own: Option<Tensor>,
+        to_weight: Option<Tensor>,
+        to_bias: Option<Tensor>,
+    ) -> Gradients {
         let mut results = vec![to_own];
         results.extend(self.has_weight.then_some(to_weight));
         results.extend(self.has_bias.then_some(to_bias));
@@ -291,7 +297,7 @@ impl Backward {
     }
 
     /// `cudnn_batch_norm_backward`, which writes all gradients, wanted or not.
-    fn cudnn(self, grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Grads> {
+    fn cudnn(self, grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Gradients> {
         let _grad = contiguous_like(grad, own)?;
         let to_own = Some(empty_like(own)?);
         let to_weight = gamma(weight, true)?;
@@ -309,7 +315,7 @@ impl Backward {
         grad: &Tensor,
         own: &Tensor,
         weight: Option<&Tensor>,
-    ) -> Result<Grads> {
+    ) -> Result<Gradients> {
         let (wants_weight, wants_bias) = self.wanted(ctx);
         let wants_own = ctx.wants(0);
         let needs_sums = self.is_training || wants_weight || wants_bias;
@@ -338,7 +344,13 @@ impl Backward {
     }
 
     /// `batch_norm_backward_cuda_template`: one kernel for all gradients, which are written without gaps.
-    fn fused(self, grad: &Tensor, own: &Tensor, wants: [bool; 2], weight: Option<&Tensor>) -> Result<Grads> {
+    fn fused(
+        self,
+        grad: &Tensor,
+        own: &Tensor,
+        wants: [bool; 2],
+        weight: Option<&Tensor>,
+    ) -> Result<Gradients> {
         let read_own = rows(own)?;
         let read_grad = rows(grad)?;
         let to_own = empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?;
@@ -390,7 +402,7 @@ fn elements_of_training(grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) ->
     }
 }
 
-/// What `batch_norm_backward_reduce_cuda` adds up.
+/// The sums of `batch_norm_backward_reduce_cuda`, a number for each channel.
 #[derive(Default)]
 struct Sums {
     dy: Option<Tensor>,
@@ -438,6 +450,7 @@ fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
     contiguous_in(grad, like.suggested_format())
 }
 
+/// `batch_norm`.
 pub(super) fn batch_norm(
     input: &Tensor,
     weight: Option<&Tensor>,

@@ -1,6 +1,6 @@
 //! Operators of two tensors that differ in their types, in what they save and in their gradients.
 
-use crate::autograd::{Context, EarlyInputs, Grads, Save, nodes, record_after, save_early};
+use crate::autograd::{Context, EarlyInputs, Gradients, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device};
 use crate::registry::{Entry, op};
@@ -41,7 +41,7 @@ pub(in crate::ops) struct Binary {
     pub(in crate::ops) function: Option<Function>,
     /// The gradients of both operands from that of the result. The saved tensors are `other` at 0, `self` at
     /// 1 and the result at 2; a tensor that the operator never saves takes no number.
-    pub(in crate::ops) backward: fn(&Context<'_>, &Tensor) -> Result<Grads>,
+    pub(in crate::ops) backward: fn(&Context<'_>, &Tensor) -> Result<Gradients>,
 }
 
 impl Binary {
@@ -117,7 +117,7 @@ impl Binary {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
-fn no_gradient(_: &Context<'_>, _: &Tensor) -> Result<Grads> {
+fn no_gradient(_: &Context<'_>, _: &Tensor) -> Result<Gradients> {
     Ok(vec![None, None])
 }
 
@@ -142,7 +142,7 @@ static DIV: Binary = Binary {
         let divisor = ctx.saved(0)?;
         let other = if ctx.wants(1) {
             let dividend = ctx.saved(1)?;
-            // C++ evaluates the right factor first, and temporaries last to the end of the expression.
+            // C++ evaluates the right factor first, and temporaries live to the end of the expression.
             let quotient = div(&dividend, &divisor)?;
             let quotient = (div(&quotient, &divisor)?, quotient);
             let negative = unary::neg(grad)?;
@@ -159,7 +159,7 @@ static DIV: Binary = Binary {
 
 /// The backward function of `maximum` and `minimum`: where the inputs are equal, each gets half of the
 /// gradient.
-fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<Grads> {
+fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<Gradients> {
     let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
     let half = |wants: bool, a: &Tensor, b: &Tensor| -> Result<Option<Tensor>> {
         if !wants {
@@ -198,6 +198,7 @@ static MINIMUM: Binary = Binary {
     backward: |ctx, grad| extremum(ctx, grad, &GT),
 };
 
+/// `pow` of two tensors.
 pub(super) static POW: Binary = Binary {
     node: nodes::PowBackward1,
     rule: Rule::Promoted,
@@ -261,7 +262,7 @@ static ATAN2: Binary = Binary {
                 crate::call("masked_fill_", &arguments, &[])?.tensor()?
             }
         };
-        // One statement makes both: what it computes on the way lives to its end.
+        // One statement of C++ makes both gradients: its temporaries live to the end of the statement.
         let (mut on_the_way, mut to_own, mut to_other) = (Vec::new(), None, None);
         if ctx.wants(0) {
             let product = mul(grad, &other)?;
@@ -287,7 +288,7 @@ static FLOOR_DIVIDE: Binary = Binary {
     backward: |_, _| runtime("derivative for aten::floor_divide is not implemented"),
 };
 
-fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
     let to_other = if ctx.wants(1) { Some(zeros_like(grad)?) } else { None };
     let to_own = if ctx.wants(0) { Some(zeros_like(grad)?) } else { None };
     Ok(vec![to_own, to_other])
@@ -306,7 +307,7 @@ static DIV_ROUNDED: Binary = ROUNDED;
 static DIV_ROUNDED_BY_NUMBER: Binary = Binary { node: nodes::DivBackward3, saves: Saves::Nothing, ..ROUNDED };
 
 /// `-grad * self.div(other, rounding_mode)`.
-fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
     let to_other = if ctx.wants(1) {
         let quotient = DIV_ROUNDED.call(&ctx.saved(1)?, &ctx.saved(0)?)?;
         let negative = unary::neg(grad)?;
@@ -333,7 +334,7 @@ static FMOD_BY_NUMBER: Binary =
     Binary { node: nodes::FmodBackward0, saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
-fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
     Ok(vec![ctx.wants(0).then(|| grad.clone()), None])
 }
 
@@ -426,6 +427,7 @@ macro_rules! binary {
     };
 }
 
+/// The operators of two operands that have no other arguments, each with its variant in place.
 pub(crate) const BINARY: &[Entry] = binary! {
     "mul" MUL composed MulBackward0,
     "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
@@ -444,10 +446,12 @@ fn division(divisor: &Tensor, rounding: Option<&str>) -> &'static Binary {
     }
 }
 
+/// `div(rounding_mode)`.
 pub(super) fn div_rounded(own: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
     division(other, rounding).call(own, other)
 }
 
+/// `div_(rounding_mode)`.
 pub(super) fn div_rounded_in_place(own: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
     division(other, rounding).call_in_place(own, other)
 }
@@ -463,5 +467,7 @@ pub(super) fn modulo(
     if in_place { kind.call_in_place(own, other) } else { kind.call(own, other) }
 }
 
+/// `remainder` by a tensor, and by a number.
 pub(super) const REMAINDERS: [&Binary; 2] = [&REMAINDER_OF_TENSORS, &REMAINDER_BY_NUMBER];
+/// `fmod` by a tensor, and by a number.
 pub(super) const FMODS: [&Binary; 2] = [&FMOD_OF_TENSORS, &FMOD_BY_NUMBER];

@@ -44,7 +44,7 @@ fn record_clamp(
 
 /// `clamp_backward`: `where(self within bounds, grad, 0)`.
 fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
-    crate::autograd::double_backward::variant(match (low, high) {
+    crate::autograd::double_backward::set_variant(match (low, high) {
         (Some(_), Some(_)) => "both bounds",
         (Some(_), None) => "lower bound",
         (None, Some(_)) => "upper bound",
@@ -70,6 +70,7 @@ fn logical_and_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(a.clone())
 }
 
+/// `clamp_` between numbers.
 pub(super) fn clamp_in_place(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
     let original = kept_for_gradient(tensor)?;
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;

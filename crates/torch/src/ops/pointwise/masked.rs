@@ -86,6 +86,7 @@ fn record_masked_fill(
     )
 }
 
+/// `masked_fill_`.
 pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
     change_in_place(tensor)?;
     tensor.set_values(None);

@@ -39,6 +39,7 @@ pub(in crate::ops) fn power(base: &Tensor, exponent: &Tensor) -> Result<Tensor> 
     POW.call(base, exponent)
 }
 
+/// `pow` as a program calls it: by a number or by a tensor, each with autocast's rule.
 pub(super) fn pow(base: &Tensor, exponent: Operand<'_>) -> Result<Tensor> {
     match exponent {
         Operand::Number(exponent) => pow_scalar(base, exponent),

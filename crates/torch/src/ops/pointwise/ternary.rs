@@ -39,7 +39,7 @@ pub(super) fn addc(
     let is_noted = in_place && !crate::autograd::is_in_formula();
     record_after(early, node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         if is_noted {
-            double_backward::variant(double_backward::IN_PLACE);
+            double_backward::set_variant(double_backward::IN_PLACE);
         }
         let grad = first(grads)?;
         let to_own = ctx.wants(0).then(|| grad.clone());
@@ -73,6 +73,7 @@ pub(super) fn addc(
     Ok(output.into())
 }
 
+/// `lerp` and `lerp_`, whose weight is a number or a tensor.
 pub(super) fn lerp(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
     let is_number = weight.is_wrapped_number();
     let inputs = [own, end];

@@ -9,9 +9,10 @@ use super::super::creation::wrapped;
 use super::super::pointwise::{self, mul};
 use super::super::views::first;
 use super::extremum::{extremum_all, extremum_dim};
-use super::scratch::Kernel;
+use super::scratch::ReductionKernel;
 use super::{mask_of, mean, reduced_empty, run, spread, sum, sum_below, sum_cast, vector_norm};
 
+/// `all` and `any`, whose result is `bool`, or `uint8` for an input of this type.
 pub(super) fn logic(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool) -> Result<Value> {
     let mask = mask_of(dim, tensor.dim())?;
     let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
@@ -24,7 +25,7 @@ pub(super) fn logic(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool) -> Resu
         }
         return Ok(output.into());
     }
-    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
+    run(tensor, &mask, ReductionKernel::of(tensor.dtype().size()))?;
     Ok(output.into())
 }
 
@@ -37,6 +38,7 @@ pub(super) fn count_nonzero(tensor: &Tensor, dim: Option<&[i64]>) -> Result<Valu
     Ok(sum(&not_zero, dim, false, None)?.into())
 }
 
+/// `sum`.
 pub(super) fn sum_call(
     tensor: &Tensor,
     dim: Option<&[i64]>,
@@ -75,6 +77,7 @@ pub(super) fn nansum_call(
     Ok(output.into())
 }
 
+/// `mean`.
 pub(super) fn mean_call(
     tensor: &Tensor,
     dim: Option<&[i64]>,
@@ -84,6 +87,7 @@ pub(super) fn mean_call(
     Ok(mean(tensor, dim, keepdim, dtype)?.into())
 }
 
+/// `max` and `min`: of all elements, of two tensors, or along a dimension, by the type of `dim`.
 pub(super) fn max_call(
     tensor: &Tensor,
     dim: &Value,
@@ -101,6 +105,7 @@ pub(super) fn max_call(
     }
 }
 
+/// `norm`; a `p` that is not a number counts as 2.
 pub(super) fn norm_call(
     tensor: &Tensor,
     p: &Value,

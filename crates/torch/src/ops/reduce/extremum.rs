@@ -7,7 +7,7 @@ use crate::{Dtype, Result, Tensor, Value};
 use super::super::pointwise::{self, div, eq, mul};
 use super::super::views::{self, first, unsqueeze, wrap};
 use super::super::{copy, creation, scatter};
-use super::{Kernel, dims_of, mask_of, reduced_empty, restore, run, sum, sum_all};
+use super::{ReductionKernel, dims_of, mask_of, reduced_empty, restore, run, sum, sum_all};
 
 /// `max()` and `min()` of all elements.
 pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
@@ -22,7 +22,7 @@ pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor
         // The kernel reads elements without gaps, unlike that of `amax`.
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         let read = copy::contiguous(tensor)?;
-        run(&read, &mask, Kernel::of(tensor.dtype().size()))?;
+        run(&read, &mask, ReductionKernel::of(tensor.dtype().size()))?;
     }
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(node, &[tensor], &[&output], &saved, |ctx, grads| {
@@ -57,7 +57,7 @@ pub(super) fn extremum_dim(
     let mask: Vec<bool> = if tensor.dim() == 0 { vec![] } else { mask_of(Some(&[at as i64]), tensor.dim())? };
     let values = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
     let indices = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
-    run(tensor, &mask, Kernel::of(16))?;
+    run(tensor, &mask, ReductionKernel::of(16))?;
     record_selection(node, tensor, &values, &indices, at as i64, keeps)?;
     Ok((values, indices))
 }
@@ -96,7 +96,7 @@ pub(crate) fn extremum_dims(
 ) -> Result<Tensor> {
     let mask = mask_of(dims, tensor.dim())?;
     let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
+    run(tensor, &mask, ReductionKernel::of(tensor.dtype().size()))?;
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     // The dimension of a number that is reduced is restored: the engine sums the gradient over it.
     let gains_a_dim = tensor.dim() == 0 && !keeps && dims.is_some_and(|dims| !dims.is_empty());
@@ -117,6 +117,7 @@ fn scale_by_count(grad: &Tensor, chosen: &Tensor, mask: &[bool]) -> Result<Tenso
     mul(&share, chosen)
 }
 
+/// `argmax` and `argmin`.
 pub(super) fn arg_extremum(tensor: &Tensor, dim: Option<i64>, keeps: bool) -> Result<Value> {
     let dims = dim.map(|dim| vec![dim]);
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
@@ -124,10 +125,11 @@ pub(super) fn arg_extremum(tensor: &Tensor, dim: Option<i64>, keeps: bool) -> Re
     // Without a dimension the kernel sees the tensor flat.
     let flat = if dims.is_some() { tensor } else { &views::reshape(&tensor.detach(), &[-1])? };
     let mask = if dims.is_some() { mask } else { vec![true] };
-    run(flat, &mask, Kernel::of(16))?;
+    run(flat, &mask, ReductionKernel::of(16))?;
     Ok(output.into())
 }
 
+/// `aminmax`.
 pub(super) fn aminmax(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
     let dims = dim.map(|dim| vec![dim]);
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
@@ -135,7 +137,7 @@ pub(super) fn aminmax(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Resul
     let high = reduced_empty(tensor, &mask, keepdim, tensor.dtype())?;
     // A reduction to one number reads elements without gaps.
     let read = if dims.is_none() { super::super::copy::contiguous(tensor)? } else { tensor.clone() };
-    run(&read, &mask, Kernel::of(2 * tensor.dtype().size()))?;
+    run(&read, &mask, ReductionKernel::of(2 * tensor.dtype().size()))?;
     drop(read);
     Ok((low, high).into())
 }

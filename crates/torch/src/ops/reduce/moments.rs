@@ -7,9 +7,9 @@ use crate::{Dtype, Result, Scalar, Tensor, Value};
 use super::super::creation::{full, wrapped};
 use super::super::pointwise::{self, div, eq, mul, scale, sub};
 use super::super::views::first;
-use super::{Kernel, dims_of, mask_of, mean, reduced_count, reduced_empty, restore, run, spread};
+use super::{ReductionKernel, dims_of, mask_of, mean, reduced_count, reduced_empty, restore, run, spread};
 
-/// `var` or `std`.
+/// `var`, or `std` where `roots` is true.
 fn variance(
     tensor: &Tensor,
     dims: Option<&[i64]>,
@@ -25,7 +25,7 @@ fn variance(
     }
     let mask = mask_of(dims, tensor.dim())?;
     let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, Kernel::welford(tensor.dtype()))?;
+    run(tensor, &mask, ReductionKernel::welford(tensor.dtype()))?;
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
         if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
@@ -119,7 +119,7 @@ pub(super) fn moments(
     let mask = mask_of(dims, tensor.dim())?;
     let spread_out = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
     let center = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, Kernel::welford(tensor.dtype()))?;
+    run(tensor, &mask, ReductionKernel::welford(tensor.dtype()))?;
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
         if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
@@ -145,6 +145,7 @@ pub(super) fn moments(
     Ok((spread_out, center).into())
 }
 
+/// `var(correction)`, or `std` where `roots` is true; the correction is 1 where none is given.
 pub(super) fn var_call(
     tensor: &Tensor,
     dim: Option<&[i64]>,

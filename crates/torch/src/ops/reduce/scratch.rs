@@ -6,13 +6,13 @@ use crate::{Dtype, session};
 /// The sizes that decide how much memory a kernel takes: the bytes of the value that it adds up, and how many
 /// values a thread reads at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kernel {
+pub(crate) struct ReductionKernel {
     arg: u64,
     values_at_once: i64,
     vector: i64,
 }
 
-impl Kernel {
+impl ReductionKernel {
     /// Sums and their like, in the accumulation type.
     pub(crate) fn of(arg: u64) -> Self {
         Self { arg, values_at_once: 4, vector: 4 }
@@ -34,9 +34,9 @@ fn div_up(a: i64, b: i64) -> i64 {
 }
 
 /// `setReduceConfig`: bytes of the buffer and of the semaphores, where the work is split over several blocks.
-pub(super) fn scratch(reduction: &Reduction, kernel: Kernel, dtype: Dtype) -> Option<(u64, u64)> {
-    const FEWEST: i64 = 16;
-    const MOST: i64 = 256;
+pub(super) fn scratch(reduction: &Reduction, kernel: ReductionKernel, dtype: Dtype) -> Option<(u64, u64)> {
+    const MIN: i64 = 16;
+    const MAX: i64 = 256;
     let profile = session().profile().clone();
     let outputs = reduction.outputs.max(1);
     let inputs = crate::numel(&reduction.shape) / outputs;
@@ -77,7 +77,7 @@ pub(super) fn scratch(reduction: &Reduction, kernel: Kernel, dtype: Dtype) -> Op
     } else {
         step_output *= width;
     }
-    let is_split_across_warps = div_up(inputs, step_input) >= (height * 16).min(MOST);
+    let is_split_across_warps = div_up(inputs, step_input) >= (height * 16).min(MAX);
     if is_split_across_warps {
         step_input *= height;
     } else {
@@ -87,10 +87,10 @@ pub(super) fn scratch(reduction: &Reduction, kernel: Kernel, dtype: Dtype) -> Op
     let target = i64::from(profile.multiprocessors) * blocks;
     let grid = div_up(outputs / output_vector, step_output);
     let per_thread = div_up(inputs, step_input);
-    if !is_split_across_warps || per_thread < MOST || grid > target {
+    if !is_split_across_warps || per_thread < MAX || grid > target {
         return None;
     }
-    let per_output = div_up(target, grid).min(div_up(per_thread, FEWEST)).max(div_up(per_thread, MOST));
+    let per_output = div_up(target, grid).min(div_up(per_thread, MIN)).max(div_up(per_thread, MAX));
     if per_output <= 1 {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Cells: one time step of a recurrent layer.
 
-use crate::autograd::{Grads, Save, nodes, record};
+use crate::autograd::{Gradients, Save, nodes, record};
 use crate::error::not_implemented;
 use crate::{Result, Tensor, Value, session};
 
@@ -72,7 +72,7 @@ fn fused_cell(
         if mode == Mode::Lstm {
             let gates = of_width(hidden * 4)?;
             let state = of_width(hidden)?;
-            let mut results: Grads = vec![Some(gates.clone()), Some(gates.clone()), Some(state)];
+            let mut results: Gradients = vec![Some(gates.clone()), Some(gates.clone()), Some(state)];
             if biases > 0 {
                 // Both biases get the same tensor.
                 let sum = super::super::reduce::sum(&gates, Some(&[0]), false, None)?;
@@ -83,7 +83,7 @@ fn fused_cell(
         session().note_estimate("gru_cell", "its gradient was not recorded");
         let (input_gates, hidden_gates) = (of_width(hidden * 3)?, of_width(hidden * 3)?);
         let state = of_width(hidden)?;
-        let mut results: Grads = vec![Some(input_gates.clone()), Some(hidden_gates.clone()), Some(state)];
+        let mut results: Gradients = vec![Some(input_gates.clone()), Some(hidden_gates.clone()), Some(state)];
         for gates in [&input_gates, &hidden_gates].into_iter().take(biases) {
             results.push(Some(super::super::reduce::sum(gates, Some(&[0]), false, None)?));
         }

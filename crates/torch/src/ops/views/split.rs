@@ -49,7 +49,7 @@ fn split_named(name: &'static str, tensor: &Tensor, sizes: &[i64], dim: i64) -> 
     Ok(parts)
 }
 
-/// Gradients of parts as one: zeros stand for those that are missing.
+/// The gradients of all parts, joined, with zeros for missing gradients.
 fn cat_of_grads(
     grads: &[Option<Tensor>],
     shapes: &[crate::Shape],
@@ -67,6 +67,7 @@ fn cat_of_grads(
     join::cat(&all, dim)
 }
 
+/// `split` into parts of `size`; the last part may be smaller.
 pub(crate) fn split(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
     let at = wrap(dim, tensor.dim())?;
     let total = tensor.size(at as i64);
@@ -79,6 +80,7 @@ pub(crate) fn split(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>>
     split_named(nodes::SplitBackward0, tensor, &sizes, dim)
 }
 
+/// `chunk`.
 pub(crate) fn chunk(tensor: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
     if chunks <= 0 {
         return runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}"));
@@ -87,6 +89,7 @@ pub(crate) fn chunk(tensor: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor
     split(tensor, (total / chunks + i64::from(total % chunks > 0)).max(1), dim)
 }
 
+/// `unbind`.
 pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     let at = wrap(dim, tensor.dim())?;
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());

@@ -9,6 +9,7 @@ use super::super::kernels::record_linear;
 use super::super::{copy, creation};
 use super::{viewed, wrap};
 
+/// `diagonal`.
 pub(crate) fn diagonal(tensor: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
     let (a, b) = (wrap(dim1, tensor.dim())?, wrap(dim2, tensor.dim())?);
     let (shape, strides) = (tensor.shape(), tensor.strides());
@@ -40,6 +41,7 @@ pub(crate) fn diagonal(tensor: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Re
     })
 }
 
+/// `Tensor.unfold`.
 pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<Tensor> {
     let at = wrap(dim, tensor.dim())?;
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
@@ -74,6 +76,7 @@ pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<
     })
 }
 
+/// `as_strided`.
 pub(super) fn as_strided(
     tensor: &Tensor,
     shape: &[i64],

@@ -46,7 +46,7 @@ impl Retries {
     }
 
     /// Whether the allocation after the burst was refused first; `None` if the statistics do not show it.
-    pub(super) fn is_one(&self, burst: usize) -> Option<bool> {
+    pub(super) fn is_retry(&self, burst: usize) -> Option<bool> {
         self.known.get(burst).copied().flatten()
     }
 }

@@ -111,7 +111,8 @@ impl<'a> Scan<'a> {
 
     fn take_burst(&mut self, start: usize) -> usize {
         let held = self.held;
-        // A free that completes right after its request did not wait, unless the next allocation could not use the block.
+        // A free that completes right after its request did not wait, unless the next allocation could not
+        // use the block.
         let is_plain =
             start.checked_sub(1).is_some_and(|before| {
                 let before = &self.trace[before];
@@ -149,7 +150,8 @@ impl<'a> Scan<'a> {
             let request = self.trace[end..]
                 .iter()
                 .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-            // Each entry is compared with all releases of the burst. A very long burst is damage and not the end of a wait.
+            // Each entry is compared with all releases of the burst. A very long burst is damage and not the
+            // end of a wait.
             let is_late = end - start <= LONGEST
                 && request
                     .is_some_and(|request| (start..end).any(|entry| self.came_too_late(entry, request)));
@@ -163,7 +165,7 @@ impl<'a> Scan<'a> {
                 released: self.released,
                 held,
                 is_mixed,
-                is_late,
+                has_late_wait: is_late,
                 is_partial: leaves_some || !is_in_order(&self.trace[releases..end]),
             });
         }
@@ -182,7 +184,8 @@ impl<'a> Scan<'a> {
             && self.would_serve(self.space_at(freed), request.size)
     }
 
-    /// Whether best fit would take this much space for the request; large space is not divided for requests under the limit.
+    /// Whether best fit would take this much space for the request; large space is not divided for requests
+    /// under the limit.
     fn would_serve(&self, space: Bytes, request: Bytes) -> bool {
         let is_refused = self.limit.is_some_and(|limit| request < limit && space >= limit);
         space >= request && !is_refused
@@ -204,8 +207,8 @@ impl<'a> Scan<'a> {
         tail.get(burst).filter(|entry| entry.action == TraceAction::OutOfMemory)
     }
 
-    /// At most this much space is free once the entry's block is: what lies between its neighbors in use. Where an expandable
-    /// segment ends is not known here, so any space after its last block is.
+    /// At most this much space is free once the entry's block is: what lies between its neighbors in use.
+    /// Where an expandable segment ends is not known here, so any space after its last block is.
     fn space_at(&self, freed: &TraceEntry) -> Bytes {
         let whole = self.segments.range(..=freed.addr).next_back();
         let whole = whole.filter(|(base, (size, _))| freed.addr.saturating_sub(**base) < size.get());

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{COMPLETION_BYTES, MOST_BYTES_AT_ONCE, TextField};
+use super::{COMPLETION_BYTES, MAX_BYTES_AT_ONCE, TextField};
 use crate::view::editor::lines::units_of_bytes;
 use crate::view::editor::rows::place_in;
 
@@ -22,7 +22,7 @@ impl TextField {
             let from =
                 content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETION_BYTES)));
             let to = content.lines.bytes(line..line + 1).end;
-            let near = if to > MOST_BYTES_AT_ONCE { from..to } else { 0..content.lines.text().len() };
+            let near = if to > MAX_BYTES_AT_ONCE { from..to } else { 0..content.lines.text().len() };
             let mut found = blockyard_workload::complete(
                 content.lines.text().get(near.clone())?,
                 content.caret - near.start,

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{FIELD_MARGIN, LEAST_MARGIN};
+use super::{FIELD_MARGIN, MIN_MARGIN};
 use crate::view::editor::lines::Lines;
 use crate::view::editor::rows::{Marks, Rows};
 
@@ -35,7 +35,7 @@ impl Content {
         let from = self.lines.line_at(self.caret.min(self.anchor));
         let to = self.lines.line_at(self.caret.max(self.anchor));
         let around = |margin: usize| from.saturating_sub(margin)..(to + margin + 1).min(count);
-        let least = around(LEAST_MARGIN);
+        let least = around(MIN_MARGIN);
         let is_enough = self.window.start <= least.start && self.window.end >= least.end;
         if is_enough && self.window.end <= count && self.window.len() <= 4 * FIELD_MARGIN + to - from {
             self.window.clone()

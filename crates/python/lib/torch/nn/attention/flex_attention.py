@@ -1,4 +1,4 @@
-"""`torch.nn.attention.flex_attention`: compiled kernels, which are not here."""
+"""`torch.nn.attention.flex_attention`: compiled kernels, which are not modeled."""
 
 from _refused import Missing as _Missing
 

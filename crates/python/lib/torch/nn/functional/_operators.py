@@ -1,4 +1,4 @@
-"""Operators under the names that the functions know them by."""
+"""Operators under the names that the functions of `torch.nn.functional` use."""
 
 from _torch import operator as _operator
 

@@ -1,4 +1,4 @@
-"""Pools, pads and what else changes the size of an image."""
+"""Pooling, padding and other operators that change the size of an image."""
 
 import math
 

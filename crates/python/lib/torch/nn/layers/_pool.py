@@ -1,4 +1,4 @@
-"""Pools, pads and what else changes the size of an image."""
+"""Modules for pooling, padding and other changes of the size of an image."""
 
 from torch.nn import functional as F
 from torch.nn.layers._made import _pair, _simple

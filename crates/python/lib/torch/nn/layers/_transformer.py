@@ -190,7 +190,7 @@ def _clones(module, count):
 
 
 def _detect_is_causal_mask(mask, is_causal, size):
-    """Whether the mask is the causal one; PyTorch compares values, which are not known here: a float mask of that shape is taken for it."""
+    """Whether the mask is the causal mask. PyTorch compares values, which are not known here: a float mask of that shape is assumed to be causal."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
     comparison = (

@@ -32,7 +32,7 @@ class _WeightedLoss(_Loss):
 
 
 class _Names:
-    """What is looked up in any of these files."""
+    """The names of all modules, which are found in each of these files."""
 
     _Loss, _WeightedLoss = _Loss, _WeightedLoss
 

@@ -152,12 +152,12 @@ def convert_conv3d_weight_memory_format(module, memory_format):
 
 
 def skip_init(module_cls, *args, device=None, **kwargs):
-    # Made without its numbers: the host's random numbers cost no memory of the GPU.
+    # The module is made with random numbers: on the host they cost no memory of the GPU.
     return module_cls(*args, device=device or "cpu", **kwargs)
 
 
 def __getattr__(name):
-    # These import modules that stand on functions, which stand on this package.
+    # These modules import `torch.nn.functional`, which imports this package.
     if name in ("parametrize", "parametrizations", "prune", "stateless"):
         import sys
 

@@ -1,4 +1,4 @@
-"""`torch.nn.utils.parametrizations`: weights of a norm."""
+"""`torch.nn.utils.parametrizations`: weights with a given norm."""
 
 from _refused import Missing as _Missing
 

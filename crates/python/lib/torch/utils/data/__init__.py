@@ -1,4 +1,4 @@
-"""Data sets and what loads them, in one process."""
+"""Data sets, samplers and loaders, in one process."""
 
 import torch
 from torch.utils.data import _collate
@@ -127,7 +127,7 @@ class SequentialSampler(Sampler):
 
 
 def _known(numbers, otherwise):
-    """Random numbers as PyTorch draws them; where no seed was set nobody knows them, and they decide no size."""
+    """Random numbers as PyTorch draws them. Without a seed they are not known; no size depends on them."""
     return numbers if not numbers or type(numbers[0]) is int else otherwise
 
 

@@ -7,7 +7,7 @@ use crate::{Guess, Probe, SearchOutcome, Values, search, search_from};
 
 /// The search under one of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column<T, E> {
+pub struct TermsSearch<T, E> {
     /// The terms.
     pub terms: T,
     /// The result of the search.
@@ -28,11 +28,11 @@ pub fn search_guessed<E>(
     }
 }
 
-/// Where the answer under terms of a size lies, by the probes of earlier searches.
+/// A guess of the answer under terms of a size, from the probes of earlier searches.
 ///
 /// The guess assumes that the peak reserved is a base, which no size changes, and a number of bytes for each
 /// unit of the value. This number is assumed to grow with the size as it grew between the last two sizes, or
-/// in proportion to the size if one size is known. The limit is the one under which a value did not fit in
+/// in proportion to the size if one size is known. The limit is the limit under which a value did not fit in
 /// the last search. The guess is the lowest value if no value fitted in the last search; `None` if nothing is
 /// known.
 #[must_use]
@@ -61,7 +61,7 @@ pub fn guess(
         let size = as_float(size.filter(|size| *size > 0)?);
         Some((size, line.slope / size))
     });
-    // For each unit of size.
+    // The slope for each unit of size, of the last two sizes.
     let by_size: Vec<(f64, f64)> = by_size.take(2).collect();
     let slope = match (last_size.and(size).map(as_float), by_size.as_slice()) {
         (Some(size), [(last, slope), (before, earlier), ..]) if last > before => {
@@ -121,7 +121,7 @@ fn whole(number: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What a batch of sequences of a length takes: weights, activations, and scores of attention.
+    /// The bytes that a batch of sequences of a length takes: weights, activations, and scores of attention.
     fn bytes(length: u64, batch: u64) -> Bytes {
         Bytes::new(1_000_000 + batch * (20 * length + length * length / 100))
     }
@@ -137,13 +137,13 @@ mod tests {
         let (values, lengths): (Values, Values) =
             ("1..4096".parse().unwrap(), "128..1024:128".parse().unwrap());
         let lengths: Vec<u64> = lengths.iter().collect();
-        let mut columns: Vec<Column<u64, ()>> = Vec::new();
+        let mut columns: Vec<TermsSearch<u64, ()>> = Vec::new();
         for length in &lengths {
             let before: Vec<(Option<u64>, &[Probe])> =
                 columns.iter().map(|column| (Some(column.terms), column.found.probes.as_slice())).collect();
             let ask = |batch| Ok::<_, ()>(probe(*length, batch, limit));
             let found = search_guessed(&values, limit, guess(&values, limit, &before, Some(*length)), ask);
-            columns.push(Column { terms: *length, found });
+            columns.push(TermsSearch { terms: *length, found });
         }
         assert_eq!(columns.len(), lengths.len());
         for column in &columns {
@@ -166,6 +166,6 @@ mod tests {
         let second = search_guessed(&values, limit, led, none);
         assert_eq!((first.probes.len(), second.probes.len()), (1, 1));
         let ended = search_guessed(&values, limit, led, |_batch| Err("no such file"));
-        assert_eq!((ended.largest(&values), ended.ended), (None, Some((1, "no such file"))));
+        assert_eq!((ended.largest(&values), ended.failure), (None, Some((1, "no such file"))));
     }
 }
