@@ -50,13 +50,13 @@ fn check(recorded: &RecordedRun, name: &str) -> bool {
     let mut go_on = |_| ControlFlow::Continue(());
     let Ok(config) = recorded.meta.conf.parse::<AllocatorConfig>() else { return false };
     let Ok(verified) = verify(recorded, &mut go_on) else { return false };
-    let settings = RunSettings { title: String::new(), conf: config, capacity: recorded.meta.total_memory };
+    let settings = RunSettings { title: String::new(), config, capacity: recorded.meta.total_memory };
     let replayable = open(recorded, &settings, &mut go_on).unwrap();
     let inferred = &replayable.inferred;
     let plan = PreparedWorkload::beginning_with(&inferred.workload, inferred.start.clone())
         .with_placements(inferred.placements.clone());
     let device = device_of(&replayable.run, inferred);
-    let totals = totals(&plan, &settings.conf, device, &mut go_on).unwrap();
+    let totals = totals(&plan, &settings.config, device, &mut go_on).unwrap();
     check_same(&totals, &verified.recording, name);
     true
 }
@@ -113,7 +113,7 @@ fn failures_count_and_what_they_leave_is_skipped() {
         ControlFlow::Continue(())
     });
     for ((config, totals), text) in configs.into_iter().zip(swept.unwrap()).zip(texts) {
-        let settings = RunSettings { title: String::new(), conf: config, capacity };
+        let settings = RunSettings { title: String::new(), config, capacity };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         check_same(&totals, &recording, text);
         assert!(totals.out_of_memory > 0 && totals.skipped > 0, "{totals:?}");

@@ -45,7 +45,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let config = options.conf.clone().unwrap_or(config);
     let settings = RunSettings {
         title: name.clone(),
-        conf: AllocatorConfig::parse(&config, options.release).context("settings")?,
+        config: AllocatorConfig::parse(&config, options.release).context("settings")?,
         capacity: options.total_memory.or(workload.capacity()).unwrap_or(capacity),
     };
     let bar = Bar::new(&name);

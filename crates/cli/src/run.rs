@@ -29,8 +29,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     if run.operations.is_empty() {
         make_operations(&mut run, &mut inferred).with_context(|| name.clone())?;
     }
-    let settings =
-        RunSettings { title: run.meta.name.clone(), conf: config, capacity: run.meta.total_memory };
+    let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let bar = Bar::new(&name);
     match options.device {
         DeviceName::Cuda(index) => {

@@ -29,7 +29,7 @@ pub struct RecordedDevice {
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCounts {
     /// Allocations of segments and mappings of pages that succeeded.
-    given: usize,
+    calls_before: usize,
     /// Releases of segments and of pages.
     released: usize,
     /// Requests that failed.
@@ -127,7 +127,7 @@ impl RecordedDevice {
     }
 
     fn device_failure(&self) -> Option<RecordedDeviceFailure> {
-        let CallCounts { given, released, failed } = self.counts;
+        let CallCounts { calls_before: given, released, failed } = self.counts;
         let device_failure = self.device_failures.get(&(given, failed)).filter(|_| !self.has_left)?;
         let until = device_failure.until_released;
         until.is_none_or(|until| released < until).then_some(*device_failure)
@@ -205,7 +205,7 @@ impl DeviceMemory for RecordedDevice {
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = self.allocate_recorded(size)?;
-        self.counts.given += 1;
+        self.counts.calls_before += 1;
         Ok(base)
     }
 
@@ -258,7 +258,7 @@ impl VirtualMemory for RecordedDevice {
             return Err(DeviceError::OutOfMemory { requested: size });
         }
         self.device.map(addr, size, page)?;
-        self.counts.given += 1;
+        self.counts.calls_before += 1;
         Ok(())
     }
 

@@ -62,7 +62,7 @@ pub struct Fit {
     /// The GPU.
     pub gpu: GpuProfile,
     /// Whether the program fits; `None` where the run ended before the answer was known.
-    pub is_fitting: Option<bool>,
+    pub has_room: Option<bool>,
     /// The line at which the program exceeds the GPU, if the program does not fit and the line is known.
     pub at: Option<ProgramLine>,
 }
@@ -251,7 +251,7 @@ impl Report {
         } else {
             (Some(true), None)
         };
-        Fit { gpu: gpu.clone(), is_fitting, at }
+        Fit { gpu: gpu.clone(), has_room: is_fitting, at }
     }
 
     /// Whether a request found no memory, even if the program went on.
@@ -373,7 +373,7 @@ mod tests {
         let peaks: Vec<u64> = apart.devices.iter().map(|device| device.peak_reserved.get()).collect();
         assert_eq!((peaks, apart.peak_of_all_processes().get()), (vec![10, 20], 20));
         let fits = |report: &Report| {
-            report.fits(&[gpu(25), gpu(15)]).iter().map(|fit| fit.is_fitting).collect::<Vec<_>>()
+            report.fits(&[gpu(25), gpu(15)]).iter().map(|fit| fit.has_room).collect::<Vec<_>>()
         };
         assert_eq!(fits(&apart), [Some(true), Some(false)]);
         // Two processes of one device, whose peaks need not be at one time; and one that was not counted.
@@ -409,8 +409,8 @@ mod tests {
         assert_eq!((report.status, report.error.as_deref()), (134, Some("SIGABRT")));
         assert_eq!(report.devices[0].peak_allocated.get(), 8);
         assert_eq!(report.is_steady(), Some(false));
-        assert_eq!(report.fits(&[gpu(1 << 30)])[0].is_fitting, None);
-        assert_eq!(report.fits(&[gpu(8)])[0].is_fitting, Some(false));
+        assert_eq!(report.fits(&[gpu(1 << 30)])[0].has_room, None);
+        assert_eq!(report.fits(&[gpu(8)])[0].has_room, Some(false));
     }
 
     #[test]
@@ -426,7 +426,7 @@ mod tests {
     fn a_gpu_that_is_too_small_names_the_line() {
         let report = Report::of(0, None, Some(COUNTED), "");
         let fits = report.fits(&[gpu(3_000_000), gpu(2_097_152), gpu(2_000_000), gpu(1_000_000)]);
-        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.is_fitting).collect();
+        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.has_room).collect();
         assert_eq!(found, [Some(true), Some(true), Some(false), Some(false)]);
         let lines: Vec<Option<String>> =
             fits.iter().map(|fit| fit.at.as_ref().map(ToString::to_string)).collect();
@@ -444,7 +444,7 @@ mod tests {
         let found: Vec<Option<bool>> = report
             .fits(&[gpu(4_000_000), gpu(3_000_000), gpu(2_000_000)])
             .iter()
-            .map(|fit| fit.is_fitting)
+            .map(|fit| fit.has_room)
             .collect();
         assert_eq!(found, [Some(true), None, Some(false)]);
     }
@@ -456,7 +456,7 @@ mod tests {
             .replace("\"allocated_bytes.all.peak\"", "\"num_ooms\": 1, \"allocated_bytes.all.peak\"");
         let report = Report::of(1, None, Some(&counted), "");
         let fits = report.fits(&[gpu(3_000_000), gpu(4_000_000), gpu(2_500_000)]);
-        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.is_fitting).collect();
+        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.has_room).collect();
         assert_eq!(found, [Some(false), None, Some(false)]);
     }
 }

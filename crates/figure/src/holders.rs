@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{
     AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackCategory, StackId, Stacks,
-    StreamId, short_path,
+    StreamId, shortened_path,
 };
 
 use crate::allocations::{Allocations, NEVER};
@@ -301,7 +301,7 @@ pub fn stack_lines(stacks: &Stacks, stack: StackId) -> Vec<String> {
 /// `forward model.py:12`: the function if it is known, the end of the file's path and the line.
 #[must_use]
 pub fn frame_text(frame: Frame<'_>) -> String {
-    let file = short_path(frame.filename);
+    let file = shortened_path(frame.filename);
     if frame.name.is_empty() && frame.line > 0 {
         return format!("{file}:{}", frame.line);
     }
@@ -318,7 +318,7 @@ fn module(stacks: &Stacks, stack: StackId) -> Option<FrameId> {
 
 /// The file of a module and the line of its `forward` that runs.
 fn module_name(frame: Frame<'_>) -> String {
-    let file = short_path(frame.filename);
+    let file = shortened_path(frame.filename);
     let file = file.strip_prefix("torch/nn/modules/").unwrap_or(file);
     format!("{}:{}", file.strip_suffix(".py").unwrap_or(file), frame.line)
 }

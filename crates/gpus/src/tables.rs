@@ -27,15 +27,15 @@ static NETWORKS: &[u8] = include_bytes!("networks.bin");
 
 /// A function that gives the recorded size of the workspace that is asked for now; for the program that
 /// writes the tables.
-pub type Learner = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
+pub type SizeRecorder = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
 
 thread_local! {
     static TABLE: OnceCell<Vec<(u32, u64)>> = const { OnceCell::new() };
-    static LEARNER: RefCell<Option<Learner>> = const { RefCell::new(None) };
+    static LEARNER: RefCell<Option<SizeRecorder>> = const { RefCell::new(None) };
 }
 
 /// Asks `learner` instead of the tables, until it is set to `None`.
-pub fn set_recorder(learner: Option<Learner>) {
+pub fn set_recorder(learner: Option<SizeRecorder>) {
     LEARNER.with(|slot| *slot.borrow_mut() = learner);
 }
 

@@ -76,14 +76,14 @@ impl Run {
     pub fn from_recorded(recorded: &RecordedRun, on_progress: OnProgress) -> Result<Self, LabError> {
         let settings = RunSettings {
             title: recorded.meta.name.clone(),
-            conf: AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release())?,
+            config: AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release())?,
             capacity: recorded.meta.total_memory,
         };
         let replayable = open(recorded, &settings, on_progress)?;
         let mut inferred = replayable.inferred;
-        let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.conf);
+        let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.config);
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
-        let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.conf);
+        let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
         let InferredRun { workload, start, notes, segments, ranges, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);

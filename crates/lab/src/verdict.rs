@@ -99,15 +99,15 @@ pub enum FindingTopic {
     /// What grows from iteration to iteration.
     Grows,
     /// How certain the sentences are.
-    Sure,
+    Certainty,
     /// What lets the run pass, or saves memory.
-    Passes,
+    Helps,
     /// What was replayed and helps at one bound of the limit alone.
-    Depends,
+    DependsOnLimit,
     /// What was replayed and does not help.
-    Fails,
+    DoesNotHelp,
     /// How much less live memory, or how much more memory in all, would be enough.
-    Less,
+    Shortfall,
     /// Which GPUs hold the run.
     Gpus,
     /// What another release of PyTorch changes.
@@ -119,11 +119,11 @@ impl FindingTopic {
     pub const ALL: [Self; 9] = [
         Self::Happened,
         Self::Grows,
-        Self::Sure,
-        Self::Passes,
-        Self::Depends,
-        Self::Fails,
-        Self::Less,
+        Self::Certainty,
+        Self::Helps,
+        Self::DependsOnLimit,
+        Self::DoesNotHelp,
+        Self::Shortfall,
         Self::Gpus,
         Self::Releases,
     ];
@@ -134,11 +134,11 @@ impl FindingTopic {
         match self {
             Self::Happened => "What happened",
             Self::Grows => "What grows",
-            Self::Sure => "How sure that is",
-            Self::Passes => "What helps",
-            Self::Depends => "What helps at one end of the limit",
-            Self::Fails => "What does not help",
-            Self::Less => "What would be enough",
+            Self::Certainty => "How sure that is",
+            Self::Helps => "What helps",
+            Self::DependsOnLimit => "What helps at one end of the limit",
+            Self::DoesNotHelp => "What does not help",
+            Self::Shortfall => "What would be enough",
             Self::Gpus => "Which GPUs hold it",
             Self::Releases => "What another PyTorch changes",
         }
@@ -190,13 +190,13 @@ fn verdict_of_failure(
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     // How the limit is known is among the notes.
-    findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Sure, note, None)));
+    findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
     if let Some(change) = &freed {
-        let about = if change.is_proved { FindingTopic::Passes } else { FindingTopic::Fails };
+        let about = if change.is_proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
         findings.push(Finding::about(about, &change.sentence, Some(found.failed.number)));
     }
     if is_leak {
-        findings.push(Finding::about(FindingTopic::Passes, FREE_WHAT_IS_KEPT, None));
+        findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
     }
     let setting = fitting_setting(&limited, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
@@ -205,12 +205,12 @@ fn verdict_of_failure(
     let less = found.changes.iter().chain(&found.unhelpful_changes).filter(is_about_less);
     findings.extend(less.map(|change| {
         let until = if is_leak { ", until what the iterations keep fills that too" } else { "" };
-        Finding::about(FindingTopic::Less, format!("{}{until}", change.sentence), None)
+        Finding::about(FindingTopic::Shortfall, format!("{}{until}", change.sentence), None)
     }));
     if found.limit.source == LimitSource::Fraction {
-        findings.push(Finding::about(FindingTopic::Passes, LIMIT_OF_THE_PROCESS, None));
+        findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
     }
-    findings.push(Finding::about(FindingTopic::Less, SMALLER_BATCH, None));
+    findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
     findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
     findings.extend(gpu_for_the_request(&found));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
@@ -220,7 +220,7 @@ fn verdict_of_failure(
         line.moments = moments.of_line(line);
     }
     for finding in findings.iter_mut().filter(|finding| finding.request == Some(moment)) {
-        if matches!(finding.about, FindingTopic::Happened | FindingTopic::Sure) {
+        if matches!(finding.about, FindingTopic::Happened | FindingTopic::Certainty) {
             finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
         }
     }
@@ -241,8 +241,11 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     let outcome = own.outcome.as_ref().map_err(ToString::to_string);
     let Ok(outcome) = outcome else {
         let why = outcome.err().unwrap_or_default();
-        let findings =
-            vec![Finding::about(FindingTopic::Sure, format!("the requests cannot be replayed: {why}"), None)];
+        let findings = vec![Finding::about(
+            FindingTopic::Certainty,
+            format!("the requests cannot be replayed: {why}"),
+            None,
+        )];
         let headline = "the run cannot be replayed".to_owned();
         return Ok(Verdict {
             kind: VerdictKind::Fits,
@@ -298,16 +301,16 @@ fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -
     if growing.is_some() {
         let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
         findings.extend(iterations_left(&lines, most, reserved));
-        findings.push(Finding::about(FindingTopic::Passes, FREE_WHAT_IS_KEPT, None));
+        findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
     }
     // A note says that an assumed capacity is assumed.
     if is_device_known {
         findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
     }
-    findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Sure, note, None)));
+    findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
     let unused = reserved.saturating_sub(allocated);
     findings.push(Finding::about(
-        FindingTopic::Less,
+        FindingTopic::Shortfall,
         format!(
             "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
              setting of the allocator can save at most these bytes, apart from what its rounding changes"
@@ -471,7 +474,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
             grouped(recorded)
         )
     };
-    Some(Finding::about(FindingTopic::Sure, text, Some(recorded)))
+    Some(Finding::about(FindingTopic::Certainty, text, Some(recorded)))
 }
 
 /// The change that frees the tensors that the growing lines kept in the iterations before the last one;

@@ -164,7 +164,7 @@ impl Exercise {
 
     fn run(&self, workload: &Workload) -> Result<Recording, RunError> {
         let settings =
-            RunSettings { title: String::new(), conf: self.config.clone(), capacity: self.capacity };
+            RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
         run(workload, &settings, &mut |_| ControlFlow::Continue(()))
     }
 

@@ -208,7 +208,7 @@ fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {
 
 fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {
     let settings =
-        RunSettings { title: title.to_owned(), conf: script.config.clone(), capacity: script.capacity };
+        RunSettings { title: title.to_owned(), config: script.config.clone(), capacity: script.capacity };
     let recording = run(&script.workload, &settings, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
     Ok(PlayedRun {

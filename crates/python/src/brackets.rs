@@ -16,7 +16,7 @@ struct OpenBracket {
 
 /// CPython's syntax error in the place of the parser's: where a bracket before the error's line is never
 /// closed, the error is about the bracket. `None` for all other errors.
-pub(crate) fn named(
+pub(crate) fn name_unclosed_bracket(
     vm: &VirtualMachine,
     error: PyBaseExceptionRef,
     source: &str,

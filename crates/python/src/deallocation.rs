@@ -158,7 +158,7 @@ fn looks_up_as_object(class: &Py<PyType>, vm: &VirtualMachine) -> bool {
 }
 
 /// Drops the tuples that iterators still keep, before the interpreter ends.
-pub(crate) fn forget() {
+pub(crate) fn clear() {
     drop(LAST.take());
 }
 

@@ -121,14 +121,14 @@ pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
     match over.flatten() {
         Some(what) => {
             let line = crate::position::current_line(vm);
-            Err(stopped(vm, &format!("at line {line}: it {what}, as many as one run may")))
+            Err(stop_exception(vm, &format!("at line {line}: it {what}, as many as one run may")))
         }
         None => Ok(()),
     }
 }
 
 /// The exception that ends a program, with the reason in words.
-pub(crate) fn stopped(vm: &VirtualMachine, reason: &str) -> PyBaseExceptionRef {
+pub(crate) fn stop_exception(vm: &VirtualMachine, reason: &str) -> PyBaseExceptionRef {
     let text = format!("blockyard: the program was stopped {reason}{OPTIONS}");
     vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into())
 }

@@ -34,7 +34,7 @@ pub(crate) fn cause(
     let session = session();
     let origins = session.device(0).ok()?.origins();
     let requested = |number: u32| Some(origins.get(usize::try_from(number).ok()?)?.requested);
-    let mut lists: BTreeMap<&str, List> = BTreeMap::new();
+    let mut lists: BTreeMap<&str, ListMemory> = BTreeMap::new();
     for (number, reasons) in &reasons {
         let Some((name, indices)) = list_of(reasons) else { continue };
         let list = lists.entry(name).or_default();
@@ -59,7 +59,7 @@ pub(crate) fn cause(
 
 /// The memory that the graphs of a list's tensors keep.
 #[derive(Default)]
-struct List {
+struct ListMemory {
     indices: BTreeSet<String>,
     bytes: Bytes,
 }

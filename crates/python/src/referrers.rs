@@ -53,7 +53,7 @@ thread_local! {
 }
 
 /// Asks for the referrers at a step.
-pub(crate) fn ask((step, report): ReferrersRequest) {
+pub(crate) fn request_at_step((step, report): ReferrersRequest) {
     REQUEST.set(Some((step, report)));
     if let Ok(device) = session().device(0) {
         device.call_before_step(step, |is_free| {
@@ -83,7 +83,7 @@ pub(crate) fn at_exception(
             search.frame(&entry.frame, true);
         }
     }
-    search.go_on(vm);
+    search.search_all(vm);
     search.reasons
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn names_at_end(
         if let Some(globals) = globals {
             search.globals(globals);
         }
-        search.go_on(vm);
+        search.search_all(vm);
         search.reasons
     };
     let name = |reasons: Vec<Reason>| {
@@ -130,12 +130,12 @@ fn look(vm: &VirtualMachine, step: usize, globals: Option<&PyDictRef>, is_free: 
         search.globals(globals);
     }
     search.calls(vm);
-    search.go_on(vm);
+    search.search_all(vm);
     // A dying object is still in the collector's list.
     if !is_free {
-        search.rest(vm);
+        search.add_cycles(vm);
     }
-    search.natives();
+    search.add_autocast_cache();
     let mut reasons = search.reasons;
     for (number, library) in session().library_blocks(0) {
         reasons.entry(number).or_default().push(Reason::Library(library));
@@ -244,7 +244,7 @@ impl Search {
         }
     }
 
-    fn go_on(&mut self, vm: &VirtualMachine) {
+    fn search_all(&mut self, vm: &VirtualMachine) {
         while let Some((referent, name)) = self.left.pop_front() {
             match referent {
                 Referent::Object(object) => self.object(&object, &name, vm),
@@ -403,7 +403,7 @@ impl Search {
 
     /// Tensors that no name leads to: the interpreter works with them, or only a cycle of references holds
     /// them.
-    fn rest(&mut self, vm: &VirtualMachine) {
+    fn add_cycles(&mut self, vm: &VirtualMachine) {
         let place: Rc<str> = Rc::from("");
         // The collector counts references, so nobody else may hold the list meanwhile.
         let dead = collector::unreachable(gc_state().get_objects(Some(0)), vm);
@@ -422,13 +422,13 @@ impl Search {
                     self.arrive(object.clone(), Name::new(text, &place));
                 }
             }
-            self.go_on(vm);
+            self.search_all(vm);
         }
         self.nameless = None;
     }
 
     /// Memory that the crate `torch` itself holds: the cache of autocast.
-    fn natives(&mut self) {
+    fn add_autocast_cache(&mut self) {
         for (_, cast) in autocast::cached() {
             self.reason(&cast, Reason::AutocastCache);
         }

@@ -178,7 +178,7 @@ fn run_with(
     };
     let host_before = host::install(Some(host));
     if let Some(request) = request {
-        referrers::ask(request);
+        referrers::request_at_step(request);
     }
     let ProgramEnd { status, traceback, cause, devices } = interpret(program, settings, &session);
     let host = host::install(host_before);
@@ -240,15 +240,15 @@ fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<S
         if let Some(first) = session.device(0).ok().filter(|device| device.is_recorded()) {
             first.name_blocks(referrers::names_at_end(vm, exception, globals));
         }
-        let (status, traceback) =
-            result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
+        let (status, traceback) = result
+            .map_or_else(|exception| describe_exception(vm, &exception, &program.source), |()| (0, None));
         referrers::at_end(vm, globals);
         session.set_line_source(None);
         // The recording ends here, so that memory which the program still holds at its end is allocated at
         // the recording's end.
         let devices = devices(session).map(|device| finish(device, &program.file)).collect();
         drop(scope);
-        deallocation::forget();
+        deallocation::clear();
         modules::torch::forget();
         ProgramEnd { status, traceback, cause, devices }
     })
@@ -277,13 +277,13 @@ pub fn run_on_thread(
     })?;
     let finished = match limit {
         None => wait.recv().map_err(|_panicked| failed())?,
-        Some(limit) => wait.recv_timeout(limit.saturating_add(PATIENCE)).map_err(|error| match error {
+        Some(limit) => wait.recv_timeout(limit.saturating_add(STOP_GRACE)).map_err(|error| match error {
             RecvTimeoutError::Disconnected => failed(),
             RecvTimeoutError::Timeout => std::io::Error::new(
                 std::io::ErrorKind::TimedOut,
                 format!(
                     "the run ended without the program's end {} s after the limit of {} s: one call of the program does not end",
-                    PATIENCE.as_secs(),
+                    STOP_GRACE.as_secs(),
                     limit.as_secs()
                 ),
             ),
@@ -295,7 +295,7 @@ pub fn run_on_thread(
 
 /// How long a program that has to stop may continue.
 #[cfg(not(target_arch = "wasm32"))]
-const PATIENCE: Duration = Duration::from_secs(5);
+const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Bytes of the stack of a program's thread; pages that no call reaches cost nothing.
 #[cfg(not(target_arch = "wasm32"))]
@@ -325,11 +325,16 @@ impl Watch {
             // whole process has one flag for signals, and another interpreter may have cleared it.
             while wait.recv_timeout(look) == Err(RecvTimeoutError::Timeout) {
                 left = left.map(|left| left.saturating_sub(look));
-                let Some(reason) = over(time.filter(|_| left == Some(Duration::ZERO)), memory) else {
+                let Some(reason) = reason_to_stop(time.filter(|_| left == Some(Duration::ZERO)), memory)
+                else {
                     continue;
                 };
                 let stopped: UserSignal = Box::new(move |vm| {
-                    if position::is_safe_for_signal(vm) { Err(host::stopped(vm, &reason)) } else { Ok(()) }
+                    if position::is_safe_for_signal(vm) {
+                        Err(host::stop_exception(vm, &reason))
+                    } else {
+                        Ok(())
+                    }
                 });
                 if stop.send(stopped).is_err() {
                     return;
@@ -344,7 +349,7 @@ impl Watch {
 
 /// Why a program has to stop: `time`, the limit that has passed, or the limit of its memory. `None` if the
 /// program may continue.
-fn over(time: Option<Duration>, memory: Option<HostMemoryLimit>) -> Option<String> {
+fn reason_to_stop(time: Option<Duration>, memory: Option<HostMemoryLimit>) -> Option<String> {
     if let Some(limit) = time {
         return Some(format!("after {} s, as long as one run may take", limit.as_secs()));
     }
@@ -399,12 +404,16 @@ fn execute(vm: &VirtualMachine, program: &ProgramSource, kept: &mut Option<Scope
     let code = vm
         .compile(&program.source, Mode::Exec, program.file.clone())
         .map_err(|error| vm.new_syntax_error(&error, Some(&program.source)))
-        .map_err(|error| brackets::named(vm, error, &program.source, &program.file))?;
+        .map_err(|error| brackets::name_unclosed_bracket(vm, error, &program.source, &program.file))?;
     vm.run_code_obj(code, scope).map(drop)
 }
 
 /// The exit status after an exception, and its traceback unless it was a plain exit.
-fn failure(vm: &VirtualMachine, exception: &PyBaseExceptionRef, source: &str) -> (i32, Option<String>) {
+fn describe_exception(
+    vm: &VirtualMachine,
+    exception: &PyBaseExceptionRef,
+    source: &str,
+) -> (i32, Option<String>) {
     if !exception.fast_isinstance(vm.ctx.exceptions.system_exit) {
         return (1, Some(traceback::format(vm, exception, source)));
     }

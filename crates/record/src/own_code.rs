@@ -166,7 +166,7 @@ fn is_own(line: &str) -> bool {
 
 /// The path from the package on, or else its last two parts.
 #[must_use]
-pub fn short_path(path: &str) -> &str {
+pub fn shortened_path(path: &str) -> &str {
     if let Some((_, inside)) =
         path.rsplit_once("site-packages/").or_else(|| path.rsplit_once("dist-packages/"))
     {
@@ -189,8 +189,8 @@ pub fn frame_text(line: &str) -> String {
         // A signature of C++ is long, and its name says enough.
         Some((name, ":0" | "??:0")) => without_arguments(name).to_owned(),
         // A line whose function is not known.
-        Some(("", place)) => short_path(place).to_owned(),
-        Some((name, place)) => format!("{name} {}", short_path(place)),
+        Some(("", place)) => shortened_path(place).to_owned(),
+        Some((name, place)) => format!("{name} {}", shortened_path(place)),
         None => line.to_owned(),
     }
 }

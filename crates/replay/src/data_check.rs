@@ -284,8 +284,11 @@ mod tests {
     /// bytes.
     fn checked(text: &str, full: Bytes) -> (Vec<Call>, Vec<StepDataCheck>) {
         let workload = Workload::parse(text).unwrap();
-        let settings =
-            RunSettings { title: String::new(), conf: AllocatorConfig::default(), capacity: Bytes::mib(256) };
+        let settings = RunSettings {
+            title: String::new(),
+            config: AllocatorConfig::default(),
+            capacity: Bytes::mib(256),
+        };
         let (calls, finished) = (Rc::default(), Rc::default());
         let data = CallLog { calls: Rc::clone(&calls), finished: Rc::clone(&finished) };
         let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
@@ -341,8 +344,11 @@ mod tests {
     #[test]
     fn wrong_words_are_added_to_their_step() {
         let workload = Workload::parse("a = alloc 1 MiB").unwrap();
-        let settings =
-            RunSettings { title: String::new(), conf: AllocatorConfig::default(), capacity: Bytes::mib(64) };
+        let settings = RunSettings {
+            title: String::new(),
+            config: AllocatorConfig::default(),
+            capacity: Bytes::mib(64),
+        };
         let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
         let mut run = CheckedRun::new(device, CallLog::default(), Bytes::ZERO, &settings, &workload);
         while run.step().unwrap() {}

@@ -137,7 +137,7 @@ fn passed_by(
     })?;
     let remainder = blocks.get(index + 1).filter(|next| next.state == BlockState::Inactive);
     let free = remainder.map_or(Bytes::ZERO, |remainder| remainder.size).saturating_add(blocks[index].size);
-    let too_much = free.saturating_sub(size::rounded(found.size, &settings.conf));
+    let too_much = free.saturating_sub(size::rounded(found.size, &settings.config));
     Some(Change { open, by: too_much.saturating_add(size::MIN_BLOCK_SIZE), decides: false, is_guess: false })
 }
 

@@ -29,9 +29,9 @@ pub(crate) fn infer_fraction(
     on_progress: OnProgress,
 ) -> Result<(), RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
-    let collects = settings.conf.garbage_collection_threshold() > 0.0;
+    let collects = settings.config.garbage_collection_threshold() > 0.0;
     let releases = expected.iter().any(|entry| entry.action == TraceAction::SegmentFree);
-    if !collects || settings.conf.per_process_memory_fraction() < 1.0 || !releases {
+    if !collects || settings.config.per_process_memory_fraction() < 1.0 || !releases {
         return Ok(());
     }
     let total = run.meta.total_memory;

@@ -105,7 +105,7 @@ pub struct RunSettings {
     /// The name of the run.
     pub title: String,
     /// The allocator's settings.
-    pub conf: AllocatorConfig,
+    pub config: AllocatorConfig,
     /// All bytes of the device.
     pub capacity: Bytes,
 }

@@ -50,7 +50,7 @@ fn open_rewound<'a>(
     settings: &RunSettings,
     on_progress: OnProgress,
 ) -> Result<ReplayableRun<'a>, RunError> {
-    let (whole, mut rewound) = match rewind_whole_requests(run, &settings.conf) {
+    let (whole, mut rewound) = match rewind_whole_requests(run, &settings.config) {
         Ok(found) => found,
         // A trace that cannot be rewound may still begin with the program, and its final segments may be
         // wrong.
@@ -74,7 +74,7 @@ fn open_rewound<'a>(
         is_whole && segment.pool == PoolKind::Large && !segment.is_expandable
     });
     let cached = cached.count();
-    if settings.conf.garbage_collection_threshold() > 0.0 && cached > 0 {
+    if settings.config.garbage_collection_threshold() > 0.0 && cached > 0 {
         inferred.notes.push(format!(
             "garbage collection depends on how long segments have been cached, which is not known for {} at the beginning of the \
              recording; equal ages are assumed",

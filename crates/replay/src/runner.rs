@@ -77,7 +77,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     pub fn new(device: D, settings: &RunSettings, workload: &'a Workload) -> Self {
         let sink =
             TraceRecorder { recorder: recorder(settings, workload), trace: None, allocated_block: None };
-        Self::over(BackendAllocator::new(device, settings.conf.clone(), sink), Vec::new(), workload)
+        Self::over(BackendAllocator::new(device, settings.config.clone(), sink), Vec::new(), workload)
     }
 
     /// A runner before the first request that begins with the memory of `start`. The device must have
@@ -101,8 +101,9 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         let mut recorder = recorder(settings, workload);
         recorder.begin_with(start)?;
         let sink = TraceRecorder { recorder, trace: None, allocated_block: None };
-        let (allocator, live) = BackendAllocator::beginning_with(device, settings.conf.clone(), sink, start)
-            .map_err(RunError::Allocator)?;
+        let (allocator, live) =
+            BackendAllocator::beginning_with(device, settings.config.clone(), sink, start)
+                .map_err(RunError::Allocator)?;
         Ok(Self::over(allocator, live.into_iter().map(Some).collect(), workload))
     }
 
@@ -249,12 +250,12 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
     let info = RunInfo {
         title: settings.title.clone(),
-        conf: settings.conf.text().to_owned(),
+        conf: settings.config.text().to_owned(),
         capacity: settings.capacity,
         is_capacity_unknown: false,
-        max_split_size: settings.conf.max_split_size_signed(),
-        backend: settings.conf.backend(),
-        release: settings.conf.release(),
+        max_split_size: settings.config.max_split_size_signed(),
+        backend: settings.config.backend(),
+        release: settings.config.release(),
     };
     let mut recorder = Recorder::new(info);
     for (stream, name) in workload.streams() {
@@ -301,7 +302,7 @@ mod tests {
     fn settings(mebibytes: u64) -> RunSettings {
         RunSettings {
             title: "test".to_owned(),
-            conf: AllocatorConfig::default(),
+            config: AllocatorConfig::default(),
             capacity: Bytes::mib(mebibytes),
         }
     }

@@ -213,7 +213,7 @@ mod tests {
             let workload = Workload::parse(preset.text).unwrap();
             let config: AllocatorConfig = preset.conf.parse().unwrap();
             let capacity = preset.capacity;
-            let settings = RunSettings { title: String::new(), conf: config.clone(), capacity };
+            let settings = RunSettings { title: String::new(), config: config.clone(), capacity };
             let mut runner = Runner::new(VirtualDevice::new(capacity), &settings, &workload);
             let mut counted = Totals::default();
             while let Some(result) = runner.step().unwrap() {

@@ -60,8 +60,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     on_progress: OnProgress,
 ) -> Result<Verification, RunError> {
     let config = AllocatorConfig::parse(&run.meta.conf, run.meta.release())?;
-    let settings =
-        RunSettings { title: run.meta.name.clone(), conf: config, capacity: run.meta.total_memory };
+    let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let ReplayableRun { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();
     let device = device_for(device_of(run, &inferred));
@@ -72,7 +71,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     comparison.notes.extend(rewound.as_ref().map(RewoundMemory::notes).into_iter().flatten());
     comparison.notes.extend(inferred.notes.iter().cloned());
     // The driver's pool has no trace and no segments, and its blocks get their recorded addresses.
-    let is_native = settings.conf.backend() == Backend::Native;
+    let is_native = settings.config.backend() == Backend::Native;
     if run.trace.is_some() && is_native {
         // The headline is the first count; its numbers are set at the end.
         comparison.counts.push(crate::Count { kind: "events".to_owned(), identical: 0, total: 0 });

@@ -50,7 +50,7 @@ impl VerdictPart<'_> {
             let mut parts = self.sentences(about);
             match about {
                 FindingTopic::Happened => parts.insert(0, self.moment_sentence()),
-                FindingTopic::Sure => parts.extend(self.certainty()),
+                FindingTopic::Certainty => parts.extend(self.certainty()),
                 _ => {}
             }
             if let [part] = parts.as_slice() {
@@ -58,7 +58,7 @@ impl VerdictPart<'_> {
             } else if !parts.is_empty() {
                 write_fact(out, about.title(), &format!("<ul><li>{}</li></ul>", parts.join("</li><li>")));
             }
-            if about == FindingTopic::Sure {
+            if about == FindingTopic::Certainty {
                 write_fact(out, "What held the memory", &self.first_holder());
             }
         }

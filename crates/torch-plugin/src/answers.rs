@@ -14,7 +14,7 @@ use blockyard_pytorch::{memory_stats_in, memory_summary};
 use blockyard_record::Stats;
 use serde_json::{Map, Value};
 
-use crate::border::{answer, c_text, last_error, read_text};
+use crate::border::{c_text, last_error, read_text, run_answer};
 use crate::devices::{Allocator, Device, follow, settings};
 use crate::error::PluginError;
 use crate::history::History;
@@ -69,7 +69,7 @@ pub extern "C" fn blockyard_check_settings() -> c_int {
 pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
     text(|| {
         let release = settings()?.release();
-        let all = match Device::used(device) {
+        let all = match Device::opened(device) {
             Some(device) => device.allocator.with(|allocator| {
                 memory_stats_in(release, &allocator.stats(), allocator.reserved_by_private_pools())
             }),
@@ -99,7 +99,7 @@ pub extern "C" fn blockyard_empty_cache() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_reset_peak_stats(device: c_int) -> c_int {
     done(|| {
-        if let Some(device) = Device::used(device) {
+        if let Some(device) = Device::opened(device) {
             device.allocator.with(Allocator::reset_peak_stats);
         }
         Ok(())
@@ -110,7 +110,7 @@ pub extern "C" fn blockyard_reset_peak_stats(device: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_reset_accumulated_stats(device: c_int) -> c_int {
     done(|| {
-        if let Some(device) = Device::used(device) {
+        if let Some(device) = Device::opened(device) {
             device.allocator.with(Allocator::reset_accumulated_stats);
         }
         Ok(())
@@ -122,7 +122,7 @@ pub extern "C" fn blockyard_reset_accumulated_stats(device: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_trace_start(device: c_int, most: usize) -> c_int {
     done(|| {
-        let device = Device::get(device)?;
+        let device = Device::get_or_open(device)?;
         let most = if most == 0 { usize::MAX } else { most };
         device.allocator.with_fresh_ids(|allocator| {
             let history = begin(device, allocator, most)?;
@@ -142,7 +142,7 @@ pub extern "C" fn blockyard_trace_stacks(is_on: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_trace_stop(device: c_int) -> c_int {
     done(|| {
-        if let Some(device) = Device::used(device) {
+        if let Some(device) = Device::opened(device) {
             device.allocator.with(|allocator| allocator.sink_mut().set_trace(None));
         }
         Ok(())
@@ -160,7 +160,7 @@ pub extern "C" fn blockyard_snapshot() -> *mut c_char {
 pub extern "C" fn blockyard_record_start(device: c_int) -> c_int {
     done(|| {
         let index = device;
-        let device = Device::get(device)?;
+        let device = Device::get_or_open(device)?;
         device.allocator.with_fresh_ids(|allocator| {
             if allocator.sink_mut().recording_mut().is_some() {
                 return Err(PluginError::Recording(index));
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn blockyard_record_mark(device: c_int, label: *const c_ch
     done(|| {
         // SAFETY: as the caller says.
         let label = unsafe { read_text(label, "label") }?;
-        let used = Device::used(device).ok_or(PluginError::NotRecording(device))?;
+        let used = Device::opened(device).ok_or(PluginError::NotRecording(device))?;
         used.allocator.with(|allocator| {
             let recording = allocator.sink_mut().recording_mut();
             recording.ok_or(PluginError::NotRecording(device))?.add_checkpoint(label);
@@ -205,10 +205,10 @@ pub unsafe extern "C" fn blockyard_record_finish(
     torch: *const c_char,
 ) -> c_int {
     done(|| {
-        let used = Device::used(device).ok_or(PluginError::NotRecording(device))?;
+        let used = Device::opened(device).ok_or(PluginError::NotRecording(device))?;
         let end = used.allocator.with(|allocator| {
             let history = allocator.sink_mut().set_recording(None)?;
-            Some(files::End {
+            Some(files::FinishedRecording {
                 history,
                 snapshot: allocator.snapshot(),
                 total: allocator.device().total_memory(),
@@ -239,16 +239,16 @@ fn begin(device: &Device, allocator: &Allocator, most: usize) -> Result<History,
 }
 
 fn stats(device: c_int) -> Result<Stats, PluginError> {
-    match Device::used(device) {
+    match Device::opened(device) {
         Some(device) => Ok(device.allocator.with(|allocator| allocator.stats())),
         None => Ok(Stats { max_split_size: settings()?.max_split_size_signed(), ..Stats::default() }),
     }
 }
 
 fn done(act: impl FnOnce() -> Result<(), PluginError>) -> c_int {
-    answer(FAILED, || act().map(|()| 0))
+    run_answer(FAILED, || act().map(|()| 0))
 }
 
 fn text(act: impl FnOnce() -> Result<String, PluginError>) -> *mut c_char {
-    answer(ptr::null_mut(), || act().map(|text| c_text(text).into_raw()))
+    run_answer(ptr::null_mut(), || act().map(|text| c_text(text).into_raw()))
 }

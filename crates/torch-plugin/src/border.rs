@@ -17,11 +17,11 @@ thread_local! {
 
 /// Runs a function that PyTorch calls. An error is written to standard error, and `failed` is returned.
 #[inline]
-pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
-    match guarded(act) {
+pub(crate) fn run_hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
+    match catch_panics(act) {
         Ok(done) => done,
         Err(error) => {
-            say(&error);
+            print_error(&error);
             failed
         }
     }
@@ -29,8 +29,8 @@ pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -
 
 /// Runs a function that the Python module calls. An error is kept for [`last_error`], and `failed` is
 /// returned.
-pub(crate) fn answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
-    match guarded(act) {
+pub(crate) fn run_answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
+    match catch_panics(act) {
         Ok(done) => done,
         Err(error) => {
             let text = c_text(error.text());
@@ -68,7 +68,7 @@ pub(crate) unsafe fn read_text(text: *const c_char, name: &'static str) -> Resul
 }
 
 #[inline]
-fn guarded<R>(act: impl FnOnce() -> Result<R, PluginError>) -> Result<R, PluginError> {
+fn catch_panics<R>(act: impl FnOnce() -> Result<R, PluginError>) -> Result<R, PluginError> {
     if IS_BROKEN.load(Ordering::Relaxed) {
         return Err(PluginError::Panicked);
     }
@@ -80,6 +80,6 @@ fn guarded<R>(act: impl FnOnce() -> Result<R, PluginError>) -> Result<R, PluginE
 
 // Not `eprintln!`, which panics where standard error is closed.
 #[cold]
-fn say(error: &PluginError) {
+fn print_error(error: &PluginError) {
     let _ = writeln!(std::io::stderr(), "blockyard: {}", error.text());
 }

@@ -34,8 +34,8 @@ static DEVICES: [OnceLock<Device>; MAX_DEVICES] = [const { OnceLock::new() }; MA
 impl Device {
     /// The device of that number, which is opened at its first use.
     #[inline]
-    pub(crate) fn get(index: c_int) -> Result<&'static Self, PluginError> {
-        match Self::used(index) {
+    pub(crate) fn get_or_open(index: c_int) -> Result<&'static Self, PluginError> {
+        match Self::opened(index) {
             Some(device) => Ok(device),
             None => Self::open(index),
         }
@@ -43,7 +43,7 @@ impl Device {
 
     /// The device of that number; `None` if it was not opened yet.
     #[inline]
-    pub(crate) fn used(index: c_int) -> Option<&'static Self> {
+    pub(crate) fn opened(index: c_int) -> Option<&'static Self> {
         DEVICES.get(usize::try_from(index).ok()?)?.get()
     }
 

@@ -104,7 +104,7 @@ impl PluginError {
 
     /// The error with the cause why the device had no memory for the request; unchanged for other errors.
     pub(crate) fn with_cause(self, device: i32) -> Self {
-        match (self, Device::used(device)) {
+        match (self, Device::opened(device)) {
             (Self::Allocator(AllocError::OutOfMemory(failed)), Some(device)) => {
                 let cause = cause(&failed, &device.allocator.with(|allocator| allocator.snapshot()));
                 Self::OutOfMemory { error: AllocError::OutOfMemory(failed), cause }

@@ -21,14 +21,14 @@ use crate::python_stack;
 
 /// A recording that has ended, with the memory at its end.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct FinishedRecording {
     pub(crate) history: Box<History>,
     pub(crate) snapshot: Snapshot,
     pub(crate) total: Bytes,
     pub(crate) device: String,
 }
 
-impl End {
+impl FinishedRecording {
     /// The lines of the file, in the format of recorded programs.
     pub(crate) fn lines(self, name: String, torch: String, conf: String) -> Vec<String> {
         let Self { history, snapshot, total, device } = self;
@@ -100,7 +100,7 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     }
     let (segments, config) = (Value::Array(segments), settings_of(&config));
     // After the traces, so that every stack of an entry exists.
-    let known = python_stack::known();
+    let known = python_stack::stacks();
     let stacks = (0..)
         .take(known.len())
         .map(|number| known.frames(StackId::new(number)).map(|frame| json!(frame.get())).collect::<Value>());

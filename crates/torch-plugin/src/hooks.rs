@@ -10,7 +10,7 @@ use blockyard_allocator::AllocError;
 use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::border::{answer, hook};
+use crate::border::{run_answer, run_hook};
 use crate::devices::{Allocator, Device, settings};
 use crate::error::PluginError;
 use crate::filter::{MempoolId, OwnFilter, StreamFilter};
@@ -19,14 +19,14 @@ use crate::python_stack::with_stack;
 /// The function for `set_init_fn`: called once, before the first allocation. Reports bad settings early.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_init(_device_count: c_int) {
-    hook((), || settings().map(drop));
+    run_hook((), || settings().map(drop));
 }
 
 /// Allocates `size` bytes for use on `stream`; null for 0 bytes, and on an error, which is written to
 /// standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_malloc(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
-    hook(ptr::null_mut(), || allocate(size, device, stream))
+    run_hook(ptr::null_mut(), || allocate(size, device, stream))
 }
 
 /// [`blockyard_malloc`] for the C++ function that throws PyTorch's exceptions: nothing is printed,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn blockyard_try_malloc(
     failure: *mut c_int,
 ) -> *mut c_void {
     let mut code = OTHER_ERROR;
-    let found = answer(None, || match allocate(size, device, stream) {
+    let found = run_answer(None, || match allocate(size, device, stream) {
         Ok(memory) => Ok(Some(memory)),
         Err(error) if error.is_out_of_memory() => {
             code = OUT_OF_MEMORY;
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn blockyard_try_malloc(
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_malloc_or_exit(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
     let found =
-        hook(None, || allocate(size, device, stream).map(Some).map_err(|error| error.with_cause(device)));
+        run_hook(None, || allocate(size, device, stream).map(Some).map_err(|error| error.with_cause(device)));
     found.unwrap_or_else(|| end_process())
 }
 
@@ -79,7 +79,7 @@ const OTHER_ERROR: c_int = 2;
 #[inline]
 fn allocate(size: isize, device: c_int, stream: *mut c_void) -> Result<*mut c_void, PluginError> {
     let requested = u64::try_from(size).map_err(|_| PluginError::Size(size))?;
-    let allocator = &Device::get(device)?.allocator;
+    let allocator = &Device::get_or_open(device)?.allocator;
     let addr = with_stack(|| allocator.allocate(Bytes::new(requested), stream_id(stream)))
         .map_err(PluginError::Allocator)?;
     Ok(pointer(addr))
@@ -98,11 +98,11 @@ fn end_process() -> ! {
 /// Frees an allocation of [`blockyard_malloc`] on that device; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_int, _stream: *mut c_void) {
-    hook((), || {
+    run_hook((), || {
         if memory.is_null() {
             return Ok(());
         }
-        let used = Device::used(device).ok_or(PluginError::Unused(device))?;
+        let used = Device::opened(device).ok_or(PluginError::Unused(device))?;
         match with_stack(|| used.allocator.free(addr(memory))) {
             // The process ends, or the program reset the device: the memory does not exist any more.
             Err(AllocError::Device(DeviceError::Lost { .. })) => Ok(()),
@@ -115,7 +115,7 @@ pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_in
 /// ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_record_stream(memory: *mut c_void, stream: *mut c_void) {
-    hook((), || {
+    run_hook((), || {
         for device in Device::all() {
             match device.allocator.record_stream(addr(memory), stream_id(stream)) {
                 Err(AllocError::InvalidPointer(_)) => {}
@@ -130,7 +130,7 @@ pub extern "C" fn blockyard_record_stream(memory: *mut c_void, stream: *mut c_vo
 /// `torch.cuda.empty_cache()`.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_reset() {
-    hook((), empty_caches);
+    run_hook((), empty_caches);
 }
 
 /// Gives the cached memory of all devices back.
@@ -145,7 +145,7 @@ pub(crate) fn empty_caches() -> Result<(), PluginError> {
 /// `set_per_process_memory_fraction`.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_fraction(fraction: c_double, device: c_int) {
-    hook((), || Device::get(device)?.set_fraction(fraction));
+    run_hook((), || Device::get_or_open(device)?.set_fraction(fraction));
 }
 
 /// The function for `set_base_alloc_fn`: where the segment of that memory starts; `size`, if it is not null,
@@ -156,7 +156,7 @@ pub extern "C" fn blockyard_memory_fraction(fraction: c_double, device: c_int) {
 /// `size` must be null or where a number can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut usize) -> *mut c_void {
-    hook(ptr::null_mut(), || {
+    run_hook(ptr::null_mut(), || {
         let addr = addr(memory);
         for device in Device::all() {
             let snapshot = device.allocator.with(|allocator| allocator.snapshot());
@@ -191,11 +191,11 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
     pool: MempoolId,
     filter: *const StreamFilter,
 ) {
-    hook((), || {
+    run_hook((), || {
         let id = pool.pool()?;
         // SAFETY: as the caller says.
         let filter = unsafe { OwnFilter::copy(filter) };
-        let begun = Device::get(device)?.allocator.with(|allocator| {
+        let begun = Device::get_or_open(device)?.allocator.with(|allocator| {
             match filter {
                 Some(filter) => allocator.begin_allocate_to_pool_if(id, move |stream| filter.accepts(stream)),
                 None => allocator.begin_allocate_to_pool(id, None),
@@ -212,9 +212,9 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
 /// The function for `set_end_allocate_to_pool_fn`: ends the scope of [`blockyard_begin_allocate_to_pool`].
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId) {
-    hook((), || {
+    run_hook((), || {
         let id = pool.pool()?;
-        let ended = Device::get(device)?.allocator.with(|allocator| {
+        let ended = Device::get_or_open(device)?.allocator.with(|allocator| {
             allocator.end_allocate_to_pool(id)?;
             allocator.mark_capture_end();
             Ok(())
@@ -226,9 +226,9 @@ pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId)
 /// The function for `set_release_pool`: the pool has one user fewer.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_release_pool(device: c_int, pool: MempoolId) {
-    hook((), || {
+    run_hook((), || {
         let id = pool.pool()?;
-        let released = Device::get(device)?.allocator.with(|allocator| allocator.release_pool(id));
+        let released = Device::get_or_open(device)?.allocator.with(|allocator| allocator.release_pool(id));
         released.map_err(PluginError::Allocator)
     });
 }

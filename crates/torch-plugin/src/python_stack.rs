@@ -45,7 +45,7 @@ pub(crate) fn with_stack<R>(act: impl FnOnce() -> R) -> R {
     if !IS_ON.load(Ordering::Relaxed) {
         return act();
     }
-    let before = CURRENT.replace(take());
+    let before = CURRENT.replace(take_stack());
     let done = act();
     CURRENT.set(before);
     done
@@ -57,7 +57,7 @@ pub(crate) fn current() -> u32 {
 }
 
 /// All frames and stacks so far.
-pub(crate) fn known() -> Stacks {
+pub(crate) fn stacks() -> Stacks {
     let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.as_ref().map(|known| known.stacks.clone()).unwrap_or_default()
 }
@@ -127,7 +127,7 @@ fn find_api() -> Option<Api> {
 
 /// Takes the stack of this thread and returns its number; 0 where the thread runs no Python.
 #[cold]
-fn take() -> u32 {
+fn take_stack() -> u32 {
     let Some(api) = api() else { return 0 };
     // SAFETY: both may be called at any time.
     let is_usable = unsafe {

@@ -18,8 +18,8 @@ use pyo3::types::PyBytes;
 use crate::arrow::{Table, texts};
 use crate::error::BlockyardError;
 use crate::page::memory;
-use crate::report::AskedReport;
-use crate::run::{RunData, answered};
+use crate::report::ReportArguments;
+use crate::run::{RunData, answer_json};
 use crate::signals::Signals;
 
 /// A snapshot file, opened and read.
@@ -65,7 +65,7 @@ fn read(py: Python<'_>, reader: impl Read + Send) -> PyResult<SnapshotData> {
             signals.check(&Progress { phase: "reading".to_owned(), done, total: 0 })
         })
     });
-    signals.raised()?;
+    signals.into_result()?;
     let file = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
     Ok(SnapshotData { file })
 }
@@ -123,9 +123,9 @@ impl SnapshotData {
         py: Python<'_>,
         name: &str,
         device: Option<&str>,
-        asked: &AskedReport,
+        arguments: &ReportArguments,
     ) -> PyResult<String> {
-        asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), memory(device)?)
+        arguments.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), memory(device)?)
     }
 
     /// The requests of each device, in the order of `devices`.
@@ -133,7 +133,7 @@ impl SnapshotData {
         let mut signals = Signals::new(py);
         let found =
             py.detach(|| Run::from_snapshot(name, &self.file, &mut |progress| signals.check(&progress)));
-        signals.raised()?;
+        signals.into_result()?;
         let runs = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
         Ok(runs.into_iter().map(RunData::from).collect())
     }
@@ -143,14 +143,14 @@ impl SnapshotData {
     #[pyo3(signature = (place, at, top))]
     fn describe(&self, py: Python<'_>, place: usize, at: Option<&str>, top: usize) -> PyResult<String> {
         self.device(place)?;
-        answered(py, |on_progress| blockyard_cli::describe_device(&self.file, place, at, top, on_progress))
+        answer_json(py, |on_progress| blockyard_cli::describe_device(&self.file, place, at, top, on_progress))
     }
 
     /// The decisions of Blockyard's allocator about each placement of the device at `place` of `devices`, as
     /// the command's JSON.
     fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
         self.device(place)?;
-        answered(py, |on_progress| blockyard_cli::certify_device(&self.file, place, on_progress))
+        answer_json(py, |on_progress| blockyard_cli::certify_device(&self.file, place, on_progress))
     }
 
     /// The trace of the device at `place` of `devices`, an entry a row.

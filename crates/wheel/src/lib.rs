@@ -51,7 +51,7 @@ mod _native {
     #[pymodule_export]
     use crate::program::run_program;
     #[pymodule_export]
-    use crate::report::AskedReport;
+    use crate::report::ReportArguments;
     #[pymodule_export]
     use crate::run::{RunData, limit_text, run_of_recording, run_of_workload, size_text};
 }

@@ -36,7 +36,7 @@ pub(crate) fn export<'py>(
         export_bytes(name, content.to_vec(), &export, &mut |progress| watched.check(&progress))
             .map_err(|error| format!("{error:#}"))
     });
-    signals.raised()?;
+    signals.into_result()?;
     Ok(PyBytes::new(py, &found.map_err(BlockyardError::new_err)?))
 }
 

@@ -10,7 +10,7 @@ use crate::error::BlockyardError;
 use crate::file::SnapshotData;
 
 /// The time between two looks at signals.
-const PERIOD: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the thread of a program sends to the thread that called from Python.
 enum Message {
@@ -40,7 +40,7 @@ pub(crate) fn run_program(
     let ended = loop {
         // A receiver belongs to one thread at a time.
         let messages = &mut messages;
-        match py.detach(move || messages.recv_timeout(PERIOD)) {
+        match py.detach(move || messages.recv_timeout(CHECK_INTERVAL)) {
             Ok(Message::Printed(text)) => {
                 on_text.call1((text,))?;
             }

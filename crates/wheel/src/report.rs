@@ -12,7 +12,7 @@ use crate::signals::Signals;
 
 /// The parts of a report, and the terms of its replays.
 #[pyclass(module = "blockyard", frozen)]
-pub(crate) struct AskedReport {
+pub(crate) struct ReportArguments {
     redact: bool,
     notes: Vec<String>,
     conf: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct AskedReport {
 }
 
 #[pymethods]
-impl AskedReport {
+impl ReportArguments {
     #[new]
     #[pyo3(signature = (redact, notes, conf, limit, capacity))]
     fn new(
@@ -35,7 +35,7 @@ impl AskedReport {
     }
 }
 
-impl AskedReport {
+impl ReportArguments {
     /// Writes the page; other threads of Python run during the work.
     pub(crate) fn write(
         &self,
@@ -58,7 +58,7 @@ impl AskedReport {
             report_under(source, &options, &conditions, &mut |progress| signals.check(&progress))
                 .map_err(|error| text_of(&error))
         });
-        signals.raised()?;
+        signals.into_result()?;
         found.map_err(BlockyardError::new_err)
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::error::BlockyardError;
 use crate::file::text_of;
-use crate::report::AskedReport;
+use crate::report::ReportArguments;
 use crate::signals::Signals;
 
 /// The requests of one run of one device.
@@ -44,7 +44,7 @@ pub(crate) fn run_of_recording(py: Python<'_>, bytes: &[u8]) -> PyResult<RunData
         Run::from_recorded(&recorded, &mut |progress| signals.check(&progress))
             .map_err(|error| text_of(&error))
     });
-    signals.raised()?;
+    signals.into_result()?;
     Ok(RunData { run: found.map_err(BlockyardError::new_err)?, content: Some(bytes.to_vec()) })
 }
 
@@ -79,9 +79,9 @@ impl RunData {
     }
 
     /// The report about the run, as HTML; `name` is the run's name in the report.
-    fn report(&self, py: Python<'_>, name: &str, asked: &AskedReport) -> PyResult<String> {
+    fn report(&self, py: Python<'_>, name: &str, arguments: &ReportArguments) -> PyResult<String> {
         let bytes = self.content.clone().unwrap_or_default();
-        asked.write(py, ReportSource::Asked(RunSource::File { name: name.to_owned(), bytes }), None)
+        arguments.write(py, ReportSource::Asked(RunSource::File { name: name.to_owned(), bytes }), None)
     }
 
     /// All bytes of the device.
@@ -164,23 +164,23 @@ impl RunData {
 
     /// What changed from this run to another, as the JSON that the command prints.
     fn diff(&self, py: Python<'_>, after: &Self) -> PyResult<String> {
-        answered(py, |on_progress| blockyard_cli::ask_diff(&self.run, &after.run, on_progress))
+        answer_json(py, |on_progress| blockyard_cli::ask_diff(&self.run, &after.run, on_progress))
     }
 
     /// What changed from one step of this run to another, as the JSON that the command prints.
     fn diff_steps(&self, py: Python<'_>, first: usize, second: usize) -> PyResult<String> {
-        answered(py, |on_progress| blockyard_cli::ask_diff_steps(&self.run, first, second, on_progress))
+        answer_json(py, |on_progress| blockyard_cli::ask_diff_steps(&self.run, first, second, on_progress))
     }
 }
 
 impl RunData {
     fn answer(&self, py: Python<'_>, question: &RunQuestion) -> PyResult<String> {
-        answered(py, |on_progress| blockyard_cli::ask(&self.run, question, on_progress))
+        answer_json(py, |on_progress| blockyard_cli::ask(&self.run, question, on_progress))
     }
 }
 
 /// The JSON of an answer, which is computed without Python's lock.
-pub(crate) fn answered<A: Serialize>(
+pub(crate) fn answer_json<A: Serialize>(
     py: Python<'_>,
     ask: impl FnOnce(OnProgress) -> anyhow::Result<A> + Send,
 ) -> PyResult<String> {
@@ -190,7 +190,7 @@ pub(crate) fn answered<A: Serialize>(
             .and_then(|answer| blockyard_cli::json_line(&answer))
             .map_err(|error| format!("{error:#}"))
     });
-    signals.raised()?;
+    signals.into_result()?;
     found.map_err(BlockyardError::new_err)
 }
 

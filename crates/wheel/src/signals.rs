@@ -7,7 +7,7 @@ use blockyard_replay::Progress;
 use pyo3::prelude::*;
 
 /// The time between two questions to Python; each question takes Python's lock.
-const PERIOD: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Asks Python from time to time whether a signal handler raised, and reports to `blockyard._progress` how
 /// far the work is.
@@ -36,7 +36,7 @@ impl Signals {
         if self.error.is_some() {
             return ControlFlow::Break(());
         }
-        if self.asked.elapsed() < PERIOD {
+        if self.asked.elapsed() < CHECK_INTERVAL {
             return ControlFlow::Continue(());
         }
         self.asked = Instant::now();
@@ -54,7 +54,7 @@ impl Signals {
 
     /// Returns the exception that a signal handler raised, if any, after the work has ended. The caller holds
     /// Python's lock.
-    pub(crate) fn raised(self) -> PyResult<()> {
+    pub(crate) fn into_result(self) -> PyResult<()> {
         if let (true, Some(report)) = (self.has_reported, &self.report) {
             let closed = Python::attach(|py| report.call1(py, (py.None(), 0, 0)).map(drop));
             closed?;

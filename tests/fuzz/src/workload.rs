@@ -48,7 +48,7 @@ fn check_names(workload: &Workload) {
 fn check_run(workload: &Workload) {
     let settings = RunSettings {
         title: String::new(),
-        conf: "expandable_segments:False".parse().unwrap(),
+        config: "expandable_segments:False".parse().unwrap(),
         capacity: Bytes::mib(100),
     };
     let recording = run(workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

@@ -37,7 +37,7 @@ fn operations(conf: &str) -> String {
     let workload = Workload::parse(text).unwrap();
     let meta = Meta { conf: conf.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
     let settings =
-        RunSettings { title: String::new(), conf: conf.parse().unwrap(), capacity: meta.total_memory };
+        RunSettings { title: String::new(), config: conf.parse().unwrap(), capacity: meta.total_memory };
     let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload).with_trace();
     let all = |values: &[i64]| values.iter().copied().enumerate().collect::<Vec<_>>();
     let mut lines = vec![

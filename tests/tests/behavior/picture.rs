@@ -39,7 +39,7 @@ impl Device {
         let workload = Workload::parse(text).unwrap();
         let settings = RunSettings {
             title: String::new(),
-            conf: AllocatorConfig::parse(self.conf, self.release).unwrap(),
+            config: AllocatorConfig::parse(self.conf, self.release).unwrap(),
             capacity: self.capacity,
         };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

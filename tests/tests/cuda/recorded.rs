@@ -85,7 +85,7 @@ fn run_where_the_driver_likes(run: &RecordedRun, device: CudaDevice) -> Recordin
 }
 
 fn settings(run: &RecordedRun, capacity: Bytes) -> RunSettings {
-    RunSettings { title: run.meta.name.clone(), conf: run.meta.conf.parse().unwrap(), capacity }
+    RunSettings { title: run.meta.name.clone(), config: run.meta.conf.parse().unwrap(), capacity }
 }
 
 /// The trace without the free bytes that the driver reported when memory ran out, since a context and other

@@ -31,7 +31,7 @@ fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
 fn open_late(late: &RecordedRun) -> ReplayableRun<'_> {
     let settings = RunSettings {
         title: String::new(),
-        conf: late.meta.conf.parse().unwrap(),
+        config: late.meta.conf.parse().unwrap(),
         capacity: late.meta.total_memory,
     };
     open(late, &settings, &mut |_| ControlFlow::Continue(())).unwrap()

@@ -163,7 +163,7 @@ proptest! {
             if truth.has_touching_ranges() {
                 continue;
             }
-            let rewound = rewind(&without_head(&run, *cut), &settings.conf).unwrap();
+            let rewound = rewind(&without_head(&run, *cut), &settings.config).unwrap();
             let found = MemoryAtCut::of(&rewound.start);
             prop_assert!(*cut > 0 || rewound.start.segments.is_empty());
             prop_assert_eq!(found.where_segments_are(), truth.where_segments_are(), "cut at {}", cut);

@@ -37,7 +37,7 @@ impl Case {
     pub(crate) fn settings(&self) -> RunSettings {
         RunSettings {
             title: "random".to_owned(),
-            conf: self.config.parse().expect("the strategy draws settings that are modeled"),
+            config: self.config.parse().expect("the strategy draws settings that are modeled"),
             capacity: self.capacity,
         }
     }

@@ -364,7 +364,7 @@ fn compare(
     let again = started.clone();
     // A number that changes with the addresses of segments is marked: the driver chooses them.
     if !compared.lines.is_whole() && compared.notes.is_empty() {
-        let falling = Program { environment: vec![falling()], ..started };
+        let falling = Program { environment: vec![falling_addresses_variable()], ..started };
         let _ = fs::remove_file(&out);
         let other = run(&falling, torch, prepared)?;
         compared.mark_addresses(read_done(&out, other.status)?.stdout != done.stdout);
@@ -390,7 +390,7 @@ fn compare(
 const RECORDING_PYTHON: &str = "3.12.3";
 
 /// The variable that gives segments falling addresses, the order that the driver's is compared with.
-fn falling() -> (String, String) {
+fn falling_addresses_variable() -> (String, String) {
     ("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())
 }
 

@@ -68,7 +68,7 @@ pub struct ComparedCall {
 /// thread of the backward pass may free a gradient only after the call has ended.
 pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut Times) -> Vec<ComparedCall> {
     let first = both_sides(sides, name, calls, Values::Unknown, times);
-    let mut all: Vec<ComparedCall> = first.into_iter().map(compared).collect();
+    let mut all: Vec<ComparedCall> = first.into_iter().map(compare_pair).collect();
     for round in 0..=MAX_REPEATS {
         let open: Vec<usize> = (0..all.len()).filter(|index| is_open(all.get(*index), round)).collect();
         if open.is_empty() {
@@ -79,7 +79,7 @@ pub fn compare_calls(sides: Sides<'_>, name: &str, calls: &[Call], times: &mut T
         let runs = both_sides(sides, &name, &again, Values::Followed, times);
         for (index, runs) in open.into_iter().zip(runs) {
             if let Some(before) = all.get_mut(index) {
-                *before = repeated(before, compared(runs));
+                *before = merge_repeat(before, compare_pair(runs));
             }
         }
     }
@@ -94,7 +94,7 @@ fn is_open(call: Option<&ComparedCall>, repeats: usize) -> bool {
     })
 }
 
-fn compared((ours, theirs): (CallRun, CallRun)) -> ComparedCall {
+fn compare_pair((ours, theirs): (CallRun, CallRun)) -> ComparedCall {
     let outcome =
         if theirs.is_unsure { CallOutcome::Assumed } else { CallOutcome::Compared(compare(&ours, &theirs)) };
     ComparedCall { ours, theirs, outcome, is_repeated: false }
@@ -102,7 +102,7 @@ fn compared((ours, theirs): (CallRun, CallRun)) -> ComparedCall {
 
 /// The comparison of a call after it ran once more: `before` is the comparison before, `now` that of the last
 /// run.
-fn repeated(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
+fn merge_repeat(before: &ComparedCall, mut now: ComparedCall) -> ComparedCall {
     if before.outcome != CallOutcome::Compared(CallComparison::Different) {
         return now;
     }
@@ -162,7 +162,7 @@ mod tests {
 
     fn different(events: Vec<i64>) -> ComparedCall {
         let theirs = CallRun { events, ..CallRun::default() };
-        compared((CallRun { events: vec![1024, -1024], ..CallRun::default() }, theirs))
+        compare_pair((CallRun { events: vec![1024, -1024], ..CallRun::default() }, theirs))
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
         let first = different(vec![512, -512]);
         assert_eq!(first.outcome, CallOutcome::Compared(CallComparison::Different));
         assert!(is_open(Some(&first), 0));
-        let other = repeated(&first, different(vec![512]));
+        let other = merge_repeat(&first, different(vec![512]));
         assert!(is_open(Some(&other), 1));
-        let same = repeated(&first, different(vec![512, -512]));
+        let same = merge_repeat(&first, different(vec![512, -512]));
         assert!(!is_open(Some(&same), 1));
         assert_eq!(same.outcome, CallOutcome::Compared(CallComparison::Different));
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_call_that_pytorch_does_not_repeat_is_unsteady() {
         let first = different(vec![512, -512]);
-        let equal = repeated(&first, different(vec![1024, -1024]));
+        let equal = merge_repeat(&first, different(vec![1024, -1024]));
         assert_eq!(equal.outcome, CallOutcome::Unsteady);
         assert!(!is_open(Some(&equal), 1));
     }
@@ -189,12 +189,12 @@ mod tests {
     fn a_call_that_reads_a_value_runs_again_once() {
         let mut call = different(vec![512, -512]);
         call.theirs.is_unsure = true;
-        let call = compared((call.ours, call.theirs));
+        let call = compare_pair((call.ours, call.theirs));
         assert_eq!(call.outcome, CallOutcome::Assumed);
         assert!(is_open(Some(&call), 0));
         assert!(!is_open(Some(&call), 1));
         assert_eq!(
-            repeated(&call, different(vec![1024, -1024])).outcome,
+            merge_repeat(&call, different(vec![1024, -1024])).outcome,
             CallOutcome::Compared(CallComparison::Equal)
         );
     }

@@ -35,7 +35,7 @@ pub struct JobsOutcome {
 }
 
 /// The time between two reports of what is compared so far.
-const TOLD: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Jobs {
     /// Compares all calls, or as many as the time allows. The order of the calls does not depend on the jobs.
@@ -69,11 +69,11 @@ impl Jobs {
                 let (finished, told) = &mut *all;
                 finished.calls += batch.len();
                 finished.times += times;
-                finished.died = sides.ours.died();
+                finished.died = sides.ours.died_count();
                 for (call, compared) in batch.iter().zip(found) {
                     finished.report.add(call, compared);
                 }
-                if told.elapsed() > TOLD {
+                if told.elapsed() > REPORT_INTERVAL {
                     *told = Instant::now();
                     tell(finished)?;
                 }

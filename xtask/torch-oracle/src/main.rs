@@ -124,7 +124,7 @@ fn run() -> Result<u8> {
     let ours = OurSide::Apart(OurProcesses::new(std::env::current_exe()?, pytorch.folder().to_owned()));
     let sides = Sides { pytorch: &pytorch, ours: &ours };
     if let Some(path) = &options.again {
-        return again(sides, path, options.write.as_deref());
+        return compare_file(sides, path, options.write.as_deref());
     }
     let known = known_causes()?;
     let mut told = ResultFiles { options: &options, before: String::new(), findings: String::new() };
@@ -201,7 +201,7 @@ fn result(name: &str, begun: Instant, finished: &JobsOutcome, jobs: usize) -> St
 }
 
 /// Compares the calls of a file, and writes those that are equal with PyTorch's events.
-fn again(sides: Sides<'_>, path: &Path, write: Option<&Path>) -> Result<u8> {
+fn compare_file(sides: Sides<'_>, path: &Path, write: Option<&Path>) -> Result<u8> {
     let findings = read_findings(&fs::read_to_string(path)?)?;
     let calls: Vec<_> = findings.iter().map(RecordedCall::call).collect();
     let mut report = OracleReport::default();

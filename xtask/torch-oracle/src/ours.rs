@@ -146,7 +146,7 @@ impl OurSide {
 
     /// How many processes ended before their program did.
     #[must_use]
-    pub fn died(&self) -> usize {
+    pub fn died_count(&self) -> usize {
         match self {
             Self::Here => 0,
             Self::Apart(processes) => processes.died.load(Ordering::Relaxed),

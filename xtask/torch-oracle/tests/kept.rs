@@ -65,13 +65,13 @@ fn a_process_that_ends_early_is_counted_and_ends_no_other() {
     let error = ours.run("ends", "print('# 0')").expect_err("`false` writes no result");
     assert!(error.to_string().contains("ended early"), "{error}");
     // A process that ended early is tried once more.
-    assert_eq!(ours.died(), 2);
+    assert_eq!(ours.died_count(), 2);
     let program = env!("CARGO_BIN_EXE_blockyard-torch-oracle").into();
     let ours = OurSide::Apart(OurProcesses::new(program, folder.clone()));
     let source = "import torch\nx = torch.empty(4, device='cuda')\nprint('# 0')\n";
     let apart = ours.run("runs", source).expect("our side runs");
     assert_eq!(apart, run_ours(source).expect("our side runs"));
-    assert_eq!((ours.died(), apart.lines.len()), (0, 1));
+    assert_eq!((ours.died_count(), apart.lines.len()), (0, 1));
     std::fs::remove_dir_all(folder).expect("the folder is there");
 }
 

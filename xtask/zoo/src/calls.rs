@@ -1,6 +1,8 @@
 //! The calls of the recording program, by the names of its cases.
 
-use blockyard_torch::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, call};
+use blockyard_torch::{
+    Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, call as call_with,
+};
 use serde_json::Value as Json;
 
 use crate::ZooLine;
@@ -27,19 +29,15 @@ const GPU: Device = Device::Cuda(0);
 pub(crate) fn randn(shape: &[i64], of: &str, requires_grad: bool) -> Result<Tensor> {
     let keywords =
         [("device", GPU.into()), ("dtype", dtype(of).into()), ("requires_grad", Value::from(requires_grad))];
-    call("randn", &[shape.into()], &keywords)?.tensor()
+    call_with("randn", &[shape.into()], &keywords)?.tensor()
 }
 
 fn of_type(name: &str, shape: &[i64], dtype: Dtype) -> CallResult {
-    call(name, &[shape.into()], &[("device", GPU.into()), ("dtype", dtype.into())])
+    call_with(name, &[shape.into()], &[("device", GPU.into()), ("dtype", dtype.into())])
 }
 
-fn c(name: &str, args: &[Value]) -> CallResult {
-    call(name, args, &[])
-}
-
-fn k(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> CallResult {
-    call(name, args, keywords)
+fn call(name: &str, args: &[Value]) -> CallResult {
+    call_with(name, args, &[])
 }
 
 fn item(list: Value, index: usize) -> CallResult {
@@ -91,30 +89,30 @@ fn one(name: &str, args: &Json) -> Result<Case> {
     let name = name.to_owned();
     Ok(simple(x, move |x| {
         let zero = || Value::from(0);
-        let positive = |x: Value| c("gt", &[x, 0.into()]);
+        let positive = |x: Value| call("gt", &[x, 0.into()]);
         match name.as_str() {
-            "topk5" => c("topk", &[x, 5.min(n).into()]),
-            "cumsum" | "cumprod" | "logsumexp" | "cummax" => c(&name, &[x, zero()]),
-            "flip" => c("flip", &[x, vec![0].into()]),
-            "nonzero" => c("nonzero", &[positive(x)?]),
+            "topk5" => call("topk", &[x, 5.min(n).into()]),
+            "cumsum" | "cumprod" | "logsumexp" | "cummax" => call(&name, &[x, zero()]),
+            "flip" => call("flip", &[x, vec![0].into()]),
+            "nonzero" => call("nonzero", &[positive(x)?]),
             "masked_select" => {
                 let mask = positive(x.clone())?;
-                c("__getitem__", &[x, mask])
+                call("__getitem__", &[x, mask])
             }
-            "unique" => c("unique", &[c("long", &[x])?]),
-            "randperm" => k("randperm", &[n.into()], &[("device", GPU.into())]),
-            "histc" => c("histc", &[x, 50.into()]),
-            "bincount" => c("bincount", &[c("long", &[c("abs", &[x])?])?]),
-            "any" => c("any", &[positive(x)?]),
-            "all_item" => c("all", &[positive(x)?]),
-            "kthvalue" => c("kthvalue", &[x, 1.into()]),
-            "bool_sum" => c("sum", &[positive(x)?]),
+            "unique" => call("unique", &[call("long", &[x])?]),
+            "randperm" => call_with("randperm", &[n.into()], &[("device", GPU.into())]),
+            "histc" => call("histc", &[x, 50.into()]),
+            "bincount" => call("bincount", &[call("long", &[call("abs", &[x])?])?]),
+            "any" => call("any", &[positive(x)?]),
+            "all_item" => call("all", &[positive(x)?]),
+            "kthvalue" => call("kthvalue", &[x, 1.into()]),
+            "bool_sum" => call("sum", &[positive(x)?]),
             "quantile" => {
-                let part = c("__getitem__", &[x, Value::Slice(None, Some(1_000_000), 1)])?;
-                c("quantile", &[part, 0.5.into()])
+                let part = call("__getitem__", &[x, Value::Slice(None, Some(1_000_000), 1)])?;
+                call("quantile", &[part, 0.5.into()])
             }
-            "dot" => c("dot", &[x.clone(), x]),
-            other => c(other, &[x]),
+            "dot" => call("dot", &[x.clone(), x]),
+            other => call(other, &[x]),
         }
     }))
 }
@@ -132,100 +130,100 @@ fn two_call(name: &str, x: Value) -> CallResult {
     let (rows, columns) = (shape.first().copied().unwrap_or(1), shape.get(1).copied().unwrap_or(1));
     let last = || Value::from(vec![columns]);
     let zeros = |shape: &[i64], dtype| of_type("zeros", shape, dtype);
-    let like = |name: &str, x: &Value| c(name, std::slice::from_ref(x));
+    let like = |name: &str, x: &Value| call(name, std::slice::from_ref(x));
     match name {
-        "sum0" => c("sum", &[x, 0.into()]),
-        "sum1" => c("sum", &[x, 1.into()]),
-        "mean0" => c("mean", &[x, 0.into()]),
-        "mean1" => c("mean", &[x, (-1).into()]),
-        "var1" => c("var", &[x, 1.into()]),
-        "var0" => c("var", &[x, 0.into()]),
-        "std1" => c("std", &[x, 1.into()]),
-        "max1" => item(c("max", &[x, 1.into()])?, 0),
-        "max0" => item(c("max", &[x, 0.into()])?, 0),
-        "argmax1" => c("float", &[c("argmax", &[x, 1.into()])?]),
-        "softmax" | "log_softmax" | "logsumexp" => c(name, &[x, (-1).into()]),
-        "softmax0" => c("softmax", &[x, 0.into()]),
-        "norm1" => c("linalg_vector_norm", &[x, 2.into(), vec![1].into()]),
-        "layer_norm" => c("layer_norm", &[x, last()]),
-        "rms_norm" => c("rms_norm", &[x, last()]),
-        "cumsum1" => c("cumsum", &[x, 1.into()]),
-        "cumsum0" => c("cumsum", &[x, 0.into()]),
-        "sort1" => item(c("sort", &[x, 1.into()])?, 0),
-        "topk" => item(c("topk", &[x, 5.min(columns).into(), 1.into()])?, 0),
-        "cross_entropy" => c("cross_entropy_loss", &[x, zeros(&[rows], Dtype::I64)?]),
+        "sum0" => call("sum", &[x, 0.into()]),
+        "sum1" => call("sum", &[x, 1.into()]),
+        "mean0" => call("mean", &[x, 0.into()]),
+        "mean1" => call("mean", &[x, (-1).into()]),
+        "var1" => call("var", &[x, 1.into()]),
+        "var0" => call("var", &[x, 0.into()]),
+        "std1" => call("std", &[x, 1.into()]),
+        "max1" => item(call("max", &[x, 1.into()])?, 0),
+        "max0" => item(call("max", &[x, 0.into()])?, 0),
+        "argmax1" => call("float", &[call("argmax", &[x, 1.into()])?]),
+        "softmax" | "log_softmax" | "logsumexp" => call(name, &[x, (-1).into()]),
+        "softmax0" => call("softmax", &[x, 0.into()]),
+        "norm1" => call("linalg_vector_norm", &[x, 2.into(), vec![1].into()]),
+        "layer_norm" => call("layer_norm", &[x, last()]),
+        "rms_norm" => call("rms_norm", &[x, last()]),
+        "cumsum1" => call("cumsum", &[x, 1.into()]),
+        "cumsum0" => call("cumsum", &[x, 0.into()]),
+        "sort1" => item(call("sort", &[x, 1.into()])?, 0),
+        "topk" => item(call("topk", &[x, 5.min(columns).into(), 1.into()])?, 0),
+        "cross_entropy" => call("cross_entropy_loss", &[x, zeros(&[rows], Dtype::I64)?]),
         "normalize" => {
             // F.normalize: norm, clamp_min, expand_as, division.
-            let norm = c("linalg_vector_norm", &[x.clone(), 2.into(), vec![1].into(), true.into()])?;
-            let denominator = c("expand_as", &[c("clamp_min", &[norm, 1e-12.into()])?, x.clone()])?;
-            c("div", &[x, denominator])
+            let norm = call("linalg_vector_norm", &[x.clone(), 2.into(), vec![1].into(), true.into()])?;
+            let denominator = call("expand_as", &[call("clamp_min", &[norm, 1e-12.into()])?, x.clone()])?;
+            call("div", &[x, denominator])
         }
-        "dropout" => c("dropout", &[x, 0.1.into(), true.into()]),
+        "dropout" => call("dropout", &[x, 0.1.into(), true.into()]),
         "multinomial" => {
-            let weights = c("softmax", &[c("detach", &[x])?, (-1).into()])?;
-            let samples = c("multinomial", &[weights, 1.into()])?;
-            c("float", &[samples])
+            let weights = call("softmax", &[call("detach", &[x])?, (-1).into()])?;
+            let samples = call("multinomial", &[weights, 1.into()])?;
+            call("float", &[samples])
         }
-        "transpose" => c("contiguous", &[c("t", &[x])?]),
+        "transpose" => call("contiguous", &[call("t", &[x])?]),
         "bias" => {
-            let row = c("__getitem__", &[x.clone(), 0.into()])?;
-            c("add", &[x, row])
+            let row = call("__getitem__", &[x.clone(), 0.into()])?;
+            call("add", &[x, row])
         }
         "mse" => {
             let target = like("zeros_like", &x)?;
-            c("mse_loss", &[x, target])
+            call("mse_loss", &[x, target])
         }
         "l1" => {
             let target = like("zeros_like", &x)?;
-            c("l1_loss", &[x, target])
+            call("l1_loss", &[x, target])
         }
         "bce" => {
             let target = like("zeros_like", &x)?;
-            c("binary_cross_entropy_with_logits", &[x, target])
+            call("binary_cross_entropy_with_logits", &[x, target])
         }
         "one_hot" => {
-            let row = c("__getitem__", &[x, 0.into()])?;
-            let classes = c("long", &[c("abs", &[row])?])?;
-            let hot = c("one_hot", &[classes, 50.into()])?;
-            c("float", &[hot])
+            let row = call("__getitem__", &[x, 0.into()])?;
+            let classes = call("long", &[call("abs", &[row])?])?;
+            let hot = call("one_hot", &[classes, 50.into()])?;
+            call("float", &[hot])
         }
         "scatter" => {
             let own = like("zeros_like", &x)?;
             let index = zeros(&shape, Dtype::I64)?;
-            c("scatter_add", &[own, 1.into(), index, x])
+            call("scatter_add", &[own, 1.into(), index, x])
         }
         "index_add" => {
             let own = like("zeros_like", &x)?;
             let index = zeros(&[rows], Dtype::I64)?;
-            c("index_add", &[own, 0.into(), index, x])
+            call("index_add", &[own, 0.into(), index, x])
         }
         "index" => {
             let index = zeros(&[64], Dtype::I64)?;
-            c("__getitem__", &[x, index])
+            call("__getitem__", &[x, index])
         }
         "gather" => {
             let index = zeros(&[rows, 1], Dtype::I64)?;
-            c("gather", &[x, 1.into(), index])
+            call("gather", &[x, 1.into(), index])
         }
         "repeat_interleave" => {
-            let part = c("__getitem__", &[x, Value::Slice(None, Some(256), 1)])?;
-            c("repeat_interleave", &[part, 2.into(), 0.into()])
+            let part = call("__getitem__", &[x, Value::Slice(None, Some(256), 1)])?;
+            call("repeat_interleave", &[part, 2.into(), 0.into()])
         }
         "kl" => {
-            let logarithms = c("log_softmax", &[x.clone(), (-1).into()])?;
+            let logarithms = call("log_softmax", &[x.clone(), (-1).into()])?;
             let target = like("ones_like", &x)?;
             // F.kl_div(reduction="batchmean"): the sum, divided by the batch.
-            let reduced = c("kl_div", &[logarithms.clone(), target.clone(), 2.into()])?;
-            let result = c("div", &[reduced, rows.into()])?;
+            let reduced = call("kl_div", &[logarithms.clone(), target.clone(), 2.into()])?;
+            let result = call("div", &[reduced, rows.into()])?;
             Ok(Value::List(vec![result, logarithms, target])).and_then(|all| item(all, 0))
         }
         "cosine" => {
             let other = like("ones_like", &x)?;
-            c("cosine_similarity", &[x, other])
+            call("cosine_similarity", &[x, other])
         }
         "cdist" => {
             let part = |x: Value| {
-                let rows = c(
+                let rows = call(
                     "__getitem__",
                     &[
                         x,
@@ -235,9 +233,9 @@ fn two_call(name: &str, x: Value) -> CallResult {
                 Ok::<_, TorchError>(rows)
             };
             let (a, b) = (part(x.clone())?, part(x)?);
-            c("cdist", &[a, b])
+            call("cdist", &[a, b])
         }
-        other => c(other, &[x]),
+        other => call(other, &[x]),
     }
 }
 
@@ -247,8 +245,12 @@ fn four(name: &str, args: &Json) -> Result<Case> {
     let is_channels_last = args["channels_last"].as_bool().unwrap_or(false);
     let mut x = randn(&shape, &of, false)?;
     if is_channels_last {
-        x = k("to", &[x.into()], &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))])?
-            .tensor()?;
+        x = call_with(
+            "to",
+            &[x.into()],
+            &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))],
+        )?
+        .tensor()?;
     }
     x.set_requires_grad(true)?;
     let channels = shape.get(1).copied().unwrap_or(1);
@@ -268,20 +270,20 @@ fn four(name: &str, args: &Json) -> Result<Case> {
             "batch" | "batch_eval" => {
                 let mut args = vec![x, w, b, m, v, Value::from(name == "batch")];
                 args.extend(tail);
-                c("batch_norm", &args)
+                call("batch_norm", &args)
             }
-            "group" => c("group_norm", &[x, 8.into(), w, b]),
+            "group" => call("group_norm", &[x, 8.into(), w, b]),
             "instance" => {
                 let mut args = vec![x, Value::None, Value::None, Value::None, Value::None, true.into()];
                 args.extend(tail);
-                c("instance_norm", &args)
+                call("instance_norm", &args)
             }
-            "max_pool" => k("max_pool2d", &[x, vec![2].into()], &[("ceil_mode", true.into())]),
-            "avg_pool" => k("avg_pool2d", &[x, vec![2].into()], &[("ceil_mode", true.into())]),
-            "adaptive" => c("adaptive_avg_pool2d", &[x, vec![1, 1].into()]),
-            "nearest" => c("upsample_nearest2d", &[x, vec![2 * size, 2 * size].into()]),
-            "bilinear" => c("upsample_bilinear2d", &[x, vec![2 * size, 2 * size].into(), false.into()]),
-            other => c(other, &[x]),
+            "max_pool" => call_with("max_pool2d", &[x, vec![2].into()], &[("ceil_mode", true.into())]),
+            "avg_pool" => call_with("avg_pool2d", &[x, vec![2].into()], &[("ceil_mode", true.into())]),
+            "adaptive" => call("adaptive_avg_pool2d", &[x, vec![1, 1].into()]),
+            "nearest" => call("upsample_nearest2d", &[x, vec![2 * size, 2 * size].into()]),
+            "bilinear" => call("upsample_bilinear2d", &[x, vec![2 * size, 2 * size].into(), false.into()]),
+            other => call(other, &[x]),
         }
     };
     Ok(Case { call: Box::new(call), leaves })
@@ -290,14 +292,14 @@ fn four(name: &str, args: &Json) -> Result<Case> {
 fn embedding(args: &Json) -> Result<Case> {
     let int = |name: &str| args[name].as_i64().unwrap_or(0);
     let weight = randn(&[int("vocabulary"), int("dim")], "f32", true)?;
-    let index = k(
+    let index = call_with(
         "randint",
         &[0.into(), int("vocabulary").into(), vec![int("n")].into()],
         &[("device", GPU.into())],
     )?;
     let padding = args["padding_idx"].as_i64().unwrap_or(-1);
     let leaves = vec![weight.clone()];
-    let call = move || c("embedding", &[(&weight).into(), index.clone(), padding.into()]);
+    let call = move || call("embedding", &[(&weight).into(), index.clone(), padding.into()]);
     Ok(Case { call: Box::new(call), leaves })
 }
 
@@ -312,7 +314,7 @@ fn linear(args: &Json) -> Result<Case> {
     leaves.extend(bias.clone());
     let call = move || {
         let bias = bias.as_ref().map_or(Value::None, Value::from);
-        c("linear", &[(&x).into(), (&weight).into(), bias])
+        call("linear", &[(&x).into(), (&weight).into(), bias])
     };
     Ok(Case { call: Box::new(call), leaves })
 }
@@ -333,7 +335,7 @@ fn attention(args: &Json) -> Result<Case> {
     let leaves = vec![q.clone(), key.clone(), v.clone()];
     let call = move || {
         let all = [(&q).into(), (&key).into(), (&v).into(), mask.clone(), dropout.into(), causal.into()];
-        c("scaled_dot_product_attention", &all)
+        call("scaled_dot_product_attention", &all)
     };
     Ok(Case { call: Box::new(call), leaves })
 }
@@ -368,8 +370,8 @@ fn recurrent(op: &str, args: &Json) -> Result<Case> {
     let mut start = 0;
     for shape in &shapes {
         let count: i64 = shape.iter().product();
-        let part = c("narrow", &[(&flat).into(), 0.into(), start.into(), count.into()])?;
-        let weight = c("view", &[part, shape.clone().into()])?.tensor()?.detach();
+        let part = call("narrow", &[(&flat).into(), 0.into(), start.into(), count.into()])?;
+        let weight = call("view", &[part, shape.clone().into()])?.tensor()?.detach();
         weight.set_requires_grad(grad)?;
         weights.push(weight);
         start += count;
@@ -384,14 +386,14 @@ fn recurrent(op: &str, args: &Json) -> Result<Case> {
         let batch = x.size(i64::from(!batch_first));
         let state_shape = [layers * directions, batch, hidden];
         let keywords = [("device", GPU.into()), ("dtype", Value::from(x.dtype()))];
-        let state = || call("zeros", &[state_shape.as_slice().into()], &keywords);
+        let state = || call_with("zeros", &[state_shape.as_slice().into()], &keywords);
         let name = match op.as_str() {
             "LSTM" => "lstm",
             "GRU" => "gru",
             _ => "rnn_tanh",
         };
         let hx = if op == "LSTM" { Value::List(vec![state()?, state()?]) } else { state()? };
-        let mut result = c(
+        let mut result = call(
             name,
             &[
                 (&x).into(),
@@ -423,7 +425,7 @@ fn convolution(op: &str, args: &Json) -> Result<Case> {
         let mut tensor = randn(shape, &of, false)?;
         if is_channels_last {
             let format = Value::MemoryFormat(MemoryFormat::ChannelsLast);
-            tensor = k("to", &[tensor.into()], &[("memory_format", format)])?.tensor()?;
+            tensor = call_with("to", &[tensor.into()], &[("memory_format", format)])?.tensor()?;
         }
         tensor.set_requires_grad(has_grad)?;
         Ok::<_, TorchError>(tensor)
@@ -457,7 +459,7 @@ fn convolution(op: &str, args: &Json) -> Result<Case> {
     let op = op.to_owned();
     let call = move || {
         let bias = bias.as_ref().map_or(Value::None, Value::from);
-        k(&op, &[(&x).into(), (&weight).into(), bias], &keywords)
+        call_with(&op, &[(&x).into(), (&weight).into(), bias], &keywords)
     };
     Ok(Case { call: Box::new(call), leaves })
 }

@@ -115,7 +115,7 @@ mod tests {
     /// The report of a run of these requests, with two lines: before the last allocation and after it.
     fn report(text: &str, allocations: u64, peak_allocated: u64, peak_reserved: u64) -> Report {
         let settings =
-            RunSettings { title: String::new(), conf: "".parse().unwrap(), capacity: Bytes::gib(1) };
+            RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::gib(1) };
         let workload = Workload::parse(text).unwrap();
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         let mut requests = Vec::new();

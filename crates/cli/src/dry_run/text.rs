@@ -246,7 +246,7 @@ fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::R
 fn fit_text(fit: &Fit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
-    match fit.is_fitting {
+    match fit.has_room {
         Some(true) if total.saturating_sub(peak) < CLOSE => {
             format!(
                 "fits barely: peak reserved {peak} of {total}, of which the driver's own context takes a part"

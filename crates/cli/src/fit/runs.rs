@@ -301,7 +301,7 @@ fn request(failed: &RunOom) -> blockyard_fit::ProbeOom {
 
 /// A line of the program, with the last part of its path.
 fn line(place: &ProgramLine) -> String {
-    format!("{}:{}", blockyard_record::short_path(&place.file), place.line)
+    format!("{}:{}", blockyard_record::shortened_path(&place.file), place.line)
 }
 
 fn last_lines(text: &str) -> String {

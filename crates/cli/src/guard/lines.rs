@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use blockyard_guard::{EntryLine, LineHolder};
-use blockyard_record::{Frame, short_path};
+use blockyard_record::{Frame, shortened_path};
 
 use crate::progress::Bar;
 use crate::snapshot::{self, WITHOUT_LINE, lines_at_peak};
@@ -34,7 +34,7 @@ impl Sources<'_> {
         // Python names a program by the path with which it was started, relative to the folder.
         let path = self.folder.join(frame.filename);
         let inside = path.strip_prefix(self.folder).ok().filter(|_| !frame.is_of_library());
-        let name = inside.and_then(Path::to_str).unwrap_or_else(|| short_path(frame.filename));
+        let name = inside.and_then(Path::to_str).unwrap_or_else(|| shortened_path(frame.filename));
         let code = if inside.is_some() { self.code(&path, frame.line) } else { String::new() };
         EntryLine { file: name.to_owned(), line: frame.line, function: frame.name.to_owned(), code }
     }

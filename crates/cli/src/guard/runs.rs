@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, run_until};
 use blockyard_guard::{MeasuredRun, ProgramEntry, RunFailure};
-use blockyard_record::short_path;
+use blockyard_record::shortened_path;
 
 use super::lines::holders;
 use crate::dry_run::{gpu_of, is_interrupted};
@@ -84,7 +84,7 @@ fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
 
 /// Why the run is not one of the whole program; `None` if it is.
 fn run_failure(report: &Report) -> Option<RunFailure> {
-    let at = report.error_at.as_ref().map(|place| format!("{}:{}", short_path(&place.file), place.line));
+    let at = report.error_at.as_ref().map(|place| format!("{}:{}", shortened_path(&place.file), place.line));
     if report.error.as_deref() == Some("OutOfMemoryError") {
         return Some(RunFailure::OutOfMemory(at));
     }

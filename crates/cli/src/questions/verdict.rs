@@ -80,11 +80,11 @@ fn topic_json(about: FindingTopic) -> AboutAnswer {
     match about {
         FindingTopic::Happened => AboutAnswer::Happened,
         FindingTopic::Grows => AboutAnswer::Grows,
-        FindingTopic::Sure => AboutAnswer::Sure,
-        FindingTopic::Passes => AboutAnswer::Passes,
+        FindingTopic::Certainty => AboutAnswer::Sure,
+        FindingTopic::Helps => AboutAnswer::Passes,
         // The sentence says at which bound of the limit the request fails.
-        FindingTopic::Depends | FindingTopic::Fails => AboutAnswer::Fails,
-        FindingTopic::Less => AboutAnswer::Less,
+        FindingTopic::DependsOnLimit | FindingTopic::DoesNotHelp => AboutAnswer::Fails,
+        FindingTopic::Shortfall => AboutAnswer::Less,
         FindingTopic::Gpus => AboutAnswer::Gpus,
         FindingTopic::Releases => AboutAnswer::Releases,
     }
@@ -133,7 +133,7 @@ fn text(found: &Verdict) -> String {
         for finding in of_this {
             let _ = writeln!(text, "    {}{}", finding.text, growth_range(finding));
         }
-        if about == FindingTopic::Sure {
+        if about == FindingTopic::Certainty {
             held(&mut text, &found.held);
         }
     }

@@ -93,7 +93,7 @@ fn presets_run_as_on_the_virtual_device_and_keep_their_data() {
         let workload = Workload::parse(preset.text).unwrap();
         let settings = RunSettings {
             title: preset.title.to_owned(),
-            conf: preset.conf.parse().unwrap(),
+            config: preset.conf.parse().unwrap(),
             capacity: preset.capacity,
         };
         let shared = SharedDevice::new(&gpu, preset.capacity);
@@ -116,7 +116,8 @@ fn presets_run_as_on_the_virtual_device_and_keep_their_data() {
 fn a_block_that_is_damaged_is_found_in_its_step() {
     let gpu = open();
     let workload = Workload::parse("a = alloc 3 MiB\nb = alloc 1 MiB\nfree a\nfree b").unwrap();
-    let settings = RunSettings { title: String::new(), conf: "".parse().unwrap(), capacity: Bytes::mib(64) };
+    let settings =
+        RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::mib(64) };
     let shared = SharedDevice::new(&gpu, Bytes::mib(64));
     let mut checked =
         CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);

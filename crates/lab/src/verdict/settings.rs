@@ -52,8 +52,8 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     helpful.sort_by_key(|change| !is_taken(change));
     let in_vain: Vec<&Change> = found.unhelpful_changes.iter().collect();
     for (about, changes, also) in [
-        (FindingTopic::Passes, helpful, "the request also passes"),
-        (FindingTopic::Fails, in_vain, "the request fails too"),
+        (FindingTopic::Helps, helpful, "the request also passes"),
+        (FindingTopic::DoesNotHelp, in_vain, "the request fails too"),
     ] {
         // The settings that share a sentence: their names in the sentence, and their texts.
         let (mut settings, mut confs, mut depending) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,7 +61,8 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             match &change.kind {
                 // The first setting that helps, and those that depend on the limit, have separate sentences.
                 ChangeKind::Setting(conf)
-                    if !change.depends_on_limit && (about == FindingTopic::Fails || !findings.is_empty()) =>
+                    if !change.depends_on_limit
+                        && (about == FindingTopic::DoesNotHelp || !findings.is_empty()) =>
                 {
                     settings.push(if conf.is_empty() { "the default settings" } else { conf });
                     confs.push(conf.as_str());
@@ -72,7 +73,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
                 _ => {
-                    let about = if change.depends_on_limit { FindingTopic::Depends } else { about };
+                    let about = if change.depends_on_limit { FindingTopic::DependsOnLimit } else { about };
                     findings.push(Finding::about(about, &change.sentence, None));
                 }
             }
@@ -86,7 +87,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     let passes_then = |change: &Change| matches!(change.kind, ChangeKind::Setting(_));
     if taken.is_none() && found.changes.iter().any(passes_then) {
         let text = "with none of these settings the whole run fits: a later request runs out of memory";
-        findings.push(Finding::about(FindingTopic::Fails, text, None));
+        findings.push(Finding::about(FindingTopic::DoesNotHelp, text, None));
     }
     findings
 }
@@ -106,7 +107,7 @@ fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
         let names: Vec<&str> =
             confs.iter().map(|conf| if conf.is_empty() { "the default settings" } else { conf }).collect();
         let text = format!("with {}{DEPENDS}{end}", alternatives(&names));
-        Finding::about(FindingTopic::Depends, text, None).with_settings(&confs)
+        Finding::about(FindingTopic::DependsOnLimit, text, None).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()
 }
@@ -146,7 +147,7 @@ pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option
     let (about, text) = if row.fits() {
         less_or_not(name, other, own)
     } else {
-        (FindingTopic::Fails, format!("with {name} it runs out of memory"))
+        (FindingTopic::DoesNotHelp, format!("with {name} it runs out of memory"))
     };
     Some(Finding::about(about, text, None).with_settings(&[conf]))
 }
@@ -160,8 +161,8 @@ fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, Str
     let reserved = format!("with {name} at most {} are reserved", other.peak_reserved);
     if other.peak_reserved < own.peak_reserved {
         let less = own.peak_reserved.saturating_sub(other.peak_reserved);
-        (FindingTopic::Passes, format!("{reserved}, {less} less, with {calls}"))
+        (FindingTopic::Helps, format!("{reserved}, {less} less, with {calls}"))
     } else {
-        (FindingTopic::Fails, format!("{reserved}, which is not less, with {calls}"))
+        (FindingTopic::DoesNotHelp, format!("{reserved}, which is not less, with {calls}"))
     }
 }

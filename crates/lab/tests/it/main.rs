@@ -51,7 +51,7 @@ fn program(name: &str) -> Run {
 /// its trace up to the request that fails, and the segments then. The recording does not name the limit.
 fn recorded(text: &str, config: &str, limit: Bytes) -> Run {
     let capacity = Bytes::gib(4);
-    let settings = RunSettings { title: text.to_owned(), conf: config.parse().unwrap(), capacity };
+    let settings = RunSettings { title: text.to_owned(), config: config.parse().unwrap(), capacity };
     let written = Workload::parse(text).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "the sizes of tests are far below 2^52")]
     let fraction = (limit.get() as f64 + 0.5) / capacity.get() as f64;

@@ -128,7 +128,7 @@ fn run_peak(run: &Run) -> Bytes {
 
 /// Whether a request and all before it pass on a device of this size.
 fn passes(requests: &[Request], request: usize, conf: &str, capacity: Bytes) -> bool {
-    let settings = RunSettings { title: String::new(), conf: conf.parse().unwrap(), capacity };
+    let settings = RunSettings { title: String::new(), config: conf.parse().unwrap(), capacity };
     let workload = Workload::from_requests(requests[..=request].to_vec());
     let recording = replay(&workload, &settings, &mut on).unwrap();
     (0..recording.step_count()).all(|step| !matches!(recording.outcome(step), StepOutcome::OutOfMemory(_)))

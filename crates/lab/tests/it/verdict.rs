@@ -35,7 +35,7 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
     );
     // The program keeps three losses in each iteration; without those of earlier iterations the request
     // passes.
-    let passes = about(&found, FindingTopic::Passes);
+    let passes = about(&found, FindingTopic::Helps);
     assert_eq!(
         passes[0],
         "with all 415 tensors freed that the growing lines kept from earlier iterations, those of the first two too (554 MiB), the request passes"
@@ -49,19 +49,21 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
             "`loss_history train.py:26` holds 589.07 MiB at the failure: 544.07 MiB in 408 tensors kept from iterations after the first two, and 45 MiB that do not grow; 136 of the 137 iterations after the first two added to it, of 139 iterations"
         ]
     );
-    let less = about(&found, FindingTopic::Less);
+    let less = about(&found, FindingTopic::Shortfall);
     assert!(
         less[1].ends_with("the request passes, until what the iterations keep fills that too"),
         "{less:?}"
     );
-    let sentence = about(&found, FindingTopic::Depends)[0];
+    let sentence = about(&found, FindingTopic::DependsOnLimit)[0];
     assert!(sentence.starts_with("with expandable_segments:True it depends on the limit"), "{sentence}");
     // A separate group has the settings that fail at every limit.
-    assert!(about(&found, FindingTopic::Fails).iter().all(|text| text.ends_with("the request fails too")));
+    assert!(
+        about(&found, FindingTopic::DoesNotHelp).iter().all(|text| text.ends_with("the request fails too"))
+    );
     // The sentence names one cause. The findings about certainty name the limits, to the byte, for which
     // another cause holds.
     assert!(!about(&found, FindingTopic::Happened)[0].contains("depending on the limit"), "{found:?}");
-    let sure = about(&found, FindingTopic::Sure);
+    let sure = about(&found, FindingTopic::Certainty);
     let other = sure.iter().find(|text| text.contains("the cause is another")).unwrap();
     assert_eq!(
         *other,
@@ -96,7 +98,7 @@ fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
         "out of memory at `buf train.py:12`, called at `checkerboard_default train.py:17`: 480 MiB cached, but in pieces too small for 300 MiB"
     );
     assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
-    let passes = about(&found, FindingTopic::Passes);
+    let passes = about(&found, FindingTopic::Helps);
     assert_eq!(
         passes[..2],
         [
@@ -152,7 +154,7 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
     );
     // Expandable segments save 3.77 GiB in this run, as on an H200.
     assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
-    assert!(about(&found, FindingTopic::Passes)[0].contains("3.77 GiB less"), "{found:?}");
+    assert!(about(&found, FindingTopic::Helps)[0].contains("3.77 GiB less"), "{found:?}");
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn a_model_that_is_made_layer_by_layer_is_no_leak() {
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     assert_eq!(found.kind, VerdictKind::OutOfMemory, "{}", found.headline);
     assert_eq!(about(&found, FindingTopic::Grows), [""; 0]);
-    let passes = about(&found, FindingTopic::Passes);
+    let passes = about(&found, FindingTopic::Helps);
     assert!(!passes.iter().any(|text| text.contains("growing lines")), "{passes:?}");
 }
 
@@ -311,7 +313,7 @@ fn sentences_lead_to_their_moments() {
             let is_named = |conf: &String| finding.text.contains(conf.split(':').next().unwrap());
             assert!(finding.settings.iter().all(is_named), "{name}: {finding:?}");
         }
-        let proved = found.findings.iter().filter(|finding| finding.about == FindingTopic::Passes);
+        let proved = found.findings.iter().filter(|finding| finding.about == FindingTopic::Helps);
         let proved: Vec<&String> = proved.flat_map(|finding| &finding.settings).collect();
         assert_eq!(found.setting.as_ref(), proved.first().copied(), "{name}");
     }

@@ -252,7 +252,7 @@ mod tests {
             let workload = Workload::parse(text).unwrap();
             let settings = RunSettings {
                 title: String::new(),
-                conf: AllocatorConfig::default(),
+                config: AllocatorConfig::default(),
                 capacity: Bytes::gib(1),
             };
             let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

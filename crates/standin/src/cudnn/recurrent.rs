@@ -10,7 +10,7 @@ use crate::report;
 
 /// A stack of recurrent layers. Sizes count elements.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Layer {
+pub(super) struct LayerDescriptor {
     /// 0 for the standard algorithm, 1 to 3 for the persistent ones: static, dynamic, for small hidden sizes.
     pub(super) algorithm: c_int,
     /// 0 for an RNN with `ReLU`, 1 for one with tanh, 2 for an LSTM, 3 for a GRU.
@@ -51,7 +51,7 @@ const NO_BIAS: c_int = 0;
 /// `CUDNN_RNN_DOUBLE_BIAS`.
 const TWO_BIASES: c_int = 2;
 
-impl Layer {
+impl LayerDescriptor {
     /// Bytes of an element.
     pub(super) fn element(&self) -> i64 {
         match self.kind {
@@ -145,7 +145,7 @@ impl Layer {
     }
 }
 
-fn layer(handle: usize) -> Option<Layer> {
+fn layer(handle: usize) -> Option<LayerDescriptor> {
     match objects().get(handle) {
         Some(Object::Layer(layer)) => Some(*layer),
         _ => None,
@@ -175,13 +175,13 @@ fn shape(kind: c_int, sizes: Option<(i64, i64)>) -> Object {
     Object::Tensor { kind, sizes, strides }
 }
 
-fn address(base: u64, layer: &Layer, offset: i64) -> u64 {
+fn address(base: u64, layer: &LayerDescriptor, offset: i64) -> u64 {
     base.saturating_add_signed(offset.saturating_mul(layer.element()))
 }
 
 entries! {
     fn cudnnCreateRNNDescriptor(to: Out<usize>) -> c_int {
-        create(to, Object::Layer(Layer::default()))
+        create(to, Object::Layer(LayerDescriptor::default()))
     }
 
     fn cudnnDestroyRNNDescriptor(handle: usize) -> c_int {
@@ -207,7 +207,7 @@ entries! {
         };
         let directions = if direction == 0 { 1 } else { 2 };
         let has_dropout = share > 0.0 && layers > 1;
-        set(handle, Object::Layer(Layer { algorithm, mode, bias, directions, kind, input, hidden, projection, layers, has_dropout }))
+        set(handle, Object::Layer(LayerDescriptor { algorithm, mode, bias, directions, kind, input, hidden, projection, layers, has_dropout }))
     }
 
     fn cudnnSetRNNDataDescriptor(

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_ulonglong};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{In, Out};
-use crate::cudnn::recurrent::{Layer, Sequence};
+use crate::cudnn::recurrent::{LayerDescriptor, Sequence};
 use crate::cudnn::{BAD_PARAM, SUCCESS};
 use crate::handles::Handles;
 use crate::settings::settings;
@@ -15,7 +15,7 @@ use crate::settings::settings;
 pub(super) enum Object {
     Tensor { kind: c_int, sizes: Vec<c_int>, strides: Vec<c_int> },
     Dropout(f32),
-    Layer(Layer),
+    Layer(LayerDescriptor),
     Sequence(Sequence),
     Other,
 }

@@ -9,7 +9,7 @@ use blockyard_gpus::tables::{
 };
 
 use crate::cudnn::backend::{Convolution, Tensor};
-use crate::cudnn::recurrent::{GRU, LSTM, Layer, RELU, Sequence};
+use crate::cudnn::recurrent::{GRU, LSTM, LayerDescriptor, RELU, Sequence};
 
 /// The tables' number of a type, and the bytes of an element.
 fn kind(number: c_int) -> Option<(i64, u64)> {
@@ -146,7 +146,7 @@ fn in_layers(asked: &Convolution, is_last: bool) -> Option<LayerSize> {
 
 /// Bytes of workspace and reserve of a recurrent layer, and why they are an estimate.
 pub(super) fn of_layer(
-    layer: &Layer,
+    layer: &LayerDescriptor,
     sequence: &Sequence,
     is_training: bool,
 ) -> ([u64; 2], Option<&'static str>) {

@@ -180,10 +180,10 @@ class Run(Questions, Shown):
         end = ".jsonl" if _native.is_recording_bytes(content) else ".workload"
         return self.name + end, content, None
 
-    def _report(self, asked: _native.AskedReport) -> str:
+    def _report(self, arguments: _native.ReportArguments) -> str:
         # A run that is a part of a snapshot says so.
         self._content()
-        return self._data.report(self.name, asked)
+        return self._data.report(self.name, arguments)
 
     def __repr__(self) -> str:
         return f"<blockyard.Run {self.name}: {self.requests} requests under {self.conf or 'default settings'}>"
@@ -232,8 +232,8 @@ class Snapshot(Questions, Shown):
     def _content(self) -> Content:
         return _pickle_name(self.name), self._data.pickle(), None
 
-    def _report(self, asked: _native.AskedReport) -> str:
-        return self._data.report(self.name, None, asked)
+    def _report(self, arguments: _native.ReportArguments) -> str:
+        return self._data.report(self.name, None, arguments)
 
     def _one_device(self) -> str | None:
         return self._first()._name()
@@ -300,8 +300,8 @@ class Device(Questions, Shown):
     def _content(self) -> Content:
         return _pickle_name(self._snapshot.name), self._data.pickle(), self._name()
 
-    def _report(self, asked: _native.AskedReport) -> str:
-        return self._data.report(self._snapshot.name, self._name(), asked)
+    def _report(self, arguments: _native.ReportArguments) -> str:
+        return self._data.report(self._snapshot.name, self._name(), arguments)
 
     def __repr__(self) -> str:
         return f"<blockyard.Device {'host' if self.index is None else f'cuda:{self.index}'}>"

@@ -76,12 +76,12 @@ class Shown:
         True
         """
         paragraphs = [] if notes is None else [notes] if isinstance(notes, str) else list(notes)
-        page = self._report(_native.AskedReport(redact, paragraphs, conf, limit, capacity))
+        page = self._report(_native.ReportArguments(redact, paragraphs, conf, limit, capacity))
         if path is not None:
             _write_whole(pathlib.Path(os.fspath(path)), page.encode())
         return page
 
-    def _report(self, asked: _native.AskedReport) -> str:
+    def _report(self, arguments: _native.ReportArguments) -> str:
         raise NotImplementedError
 
     def show(self) -> pathlib.Path:

@@ -84,11 +84,11 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         let is_first = |index: usize| about == FindingTopic::Happened && index == 0;
         let mut items: Vec<AnyView> =
             of_this.enumerate().map(|(index, finding)| item(session, finding, is_first(index))).collect();
-        let is_passes = about == FindingTopic::Passes;
+        let is_passes = about == FindingTopic::Helps;
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
         }
-        let held = (about == FindingTopic::Sure).then(|| held(session, found));
+        let held = (about == FindingTopic::Certainty).then(|| held(session, found));
         let copied = setting.filter(|_| is_passes);
         let copied =
             copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
@@ -155,7 +155,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
     // Settings that do not help have no link, since the sentence names them; a single setting has a link,
     // since its help depends on the limit.
-    let is_asked = finding.about != FindingTopic::Fails || finding.settings.len() == 1;
+    let is_asked = finding.about != FindingTopic::DoesNotHelp || finding.settings.len() == 1;
     let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
         let conf = conf.clone();

@@ -88,7 +88,7 @@ fn whole_need(session: Session, shown: &ProgramResult) -> AnyView {
 
 /// The settings with which the request passes, the recommended one first.
 fn settings_of(found: &Verdict) -> Vec<String> {
-    let passing = found.findings.iter().filter(|finding| finding.about == FindingTopic::Passes);
+    let passing = found.findings.iter().filter(|finding| finding.about == FindingTopic::Helps);
     let passing = passing.flat_map(|finding| &finding.settings);
     let mut settings: Vec<String> = Vec::new();
     for conf in found.setting.iter().chain(passing) {

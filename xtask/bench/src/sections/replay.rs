@@ -68,9 +68,9 @@ fn row(
 ) -> Result<ReportRow> {
     let capacity = Bytes::new(CAPACITY);
     let plan = PreparedWorkload::new(workload);
-    let settings = RunSettings { title: name.to_owned(), conf: AllocatorConfig::default(), capacity };
+    let settings = RunSettings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
     let mut go_on = |_| ControlFlow::Continue(());
-    let silent = totals(&plan, &settings.conf, VirtualDevice::new(capacity), &mut go_on)?;
+    let silent = totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
     let recorded = run(workload, &settings, &mut go_on)?;
     let end = recorded.state_at(recorded.event_count())?;
     ensure!(silent.stats == *end.stats(), "{name}: the recorded run has other statistics");
@@ -83,7 +83,7 @@ fn row(
         for _ in 0..times {
             plans += match way {
                 0 => {
-                    totals(&plan, &settings.conf, VirtualDevice::new(capacity), &mut go_on)?;
+                    totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
                     1
                 }
                 1 => {

@@ -38,7 +38,7 @@ mod _torch_memory {
         session().device(index).cloned().map_err(|error| errors::to_exception(vm, error))
     }
 
-    fn done<T>(vm: &VirtualMachine, result: Result<T, TorchError>) -> PyResult<T> {
+    fn to_python_result<T>(vm: &VirtualMachine, result: Result<T, TorchError>) -> PyResult<T> {
         result.map_err(|error| errors::to_exception(vm, error))
     }
 
@@ -89,7 +89,7 @@ mod _torch_memory {
     }
 
     /// Marks a number that the program reads if it would be another one under other addresses of segments.
-    fn mark_chance<T: PartialEq>(device: &SimulatedGpu, name: &str, read: impl Fn(&Stats) -> T) {
+    fn mark_address_dependence<T: PartialEq>(device: &SimulatedGpu, name: &str, read: impl Fn(&Stats) -> T) {
         if device.depends_on_addresses(read) {
             session().note_estimate(
                 name,
@@ -117,14 +117,14 @@ mod _torch_memory {
             "reserved_bytes.all.peak" => "max_memory_reserved",
             other => other,
         };
-        mark_chance(&device, function, read);
+        mark_address_dependence(&device, function, read);
         read(&device.stats()).ok_or_else(|| vm.new_value_error(format!("no statistic is called {name}")))
     }
 
     #[pyfunction]
     fn stats(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyDictRef> {
         let device = device(vm, &argument)?;
-        mark_chance(&device, "memory_stats", blockyard_pytorch::memory_stats);
+        mark_address_dependence(&device, "memory_stats", blockyard_pytorch::memory_stats);
         let dict = vm.ctx.new_dict();
         let pools = device.reserved_by_private_pools();
         for (name, value) in blockyard_pytorch::memory_stats_in(session().release(), &device.stats(), &pools)
@@ -146,7 +146,7 @@ mod _torch_memory {
     #[pyfunction]
     fn summary(argument: PyObjectRef, abbreviated: bool, vm: &VirtualMachine) -> PyResult<String> {
         let device = device(vm, &argument)?;
-        mark_chance(&device, "memory_summary", blockyard_pytorch::memory_stats);
+        mark_address_dependence(&device, "memory_summary", blockyard_pytorch::memory_stats);
         Ok(blockyard_pytorch::memory_summary(&device.stats(), u32::from(device.index()), abbreviated))
     }
 
@@ -154,9 +154,9 @@ mod _torch_memory {
     fn empty_cache(vm: &VirtualMachine) -> PyResult<()> {
         let session = session();
         for index in 0..session.device_count() {
-            let device = done(vm, session.device(index))?;
+            let device = to_python_result(vm, session.device(index))?;
             device.synchronize();
-            done(vm, device.empty_cache())?;
+            to_python_result(vm, device.empty_cache())?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ mod _torch_memory {
 
     #[pyfunction]
     fn set_fraction(fraction: f64, argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
-        done(vm, device(vm, &argument)?.set_memory_fraction(fraction))
+        to_python_result(vm, device(vm, &argument)?.set_memory_fraction(fraction))
     }
 
     #[pyfunction]
@@ -197,7 +197,7 @@ mod _torch_memory {
     #[pyfunction]
     fn set_device(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<u8> {
         let index = number(vm, &argument)?;
-        done(vm, session().set_current_device(index))
+        to_python_result(vm, session().set_current_device(index))
     }
 
     /// Name, total memory, multiprocessors, threads of each, capability.
@@ -246,22 +246,22 @@ mod _torch_memory {
 
     #[pyfunction]
     fn create_pool(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<u32> {
-        done(vm, device(vm, &argument)?.create_pool()).map(|pool| pool.user)
+        to_python_result(vm, device(vm, &argument)?.create_pool()).map(|pool| pool.user)
     }
 
     #[pyfunction]
     fn begin_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
-        done(vm, device(vm, &argument)?.begin_pool(PoolId { capture: 0, user: pool }))
+        to_python_result(vm, device(vm, &argument)?.begin_pool(PoolId { capture: 0, user: pool }))
     }
 
     #[pyfunction]
     fn end_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
-        done(vm, device(vm, &argument)?.end_pool(PoolId { capture: 0, user: pool }))
+        to_python_result(vm, device(vm, &argument)?.end_pool(PoolId { capture: 0, user: pool }))
     }
 
     #[pyfunction]
     fn destroy_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
-        done(vm, device(vm, &argument)?.destroy_pool(PoolId { capture: 0, user: pool }))
+        to_python_result(vm, device(vm, &argument)?.destroy_pool(PoolId { capture: 0, user: pool }))
     }
 
     /// Sets the part of an iteration that runs; returns the name of the part before.
@@ -314,7 +314,7 @@ mod _torch_memory {
         match convert::to_value(vm, &device)? {
             Value::Device(device) => session().set_default_device(device),
             Value::Str(text) => {
-                session().set_default_device(done(vm, blockyard_torch::Device::parse(&text))?)
+                session().set_default_device(to_python_result(vm, blockyard_torch::Device::parse(&text))?)
             }
             _ => session().set_default_device(blockyard_torch::Device::Cpu),
         };
