@@ -234,13 +234,13 @@ impl Stage {
         Self { non_pytorch_bytes: Some(non_pytorch_bytes), non_pytorch, shown, has_failures, ..self }
     }
 
-    /// The parts of the non-PyTorch memory that [`Stage::of_process`] draws.
+    /// The parts of the non-PyTorch memory that [`Stage::as_process`] draws.
     #[must_use]
     pub fn with_non_pytorch_parts(self, parts: &[(String, Bytes)]) -> Self {
         Self { non_pytorch: parts.to_vec(), ..self }
     }
 
-    /// The same moment as a process, as [`Stage::of_process`] shows one, where the device of the run is the
+    /// The same moment as a process, as [`Stage::as_process`] shows one, where the device of the run is the
     /// whole GPU: the non-PyTorch parts of the process take bytes that the run counts as free.
     #[must_use]
     pub fn as_process_of_whole_device(self, non_pytorch: &[(String, Bytes)], least_shown: Bytes) -> Self {

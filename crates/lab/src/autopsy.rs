@@ -4,7 +4,7 @@ mod cause;
 mod changed;
 mod failure;
 mod pins;
-mod proved_changes;
+mod changes;
 mod tensors;
 
 use blockyard_record::{Bytes, MemoryAtFailure, OnDone, OomCause, OomRequest, PoolId, PoolKind, StreamId};
@@ -18,8 +18,8 @@ use crate::{Conditions, HoldingLine, LabError, LimitedRun, Run};
 
 pub use changed::try_change;
 pub use pins::{PinnedSegment, PinningBlock};
-pub use proved_changes::{Change, ChangeKind};
-pub(crate) use proved_changes::{DEPENDS, passes_changed};
+pub use changes::{Change, ChangeKind};
+pub(crate) use changes::{DEPENDS, passes_changed};
 
 use failure::Failure;
 
@@ -114,7 +114,7 @@ pub fn autopsy(
     let limit = limited.limit().unwrap_or(met);
     let examined = Examination { limited: &limited, run, conditions, limit: met, failure: &failure };
     let (cause, others) = cause::cause(&examined, &mut on_done)?;
-    let (changes, in_vain) = proved_changes::changes(&examined, on_progress)?;
+    let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
     // The notes of the run say already which limit its file implies.
     if !limit.is_inferred() {

@@ -56,7 +56,7 @@ pub enum LabAnswer {
     WhatIf(WhatIf),
     /// The answer to [`Question::Candidates`]: settings texts.
     Candidates(Vec<String>),
-    /// The answer to [`Question::SearchRow`].
+    /// The answer to [`Question::ReplayUnder`].
     SearchRow(Row),
     /// The answer to [`Question::Autopsy`]; `None` if the run does not go out of memory.
     Autopsy(Option<Box<Autopsy>>),

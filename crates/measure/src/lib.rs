@@ -5,7 +5,7 @@
 //! * [`Contender`]: an allocator that is measured.
 //! * [`alternate`]: contenders take turns for some rounds, so that a slow moment of the machine meets all of
 //!   them.
-//! * [`Measure`]: the median of the rounds, and their range.
+//! * [`Measurement`]: the median of the rounds, and their range.
 //! * [`BenchReport`], [`Section`], [`ReportRow`]: the results, as a table, as Markdown, as JSON and as a
 //!   chart.
 //!

@@ -125,7 +125,7 @@ pub fn stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
     Metrics::new(width_px, has_failures, true, form).height_px()
 }
 
-/// The height of a stage that shows a process ([`Stage::of_process`]), which has no row for peaks; see
+/// The height of a stage that shows a process ([`Stage::as_process`]), which has no row for peaks; see
 /// [`stage_height`].
 #[must_use]
 pub fn process_stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {

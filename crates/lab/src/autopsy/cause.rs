@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, OnDone, OomCause};
 use blockyard_rules::setting_values;
 
 use super::Examination;
-use super::proved_changes::{synchronized, without_key};
+use super::changes::{synchronized, without_key};
 use crate::{LabError, Limit};
 
 /// How many limits within the bounds are tried.

@@ -50,7 +50,7 @@ impl Layer {
     }
 
     /// The layer as cuDNN is asked about it.
-    fn to_recurrent_layer(&self) -> recurrent::Layer {
+    fn to_recurrent_layer(self) -> recurrent::Layer {
         let count = |size: i64| u64::try_from(size).unwrap_or(0);
         recurrent::Layer {
             kind: self.mode,

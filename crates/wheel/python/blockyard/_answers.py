@@ -35,7 +35,7 @@ class Limit(_sentences.LimitSentence):
     source: str
     """How the limit is known."""
     by: str
-    """What the limit is."""
+    """What sets the limit."""
     others: int
     """The bytes of the device that others hold: other processes, and what is not PyTorch's in this one."""
 
@@ -214,7 +214,7 @@ class Change(_sentences.ChangeSentence):
     """A change that was replayed."""
 
     kind: str
-    """What changes."""
+    """What the change is about."""
     value: Any
     """What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for `free_tensors`, else null."""
     proved: bool
@@ -356,7 +356,7 @@ class Verdict(_sentences.VerdictSentence):
     held: list[HoldingLine]
     """The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most."""
     moment: int
-    """How many requests were served by then."""
+    """The request at the moment of `held`, counted from 1: the request that failed, or the one that reaches the peak; 0 where the run has no such request."""
     setting: str | None
     """Settings that help, or null."""
 
@@ -383,11 +383,11 @@ class Bound(_sentences.BoundSentence):
     requests: int
     """How many requests the run has."""
     limit: Limit | None
-    """The limit of the run; null where nothing but its own device limits it."""
+    """The limit of the run; null where nothing but the run's own device limits the run."""
     lower_bound: int
     """The most bytes that are ever live, each request rounded up to 512."""
     request: int
-    """The request at which they are live, counted from 1."""
+    """The request at which the bytes of `lower_bound` are live, counted from 1."""
     layout_peak: int
     """The bytes of a layout that knows all lifetimes beforehand."""
     peak_reserved: int | None
@@ -480,17 +480,17 @@ class AllocatorOutcome(_sentences.AllocatorOutcomeSentence):
     """The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are those at the lower bound."""
 
     name: str
-    """The allocator."""
+    """The name of the allocator."""
     peak_reserved: int
     """The most bytes reserved at a time."""
     external_fragmentation: int
-    """Bytes that are reserved and in nobody's hands, when most is reserved."""
+    """The reserved bytes that serve no request, at the moment when most bytes are reserved."""
     internal_fragmentation: int
-    """Bytes that are handed out and that nobody asked for, when most is reserved."""
+    """The bytes that requests got and did not ask for, at the moment when most bytes are reserved."""
     device_calls: int | None
     """Calls of the device; null where the model does not count them."""
     failed: int | None
-    """The request that found no memory, counted from 1; null where every request did."""
+    """The request that found no memory, counted from 1; null where every request found memory."""
     failed_at_high: int | None
     """The request that found no memory at the upper bound of the limit, counted from 1, or null."""
     nanos_per_request: float | None
@@ -641,7 +641,7 @@ class Certificate(_sentences.CertificateSentence):
     placements: int
     """The allocations of the trace."""
     identical: int
-    """How many of them our allocator puts at the same address."""
+    """How many of these allocations our allocator puts at the same address."""
     is_complete: bool
     """Whether frees, segments and the final blocks are the same too."""
     first_difference: dict[str, Any] | None
@@ -672,9 +672,9 @@ class Holder(_sentences.HolderSentence):
     """The live bytes of one stack. `stack` is the stack as a text, a line a frame."""
 
     bytes: int
-    """The bytes."""
+    """The live bytes of the stack."""
     blocks: int
-    """How many blocks they are in."""
+    """How many blocks have these bytes."""
     names: list[str]
     """The first texts that the program gave to its tensors with `torch.cuda.memory._annotate_tensor`."""
     frames: list[dict[str, Any]]
@@ -767,7 +767,7 @@ class Summary(_sentences.SummarySentence):
     oom_events: list[dict[str, Any]]
     """Each request that ran out of memory; null where the device's trace cannot be read."""
     open_sizes: int
-    """How many blocks have a size that nothing tells."""
+    """How many blocks have a size that the snapshot does not imply."""
     notes: list[str]
     """What is open and what did not fit, in sentences."""
 
@@ -801,9 +801,9 @@ class FitHolder(_sentences.FitHolderSentence):
     """Bytes of one holder."""
 
     what: str
-    """The holder."""
+    """The name of the holder."""
     bytes: int
-    """The bytes."""
+    """The bytes of the holder."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "FitHolder":
@@ -842,7 +842,7 @@ class FitContradiction(_sentences.FitContradictionSentence):
     """Two neighbors among the probes that contradict that memory grows with the value."""
 
     kind: str
-    """What contradicts."""
+    """Which number contradicts."""
     value: int
     """The smaller value."""
     larger: int
@@ -864,7 +864,7 @@ class FitGrowth(_sentences.FitGrowthSentence):
     """A rule by which bytes grow: they are `base + slope * value + square * value * value`."""
 
     kind: str
-    """The rule."""
+    """The form of the rule."""
     base: float
     """The bytes of the value 0."""
     slope: float
@@ -897,8 +897,12 @@ class FitGrowth(_sentences.FitGrowthSentence):
 class FitRun(_sentences.FitRunSentence):
     """A run of the program with one value. Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak reserved, by holder."""
 
+    outside: dict[str, int]
+    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
+    outside_unknown: list[str]
+    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
     value: int
-    """The value."""
+    """The value of the option."""
     fits: bool
     """Whether no request ran out of memory."""
     peak_allocated: int
@@ -906,7 +910,7 @@ class FitRun(_sentences.FitRunSentence):
     peak_reserved: int
     """The most bytes reserved at a time."""
     exact: bool
-    """Whether nothing was assumed."""
+    """Whether nothing was assumed in the run."""
     failed: FitFailedRequest | None
     """The request that ran out of memory, or null."""
     steps: int
@@ -915,10 +919,6 @@ class FitRun(_sentences.FitRunSentence):
     """Whether the last two steps were equal; null for fewer than two steps."""
     sites: list[FitHolder]
     """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
-    outside: dict[str, int]
-    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
-    outside_unknown: list[str]
-    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
     notes: list[str]
     """The assumptions, in sentences."""
     remarks: list[str]
@@ -929,6 +929,8 @@ class FitRun(_sentences.FitRunSentence):
         read = cls.newest(raw)
         return cls(
             raw,
+            _by_holder(read["outside"]),
+            read.get("outside_unknown") or [],
             read.get("value"),
             read.get("fits"),
             read.get("peak_allocated"),
@@ -938,8 +940,6 @@ class FitRun(_sentences.FitRunSentence):
             read.get("steps"),
             read.get("steady"),
             [FitHolder.of(row) for row in read.get("sites") or []],
-            _by_holder(read["outside"]),
-            read.get("outside_unknown") or [],
             read.get("notes") or [],
             read.get("remarks") or [],
         )
@@ -949,6 +949,10 @@ class FitRun(_sentences.FitRunSentence):
 class FitRank(_sentences.FitRankSentence):
     """The run of a rank. `outside` has the bytes by holder."""
 
+    outside: dict[str, int]
+    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
+    outside_unknown: list[str]
+    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
     rank: int
     """The number of the rank."""
     holders: list[FitHolder]
@@ -960,7 +964,7 @@ class FitRank(_sentences.FitRankSentence):
     peak_reserved: int
     """The most bytes reserved at a time."""
     exact: bool
-    """Whether nothing was assumed."""
+    """Whether nothing was assumed in the run."""
     failed: FitFailedRequest | None
     """The request that ran out of memory, or null."""
     steps: int
@@ -969,10 +973,6 @@ class FitRank(_sentences.FitRankSentence):
     """Whether the last two steps were equal; null for fewer than two steps."""
     sites: list[FitHolder]
     """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
-    outside: dict[str, int]
-    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
-    outside_unknown: list[str]
-    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
     notes: list[str]
     """The assumptions, in sentences."""
     remarks: list[str]
@@ -983,6 +983,8 @@ class FitRank(_sentences.FitRankSentence):
         read = cls.newest(raw)
         return cls(
             raw,
+            _by_holder(read["outside"]),
+            read.get("outside_unknown") or [],
             read.get("rank"),
             [FitHolder.of(row) for row in read.get("holders") or []],
             read.get("fits"),
@@ -993,8 +995,6 @@ class FitRank(_sentences.FitRankSentence):
             read.get("steps"),
             read.get("steady"),
             [FitHolder.of(row) for row in read.get("sites") or []],
-            _by_holder(read["outside"]),
-            read.get("outside_unknown") or [],
             read.get("notes") or [],
             read.get("remarks") or [],
         )
@@ -1005,7 +1005,7 @@ class FitSite(_sentences.FitSiteSentence):
     """A line of the program. `growth` is the rule in a word: "constant", "linear" or "quadratic"."""
 
     what: str
-    """The line."""
+    """The line of the program."""
     bytes: int
     """The bytes that the line holds at the peak allocated of the largest value."""
     growth: str | None
@@ -1031,9 +1031,9 @@ class FitTriedSetting(_sentences.FitTriedSettingSentence):
     conf: str
     """The text of the variable."""
     value: int
-    """The value."""
+    """The value that was tried."""
     fits: bool
-    """Whether the value fits."""
+    """Whether the value fits with the setting."""
     largest: int | None
     """The largest value that fits; null where no search was made."""
 
@@ -1055,7 +1055,7 @@ class FitOnGpu(_sentences.FitOnGpuSentence):
     """The largest value of an option that fits a GPU. `gpu` is the GPU's short name."""
 
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1119,9 +1119,9 @@ class Fit(_sentences.FitSentence):
     """The largest value of an option that fits. The answer is about the first GPU, whose short name is `gpu`."""
 
     vary: dict[str, Any]
-    """The option or variable."""
+    """The option or variable whose values are searched."""
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1161,7 +1161,7 @@ class Fit(_sentences.FitSentence):
     program: str
     """The program, as the command line names it."""
     arguments: list[str]
-    """The program's arguments."""
+    """The program's arguments, as the command line has them."""
     steps: int
     """After how many steps of its first optimizer each run ends."""
     torch: str
@@ -1256,7 +1256,7 @@ class FitMapOnGpu(_sentences.FitMapOnGpuSentence):
     """The rows of a map on a GPU. `gpu` is the GPU's short name."""
 
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1264,7 +1264,7 @@ class FitMapOnGpu(_sentences.FitMapOnGpuSentence):
     conf: str | None
     """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
     rows: list[FitRow]
-    """The rows."""
+    """The rows of the map."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "FitMapOnGpu":
@@ -1288,7 +1288,7 @@ class FitMap(_sentences.FitMapSentence):
     by: Any
     """What the rows differ in. `kind` is `option` or `variable`, with the fields of `vary`, or `settings` with a `list` of texts, or `layouts` with a `list` of layouts and the number of `ranks`."""
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1296,7 +1296,7 @@ class FitMap(_sentences.FitMapSentence):
     conf: str | None
     """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
     rows: list[FitRow]
-    """The rows."""
+    """The rows of the map."""
     others: list[FitMapOnGpu]
     """The answers about further GPUs."""
     version: int
@@ -1304,7 +1304,7 @@ class FitMap(_sentences.FitMapSentence):
     program: str
     """The program, as the command line names it."""
     arguments: list[str]
-    """The program's arguments."""
+    """The program's arguments, as the command line has them."""
     steps: int
     """After how many steps of its first optimizer each run ends."""
     torch: str
@@ -1382,7 +1382,7 @@ class FitSettingsOnGpu(_sentences.FitSettingsOnGpuSentence):
     """Which settings of the allocator a program fits a GPU under: replays of the requests of one run. `gpu` is the GPU's short name."""
 
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1422,7 +1422,7 @@ class FitSettings(_sentences.FitSettingsSentence):
     """Which settings of the allocator a program fits under. The answer is about the first GPU, whose short name is `gpu`."""
 
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1446,7 +1446,7 @@ class FitSettings(_sentences.FitSettingsSentence):
     program: str
     """The program, as the command line names it."""
     arguments: list[str]
-    """The program's arguments."""
+    """The program's arguments, as the command line has them."""
     steps: int
     """After how many steps of its first optimizer each run ends."""
     torch: str
@@ -1497,7 +1497,7 @@ class FitLayout(_sentences.FitLayoutSentence):
     peak_reserved: int | None
     """The most bytes reserved at a time in a rank, in the run that decides."""
     exact: bool | None
-    """Whether nothing was assumed."""
+    """Whether nothing was assumed in the run that decides."""
     ranks: list[FitRank]
     """The ranks that ran on a GPU without an end."""
     under_limit: list[FitRank]
@@ -1526,7 +1526,7 @@ class FitLayoutsOnGpu(_sentences.FitLayoutsOnGpuSentence):
     """Which layouts of ranks fit a kind of GPU. `gpu` is the GPU's short name."""
 
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1540,7 +1540,7 @@ class FitLayoutsOnGpu(_sentences.FitLayoutsOnGpuSentence):
     best: dict[str, int] | None
     """The layout that fits with the least peak reserved, by dimension; null where none fits."""
     layouts: list[FitLayout]
-    """The layouts."""
+    """The layouts of ranks."""
     error: str | None
     """Why the question ended before its end, or null."""
 
@@ -1566,7 +1566,7 @@ class FitLayouts(_sentences.FitLayoutsSentence):
     """Which layouts of ranks fit. The answer is about the first GPU, whose short name is `gpu`."""
 
     gpu: str
-    """The GPU."""
+    """The GPU on which the program has to fit."""
     limit: int
     """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
     fraction: float | None
@@ -1580,7 +1580,7 @@ class FitLayouts(_sentences.FitLayoutsSentence):
     best: dict[str, int] | None
     """The layout that fits with the least peak reserved, by dimension; null where none fits."""
     layouts: list[FitLayout]
-    """The layouts."""
+    """The layouts of ranks."""
     error: str | None
     """Why the question ended before its end, or null."""
     others: list[FitLayoutsOnGpu]
@@ -1590,7 +1590,7 @@ class FitLayouts(_sentences.FitLayoutsSentence):
     program: str
     """The program, as the command line names it."""
     arguments: list[str]
-    """The program's arguments."""
+    """The program's arguments, as the command line has them."""
     steps: int
     """After how many steps of its first optimizer each run ends."""
     torch: str
