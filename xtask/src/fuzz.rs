@@ -196,7 +196,7 @@ impl<'a> Fuzzer<'a> {
     }
 }
 
-fn host(workspace: &Workspace) -> Result<String> {
+pub(crate) fn host(workspace: &Workspace) -> Result<String> {
     let lines = workspace::read(&mut workspace.cargo(["-vV"]))?;
     let host = lines.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(ToOwned::to_owned).context("cargo does not say what it runs on")

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::wheel::WheelOptions;
 use crate::workspace::{self, Workspace};
-use crate::{bundle, wheel};
+use crate::{bundle, fuzz, wheel};
 
 /// The two steps of a release, with a person's edit between them.
 #[derive(Clone, Debug, Subcommand)]
@@ -86,14 +86,12 @@ fn build(workspace: &Workspace, out: Option<&Path>, targets: &[String]) -> Resul
         bail!("{} exists: a file of another build would pass for one of this release", out.display());
     }
     fs::create_dir_all(&out)?;
-    let for_target = |target: Option<&String>| WheelOptions {
-        out: Some(out.clone()),
-        sdist: target.is_none(),
-        target: target.cloned(),
-        profile: None,
-    };
-    for target in std::iter::once(None).chain(targets.iter().map(Some)) {
-        wheel::build(workspace, &for_target(target))?;
+    // A wheel that is linked against the glibc of this machine would refuse to install on an older system.
+    let mut sdist = true;
+    for target in std::iter::once(fuzz::host(workspace)?).chain(targets.iter().cloned()) {
+        let options = WheelOptions { out: Some(out.clone()), sdist, target: Some(target), profile: None };
+        wheel::build(workspace, &options)?;
+        sdist = false;
     }
     let page = workspace.root().join("target/release-page");
     bundle::build_to(workspace, &page, None)?;

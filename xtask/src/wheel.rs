@@ -1,5 +1,6 @@
 //! The Python package: built by maturin, and tested by pytest after an installation as users make it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,13 @@ const LONGER: [(&str, usize); 4] = [
     ("torch/nn/module.py", 610),
 ];
 
-/// A C compiler and linker for other targets, which maturin takes from Python.
-const ZIG: &str = "ziglang==0.15.2";
+/// A C compiler and linker for other targets and for older systems, and what lets cargo call it; maturin takes the
+/// compiler from Python.
+const ZIG: [&str; 2] = ["ziglang==0.15.2", "cargo-zigbuild==0.24.1"];
+
+/// The oldest glibc that a wheel for a named target runs on: that of `manylinux2014`, which maturin writes into the
+/// wheel's name.
+const OLDEST_GLIBC: &str = "2.17";
 
 /// Which wheel to build.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -41,7 +47,7 @@ pub(crate) struct WheelOptions {
     /// Build the source package too.
     #[arg(long)]
     pub(crate) sdist: bool,
-    /// What the wheel is for; this machine where nothing is named.
+    /// What the wheel is for, on any Linux since 2014; this machine where nothing is named.
     #[arg(long, value_name = "TRIPLE")]
     pub(crate) target: Option<String>,
     /// Cargo's profile; the one for wheels where none is named.
@@ -55,13 +61,16 @@ pub(crate) fn build(workspace: &Workspace, options: &WheelOptions) -> Result<()>
     bundle::build_to(workspace, &packed_page(workspace), None)?;
     let out = options.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
     let profile = options.profile.as_deref().unwrap_or("wheel");
-    pack_standin(workspace, profile, options.target.as_deref())?;
     match &options.target {
-        None => run_maturin(workspace, &tools, &["build", "--profile", profile], &out)?,
+        None => {
+            pack_standin(workspace, profile)?;
+            run_maturin(workspace, &tools, &["build", "--profile", profile], &out)?;
+        }
         Some(target) => {
-            // The toolchain of this machine has no linker for other targets.
-            let tools = virtual_environment(workspace, "python-tools-cross", &[TOOLS[0], ZIG])?;
+            // The toolchain of this machine has no linker for other targets, and links against the glibc of this machine.
+            let tools = virtual_environment(workspace, "python-tools-cross", &[TOOLS[0], ZIG[0], ZIG[1]])?;
             workspace::run(workspace.program("rustup").args(["target", "add", target]))?;
+            pack_standin_for(workspace, profile, target, &tools)?;
             run_maturin(
                 workspace,
                 &tools,
@@ -87,7 +96,7 @@ pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
         fs::remove_dir_all(&out)?;
     }
     bundle::copy_built(page, &packed_page(workspace))?;
-    pack_standin(workspace, "dev", None)?;
+    pack_standin(workspace, "dev")?;
     run_maturin(workspace, &tools, &["build", "--profile", "dev"], &out)?;
     let environment =
         virtual_environment(workspace, "python-tests", &[&TOOLS[1..], &TEST_PACKAGES].concat())?;
@@ -130,25 +139,58 @@ fn packed_page(workspace: &Workspace) -> PathBuf {
     workspace.root().join("crates/wheel/python/blockyard/page")
 }
 
-/// Builds the stand-in into the package, for dry runs, which run on x86-64 alone. The file is not in git.
-fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> Result<()> {
-    let name = "libblockyard_standin.so";
-    // Maturin leaves out files that end in `.so`.
-    let packed = workspace.root().join("crates/wheel/python/blockyard").join(format!("{name}.1"));
-    let is_for_this_machine = target.is_none_or(|target| target.starts_with("x86_64"));
-    if !is_for_this_machine || !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        if packed.exists() {
-            fs::remove_file(&packed)?;
-        }
-        return Ok(());
+/// The name of the stand-in's library, as cargo builds it.
+const STANDIN: &str = "libblockyard_standin.so";
+
+/// Builds the stand-in for this machine into the package.
+fn pack_standin(workspace: &Workspace, profile: &str) -> Result<()> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return leave_out_standin(workspace);
     }
-    let mut cargo =
-        workspace.cargo(["rustc", "--quiet", "--package", "blockyard-standin", "--crate-type", "cdylib"]);
-    workspace::run(cargo.args(["--profile", profile, "--", "-C", "strip=symbols"]))?;
+    let mut cargo = workspace.cargo(["rustc"]);
+    workspace::run(cargo.args(standin_arguments(profile)).args(STRIPPED))?;
+    put_standin(workspace, profile, None)
+}
+
+/// Builds the stand-in for a target into the package, if dry runs run on the target, against [`OLDEST_GLIBC`].
+fn pack_standin_for(workspace: &Workspace, profile: &str, target: &str, tools: &Path) -> Result<()> {
+    if target != "x86_64-unknown-linux-gnu" {
+        return leave_out_standin(workspace);
+    }
+    let mut zigbuild = workspace.program(tools.join("bin/cargo-zigbuild"));
+    zigbuild.env("PATH", path_with(tools)?).arg("rustc").args(standin_arguments(profile));
+    workspace::run(zigbuild.args(["--target", &format!("{target}.{OLDEST_GLIBC}")]).args(STRIPPED))?;
+    put_standin(workspace, profile, Some(target))
+}
+
+/// What the compiler gets after the arguments of cargo.
+const STRIPPED: [&str; 3] = ["--", "-C", "strip=symbols"];
+
+fn standin_arguments(profile: &str) -> [&str; 7] {
+    ["--quiet", "--package", "blockyard-standin", "--crate-type", "cdylib", "--profile", profile]
+}
+
+/// Copies the built stand-in into the package. The file is not in git.
+fn put_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> Result<()> {
     let folder = if profile == "dev" { "debug" } else { profile };
-    let built = metadata::read(workspace)?.target_directory.join(folder).join(name);
-    fs::copy(&built, &packed).with_context(|| built.to_string())?;
+    let built = metadata::read(workspace)?.target_directory.join(target.unwrap_or_default()).join(folder);
+    let built = built.join(STANDIN);
+    fs::copy(&built, packed_standin(workspace)).with_context(|| built.to_string())?;
     Ok(())
+}
+
+/// Leaves no stand-in of an earlier build in the package: dry runs run on x86-64 alone.
+fn leave_out_standin(workspace: &Workspace) -> Result<()> {
+    let packed = packed_standin(workspace);
+    if packed.exists() {
+        fs::remove_file(&packed)?;
+    }
+    Ok(())
+}
+
+/// Where the stand-in is in the package. Maturin leaves out files that end in `.so`.
+fn packed_standin(workspace: &Workspace) -> PathBuf {
+    workspace.root().join("crates/wheel/python/blockyard").join(format!("{STANDIN}.1"))
 }
 
 /// A Python with PyTorch 2.11.0 for CUDA, without NVIDIA's libraries, which our stand-in replaces.
@@ -187,10 +229,14 @@ fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> 
 
 fn run_maturin(workspace: &Workspace, tools: &Path, arguments: &[&str], out: &Path) -> Result<()> {
     let mut maturin = workspace.program(tools.join("bin/maturin"));
-    // Maturin looks for the Python that has Zig in `PATH`.
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
-    maturin.env("PATH", std::env::join_paths(folders)?);
+    maturin.env("PATH", path_with(tools)?);
     maturin.args(arguments).args(["--manifest-path", "crates/wheel/Cargo.toml", "--out"]).arg(out);
     workspace::run(&mut maturin)
+}
+
+/// The folders of programs, with those of a virtual environment first: where Zig is looked for.
+fn path_with(tools: &Path) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(folders)?)
 }

@@ -2,9 +2,9 @@
 
 mod cause;
 mod changed;
+mod changes;
 mod failure;
 mod pins;
-mod changes;
 mod tensors;
 
 use blockyard_record::{Bytes, MemoryAtFailure, OnDone, OomCause, OomRequest, PoolId, PoolKind, StreamId};
@@ -17,9 +17,9 @@ use crate::outcome::{outcome, outcome_before};
 use crate::{Conditions, HoldingLine, LabError, LimitedRun, Run};
 
 pub use changed::try_change;
-pub use pins::{PinnedSegment, PinningBlock};
 pub use changes::{Change, ChangeKind};
 pub(crate) use changes::{DEPENDS, passes_changed};
+pub use pins::{PinnedSegment, PinningBlock};
 
 use failure::Failure;
 
