@@ -2,13 +2,13 @@
 """Decision trees for what cuDNN takes for a convolution, learned from cuDNN's answers.
 
     pip install scikit-learn==1.9.1
-    python scripts/convolutions.py ask 200 300000 > questions        # a seed and a number; or: ask-zoo FILE
+    python scripts/convolutions.py ask 200 300000 > questions        # a seed and a number; or: ask-calls FILE
     ./cudnn config < questions > answers                             # scripts/cudnn.cpp, on an H200
     python scripts/convolutions.py learn crates/gpus/src/trees.bin questions answers [questions answers ...]
 
 `trees.bin` was learned from 4.8 million questions: seeds 200 to 215 with about 280,000 each, seeds 100 to 115 with about 13,000 each,
-and the convolutions of the recordings. Questions of the file that `--without` names are left out: those of every tenth line of the zoo
-(`ask-zoo FILE --every 10`), so that these measure what is committed.
+and the convolutions of the recordings. Questions of the file that `--without` names are left out: those of every tenth line of the operator calls
+(`ask-calls FILE --every 10`), so that these measure what is committed.
 
 An engine of cuDNN has a formula for its workspace (`size`, the same in crates/gpus/src/tables/estimate.rs). A tree for each operation
 says which one, a second which one where it is rare, and one for each formula with partial filters how many there are. Questions whose
@@ -42,7 +42,7 @@ def size_of(tr, x, w, s, p, d, op=0):
     return out
 
 
-def zoo(r):
+def recorded(r):
     def P(*a):
         return r.choice(a)
 
@@ -209,7 +209,7 @@ def wide(r):
 
 def case(r, share):
     """Three lines, one for each pass, or None."""
-    nd, tr, k, s, p, d, cl, c, o, g, n, hw, dt, op = (zoo if r.random() < share else wide)(r)
+    nd, tr, k, s, p, d, cl, c, o, g, n, hw, dt, op = (recorded if r.random() < share else wide)(r)
     size = 1
     for v in hw:
         size *= v
@@ -238,8 +238,8 @@ def case(r, share):
     return [line(tr, pas, dt, int(cl), x, w, y, ss, ps, ds) for pas in range(3)]
 
 
-def of_zoo(path, every):
-    """The convolutions of a zoo file, whether PyTorch asks cuDNN for them or not."""
+def of_calls(path, every):
+    """The convolutions of a file of operator calls, whether PyTorch asks cuDNN for them or not."""
     types = {"f32": 8, "f16": 6, "bf16": 7}
     with gzip.open(path, "rt") as file:
         lines = [json.loads(line) for number, line in enumerate(file) if number % every == 0]
@@ -670,12 +670,12 @@ def main():
     ask = commands.add_parser("ask")
     ask.add_argument("seed", type=int)
     ask.add_argument("count", type=int)
-    ask.add_argument("--share", type=float, default=0.7, help="of shapes like the zoo's")
+    ask.add_argument("--share", type=float, default=0.7, help="of shapes like those of the operator calls")
     ask.set_defaults(run=asked)
-    zoo_ = commands.add_parser("ask-zoo")
-    zoo_.add_argument("file")
-    zoo_.add_argument("--every", type=int, default=1)
-    zoo_.set_defaults(run=lambda arguments: print("\n".join(of_zoo(arguments.file, arguments.every))))
+    calls_ = commands.add_parser("ask-calls")
+    calls_.add_argument("file")
+    calls_.add_argument("--every", type=int, default=1)
+    calls_.set_defaults(run=lambda arguments: print("\n".join(of_calls(arguments.file, arguments.every))))
     learns = commands.add_parser("learn")
     learns.add_argument("out")
     learns.add_argument("files", nargs="+")

@@ -116,7 +116,7 @@ fn fault(
     })
 }
 
-// Patterns repeat, so the low half of a count is enough.
+/// The number of words in these bytes. Patterns repeat, so the low half of the number is enough.
 fn words(bytes: u64) -> u32 {
     u32::try_from((bytes / 4) & 0xffff_ffff).unwrap_or_default()
 }

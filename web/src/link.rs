@@ -44,9 +44,9 @@ pub(crate) enum LinkTarget {
     /// A workload of the reader's own.
     Text { title: String, text: String },
     /// A Python program that comes with the page, by its id; empty for the program in the editor.
-    Python(String),
+    ProgramExample(String),
     /// A Python program of the reader's own.
-    Program(String),
+    ProgramText(String),
     /// A recording that comes with the page, by its name.
     Sample(String),
     /// A file beside the page (see [`crate::browser::address_beside`]), by its name.
@@ -153,9 +153,9 @@ impl Link {
                     Err(error) => problems.push(error.to_string()),
                 },
                 "workbench" => link.target = LinkTarget::Workbench,
-                "python" => link.target = LinkTarget::Python(value),
+                "python" => link.target = LinkTarget::ProgramExample(value),
                 "program" => match unpacked(&value) {
-                    Ok(unpacked) => link.target = LinkTarget::Program(unpacked),
+                    Ok(unpacked) => link.target = LinkTarget::ProgramText(unpacked),
                     Err(error) => problems.push(error.to_string()),
                 },
                 "preset" => link.target = LinkTarget::Preset(value),
@@ -233,9 +233,9 @@ impl Link {
                 vec![format!("{key}={VERSION}{}", packed(text)), format!("card={card}")]
             }
             LinkTarget::Workbench => vec!["workbench".to_owned()],
-            LinkTarget::Python(id) if id.is_empty() => vec!["python".to_owned()],
-            LinkTarget::Python(id) => vec![pair("python", id)],
-            LinkTarget::Program(text) => vec![format!("program={VERSION}{}", packed(text))],
+            LinkTarget::ProgramExample(id) if id.is_empty() => vec!["python".to_owned()],
+            LinkTarget::ProgramExample(id) => vec![pair("python", id)],
+            LinkTarget::ProgramText(text) => vec![format!("program={VERSION}{}", packed(text))],
             LinkTarget::Preset(id) => vec![pair("preset", id)],
             LinkTarget::Sample(name) => vec![pair("sample", name)],
             LinkTarget::Beside(name) => vec![pair("open", name)],
@@ -337,10 +337,10 @@ fn unescaped(value: &str) -> String {
                 bytes.push(b' ');
                 after
             }
-            (b'%', [high, low, behind @ ..]) => {
+            (b'%', [high, low, rest @ ..]) => {
                 if let (Some(high), Some(low)) = (hex(high), hex(low)) {
                     bytes.push(high * 16 + low);
-                    behind
+                    rest
                 } else {
                     bytes.push(b'%');
                     after

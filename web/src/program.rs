@@ -306,11 +306,11 @@ impl Feature<ProgramSignals> {
     /// The address of the program. Reads signals.
     pub(crate) fn link(self) -> Link {
         if let Some(example) = self.shown_example() {
-            return LinkTarget::Python(example.id.to_owned()).into();
+            return LinkTarget::ProgramExample(example.id.to_owned()).into();
         }
         let ProgramInput { text, capacity, conf, gpu, release, arguments } = self.input.get();
         if text == FIRST_PROGRAM {
-            return LinkTarget::Python(String::new()).into();
+            return LinkTarget::ProgramExample(String::new()).into();
         }
         let typed = |text: String| (!text.trim().is_empty()).then_some(text);
         let gpu = (gpu != DEFAULT_GPU).then_some(gpu);
@@ -320,7 +320,7 @@ impl Feature<ProgramSignals> {
             arguments: typed(arguments),
             gpu,
             release: (release != Release::OF_RECORDED_OPERATORS).then(|| release.name().to_owned()),
-            ..LinkTarget::Program(text).into()
+            ..LinkTarget::ProgramText(text).into()
         }
     }
 

@@ -132,7 +132,7 @@ impl Tab {
 
 const KEY: &str = "blockyard.panels";
 /// How a message about panels ends.
-const TOLD: &str = "Esc or 0 shows all panels.";
+const SHOW_ALL_HINT: &str = "Esc or 0 shows all panels.";
 
 /// Which panels and which tab are shown.
 pub(crate) struct WorkbenchSignals {
@@ -173,31 +173,32 @@ impl Feature<WorkbenchSignals> {
 
     /// Shows a message about the panel that a key has hidden, since a reader may have meant the digit for a
     /// field.
-    pub(crate) fn tell_hidden(self, panel: WorkbenchPanel) {
+    pub(crate) fn note_hidden(self, panel: WorkbenchPanel) {
         let layout = self.panels.get_untracked();
         let what = match layout.alone {
             Some(_) => "This panel alone".to_owned(),
             None if layout.is_hidden(panel) => format!("{} hidden", panel.title()),
             None => {
-                self.forget_told();
+                self.clear_hint();
                 return;
             }
         };
-        self.session.messages().show_note(format!("{what}; {TOLD}"));
+        self.session.messages().show_note(format!("{what}; {SHOW_ALL_HINT}"));
     }
 
-    fn forget_told(self) -> bool {
-        let is_told = |message: &Option<Message>| message.as_ref().is_some_and(|it| it.text.ends_with(TOLD));
-        let is_told = self.session.messages().message.with_untracked(is_told);
-        if is_told {
+    fn clear_hint(self) -> bool {
+        let is_told =
+            |message: &Option<Message>| message.as_ref().is_some_and(|it| it.text.ends_with(SHOW_ALL_HINT));
+        let is_hint_shown = self.session.messages().message.with_untracked(is_told);
+        if is_hint_shown {
             self.session.messages().message.set(None);
         }
-        is_told
+        is_hint_shown
     }
 
     /// Shows every panel if the message of [`Self::tell_hidden`] is shown. Returns whether it was.
-    pub(crate) fn leave_told(self) -> bool {
-        let is_told = self.forget_told();
+    pub(crate) fn dismiss_hint(self) -> bool {
+        let is_told = self.clear_hint();
         if is_told {
             self.lay_out(PanelLayout::default());
         }
@@ -206,7 +207,7 @@ impl Feature<WorkbenchSignals> {
 
     /// Shows every panel.
     pub(crate) fn show_all(self) {
-        self.forget_told();
+        self.clear_hint();
         self.lay_out(PanelLayout::default());
         self.session.messages().announce("All panels shown.".to_owned());
     }

@@ -16,7 +16,7 @@ use wasm_bindgen_cli_support::Bindgen;
 use wasm_split_cli_support::Options;
 
 use crate::metadata;
-use crate::page::{Asset, Page, Program};
+use crate::page::{Asset, Page, Program, STYLE};
 use crate::references;
 use crate::setup;
 use crate::stages::StageOutcome;
@@ -147,8 +147,21 @@ fn add_assets(files: &mut Files, workspace: &Workspace, page: Page) -> Result<()
             }
         }
     }
+    files.insert(STYLE.into(), joined_style(workspace.root(), &page.styles)?.into_bytes());
     files.insert("index.html".into(), page.html.into_bytes());
     Ok(())
+}
+
+/// The parts of the style as one text, in their order. Comments are for readers of the source: they are a
+/// sixth of the style's bytes.
+fn joined_style(root: &Path, parts: &[String]) -> Result<String> {
+    let mut style = String::new();
+    for part in parts {
+        let text = fs::read_to_string(root.join(part))
+            .with_context(|| format!("the page needs {part}, which cannot be read"))?;
+        style.push_str(&without_comments(&text));
+    }
+    Ok(style)
 }
 
 /// Lets Trunk build the page too, in another folder, and checks that the same files come out.
@@ -157,15 +170,18 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
         let why = "there is no Trunk, which takes 11 minutes of a processor to build; `cargo install --locked trunk`";
         return Ok(StageOutcome::Skipped(why.to_owned()));
     }
-    let dist = metadata::read(workspace)?.target_directory.join("trunk").into_std_path_buf();
+    let (metadata, page) = read(workspace)?;
+    let dist = metadata.target_directory.join("trunk").into_std_path_buf();
     workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
     // Trunk does not cut the page's program into parts: they are in the program, as they are without the
-    // feature `split`. It writes no service worker either.
-    let is_whole = |name: &PathBuf| {
+    // feature `split`. It writes no service worker either, and does not join the parts of the style.
+    let is_trunks = |name: &PathBuf| {
         let name = name.to_string_lossy();
-        !name.starts_with("blockyard-web-") && name != SERVICE_WORKER
+        !name.starts_with("blockyard-web-") && name != SERVICE_WORKER && name != STYLE
     };
-    let ours: Vec<PathBuf> = files_below(&workspace.dist())?.into_iter().filter(is_whole).collect();
+    let mut ours: Vec<PathBuf> = files_below(&workspace.dist())?.into_iter().filter(is_trunks).collect();
+    ours.extend(page.styles.iter().filter_map(|part| Path::new(part).file_name()).map(PathBuf::from));
+    ours.sort();
     let trunks = files_below(&dist)?;
     ensure!(ours == trunks, "xtask builds {ours:?}, Trunk builds {trunks:?}");
     Ok(StageOutcome::Passed)
@@ -365,13 +381,6 @@ fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
     let bytes = fs::read(source)
         .with_context(|| format!("the page needs {}, which cannot be read", source.display()))?;
     ensure!(!files.contains_key(&target), "two files of the page are called {}", target.display());
-    // Comments are for readers of the source: they are a sixth of the style's bytes.
-    let is_style = target.extension().is_some_and(|extension| extension == "css");
-    let bytes = match String::from_utf8(bytes) {
-        Ok(style) if is_style => without_comments(&style).into_bytes(),
-        Ok(text) => text.into_bytes(),
-        Err(error) => error.into_bytes(),
-    };
     files.insert(target, bytes);
     Ok(())
 }
@@ -459,6 +468,26 @@ mod tests {
     fn a_script_loses_comments_and_indents_and_nothing_else() {
         let script = "/**\n * Adds.\n */\nexport function add(a) {\n    // one more\n\n    return a /* it */ * 1;\n}\n/* here */\n";
         assert_eq!(without_comments(script), "export function add(a) {\nreturn a /* it */ * 1;\n}\n");
+    }
+
+    #[test]
+    fn every_part_of_the_style_is_joined() {
+        let workspace = Workspace::find();
+        let root = workspace.root();
+        let page = Page::read(&fs::read_to_string(root.join("index.html")).unwrap()).unwrap();
+        let mut joined = page.styles.clone();
+        joined.sort();
+        let parts = files_below(&root.join("web/style")).unwrap();
+        let parts: Vec<String> = parts.iter().map(|part| format!("web/style/{}", part.display())).collect();
+        assert_eq!(joined, parts);
+        let count = |text: &str, brace: char| text.matches(brace).count();
+        let mut rules = 0;
+        for part in &parts {
+            let text = without_comments(&fs::read_to_string(root.join(part)).unwrap());
+            assert_eq!(count(&text, '{'), count(&text, '}'), "{part} ends within a rule");
+            rules += count(&text, '{');
+        }
+        assert_eq!(count(&joined_style(root, &page.styles).unwrap(), '{'), rules);
     }
 
     #[test]

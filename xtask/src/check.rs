@@ -209,11 +209,13 @@ pub(crate) fn oracle(
 }
 
 /// Runs recorded operator calls through our operators.
-pub(crate) fn zoo(
+pub(crate) fn operator_calls(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
-    workspace::run(workspace.cargo(["run", "--quiet", "--package", "blockyard-zoo", "--"]).args(arguments))
+    workspace::run(
+        workspace.cargo(["run", "--quiet", "--package", "blockyard-operator-calls", "--"]).args(arguments),
+    )
 }
 
 /// Runs recorded programs by a dry run. The stand-in is built first, in the folder of the program that looks

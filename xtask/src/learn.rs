@@ -48,7 +48,7 @@ enum Program {
     /// A script of Python. If `prints_the_file`, the output of the script is the file.
     Script { name: &'static str, before: &'static [&'static str], prints_the_file: bool },
     /// The program of recorded operator calls.
-    Zoo(&'static [&'static str]),
+    OperatorCalls(&'static [&'static str]),
     /// The example of recorded programs, with what it does.
     Recorded(&'static str),
 }
@@ -80,9 +80,9 @@ impl LearnedFile {
             Self::Tables => Source {
                 file: "crates/gpus/src/tables.bin",
                 from: "recorded operator calls of an H200",
-                input: "lines like those of tests/fixtures/zoo/sample.jsonl.gz, recorded on an H200",
+                input: "lines like those of tests/fixtures/operator-calls/sample.jsonl.gz, recorded on an H200",
                 arguments: "FILE",
-                program: Program::Zoo(&["--keep", "--write-tables"]),
+                program: Program::OperatorCalls(&["--keep", "--write-tables"]),
             },
             Self::ProgramTables => Source {
                 file: "crates/gpus/src/tables.bin",
@@ -94,9 +94,9 @@ impl LearnedFile {
             Self::Networks => Source {
                 file: "crates/gpus/src/networks.bin",
                 from: "recorded operator calls of an H200",
-                input: "lines like those of tests/fixtures/zoo/sample.jsonl.gz, recorded on an H200",
+                input: "lines like those of tests/fixtures/operator-calls/sample.jsonl.gz, recorded on an H200",
                 arguments: "FILE",
-                program: Program::Zoo(&["--besides", "--write-tables"]),
+                program: Program::OperatorCalls(&["--besides", "--write-tables"]),
             },
             Self::Trees => Source {
                 file: "crates/gpus/src/trees.bin",
@@ -162,8 +162,8 @@ fn learn(workspace: &Workspace, source: &Source, arguments: &[OsString]) -> Resu
                 workspace::run(&mut script)?;
             }
         }
-        Program::Zoo(options) => {
-            let run = ["run", "--quiet", "--release", "--package", "blockyard-zoo", "--"];
+        Program::OperatorCalls(options) => {
+            let run = ["run", "--quiet", "--release", "--package", "blockyard-operator-calls", "--"];
             workspace::run(workspace.cargo(run).args(arguments).args(options).arg(&file))?;
         }
         Program::Recorded(what) => {

@@ -143,9 +143,9 @@ enum Command {
     /// Compare our allocator with PyTorch's own library; `cargo xtask oracle --help` tells more.
     #[command(disable_help_flag = true)]
     Oracle(PassedArguments),
-    /// Run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more.
+    /// Run recorded operator calls through crates/torch; `cargo xtask operator-calls --help` tells more.
     #[command(disable_help_flag = true)]
-    Zoo(PassedArguments),
+    OperatorCalls(PassedArguments),
     /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help`
     /// tells more.
     #[command(disable_help_flag = true)]
@@ -213,7 +213,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
         Command::Miri => miri::run(&workspace)?,
         Command::Model => model::run(&workspace)?,
-        Command::Zoo(passed) => check::zoo(&workspace, &passed.arguments)?,
+        Command::OperatorCalls(passed) => check::operator_calls(&workspace, &passed.arguments)?,
         Command::DryRunTruth(passed) => check::dry_run_truth(&workspace, &passed.arguments)?,
         Command::TorchOracle(passed) => check::torch_oracle(&workspace, &passed.arguments)?,
         Command::Oracle(passed) => check::oracle(&workspace, &passed.arguments)?,

@@ -5,13 +5,19 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
+/// The file of the style, in which the browser gets all parts at once. Trunk does not join them.
+pub(crate) const STYLE: &str = "style.css";
+
 /// The page: its text without directives, and the files of the directives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) html: String,
     /// The page's own program, then the programs that it loads when it needs them.
     pub(crate) programs: Vec<Program>,
-    /// In the order of `index.html`.
+    /// The paths of the parts of the style in the repository, in the order of the cascade. They are joined to
+    /// [`STYLE`].
+    pub(crate) styles: Vec<String>,
+    /// All other files, in the order of `index.html`.
     pub(crate) assets: Vec<Asset>,
 }
 
@@ -76,30 +82,29 @@ impl<'html> Tag<'html> {
 impl Page {
     /// Reads the text of `index.html`.
     pub(crate) fn read(text: &str) -> Result<Self> {
-        let mut html = String::with_capacity(text.len());
-        let mut programs = Vec::new();
-        let mut assets = Vec::new();
+        let mut page =
+            Self { html: String::new(), programs: Vec::new(), styles: Vec::new(), assets: Vec::new() };
         let mut copied = 0;
         for tag in tags(text)? {
             if tag.get("data-trunk").is_none() {
                 continue;
             }
-            html.push_str(&text[copied..tag.start]);
+            page.html.push_str(&text[copied..tag.start]);
             copied = tag.end;
-            let seen = directive(&tag, &mut programs, &mut assets)
+            let seen = directive(&tag, &mut page)
                 .with_context(|| format!("index.html: {}", &text[tag.start..tag.end]))?;
-            html.push_str(&seen);
+            page.html.push_str(&seen);
         }
-        html.push_str(&text[copied..]);
-        let own = programs.iter().filter(|program| program.is_own).count();
+        page.html.push_str(&text[copied..]);
+        let own = page.programs.iter().filter(|program| program.is_own).count();
         ensure!(own == 1, "index.html: need exactly one <link data-trunk rel=\"rust\"> without a data-type");
-        programs.sort_by_key(|program| !program.is_own);
-        Ok(Self { html, programs, assets })
+        page.programs.sort_by_key(|program| !program.is_own);
+        Ok(page)
     }
 }
 
-/// Reads a directive and returns the text that replaces it in the page.
-fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>) -> Result<String> {
+/// Reads a directive into `page`, and returns the text that replaces the directive in the page.
+fn directive(tag: &Tag<'_>, page: &mut Page) -> Result<String> {
     ensure!(tag.name == "link", "only <link data-trunk> is supported");
     let rel = tag.need("rel")?;
     match rel {
@@ -117,7 +122,7 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
                 (Some("worker"), Some("web")) => false,
                 _ => bail!("only data-type=\"worker\" with data-bindgen-target=\"web\" is supported"),
             };
-            programs.push(Program {
+            page.programs.push(Program {
                 is_own,
                 manifest: tag.need("href")?.to_owned(),
                 bin: tag.need("data-bin")?.to_owned(),
@@ -125,11 +130,17 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
             });
             Ok(String::new())
         }
-        "css" | "icon" => {
+        "css" => {
+            tag.allow(&[])?;
+            let (source, _) = tag.paths()?;
+            let is_first = page.styles.is_empty();
+            page.styles.push(source);
+            Ok(if is_first { format!("<link rel=\"stylesheet\" href=\"./{STYLE}\">") } else { String::new() })
+        }
+        "icon" => {
             let kept = ["type", "media", "sizes"];
             tag.allow(&kept)?;
             let (source, target) = tag.paths()?;
-            let rel = if rel == "css" { "stylesheet" } else { rel };
             let attributes: Vec<_> = tag
                 .attributes
                 .iter()
@@ -137,13 +148,13 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
                 .map(|(name, value)| format!(" {name}=\"{value}\""))
                 .collect();
             let seen = format!("<link rel=\"{rel}\" href=\"./{target}\"{}>", attributes.concat());
-            assets.push(Asset::File { source, target });
+            page.assets.push(Asset::File { source, target });
             Ok(seen)
         }
         "copy-file" => {
             tag.allow(&["data-target-path"])?;
             let (source, target) = tag.paths()?;
-            assets.push(Asset::File { source, target });
+            page.assets.push(Asset::File { source, target });
             Ok(String::new())
         }
         "copy-dir" => {
@@ -151,7 +162,7 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
             let (source, target) = tag.paths()?;
             // For Trunk, the target path of a folder is the folder itself and not its parent.
             let target = tag.get("data-target-path").map_or(target, str::to_owned);
-            assets.push(Asset::Folder { source, target });
+            page.assets.push(Asset::Folder { source, target });
             Ok(String::new())
         }
         _ => bail!(
@@ -231,7 +242,8 @@ mod tests {
             r#"<!doctype html>
 <html><head><!-- <link data-trunk rel="sass"> -->
 {RUST}
-<link data-trunk rel='css' href='web/style.css' />
+<link data-trunk rel='css' href='web/style/base.css' />
+<link data-trunk rel="css" href="web/style/lab.css">
 <link data-trunk rel="icon" href="web/icon.svg" type="image/svg+xml">
 <link data-trunk rel="copy-file" href="web/worker.js">
 <link data-trunk rel="copy-file" href="a/run.gz" data-target-path="samples">
@@ -255,12 +267,12 @@ mod tests {
         );
         let (manifest, bin, profile) = ("web/Cargo.toml".to_owned(), "page".to_owned(), "small".to_owned());
         assert_eq!(page.programs, [Program { is_own: true, manifest, bin, profile }]);
+        assert_eq!(page.styles, ["web/style/base.css", "web/style/lab.css"]);
         let folder =
             |source: &str, target: &str| Asset::Folder { source: source.into(), target: target.into() };
         assert_eq!(
             page.assets,
             [
-                file("web/style.css", "style.css"),
                 file("web/icon.svg", "icon.svg"),
                 file("web/worker.js", "worker.js"),
                 file("a/run.gz", "samples/run.gz"),

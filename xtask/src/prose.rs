@@ -91,6 +91,10 @@ const PATTERNS: [Pattern; 25] = [
 const NOT_READ: [&str; 5] =
     ["docs/programs.md", "docs/releases.md", "docs/benchmarks/", "CHANGELOG.md", "LICENSE"];
 
+/// Where Python is checked: the packages that users install, the part of a dry run in the program's process,
+/// and scripts.
+const CHECKED_PYTHON: [&str; 3] = ["/python/blockyard", "crates/dry-run/src/runner/", "scripts/"];
+
 /// Checks the sentences of the repository.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let listed = workspace.program("git").args(["ls-files", "-z"]).output().context("cannot run git")?;
@@ -116,7 +120,7 @@ fn is_read(name: &str) -> bool {
     let is_test = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("tests.rs");
     let is_checked = match ending(name) {
         "md" | "rs" => true,
-        "py" => name.contains("/python/blockyard") || name.starts_with("scripts/"),
+        "py" => CHECKED_PYTHON.iter().any(|folder| name.contains(folder)),
         _ => false,
     };
     is_checked && !is_test && !NOT_READ.iter().any(|begin| name.starts_with(begin))
@@ -321,6 +325,19 @@ mod tests {
                     error(r#\"a \"block\" that stands in {behind}\"#, \"behind\");\n}\n\n#[cfg(test)]\nmod tests {\n    \"is it behind\"\n}\n";
         let expected = [(2, "behind"), (4, "Behind"), (5, "is there"), (7, "stands in")];
         assert_eq!(words("a/src/a.rs", text), expected.map(|(line, words)| (line, words.to_owned())));
+    }
+
+    #[test]
+    fn python_of_the_product_is_read() {
+        for name in [
+            "crates/wheel/python/blockyard/_files.py",
+            "crates/dry-run/src/runner/blockyard_dry_run/ranks.py",
+            "crates/dry-run/src/runner/children/sitecustomize.py",
+            "scripts/layers.py",
+        ] {
+            assert!(is_read(name), "{name}");
+        }
+        assert!(!is_read("crates/wheel/tests/test_lab.py") && !is_read("examples/programs/mnist.py"));
     }
 
     #[test]

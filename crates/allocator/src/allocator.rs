@@ -386,7 +386,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.next_segment_id = self.next_segment_id.max(taken.get().wrapping_add(1));
     }
 
-    // `None` for an allocation of zero bytes.
+    /// The block of a live allocation; `None` for an allocation of zero bytes.
     #[inline]
     fn live_block(&self, allocation: &Allocation) -> Result<Option<BlockIndex>, AllocError> {
         let Some((index, id)) = allocation.block else {

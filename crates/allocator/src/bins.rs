@@ -9,6 +9,7 @@ mod list;
 mod sorted;
 
 use blockyard_record::{Bytes, DeviceAddr, PoolKind};
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 
 use crate::bins::list::{Key, List};
 use crate::block::{Block, BlockIndex, BlockTable};
@@ -18,6 +19,8 @@ const FEW: usize = 3;
 /// list again.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
+/// Sizes are multiples of [`MIN_BLOCK_SIZE`], the unit of bins: this many low bits of a size are zero.
+const UNIT_BITS: u32 = MIN_BLOCK_SIZE.get().ilog2();
 /// How many bits after the leading one number the bins of an octave.
 const FINE_BITS: u32 = 7;
 const LAST_BIN: usize = WORD * WORD - 1;
@@ -258,8 +261,11 @@ impl SizeBins {
         };
         let BinnedBlock { number, index, is_first } = binned;
         // In a bin of one size, the size follows from the number of the bin, without a load of the block.
-        let binned_size =
-            if holds_one_size(pool, number) { Bytes::new((number as u64) << 9) } else { blocks[index].size };
+        let binned_size = if holds_one_size(pool, number) {
+            Bytes::new((number as u64) << UNIT_BITS)
+        } else {
+            blocks[index].size
+        };
         if self.latest_size >= size && self.latest_comes_before(binned_size, index, blocks) {
             return self.take_latest();
         }
@@ -369,7 +375,7 @@ impl SizeBins {
 /// one. The last bin holds all larger sizes.
 #[inline]
 fn bin_of(pool: PoolKind, size: Bytes) -> usize {
-    let units = size.get() >> 9;
+    let units = size.get() >> UNIT_BITS;
     let bin = match pool {
         PoolKind::Small => units,
         PoolKind::Large => {

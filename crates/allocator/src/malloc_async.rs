@@ -40,9 +40,6 @@ use crate::error::MallocAsyncOutOfMemory;
 use memory::Memory;
 use regions::FreeAddresses;
 
-/// The pool maps memory in pieces of this size.
-pub const GRANULE: Bytes = Bytes::mib(32);
-
 /// The stream on which memory is freed that several streams have used; PyTorch makes it wait for all of them.
 const UNIFYING_STREAM: StreamId = StreamId::new(u64::MAX);
 
@@ -156,7 +153,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
             return Err(self.out_of_memory(requested, rounded, stream));
         }
         // The driver has no more memory than the device, so there is no need to search.
-        if rounded > self.device.total_memory().min(memory::LARGEST_RANGE) {
+        if rounded > self.device.total_memory().min(memory::MAX_RANGE) {
             self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Device });
             return Err(self.out_of_memory(requested, rounded, stream));
         }
@@ -443,7 +440,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
             Err(error) => return error.into(),
         };
         self.stats.num_ooms += 1;
-        let segment_size = size::round_up(rounded, GRANULE);
+        let segment_size = size::round_up(rounded, size::MALLOC_ASYNC_GRANULE);
         let device_free = info.free;
         self.sink.record(Event::OutOfMemory {
             requested,

@@ -45,7 +45,7 @@ pub(crate) struct MemoryPool {
 /// A scope that directs requests to a pool.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    pool: MemoryPoolIndex,
+    memory_pool: MemoryPoolIndex,
     accepts: Accepts,
 }
 
@@ -165,11 +165,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                     self.memory_pools.len() - 1
                 },
             );
-        if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| self.memory_pools[scope.pool].id == id) {
+        if pool == DEFAULT_POOL
+            || self.scopes.iter().any(|scope| self.memory_pools[scope.memory_pool].id == id)
+        {
             return Err(AllocError::AlreadyInPool(id));
         }
         self.memory_pools[pool].uses += 1;
-        self.scopes.push(Scope { pool, accepts });
+        self.scopes.push(Scope { memory_pool: pool, accepts });
         Ok(())
     }
 
@@ -181,7 +183,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::NotInPool`] when no scope on the pool is open.
     pub fn end_allocate_to_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         let pools = &self.memory_pools;
-        let open = self.scopes.iter().rposition(|scope| pools[scope.pool].id == id);
+        let open = self.scopes.iter().rposition(|scope| pools[scope.memory_pool].id == id);
         self.scopes.remove(open.ok_or(AllocError::NotInPool(id))?);
         Ok(())
     }
@@ -268,12 +270,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The pool that a request on the stream goes to.
     pub(crate) fn pool_for(&self, stream: StreamId) -> MemoryPoolIndex {
-        self.scopes.iter().rev().find(|scope| scope.accepts(stream)).map_or(DEFAULT_POOL, |scope| scope.pool)
+        self.scopes
+            .iter()
+            .rev()
+            .find(|scope| scope.accepts(stream))
+            .map_or(DEFAULT_POOL, |scope| scope.memory_pool)
     }
 
     /// Pools whose cached blocks may serve a request of the default pool that would run out of memory
     /// (`use_on_oom`).
-    pub(crate) fn pools_on_oom(&self) -> Vec<MemoryPoolIndex> {
+    pub(crate) fn memory_pools_on_oom(&self) -> Vec<MemoryPoolIndex> {
         let pools = self.memory_pools.iter().enumerate();
         pools
             .filter(|(_, pool)| pool.options.serves_on_oom && !pool.is_deleted)
@@ -293,7 +299,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.release_blocks(index, PoolKind::Large)?;
             // A pool with an open scope is not removed: requests of the scope would get memory that is never
             // released.
-            let is_open = self.scopes.iter().any(|scope| scope.pool == index);
+            let is_open = self.scopes.iter().any(|scope| scope.memory_pool == index);
             let pool = &mut self.memory_pools[index];
             pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_lists);
         }

@@ -21,7 +21,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(Some(block));
         }
         if params.memory_pool == DEFAULT_POOL {
-            for pool in self.pools_on_oom() {
+            for pool in self.memory_pools_on_oom() {
                 // Only cached blocks of these pools are used: no segment grows, and blocks of expandable
                 // segments are skipped.
                 let list = self.free_list(pool, params.pool, params.stream);
@@ -156,9 +156,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Releases the cached segments of one block pool (`release_blocks`).
-    pub(crate) fn release_blocks(&mut self, pool: MemoryPoolIndex, kind: PoolKind) -> Result<(), AllocError> {
-        let (expandable, whole): (Vec<_>, Vec<_>) =
-            self.cached_blocks(pool, kind).into_iter().partition(|index| self.blocks[*index].is_expandable);
+    pub(crate) fn release_blocks(
+        &mut self,
+        memory_pool: MemoryPoolIndex,
+        pool: PoolKind,
+    ) -> Result<(), AllocError> {
+        let (expandable, whole): (Vec<_>, Vec<_>) = self
+            .cached_blocks(memory_pool, pool)
+            .into_iter()
+            .partition(|index| self.blocks[*index].is_expandable);
         for index in whole {
             if !self.blocks[index].is_split() {
                 self.release_segment(index)?;
@@ -171,9 +177,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The cached blocks of one block pool, by ascending stream, size and address.
-    fn cached_blocks(&mut self, pool: MemoryPoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
+    fn cached_blocks(&mut self, memory_pool: MemoryPoolIndex, pool: PoolKind) -> Vec<BlockIndex> {
         let mut cached = Vec::new();
-        for list in self.memory_pools[pool].block_pool(kind).lists() {
+        for list in self.memory_pools[memory_pool].block_pool(pool).lists() {
             let list = &mut self.free_lists[list].cached;
             list.put_latest_in_bin(&self.blocks);
             cached.extend(list.iter(&self.blocks));

@@ -35,7 +35,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let (places, vacant) = self.blocks.places();
         let block = &places[index.place()];
         let Block { id, pool, is_expandable, list, previous, next, size: own, .. } = *block;
-        let (mut addr, mut size, mut before, mut behind) = (block.addr, own, previous, next);
+        let (mut addr, mut size, mut before, mut after) = (block.addr, own, previous, next);
         // All blocks of a segment have the same free list.
         let list = &mut self.free_lists[list];
         if IS_RECORDED {
@@ -59,22 +59,22 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if let (BlockState::Inactive, Some(upper_index)) = (upper.state, next) {
             list.cached.remove(upper_index, upper.size, upper.addr);
             size += upper.size;
-            behind = upper.next;
+            after = upper.next;
             absorbed += 1;
             if IS_RECORDED {
                 self.sink.record(Event::Merged { block: id, absorbed: upper.id });
             }
             upper.vacate(upper_index, vacant);
-            places[BlockIndex::place_of(behind)].previous = Some(index);
+            places[BlockIndex::place_of(after)].previous = Some(index);
         }
         let block = &mut places[index.place()];
         block.state = BlockState::Inactive;
         block.addr = addr;
         block.size = size;
         block.previous = before;
-        block.next = behind;
+        block.next = after;
         block.calls_when_freed = list.calls;
-        let is_split = before.is_some() | behind.is_some();
+        let is_split = before.is_some() | after.is_some();
         list.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
             // The absorbed blocks counted as inactive splits before. A block that is a whole segment again

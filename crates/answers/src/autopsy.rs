@@ -30,9 +30,9 @@ pub struct AutopsyFailure {
     /// The request that failed.
     pub request: FailedAllocationAnswer,
     /// What the memory was used for then.
-    pub memory: FailureMemory,
+    pub memory: FailureMemoryAnswer,
     /// The segments whose free bytes could not serve the request, with the blocks that keep them.
-    pub pinned_by: Vec<PinnedBy>,
+    pub pinned_by: Vec<PinnedSegmentAnswer>,
     /// What lets the request pass, each proved by a replay; of every kind the smallest first.
     pub changes: Vec<ChangeAnswer>,
     /// What was replayed too and does not help at every bound of the limit.
@@ -95,7 +95,7 @@ pub struct FailedAllocationAnswer {
 /// The bytes of the memory at a failure, after everything was released that could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FailureMemory {
+pub struct FailureMemoryAnswer {
     /// Bytes of all segments.
     pub reserved: u64,
     /// Bytes of allocated blocks.
@@ -117,7 +117,7 @@ pub struct FailureMemory {
 /// A segment whose free bytes could not serve the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PinnedBy {
+pub struct PinnedSegmentAnswer {
     /// Where the segment starts, in the replay.
     pub addr: u64,
     /// The bytes of the segment.

@@ -58,13 +58,13 @@ pub struct PeakDiffAnswer {
     /// The request at which the second run has its peak, counted from 1.
     pub request_after: u64,
     /// What the change consists of, the largest first; the terms add up to `change`.
-    pub terms: Vec<DiffTerm>,
+    pub terms: Vec<DiffTermAnswer>,
 }
 
 /// A part of the change of a peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DiffTerm {
+pub struct DiffTermAnswer {
     /// The call site, innermost frame first; or `cached` or `pending`, for bytes in nobody's hands.
     pub site: Vec<String>,
     /// More bytes (or less) at the peak of the second run.

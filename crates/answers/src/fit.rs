@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FitContradiction, FitGrowth, FitHolder, FitLayoutsAnswer, FitMapAnswer, FitProbe, FitSettingsAnswer,
-    FitTerms, FitVary,
+    FitConditions, FitContradiction, FitGrowth, FitHolder, FitLayoutsAnswer, FitMapAnswer, FitProbe,
+    FitSettingsAnswer, FitVary,
 };
 
 /// The version of the reports of `blockyard fit`.
@@ -82,7 +82,7 @@ pub struct FitLargestAnswer {
 pub struct FitLargestOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitTerms,
+    pub terms: FitConditions,
     /// The largest value that fits and whose next one does not; null where no value fits, or the search ended
     /// before.
     pub largest: Option<u64>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitHolder, FitRun, FitTerms};
+use crate::{FitConditions, FitHolder, FitRun};
 
 /// Which layouts of ranks fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct FitLayoutsAnswer {
 pub struct FitLayoutsOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitTerms,
+    pub terms: FitConditions,
     /// How many ranks each layout has.
     pub ranks: u32,
     /// The names of the dimensions.

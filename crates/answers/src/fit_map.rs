@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitContradiction, FitProbe, FitTerms, FitValues, FitVary};
+use crate::{FitConditions, FitContradiction, FitProbe, FitValues, FitVary};
 
 /// The largest value of an option, by another option, by settings or by layouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub enum FitBy {
 pub struct FitMapOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitTerms,
+    pub terms: FitConditions,
     /// The rows of the map.
     pub rows: Vec<FitMapRow>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A GPU, and how much of the GPU a program may reserve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FitTerms {
+pub struct FitConditions {
     /// The GPU on which the program has to fit.
     pub gpu: FitGpu,
     /// The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside`
@@ -133,7 +133,8 @@ pub struct FitFailedRequest {
     pub at: Option<String>,
     /// Whether the request came from a thread without a line of the program, so that `at` is the line that
     /// waited for the thread.
-    pub is_below: bool,
+    #[serde(rename = "is_below")]
+    pub is_of_other_thread: bool,
 }
 
 /// Two neighbors among the probes that contradict that memory grows with the value.

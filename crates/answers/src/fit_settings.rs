@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitProbe, FitTerms};
+use crate::{FitConditions, FitProbe};
 
 /// Which settings of the allocator a program fits under.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct FitSettingsAnswer {
 pub struct FitSettingsOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitTerms,
+    pub terms: FitConditions,
     /// How many requests were replayed.
     pub requests: u64,
     /// The settings that fit with the least peak reserved; null where none fit.

@@ -11,6 +11,10 @@
 //! those of a replay, requests and steps are counted from 1, and `notes` are sentences about what is not
 //! known.
 //!
+//! A type is named like the type of another crate that it is written from, with `Answer` at the end
+//! (`LimitAnswer` from the lab's `Limit`); types of one document alone begin with its name (`Fit`, `DryRun`, `Guard`).
+//! A field keeps the name that the JSON has, or says which (`serde(rename)`).
+//!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in
 //! `docs/schema`.
 //!
@@ -48,16 +52,16 @@ mod read;
 mod snapshot;
 mod verdict;
 
-pub use allocators::{AllocatorOutcome, AllocatorsAnswer};
+pub use allocators::{AllocatorOutcomeAnswer, AllocatorsAnswer};
 pub use autopsy::{
     AutopsyAnswer, AutopsyFailure, Cause, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
-    FailureMemory, PinnedBy, PinningBlockAnswer,
+    FailureMemoryAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
-pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakDiffAnswer};
+pub use diff::{AlignedAllocations, DiffAnswer, DiffTermAnswer, PeakDiffAnswer};
 pub use dry_run::{
     DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder,
     DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
@@ -69,8 +73,8 @@ pub use fit::{
 pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};
 pub use fit_map::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow};
 pub use fit_run::{
-    FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth, FitGrowthKind, FitHolder,
-    FitProbe, FitRun, FitTerms, FitValues, FitVary, FitVaryKind,
+    FitConditions, FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth,
+    FitGrowthKind, FitHolder, FitProbe, FitRun, FitValues, FitVary, FitVaryKind,
 };
 pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
 pub use guard::{
@@ -90,6 +94,6 @@ pub use snapshot::{
     SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    AboutAnswer, FindingAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
+    FindingAnswer, FindingTopicAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
     VerdictMomentAnswer,
 };

@@ -49,7 +49,7 @@ pub enum VerdictKindAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingAnswer {
     /// What the sentence is about.
-    pub about: AboutAnswer,
+    pub about: FindingTopicAnswer,
     /// The sentence.
     pub text: String,
     /// The request that the sentence is about, counted from 1, or null.
@@ -68,7 +68,7 @@ pub struct FindingAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum AboutAnswer {
+pub enum FindingTopicAnswer {
     /// What happened.
     Happened,
     /// What grows from iteration to iteration.

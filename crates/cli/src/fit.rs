@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 use blockyard_answers::FitAnswer;
 use blockyard_dry_run::{Torch, find_standin, prepare};
 use blockyard_fit::memory_fraction;
-use blockyard_report::FitPage;
+use blockyard_report::FitReport;
 
 use self::answer::{LargestOnGpu, answer};
 use self::cache::{RunCache, file_of};
@@ -42,7 +42,7 @@ struct Reply {
     json: FitAnswer,
     status: ExitStatus,
     /// The curves of searches; `None` for settings and layouts.
-    page: Option<FitPage>,
+    page: Option<FitReport>,
 }
 
 pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
@@ -89,12 +89,12 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         torch,
         prepared,
         folder: folder.path(),
-        kept: RunCache::read(path),
+        cache: RunCache::read(path),
         bar,
         queue: RunQueue::new(options.at_once),
         number: AtomicUsize::new(0),
-        made: AtomicUsize::new(0),
-        known: AtomicUsize::new(0),
+        made_count: AtomicUsize::new(0),
+        cached_count: AtomicUsize::new(0),
     };
     ctrlc::set_handler(dry_run::interrupt).context("cannot listen for Ctrl-C")?;
     let reply = match &question {
@@ -143,8 +143,9 @@ fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
     let options = runs.options;
     out.write_all(reply.text.as_bytes())?;
     if !options.quiet {
-        let (made, known) = (runs.made.load(Ordering::Relaxed), runs.known.load(Ordering::Relaxed));
-        let place = runs.kept.path.display();
+        let (made, known) =
+            (runs.made_count.load(Ordering::Relaxed), runs.cached_count.load(Ordering::Relaxed));
+        let place = runs.cache.path.display();
         let steps = options.steps;
         output::line(
             &mut out,

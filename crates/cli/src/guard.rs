@@ -55,7 +55,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
         held.push(GuardedRun { entry, run, report, found });
     }
     bar.finish_and_clear();
-    if options.update && held.iter().any(|held| held.run.failure.is_none()) {
+    if options.update && held.iter().any(|program| program.run.failure.is_none()) {
         update(&mut file, &held)?;
         output::write_whole(&place.file, file.to_string().as_bytes())?;
     }
@@ -87,7 +87,7 @@ impl GuardPaths {
     fn read(&self, options: &GuardOptions) -> anyhow::Result<GuardFile> {
         let name = self.file.display();
         match std::fs::read_to_string(&self.file) {
-            Ok(text) => GuardFile::read(&text).with_context(|| name.to_string()),
+            Ok(text) => GuardFile::parse(&text).with_context(|| name.to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.program.is_some() => {
                 Ok(GuardFile::new()?)
             }
@@ -152,7 +152,7 @@ fn entries(
 
 /// Stores the results of the programs that ended in the file.
 fn update(file: &mut GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
-    for GuardedRun { entry, run, .. } in held.iter().filter(|held| held.run.failure.is_none()) {
+    for GuardedRun { entry, run, .. } in held.iter().filter(|program| program.run.failure.is_none()) {
         let baseline = Some(run.baseline(entry.lines));
         file.set(&ProgramEntry { baseline, ..entry.clone() })?;
     }
@@ -163,11 +163,11 @@ fn print(
     options: &GuardOptions,
     place: &GuardPaths,
     file: &GuardFile,
-    held: &[GuardedRun],
+    runs: &[GuardedRun],
 ) -> anyhow::Result<()> {
     let mut out = output::stdout();
     let name = place.file.display();
-    for GuardedRun { entry, run, found, .. } in held {
+    for GuardedRun { entry, run, found, .. } in runs {
         if !options.quiet || is_failed(options.update, &found.failures) {
             out.write_all(report(entry, run, found, outcome(options.update, &found.failures))?.as_bytes())?;
         }
@@ -180,15 +180,15 @@ fn print(
         )?;
     }
     if options.update {
-        let written = held.iter().filter(|held| held.run.failure.is_none()).count();
+        let written = runs.iter().filter(|program| program.run.failure.is_none()).count();
         let words = match written {
             0 => format!("{name} is unchanged"),
             _ => format!("{name} has the new baseline of {}", blockyard_record::counted(written, "program")),
         };
         output::line(&mut out, &words)?;
-    } else if held.len() > 1 {
-        let failed = held.iter().filter(|held| !held.found.failures.is_empty()).count();
-        let programs = blockyard_record::counted(held.len(), "program");
+    } else if runs.len() > 1 {
+        let failed = runs.iter().filter(|program| !program.found.failures.is_empty()).count();
+        let programs = blockyard_record::counted(runs.len(), "program");
         output::line(&mut out, &format!("{failed} of {programs} failed"))?;
     }
     Ok(out.flush()?)

@@ -24,7 +24,7 @@ use crate::snapshot::open_bytes;
 pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let name = options.workload.display().to_string();
     let preset = presets().iter().find(|preset| preset.id == name);
-    let (text, config, capacity) = match preset {
+    let (text, conf, capacity) = match preset {
         Some(preset) if !options.workload.exists() => {
             (preset.text.to_owned(), preset.conf.to_owned(), preset.capacity)
         }
@@ -41,11 +41,11 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     };
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     // Options of the command line override the header of the text.
-    let config = workload.conf().map_or(config, str::to_owned);
-    let config = options.conf.clone().unwrap_or(config);
+    let conf = workload.conf().map_or(conf, str::to_owned);
+    let conf = options.conf.clone().unwrap_or(conf);
     let settings = RunSettings {
         title: name.clone(),
-        config: AllocatorConfig::parse(&config, options.release).context("settings")?,
+        config: AllocatorConfig::parse(&conf, options.release).context("settings")?,
         capacity: options.total_memory.or(workload.capacity()).unwrap_or(capacity),
     };
     let bar = Bar::new(&name);

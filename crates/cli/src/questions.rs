@@ -198,7 +198,7 @@ pub(crate) fn limit_json(limit: Limit) -> LimitAnswer {
             LimitSource::Given | LimitSource::Fraction => LimitKind::MemoryFraction,
             LimitSource::Capacity | LimitSource::Device => LimitKind::Device,
         },
-        others: limit.others.get(),
+        others: limit.used_by_others.get(),
     }
 }
 
@@ -217,11 +217,6 @@ pub(crate) fn requests_sentence(run: &Run, limit: Option<Limit>) -> String {
         }
         None => format!("{requests} requests"),
     }
-}
-
-/// `default settings` for an empty text.
-pub(crate) fn conf_or_default(conf: &str) -> &str {
-    if conf.is_empty() { "default settings" } else { conf }
 }
 
 /// Lines of columns, the first to the left and the others to the right.

@@ -32,12 +32,16 @@ fn address(face: &Face) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn the_pages_style_names_every_face_and_no_other_file() {
-        let style = include_str!("../../../web/style.css");
-        let inside = with_fonts_inside(style);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/style");
+        let parts = std::fs::read_dir(folder).unwrap().map(|part| part.unwrap().path());
+        let style: String = parts.map(|part| std::fs::read_to_string(part).unwrap()).collect();
+        let inside = with_fonts_inside(&style);
         assert_eq!(inside.matches("url(\"data:font/woff2;base64,").count(), FACES.len());
         assert_eq!(inside.matches("url(").count(), FACES.len());
         for Face { family, weights: [lowest, highest], file, .. } in FACES {

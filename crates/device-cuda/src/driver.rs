@@ -63,6 +63,7 @@ unsafe impl Sync for Stream {}
 unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
+
 /// Whether there is a driver library; nothing else here may be called without one.
 pub(crate) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
@@ -299,7 +300,7 @@ pub(crate) fn create_page(_: &ContextGuard, device: Device, size: Bytes) -> Driv
 
 #[expect(clippy::needless_pass_by_value, reason = "this call released the page")]
 pub(crate) fn release_page(_: &ContextGuard, page: Page) -> DriverResult<()> {
-    // SAFETY: the page is alive, and gone with this call.
+    // SAFETY: the page is alive, and this call releases it.
     check("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })
 }
 
@@ -353,7 +354,7 @@ impl Stream {
     /// Destroys a stream of [`Stream::create`]; the stream's work still runs to its end.
     pub(crate) fn destroy(self, _: &ContextGuard) {
         if !self.0.is_null() {
-            // SAFETY: the stream is alive, and gone with this call.
+            // SAFETY: the stream is alive, and this call destroys it.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
         }
     }
@@ -394,7 +395,7 @@ impl Event {
     }
 
     pub(crate) fn destroy(self, _: &ContextGuard) {
-        // SAFETY: the event is alive, and gone with this call.
+        // SAFETY: the event is alive, and this call destroys it.
         let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
     }
 }
@@ -403,7 +404,8 @@ fn location(device: Device) -> sys::CUmemLocation {
     sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device.0 }
 }
 
-// A size that does not fit is more than any device has; the driver refuses the largest number.
+/// A size as the driver takes it. A size that does not fit is more than any device has; the driver refuses
+/// the largest number.
 fn length(size: Bytes) -> usize {
     usize::try_from(size.get()).unwrap_or(usize::MAX)
 }

@@ -19,7 +19,7 @@ use crate::{
 pub enum AddressOrder {
     /// Each segment is above all earlier ones.
     #[default]
-    Growing,
+    Rising,
     /// Each segment is below all earlier ones.
     Falling,
     /// Addresses are pseudo-random. The number is the seed: equal seeds give equal addresses.
@@ -37,7 +37,7 @@ impl AddressOrder {
     pub fn others(own: Option<Self>) -> [Self; Self::OTHERS] {
         let scattered = |seed: usize| Self::Scattered(seed as u64);
         let all = |place: usize| match place {
-            0 => Self::Growing,
+            0 => Self::Rising,
             1 => Self::Falling,
             _ => scattered(place - 1),
         };
@@ -94,7 +94,7 @@ impl VirtualDevice {
             non_pytorch: Bytes::ZERO,
             used: Bytes::ZERO,
             next,
-            order: AddressOrder::Growing,
+            order: AddressOrder::Rising,
             slots_taken: 0,
             segments: BTreeMap::new(),
             ranges: BTreeMap::new(),
@@ -183,7 +183,7 @@ impl VirtualDevice {
     /// Takes the next `size` bytes of addresses and returns the first one.
     fn take_addresses(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         match self.order {
-            AddressOrder::Growing => self.take_above(size),
+            AddressOrder::Rising => self.take_above(size),
             AddressOrder::Falling => {
                 let base = self.next.get().checked_sub(size.get());
                 let base = base.ok_or(DeviceError::OutOfMemory { requested: size })?;
@@ -360,11 +360,11 @@ mod tests {
 
     #[test]
     fn the_orders_to_try_leave_out_the_run_s_own() {
-        use AddressOrder::{Falling, Growing, Scattered};
+        use AddressOrder::{Falling, Rising, Scattered};
         let recorded = AddressOrder::others(None);
-        assert_eq!(recorded[..3], [Growing, Falling, Scattered(1)]);
+        assert_eq!(recorded[..3], [Rising, Falling, Scattered(1)]);
         assert_eq!(recorded[7], Scattered(6));
-        let growing = AddressOrder::others(Some(Growing));
+        let growing = AddressOrder::others(Some(Rising));
         assert_eq!((growing[0], growing[1], growing[7]), (Falling, Scattered(1), Scattered(7)));
         let scattered = AddressOrder::others(Some(Scattered(2)));
         assert_eq!((scattered[1], scattered[2], scattered[3]), (Falling, Scattered(1), Scattered(3)));
@@ -401,7 +401,7 @@ mod tests {
             let take = |_| device.allocate_segment(Bytes::mib(2)).unwrap();
             (0..64).map(take).collect::<Vec<_>>()
         };
-        assert!(bases(AddressOrder::Growing).is_sorted());
+        assert!(bases(AddressOrder::Rising).is_sorted());
         assert!(bases(AddressOrder::Falling).iter().rev().is_sorted());
         let scattered = bases(AddressOrder::Scattered(1));
         let rises = scattered.windows(2).filter(|pair| pair[0] < pair[1]).count();

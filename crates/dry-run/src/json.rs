@@ -125,7 +125,7 @@ fn fit(fit: &Fit) -> DryRunGpu {
         name: fit.gpu.name.to_owned(),
         id: fit.gpu.id.to_owned(),
         total: fit.gpu.total_memory.get(),
-        fits: fit.has_room,
+        fits: fit.fits,
         at: fit.at.as_ref().map(place),
     }
 }

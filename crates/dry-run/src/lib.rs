@@ -26,7 +26,8 @@ pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{EstimateNote, NoteKind, ProgramLine};
 pub use orders::{
-    AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, available_memory, run_other_orders,
+    BytesRange, DeviceRange, DriverAddressOrder, OtherOrders, ReplayedOrders, available_memory,
+    run_other_orders,
 };
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};

@@ -12,7 +12,7 @@ use crate::{DeviceReport, DryRunError, LibraryFolder, Program, Report, Torch};
 
 /// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressOrder {
+pub enum DriverAddressOrder {
     /// The order of NVIDIA's driver.
     Driver,
     /// Each new segment above the others.
@@ -21,7 +21,7 @@ pub enum AddressOrder {
     Falling,
 }
 
-impl AddressOrder {
+impl DriverAddressOrder {
     /// All orders, the driver's first.
     pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
 
@@ -157,7 +157,7 @@ impl DeviceRange {
 #[derive(Clone, Debug, Default)]
 pub struct OtherOrders {
     /// Each order with its report.
-    pub runs: Vec<(AddressOrder, Report)>,
+    pub runs: Vec<(DriverAddressOrder, Report)>,
 }
 
 impl OtherOrders {
@@ -183,7 +183,7 @@ impl OtherOrders {
 
     /// The orders under which the program ended otherwise: their numbers are not compared.
     #[must_use]
-    pub fn ended_otherwise(&self, own: &Report) -> Vec<AddressOrder> {
+    pub fn ended_otherwise(&self, own: &Report) -> Vec<DriverAddressOrder> {
         let others = self.runs.iter().filter(|(_, report)| !is_like(report, own));
         others.map(|(order, _)| *order).collect()
     }
@@ -217,8 +217,9 @@ impl OtherOrders {
     /// The runs for JSON.
     #[must_use]
     pub fn to_answer(&self, own: &Report) -> DryRunOrders {
-        let orders = std::iter::once(AddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
-        let name = |order: AddressOrder| order.name().to_owned();
+        let orders =
+            std::iter::once(DriverAddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
+        let name = |order: DriverAddressOrder| order.name().to_owned();
         DryRunOrders {
             orders: orders.map(name).collect(),
             equal: self.is_equal(own),
@@ -259,8 +260,8 @@ pub fn run_other_orders(
     prepared: &LibraryFolder,
     is_stopped: impl Fn() -> bool,
 ) -> Result<OtherOrders, DryRunError> {
-    let others: Vec<AddressOrder> =
-        AddressOrder::ALL.into_iter().filter(|order| *order != AddressOrder::Driver).collect();
+    let others: Vec<DriverAddressOrder> =
+        DriverAddressOrder::ALL.into_iter().filter(|order| *order != DriverAddressOrder::Driver).collect();
     let count = u64::try_from(others.len()).unwrap_or(u64::MAX);
     let wanted = own.host_peak.get().saturating_mul(count);
     let at_once =
@@ -272,7 +273,7 @@ pub fn run_other_orders(
             let mut program =
                 Program { snapshot: None, output: Some(PathBuf::from("/dev/null")), ..program.clone() };
             program.environment.push(("STANDIN_ADDRESSES".to_owned(), order.name().to_owned()));
-            started.push((*order, RunningProgram::new(program, torch, prepared)?));
+            started.push((*order, RunningProgram::start(program, torch, prepared)?));
         }
         for (order, mut started) in started {
             let was_stopped = wait(&mut started, &is_stopped)?;
@@ -303,7 +304,7 @@ pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use blockyard_record::Bytes;
 
-    use super::{AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, kilobytes};
+    use super::{BytesRange, DeviceRange, DriverAddressOrder, OtherOrders, ReplayedOrders, kilobytes};
     use crate::{DeviceReport, PrintedLine, Report};
 
     fn report(reserved: u64, line: &str) -> Report {
@@ -320,8 +321,8 @@ mod tests {
     #[test]
     fn numbers_that_differ_are_ranges() {
         let own = report(20, "reserved 20");
-        let rising = (AddressOrder::Rising, report(22, "reserved 22"));
-        let falling = (AddressOrder::Falling, report(18, "reserved 20"));
+        let rising = (DriverAddressOrder::Rising, report(22, "reserved 22"));
+        let falling = (DriverAddressOrder::Falling, report(18, "reserved 20"));
         let others = OtherOrders { runs: vec![rising, falling] };
         let [device] = others.devices(&own)[..] else { unreachable!() };
         assert_eq!((device.reserved.least.get(), device.reserved.most.get()), (18, 22));
@@ -363,8 +364,8 @@ mod tests {
     fn a_run_that_ended_otherwise_is_named_and_not_compared() {
         let own = report(20, "a");
         let failed = Report { status: 1, ..report(99, "b") };
-        let others = OtherOrders { runs: vec![(AddressOrder::Rising, failed)] };
-        assert_eq!(others.ended_otherwise(&own), [AddressOrder::Rising]);
+        let others = OtherOrders { runs: vec![(DriverAddressOrder::Rising, failed)] };
+        assert_eq!(others.ended_otherwise(&own), [DriverAddressOrder::Rising]);
         assert!(others.devices(&own)[0].reserved.is_one() && !others.is_equal(&own));
     }
 

@@ -211,7 +211,7 @@ pub fn run_ranks(
     for rank in ranks.running() {
         let mut program = program(*rank);
         program.environment.extend(ranks.environment(*rank, store.port()));
-        running.processes.push((*rank, RunningProgram::new(program, torch, prepared)?));
+        running.processes.push((*rank, RunningProgram::start(program, torch, prepared)?));
     }
     let mut failed = running.wait(&store, &is_interrupted)?;
     let assumed = assumed(&store, ranks);
@@ -288,9 +288,9 @@ impl RankProcesses {
             if ends.is_none() && (failed.is_some() || is_interrupted()) {
                 ends = Some((Instant::now() + PATIENCE, false));
             }
-            if let Some((_, was_told)) = ends.filter(|(at, _)| Instant::now() >= *at) {
+            if let Some((_, was_asked)) = ends.filter(|(at, _)| Instant::now() >= *at) {
                 for (_, started) in &mut self.processes {
-                    started.end(was_told);
+                    started.end(was_asked);
                 }
                 ends = Some((Instant::now() + COUNTING, true));
             }

@@ -53,7 +53,7 @@ pub struct RunOom {
     pub at: Option<ProgramLine>,
     /// Whether a thread without a line of the program asked, as the threads of backward do; `at` is then the
     /// line of the main thread.
-    pub is_below: bool,
+    pub is_of_other_thread: bool,
 }
 
 /// Whether a program fits on a GPU.
@@ -62,7 +62,7 @@ pub struct Fit {
     /// The GPU.
     pub gpu: GpuProfile,
     /// Whether the program fits; `None` where the run ended before the answer was known.
-    pub has_room: Option<bool>,
+    pub fits: Option<bool>,
     /// The line at which the program exceeds the GPU, if the program does not fit and the line is known.
     pub at: Option<ProgramLine>,
 }
@@ -251,7 +251,7 @@ impl Report {
         } else {
             (Some(true), None)
         };
-        Fit { gpu: gpu.clone(), has_room: is_fitting, at }
+        Fit { gpu: gpu.clone(), fits: is_fitting, at }
     }
 
     /// Whether a request found no memory, even if the program went on.
@@ -372,9 +372,8 @@ mod tests {
         assert!(apart.is_of_children);
         let peaks: Vec<u64> = apart.devices.iter().map(|device| device.peak_reserved.get()).collect();
         assert_eq!((peaks, apart.peak_of_all_processes().get()), (vec![10, 20], 20));
-        let fits = |report: &Report| {
-            report.fits(&[gpu(25), gpu(15)]).iter().map(|fit| fit.has_room).collect::<Vec<_>>()
-        };
+        let fits =
+            |report: &Report| report.fits(&[gpu(25), gpu(15)]).iter().map(|fit| fit.fits).collect::<Vec<_>>();
         assert_eq!(fits(&apart), [Some(true), Some(false)]);
         // Two processes of one device, whose peaks need not be at one time; and one that was not counted.
         let together = Report::of(0, None, Some(none), &(counted(4, 0, 10) + &counted(5, 0, 20)));
@@ -388,7 +387,7 @@ mod tests {
     fn a_process_that_runs_out_of_memory_is_the_reason_of_the_end() {
         let error =
             "{\"error\": \"ProcessExitedException\", \"error_at\": {\"file\": \"train.py\", \"line\": 9}}";
-        let failed = "{\"kind\":\"child_failed\",\"device\":1,\"bytes\":64,\"at\":{\"file\":\"train.py\",\"line\":4},\"is_below\":false}\n";
+        let failed = "{\"kind\":\"child_failed\",\"device\":1,\"bytes\":64,\"at\":{\"file\":\"train.py\",\"line\":4},\"is_of_other_thread\":false}\n";
         let report = Report::of(1, None, Some(error), failed);
         assert_eq!(
             (report.error.as_deref(), report.error_at.map(|place| place.line)),
@@ -409,8 +408,8 @@ mod tests {
         assert_eq!((report.status, report.error.as_deref()), (134, Some("SIGABRT")));
         assert_eq!(report.devices[0].peak_allocated.get(), 8);
         assert_eq!(report.is_steady(), Some(false));
-        assert_eq!(report.fits(&[gpu(1 << 30)])[0].has_room, None);
-        assert_eq!(report.fits(&[gpu(8)])[0].has_room, Some(false));
+        assert_eq!(report.fits(&[gpu(1 << 30)])[0].fits, None);
+        assert_eq!(report.fits(&[gpu(8)])[0].fits, Some(false));
     }
 
     #[test]
@@ -426,7 +425,7 @@ mod tests {
     fn a_gpu_that_is_too_small_names_the_line() {
         let report = Report::of(0, None, Some(COUNTED), "");
         let fits = report.fits(&[gpu(3_000_000), gpu(2_097_152), gpu(2_000_000), gpu(1_000_000)]);
-        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.has_room).collect();
+        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.fits).collect();
         assert_eq!(found, [Some(true), Some(true), Some(false), Some(false)]);
         let lines: Vec<Option<String>> =
             fits.iter().map(|fit| fit.at.as_ref().map(ToString::to_string)).collect();
@@ -444,7 +443,7 @@ mod tests {
         let found: Vec<Option<bool>> = report
             .fits(&[gpu(4_000_000), gpu(3_000_000), gpu(2_000_000)])
             .iter()
-            .map(|fit| fit.has_room)
+            .map(|fit| fit.fits)
             .collect();
         assert_eq!(found, [Some(true), None, Some(false)]);
     }
@@ -456,7 +455,7 @@ mod tests {
             .replace("\"allocated_bytes.all.peak\"", "\"num_ooms\": 1, \"allocated_bytes.all.peak\"");
         let report = Report::of(1, None, Some(&counted), "");
         let fits = report.fits(&[gpu(3_000_000), gpu(4_000_000), gpu(2_500_000)]);
-        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.has_room).collect();
+        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.fits).collect();
         assert_eq!(found, [Some(false), None, Some(false)]);
     }
 }

@@ -160,7 +160,7 @@ pub fn run_until(
     prepared: &LibraryFolder,
     is_stopped: impl Fn() -> bool,
 ) -> Result<Report, DryRunError> {
-    let mut started = RunningProgram::new(program.clone(), torch, prepared)?;
+    let mut started = RunningProgram::start(program.clone(), torch, prepared)?;
     wait(&mut started, &is_stopped)?;
     started.finish(torch)
 }
@@ -255,7 +255,7 @@ pub(crate) struct RunningProgram {
 impl RunningProgram {
     /// Starts the program, as a copy of the preloaded process where the program has one. A program that is
     /// not a rank gets a store for the values that its own processes exchange.
-    pub(crate) fn new(
+    pub(crate) fn start(
         program: Program,
         torch: &Torch,
         prepared: &LibraryFolder,

@@ -296,7 +296,7 @@ fn a_run_may_end_at_the_first_request_that_runs_out() {
     assert_eq!(ended.report.devices[0].peak_allocated.get(), 1000);
     let failed = ended.report.failed.expect("a request failed");
     assert_eq!(
-        (failed.bytes.get(), failed.at.map(|at| at.line), failed.is_below),
+        (failed.bytes.get(), failed.at.map(|at| at.line), failed.is_of_other_thread),
         (600 << 10, Some(4), false)
     );
     assert!(ended.report.files.iter().any(|file| file.ends_with("program.py")), "{:?}", ended.report.files);
@@ -304,7 +304,7 @@ fn a_run_may_end_at_the_first_request_that_runs_out() {
     let below = "import threading, torch\nthread = threading.Thread(target=torch.take, args=(600 << 10,))\nthread.start()\nthread.join()\n";
     let Some(below) = done("below", below, &asked) else { return };
     let failed = below.report.failed.expect("a request failed");
-    assert!(failed.is_below && failed.at.is_some_and(|at| (3..=4).contains(&at.line)));
+    assert!(failed.is_of_other_thread && failed.at.is_some_and(|at| (3..=4).contains(&at.line)));
     // Memory for all of it.
     let asked = RunOptions { ends_at_oom: true, ..RunOptions::default() };
     let Some(fits) = done("fits", source, &asked) else { return };

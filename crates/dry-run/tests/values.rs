@@ -33,7 +33,7 @@ fn large_results_over_known_bytes_take_no_memory_of_the_host() {
     assert!(report.is_exact(), "{:?}", report.notes);
 }
 
-/// Arguments that are gone when the operator ends, and arguments that the operator writes.
+/// Arguments that are freed when the operator ends, and arguments that the operator writes.
 const ARGUMENTS: &str = "\
 import torch
 a = torch.arange(6, device='cuda')

@@ -129,8 +129,8 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Clock, Series, TimelineView, plot_sides, small_timeline, timeline, timeline_cursor, timeline_line,
-    timeline_mini_map, timeline_mini_map_window, timeline_plot, timeline_so_far, timeline_step_at,
+    Clock, Series, TimelineView, partial_timeline, plot_sides, small_timeline, timeline, timeline_cursor,
+    timeline_line, timeline_mini_map, timeline_mini_map_window, timeline_plot, timeline_step_at,
     timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };
 pub use words::{

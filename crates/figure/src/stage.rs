@@ -30,7 +30,7 @@ pub struct Stage {
     classes: [f64; 5],
     max_allocated: f64,
     max_reserved: f64,
-    numbers: Numbers,
+    numbers: StageBytes,
     /// The non-PyTorch memory of the process; `None` if only the allocator is shown.
     non_pytorch_bytes: Option<Bytes>,
     /// The parts of the non-PyTorch memory, with their names, in the order in which they are drawn.
@@ -45,7 +45,7 @@ pub struct Stage {
 
 /// The bytes that the texts about one moment name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Numbers {
+struct StageBytes {
     /// The bytes of each class, in the order of [`BreakdownClass::ALL`].
     classes: [Bytes; 5],
     allocated: Bytes,
@@ -149,7 +149,7 @@ impl Stage {
     ) -> Self {
         let breakdown = state.breakdown();
         let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
-        let numbers = Numbers {
+        let numbers = StageBytes {
             classes: BreakdownClass::ALL.map(|class| class.bytes(&breakdown)),
             allocated: breakdown.allocated(),
             reserved: breakdown.reserved(),
@@ -174,7 +174,7 @@ impl Stage {
             has_failures: has_failures(recording),
         };
         made.shown = shown_bytes(made.capacity, made.end_of_ruler(highest));
-        made.take_segments(state, recording, changes, pool_name);
+        made.add_segments(state, recording, changes, pool_name);
         made
     }
 
@@ -266,7 +266,7 @@ impl Stage {
     }
 
     /// Segments by pool and then by address, side by side from the ruler's start.
-    fn take_segments(
+    fn add_segments(
         &mut self,
         state: &MemoryState,
         recording: &Recording,
@@ -292,13 +292,13 @@ impl Stage {
                     .then(|| recording.stream_name(segment.stream)),
                 is_new: changes.new_segments.contains(&segment.id),
             });
-            at = self.take_blocks(segment, at, recording, changes);
+            at = self.add_blocks(segment, at, recording, changes);
         }
     }
 
     /// Adds the blocks of a segment and returns where the segment ends. Addresses without memory take no
     /// room, since the ruler counts memory.
-    fn take_blocks(
+    fn add_blocks(
         &mut self,
         segment: &SegmentSnapshot,
         start: f64,

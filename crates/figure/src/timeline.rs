@@ -12,8 +12,8 @@ mod draw;
 mod legend;
 mod marks;
 mod names;
+mod partial;
 mod series;
-mod so_far;
 mod strip;
 mod view;
 
@@ -22,8 +22,8 @@ pub(crate) use axis::{draw_x_axis, duration};
 pub use clock::Clock;
 pub use cursor::{timeline_cursor, timeline_line};
 pub use draw::timeline;
+pub use partial::partial_timeline;
 pub use series::Series;
-pub use so_far::timeline_so_far;
 pub use strip::{
     small_timeline, timeline_mini_map, timeline_mini_map_window, timeline_strip, timeline_strip_cursor,
     timeline_strip_step_at, timeline_strip_window,

@@ -78,7 +78,7 @@ pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
         match known(half) {
             _ if half == 0 => return BatchStep::Found(None),
             None => return BatchStep::Try(half),
-            Some(probe) if probe.is_fitting => break half,
+            Some(probe) if probe.fits => break half,
             Some(_) => high = half,
         }
     };

@@ -62,7 +62,7 @@ impl<E> SearchOutcome<E> {
     pub fn largest(&self, values: &Values) -> Option<u64> {
         let is_proved = |probe: &&Probe| {
             let above = values.above(probe.value);
-            probe.is_fitting && above.is_none_or(|above| self.of(above).is_some_and(|next| !next.is_fitting))
+            probe.fits && above.is_none_or(|above| self.of(above).is_some_and(|next| !next.fits))
         };
         self.probes.iter().filter(is_proved).map(|probe| probe.value).max()
     }
@@ -70,13 +70,13 @@ impl<E> SearchOutcome<E> {
     /// The probe with the largest value that fits; nothing may be known about the next value.
     #[must_use]
     pub fn largest_fitting(&self) -> Option<&Probe> {
-        self.probes.iter().filter(|probe| probe.is_fitting).max_by_key(|probe| probe.value)
+        self.probes.iter().filter(|probe| probe.fits).max_by_key(|probe| probe.value)
     }
 
     /// The probe with the smallest value that does not fit.
     #[must_use]
     pub fn smallest_failing(&self) -> Option<&Probe> {
-        self.probes.iter().filter(|probe| !probe.is_fitting).min_by_key(|probe| probe.value)
+        self.probes.iter().filter(|probe| !probe.fits).min_by_key(|probe| probe.value)
     }
 
     /// Neighbors among the probes that contradict that memory grows with the value, from the lowest value on.
@@ -88,10 +88,10 @@ impl<E> SearchOutcome<E> {
         for pair in probes.windows(2) {
             let [low, high] = pair else { continue };
             let (value, larger) = (low.value, high.value);
-            if !low.is_fitting && high.is_fitting {
+            if !low.fits && high.fits {
                 found.push(Contradiction::Fits { value, larger });
             }
-            if low.is_fitting && high.is_fitting {
+            if low.fits && high.fits {
                 if high.peak_allocated < low.peak_allocated {
                     found.push(Contradiction::Allocated { value, larger });
                 }
@@ -240,7 +240,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         let value = self.values.at(number);
         match (self.probe)(value) {
             Ok(probe) => {
-                let is_fitting = probe.is_fitting;
+                let is_fitting = probe.fits;
                 if is_fitting {
                     // The guessed bytes of a number count until its probe.
                     self.fits.retain(|(known, _)| *known != number);
@@ -372,7 +372,7 @@ mod tests {
         let found =
             with(&range, 10_000, |value| if (20..30).contains(&value) { 20_000 } else { 1000 + 100 * value });
         let largest = found.largest(&range).unwrap();
-        let is_fitting = |value| found.of(value).unwrap().is_fitting;
+        let is_fitting = |value| found.of(value).unwrap().fits;
         assert!(is_fitting(largest) && !is_fitting(largest + 1));
         let falls = SearchOutcome::<Infallible> {
             probes: [(1, true, 50), (9, true, 70), (8, false, 80), (4, true, 40)]

@@ -41,5 +41,5 @@ pub use growth::{Growth, GrowthKind, grows};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use mesh::{Layout, Mesh, MeshError};
 pub use probe::{HolderBytes, Probe, ProbeOom};
-pub use terms::{TermsSearch, guess, search_guessed};
+pub use terms::{ConditionsSearch, guess, search_guessed};
 pub use values::{Values, ValuesError};

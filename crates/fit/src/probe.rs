@@ -9,7 +9,8 @@ pub struct Probe {
     /// The value.
     pub value: u64,
     /// Whether no request ran out of memory.
-    pub is_fitting: bool,
+    #[serde(rename = "is_fitting")]
+    pub fits: bool,
     /// The most bytes of allocated blocks; if the run ran out of memory, until then.
     pub peak_allocated: Bytes,
     /// The most bytes of segments; if the run ran out of memory, until then.
@@ -64,13 +65,14 @@ pub struct ProbeOom {
     pub at: Option<String>,
     /// Whether the request came from a thread without a line of the program, so that `at` is the line that
     /// waited for the thread.
-    pub is_below: bool,
+    #[serde(rename = "is_below")]
+    pub is_of_other_thread: bool,
 }
 
 impl Probe {
     /// A probe with these fields and no others.
     #[must_use]
     pub fn of(value: u64, is_fitting: bool, peak_allocated: Bytes, peak_reserved: Bytes) -> Self {
-        Self { value, is_fitting, peak_allocated, peak_reserved, is_exact: true, ..Self::default() }
+        Self { value, fits: is_fitting, peak_allocated, peak_reserved, is_exact: true, ..Self::default() }
     }
 }

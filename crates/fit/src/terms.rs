@@ -7,7 +7,7 @@ use crate::{Guess, Probe, SearchOutcome, Values, search, search_from};
 
 /// The search under one of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TermsSearch<T, E> {
+pub struct ConditionsSearch<T, E> {
     /// The terms.
     pub terms: T,
     /// The result of the search.
@@ -43,7 +43,7 @@ pub fn guess(
     size: Option<u64>,
 ) -> Option<Guess> {
     let (_, last) = before.last()?;
-    if !last.is_empty() && last.iter().all(|probe| !probe.is_fitting) {
+    if !last.is_empty() && last.iter().all(|probe| !probe.fits) {
         return Some(Guess { value: values.low(), lowest: None, limit });
     }
     let mut lines: Vec<(Option<u64>, Line)> = Vec::new();
@@ -54,8 +54,8 @@ pub fn guess(
         }
     }
     let (last_size, line) = *lines.last()?;
-    let largest = last.iter().filter(|probe| probe.is_fitting).max_by_key(|probe| probe.value)?;
-    let has_failed = last.iter().any(|probe| !probe.is_fitting);
+    let largest = last.iter().filter(|probe| probe.fits).max_by_key(|probe| probe.value)?;
+    let has_failed = last.iter().any(|probe| !probe.fits);
     let limit = if has_failed { largest.peak_reserved.min(limit) } else { limit };
     let by_size = lines.iter().rev().filter_map(|(size, line)| {
         let size = as_float(size.filter(|size| *size > 0)?);
@@ -90,7 +90,7 @@ struct Line {
 /// The line through the lowest and the highest value that fit; if a single value fits, the line through that
 /// value from a known base.
 fn line_of(probes: &[Probe], base: Option<f64>) -> Option<Line> {
-    let fits = || probes.iter().filter(|probe| probe.is_fitting);
+    let fits = || probes.iter().filter(|probe| probe.fits);
     let low = fits().min_by_key(|probe| probe.value)?;
     let high = fits().max_by_key(|probe| probe.value)?;
     let most = as_float(high.peak_reserved.get());
@@ -137,13 +137,13 @@ mod tests {
         let (values, lengths): (Values, Values) =
             ("1..4096".parse().unwrap(), "128..1024:128".parse().unwrap());
         let lengths: Vec<u64> = lengths.iter().collect();
-        let mut columns: Vec<TermsSearch<u64, ()>> = Vec::new();
+        let mut columns: Vec<ConditionsSearch<u64, ()>> = Vec::new();
         for length in &lengths {
             let before: Vec<(Option<u64>, &[Probe])> =
                 columns.iter().map(|column| (Some(column.terms), column.found.probes.as_slice())).collect();
             let ask = |batch| Ok::<_, ()>(probe(*length, batch, limit));
             let found = search_guessed(&values, limit, guess(&values, limit, &before, Some(*length)), ask);
-            columns.push(TermsSearch { terms: *length, found });
+            columns.push(ConditionsSearch { terms: *length, found });
         }
         assert_eq!(columns.len(), lengths.len());
         for column in &columns {

@@ -59,7 +59,7 @@ impl GuardFile {
     ///
     /// None happens: the text of a new file is valid.
     pub fn new() -> Result<Self, GuardFileError> {
-        Self::read(HEAD)
+        Self::parse(HEAD)
     }
 
     /// Reads a text.
@@ -68,7 +68,7 @@ impl GuardFile {
     ///
     /// [`GuardFileError`] if the text is not TOML, if a later version wrote the file, or if an entry is not
     /// valid.
-    pub fn read(text: &str) -> Result<Self, GuardFileError> {
+    pub fn parse(text: &str) -> Result<Self, GuardFileError> {
         let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
             GuardFileError::Toml(error.to_string().trim().to_owned())
         })?;

@@ -36,14 +36,19 @@ pub(crate) fn recorded_limit(
                 if device_free < wanted {
                     let highest = held.saturating_add(device_free);
                     let others = run.meta.total_memory.saturating_sub(highest);
-                    return Some(Limit { lowest: highest, highest, source: LimitSource::Device, others });
+                    return Some(Limit {
+                        lowest: highest,
+                        highest,
+                        source: LimitSource::Device,
+                        used_by_others: others,
+                    });
                 }
                 let highest = Bytes::new(held.saturating_add(wanted).get().saturating_sub(1)).max(most);
                 return Some(Limit {
                     lowest: most,
                     highest,
                     source: LimitSource::Fraction,
-                    others: Bytes::ZERO,
+                    used_by_others: Bytes::ZERO,
                 });
             }
             _ => {}

@@ -13,7 +13,7 @@ pub struct Limit {
     /// How the limit is known.
     pub source: LimitSource,
     /// Bytes of the device that others use: other processes, and non-PyTorch memory of this process.
-    pub others: Bytes,
+    pub used_by_others: Bytes,
 }
 
 /// How a limit is known.
@@ -35,7 +35,7 @@ impl Limit {
     /// A limit that is known exactly.
     #[must_use]
     pub fn exactly(limit: Bytes, source: LimitSource) -> Self {
-        Self { lowest: limit, highest: limit, source, others: Bytes::ZERO }
+        Self { lowest: limit, highest: limit, source, used_by_others: Bytes::ZERO }
     }
 
     /// Both bounds, or one value if they are equal.
@@ -64,12 +64,12 @@ impl Limit {
 
     /// The limit with `highest` as its known value.
     pub(crate) fn at(&self, highest: Bytes) -> OomLimit {
-        OomLimit::known(highest, self.others)
+        OomLimit::known(highest, self.used_by_others)
     }
 
     /// The limit with its bounds, in the form that [`OomCause`](blockyard_record::OomCause) takes.
     pub(crate) fn bounds(&self) -> OomLimit {
-        OomLimit { lowest: self.lowest, highest: self.highest, used_by_others: self.others }
+        OomLimit { lowest: self.lowest, highest: self.highest, used_by_others: self.used_by_others }
     }
 
     /// How the limit is known, in a sentence.
@@ -88,12 +88,12 @@ impl Limit {
                 self.highest.get()
             ),
             LimitSource::Capacity => format!("the device has {}", self.highest),
-            LimitSource::Device if self.others.is_zero() => {
+            LimitSource::Device if self.used_by_others.is_zero() => {
                 format!("the device had {} for PyTorch", self.highest)
             }
             LimitSource::Device => format!(
                 "the device had {} for PyTorch, and {} were in use by others",
-                self.highest, self.others
+                self.highest, self.used_by_others
             ),
         }
     }

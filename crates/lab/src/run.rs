@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blockyard_device::RecordedDevice;
 use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 use blockyard_record::{
-    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction,
+    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction, counted,
 };
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
@@ -41,7 +41,7 @@ pub struct Run {
     /// How many of the first requests stand for memory from before the recording.
     from_before: usize,
     resets: Vec<usize>,
-    goes_on_after_oom: bool,
+    continues_after_oom: bool,
     recorded_oom: Option<usize>,
     /// Whether the recording has no request after the failed one.
     ends_at_failure: bool,
@@ -88,17 +88,17 @@ impl Run {
         let InferredRun { workload, start, notes, segments, ranges, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
-        let goes_on = failed.first().is_some_and(|first| {
-            let behind = workload.requests().iter().skip(first + 1);
-            behind.into_iter().any(|request| matches!(request, Request::Allocate { .. }))
+        let continues = failed.first().is_some_and(|first| {
+            let later = workload.requests().iter().skip(first + 1);
+            later.into_iter().any(|request| matches!(request, Request::Allocate { .. }))
         });
         let mut run =
             Self::new(&recorded.meta.name, workload, &recorded.meta.conf, recorded.meta.total_memory);
         run.release = recorded.meta.release();
         run.addresses = Arc::new(Addresses { segments, ranges });
-        run.goes_on_after_oom = goes_on;
+        run.continues_after_oom = continues;
         run.recorded_oom = failed.first().copied();
-        run.ends_at_failure = run.recorded_oom.is_some() && !goes_on;
+        run.ends_at_failure = run.recorded_oom.is_some() && !continues;
         run.implied_limit = implied_limit(recorded_limit, fraction);
         run.from_before = from_before;
         run.notes = notes;
@@ -107,7 +107,7 @@ impl Run {
             run.notes.push(format!(
                 "the recording begins late: the {} that were live then are requested first, by ascending \
                  address; earlier requests are not known",
-                blocks(run.start_allocations())
+                counted(run.start_allocations(), "block")
             ));
         }
         run.adjust_implied_limit(on_progress)?;
@@ -117,7 +117,7 @@ impl Run {
     /// The run of a workload on its own device. The run continues after a request that runs out of memory.
     #[must_use]
     pub fn from_workload(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
-        Self { goes_on_after_oom: true, ..Self::new(name, workload, conf, capacity) }
+        Self { continues_after_oom: true, ..Self::new(name, workload, conf, capacity) }
     }
 
     fn new(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
@@ -136,7 +136,7 @@ impl Run {
             workload,
             from_before: 0,
             resets,
-            goes_on_after_oom: false,
+            continues_after_oom: false,
             recorded_oom: None,
             ends_at_failure: false,
             implied_limit: None,
@@ -267,7 +267,7 @@ impl Run {
         run.addresses = Arc::clone(&self.addresses);
         run.is_capacity_assumed = self.is_capacity_assumed;
         run.implied_limit = self.implied_limit;
-        run.goes_on_after_oom = self.goes_on_after_oom;
+        run.continues_after_oom = self.continues_after_oom;
         run.ends_at_failure = self.ends_at_failure;
         run
     }
@@ -275,7 +275,7 @@ impl Run {
     /// Whether the program continues after a request that fails. Otherwise the run ends at the failure.
     #[must_use]
     pub fn continues_after_oom(&self) -> bool {
-        self.goes_on_after_oom
+        self.continues_after_oom
     }
 
     /// Whether the recording ends at a failed request. The later requests of the program are not in such a
@@ -310,7 +310,7 @@ impl Run {
     ///
     /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings.
     pub fn until_oom(&self, on_done: OnDone) -> Result<Cow<'_, Self>, LabError> {
-        if self.goes_on_after_oom {
+        if self.continues_after_oom {
             return Ok(Cow::Borrowed(self));
         }
         let mut done = 0;
@@ -410,10 +410,6 @@ fn guess_failed_sizes(
     inferred.workload = Workload::from_requests(requests);
     inferred.workload.set_labels(labels);
     notes
-}
-
-fn blocks(count: usize) -> String {
-    if count == 1 { "one block".to_owned() } else { format!("{count} blocks") }
 }
 
 /// The requests, with new requests before them that allocate the live blocks of `start`, and the number of

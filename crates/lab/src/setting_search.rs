@@ -188,8 +188,11 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
     let chosen = best.and_then(|best| rows.get(best));
     let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
     let sentence = match chosen {
-        Some(row) => gain(row, &baseline) + &least(row, front.first().and_then(|first| rows.get(*first))),
-        None if front.is_empty() => nothing_fits(&baseline, &rows),
+        Some(row) => {
+            gain_sentence(row, &baseline)
+                + &least_clause_text(row, front.first().and_then(|first| rows.get(*first)))
+        }
+        None if front.is_empty() => nothing_fits_sentence(&baseline, &rows),
         None => "no setting that was tried reserves less than the run's own".to_owned(),
     };
     SearchResult { baseline, rows, front, best, line, sentence, notes }
@@ -221,13 +224,13 @@ pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
 }
 
 /// A sentence that another setting reserves less than the recommended one; empty if none does.
-fn least(taken: &Row, first: Option<&Row>) -> String {
+fn least_clause_text(taken: &Row, first: Option<&Row>) -> String {
     let (Some(first), Some(taken)) = (first, taken.outcome_at_low()) else { return String::new() };
     match first.outcome_at_low() {
         Some(least) if least.peak_reserved < taken.peak_reserved => {
             format!(
                 "; of all that were tried {} reserves least, {} at its peak",
-                name(first),
+                setting_text(first),
                 least.peak_reserved
             )
         }
@@ -236,7 +239,7 @@ fn least(taken: &Row, first: Option<&Row>) -> String {
 }
 
 /// The sentence if no setting fits at both bounds of the limit; some may fit at one bound.
-fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
+fn nothing_fits_sentence(baseline: &Row, rows: &[Row]) -> String {
     let depends = rows.iter().filter(|row| row.depends_on_limit() && !is_drivers_pool(&row.conditions.conf));
     match (depends.min_by_key(|row| row.conditions.conf.len()), baseline.limit) {
         (Some(row), Some(limit)) => {
@@ -245,15 +248,15 @@ fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
             format!(
                 "no setting is sure to let the run fit: it depends on the limit, which is {}, and under {} the run fits at {bound} only",
                 limit.range_text(),
-                name(row)
+                setting_text(row)
             )
         }
         _ => "no setting lets the run fit: it needs more memory, or fewer live bytes".to_owned(),
     }
 }
 
-/// The setting of a row.
-fn name(row: &Row) -> &str {
+/// The setting of a row, as the subject of a sentence: the verb after it is in the singular.
+fn setting_text(row: &Row) -> &str {
     if row.conditions.conf.is_empty() { "the default setting" } else { &row.conditions.conf }
 }
 
@@ -281,8 +284,8 @@ pub(crate) fn is_drivers_pool(conf: &str) -> bool {
     setting_values(conf).any(|(key, value)| key == "backend" && value == "cudaMallocAsync")
 }
 
-fn gain(row: &Row, baseline: &Row) -> String {
-    let name = name(row);
+fn gain_sentence(row: &Row, baseline: &Row) -> String {
+    let name = setting_text(row);
     let Some(outcome) = row.outcome_at_low() else { return String::new() };
     let when = "this holds for these requests in this order, and another batch size, other shapes or another release of \
                 PyTorch may change it";
@@ -293,7 +296,7 @@ fn gain(row: &Row, baseline: &Row) -> String {
                 "{name} reserves {saved} less at its peak ({} instead of {}) and {}; {when}",
                 outcome.peak_reserved,
                 own.peak_reserved,
-                calls(outcome, own),
+                device_calls_text(outcome, own),
             )
         }
         _ => format!(
@@ -306,7 +309,7 @@ fn gain(row: &Row, baseline: &Row) -> String {
     }
 }
 
-fn calls(outcome: &Outcome, own: &Outcome) -> String {
+fn device_calls_text(outcome: &Outcome, own: &Outcome) -> String {
     let (new, old) = (outcome.device_calls(), own.device_calls());
     match new.cmp(&old) {
         std::cmp::Ordering::Equal => format!("makes as many device calls ({})", grouped(new)),

@@ -138,8 +138,8 @@ impl Run {
             FileKind::Other => {
                 let workload = Workload::parse(&unpacked_text(bytes)?)?;
                 let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
-                let config = workload.conf().unwrap_or_default().to_owned();
-                Ok(vec![Self::from_workload(name, workload, &config, capacity)])
+                let conf = workload.conf().unwrap_or_default().to_owned();
+                Ok(vec![Self::from_workload(name, workload, &conf, capacity)])
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The verdict about a run, in the order in which a reader asks.
 
+mod fit;
 mod growth;
 mod memory;
 mod moments;
@@ -12,21 +13,17 @@ use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
-use self::growth::{
-    FREE_WHAT_IS_KEPT, by_line, growth_findings, growth_headline, iterations_left, leak_headline,
-    line_of_a_growing_run, repeated_growth,
-};
-use self::memory::{gpu_for_the_request, gpus_that_hold, limit_text, reserving, under_the_latest_release};
+use self::fit::verdict_of_fit;
+use self::growth::{FREE_WHAT_IS_KEPT, by_line, growth_findings, leak_headline, repeated_growth};
+use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
-use self::settings::{fitting_setting, setting_comparison, setting_findings, under_plain_settings};
+use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::passes_changed;
 use crate::leaks::IterationSource;
 use crate::lifetimes::lifetimes;
-use crate::live::{LiveMemory, peak};
-use crate::outcome::replay_under;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Row, Run,
-    autopsy, leaks, recommended_row,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Run,
+    autopsy, leaks,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -234,131 +231,6 @@ const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, 
 /// A file has one batch size. Only a run of the program shows the memory of another batch size.
 const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
-fn verdict_of_fit(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
-    let total = run.requests().len();
-    let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
-    let own = replay_under(run, conditions, 0, &mut on_done)?;
-    let outcome = own.outcome.as_ref().map_err(ToString::to_string);
-    let Ok(outcome) = outcome else {
-        let why = outcome.err().unwrap_or_default();
-        let findings = vec![Finding::about(
-            FindingTopic::Certainty,
-            format!("the requests cannot be replayed: {why}"),
-            None,
-        )];
-        let headline = "the run cannot be replayed".to_owned();
-        return Ok(Verdict {
-            kind: VerdictKind::Fits,
-            headline,
-            findings,
-            setting: None,
-            autopsy: None,
-            held: Vec::new(),
-            moment: 0,
-        });
-    };
-    let grows = leaks(run, on_progress)?;
-    let lines = by_line(&grows.growing);
-    let moments = Moments::of(run);
-    let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
-    let growing = line_of_a_growing_run(&lines, &grows, allocated);
-    let is_capacity_known = !(run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity);
-    let is_limited = own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
-    let is_device_known = is_capacity_known || is_limited;
-    // The recorded number is used if the question is about the run's own settings: a replay that begins late
-    // does not have the memory that was cached before.
-    let own_reserved = run.recorded_reserved.filter(|_| *conditions == run.conditions());
-    let most_reserved = own_reserved.unwrap_or(reserved);
-    let (kind, headline) = match growing {
-        Some(line) => (VerdictKind::Grows, growth_headline(line, allocated)),
-        None if is_device_known => (
-            VerdictKind::Fits,
-            format!("it fits: at most {allocated} are allocated, and {most_reserved} reserved"),
-        ),
-        None => {
-            let text =
-                format!("no request fails: at most {allocated} are allocated, and {most_reserved} reserved");
-            (VerdictKind::Fits, text)
-        }
-    };
-    let mut findings = vec![Finding::about(
-        FindingTopic::Happened,
-        format!(
-            "all requests are served ({}), and none runs out of memory; {}",
-            counted(run.requests().len(), "request"),
-            reserving(run, own_reserved, reserved),
-        ),
-        None,
-    )];
-    if let Some(recorded) = run.recorded_oom() {
-        let recorded = grouped((recorded as u64).saturating_add(1));
-        let text = format!(
-            "the recorded run ran out of memory at request {recorded}: what the program would have asked for after that is not known"
-        );
-        findings.push(Finding::about(FindingTopic::Happened, text, None));
-    }
-    findings.extend(growth_findings(&moments, &lines, &grows, &[]));
-    if growing.is_some() {
-        let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
-        findings.extend(iterations_left(&lines, most, reserved));
-        findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
-    }
-    // A note says that an assumed capacity is assumed.
-    if is_device_known {
-        findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
-    }
-    findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
-    let unused = reserved.saturating_sub(allocated);
-    findings.push(Finding::about(
-        FindingTopic::Shortfall,
-        format!(
-            "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
-             setting of the allocator can save at most these bytes, apart from what its rounding changes"
-        ),
-        None,
-    ));
-    let rows = under_plain_settings(run, conditions, on_progress)?;
-    let best = recommended_row(&own, &rows);
-    let setting = best.and_then(|best| rows.get(best)).map(|row| row.conditions.conf.clone());
-    // Most readers ask about expandable segments, whether they help or not.
-    let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
-    let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
-    for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
-        findings.extend(setting_comparison(&row.conditions.conf, row, outcome));
-    }
-    let (goes_on, best) =
-        (growing.is_some() || run.recorded_oom().is_some(), best.and_then(|best| rows.get(best)));
-    findings.extend(gpus_that_hold(run, conditions, outcome, best, goes_on, on_progress)?);
-    findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
-    findings.sort_by_key(|finding| finding.about);
-    let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
-    for line in &mut held {
-        line.moments = moments.of_line(line);
-    }
-    if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
-        first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
-    }
-    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment })
-}
-
-/// The lines that hold memory at the peak of allocated bytes, and the number of requests before the peak.
-fn held_at_peak(
-    run: &Run,
-    conditions: &Conditions,
-    allocated: Bytes,
-    on_progress: OnProgress,
-) -> Result<(Vec<HoldingLine>, u64), LabError> {
-    let mut on_done = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
-    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let run = limited.run();
-    let Some(fixed) = limited.conditions_at_bounds(&conditions.conf).into_iter().next() else {
-        return Ok((Vec::new(), 0));
-    };
-    let end = peak(run, &fixed, allocated, &mut on_done)?;
-    let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut on_done)?;
-    Ok((live.holders(run), end as u64))
-}
-
 impl Finding {
     fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
         Self {
@@ -427,7 +299,10 @@ fn failure_headline(found: &Autopsy) -> String {
             format!("{} asked for, rounded up by a setting to {}", request.size, request.rounded)
         }
         OomCause::MemoryOfOthers => {
-            format!("others hold {} of the device, and {} asked for", found.limit.others, request.size)
+            format!(
+                "others hold {} of the device, and {} asked for",
+                found.limit.used_by_others, request.size
+            )
         }
         // A cause that this version does not know has its own name.
         cause => format!("{} asked for: {}", request.size, cause.name()),

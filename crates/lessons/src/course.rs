@@ -108,11 +108,11 @@ impl PlannedLesson {
 /// How many minutes a class needs to solve an exercise.
 pub const EXERCISE_MINUTES: u32 = 8;
 
-const fn told(id: &'static str, minutes: u32) -> PlannedLesson {
+const fn without_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
     PlannedLesson { id, minutes, has_exercise: false }
 }
 
-const fn solved(id: &'static str, minutes: u32) -> PlannedLesson {
+const fn with_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
     PlannedLesson { id, minutes, has_exercise: true }
 }
 
@@ -128,17 +128,17 @@ const fn slack(minutes: u32) -> PlanPart {
 pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 19,
-        lessons: &[told("tensor", 9), told("reserved", 10)],
+        lessons: &[without_exercise("tensor", 9), without_exercise("reserved", 10)],
         task: "The class predicts each card of the second lesson.",
     },
     PlanPart {
         minutes: 10,
-        lessons: &[told("splits", 10)],
+        lessons: &[without_exercise("splits", 10)],
         task: "The class draws the segment after each request before it is shown.",
     },
     PlanPart {
         minutes: 10,
-        lessons: &[told("fragmentation", 10)],
+        lessons: &[without_exercise("fragmentation", 10)],
         task: "The class votes before the request that fails. Homework: the exercises, what nvidia-smi shows, and reading an out-of-memory message.",
     },
     slack(6),
@@ -148,22 +148,22 @@ pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
 pub const NINETY_MINUTES: [PlanPart; 5] = [
     PlanPart {
         minutes: 20,
-        lessons: &[told("tensor", 9), told("reserved", 11)],
+        lessons: &[without_exercise("tensor", 9), without_exercise("reserved", 11)],
         task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
     },
     PlanPart {
         minutes: 11,
-        lessons: &[told("splits", 11)],
+        lessons: &[without_exercise("splits", 11)],
         task: "The class draws the segment after each request before it is shown.",
     },
     PlanPart {
         minutes: 12,
-        lessons: &[told("training", 12)],
+        lessons: &[without_exercise("training", 12)],
         task: "The class says which peak comes first, then plays the cards. Homework: its exercise, and the states of an optimizer.",
     },
     PlanPart {
         minutes: 34,
-        lessons: &[solved("fragmentation", 20), told("oom-message", 14)],
+        lessons: &[with_exercise("fragmentation", 20), without_exercise("oom-message", 14)],
         task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
     },
     slack(13),
@@ -173,23 +173,27 @@ pub const NINETY_MINUTES: [PlanPart; 5] = [
 pub const TWO_HOURS: [PlanPart; 6] = [
     PlanPart {
         minutes: 32,
-        lessons: &[told("tensor", 10), told("reserved", 11), told("nvidia-smi", 11)],
+        lessons: &[
+            without_exercise("tensor", 10),
+            without_exercise("reserved", 11),
+            without_exercise("nvidia-smi", 11),
+        ],
         task: "The class predicts each card of the second lesson. Their exercises are homework.",
     },
     PlanPart {
         minutes: 19,
-        lessons: &[solved("splits", 19)],
+        lessons: &[with_exercise("splits", 19)],
         task: "The class draws each figure before it is shown, and solves the exercise.",
     },
     PlanPart { minutes: 10, lessons: &[], task: "A break." },
     PlanPart {
         minutes: 20,
-        lessons: &[solved("training", 20)],
+        lessons: &[with_exercise("training", 20)],
         task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the states of an optimizer, and activation checkpointing.",
     },
     PlanPart {
         minutes: 25,
-        lessons: &[told("fragmentation", 11), told("oom-message", 14)],
+        lessons: &[without_exercise("fragmentation", 11), without_exercise("oom-message", 14)],
         task: "The class votes before the request that fails, and reads an out-of-memory message aloud, number by number. Homework: the exercises, and reading a snapshot.",
     },
     slack(14),

@@ -91,7 +91,7 @@ impl Prose {
 }
 
 /// How deep marks may be nested.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 struct Parser<'t, 'e> {
     prose: &'t Prose,
@@ -125,7 +125,7 @@ impl<'t> Parser<'t, '_> {
                 self.at += literal.1;
                 continue;
             }
-            if depth < DEEPEST && matches!(character, '*' | '`' | '[' | '{') {
+            if depth < MAX_DEPTH && matches!(character, '*' | '`' | '[' | '{') {
                 self.flush(&mut pieces, &mut text, start);
                 pieces.push(self.marked(character, depth)?);
                 start = self.at;

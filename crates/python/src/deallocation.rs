@@ -24,7 +24,7 @@ use rustpython_vm::{AsObject as _, Py, PyObject, PyObjectRef, PyRef, PyResult, V
 
 /// How deep native calls may nest while nested lists and tuples die; deeper lists and tuples die in the
 /// interpreter's order.
-const DEEPEST: u32 = 40;
+const MAX_DEPTH: u32 = 40;
 
 type Assign = fn(PyMapping<'_>, &PyObject, Option<PyObjectRef>, &VirtualMachine) -> PyResult<()>;
 type Call = fn(&PyObject, Vec<PyObjectRef>, usize, Option<&[PyObjectRef]>, &VirtualMachine) -> PyResult;
@@ -167,7 +167,7 @@ fn free_last_to_first(object: &PyObject, vm: &VirtualMachine) -> PyResult<()> {
     let is_ordered =
         |items: &[PyObjectRef]| items.iter().filter(|item| item.strong_count() == 1).nth(1).is_some();
     // The caller that frees a dying object holds two references to it.
-    if object.strong_count() != 2 || DEPTH.get() >= DEEPEST {
+    if object.strong_count() != 2 || DEPTH.get() >= MAX_DEPTH {
         return Ok(());
     }
     let mut items = if let Some(list) = object.downcast_ref::<PyList>() {

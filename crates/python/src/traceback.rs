@@ -17,12 +17,12 @@ const CONTEXT: &str = "\nDuring handling of the above exception, another excepti
 /// How often a line is written before its further repetitions are counted.
 const MAX_REPEATED: usize = 3;
 /// Chains longer than this are cut off; a chain may be a ring.
-const LONGEST_CHAIN: usize = 16;
+const MAX_CHAIN: usize = 16;
 
 /// The text of an exception that the program did not catch.
 pub(crate) fn format(vm: &VirtualMachine, exception: &PyBaseExceptionRef, source: &str) -> String {
     let mut text = String::new();
-    write_chain(vm, exception, source, LONGEST_CHAIN, &mut text);
+    write_chain(vm, exception, source, MAX_CHAIN, &mut text);
     text
 }
 

@@ -167,7 +167,7 @@ b = a * 2 + 1
 del a
 ",
     );
-    // `a` is gone at the end, and `a * 2` never had a name.
+    // `a` is freed at the end, and `a * 2` never had a name.
     assert_eq!(names, ["", "kept[0]", "", "b"]);
 }
 

@@ -97,15 +97,15 @@ impl CompactTrace {
         let mut indices = HashMap::new();
         let mut history = EntryHistory::default();
         let mut rest = trace;
-        while let [entry, behind @ ..] = rest {
-            rest = behind;
+        while let [entry, following @ ..] = rest {
+            rest = following;
             columns.add_stream(entry.stream.get());
-            if let Some(age) = age_of_free(entry, behind, &history) {
+            if let Some(age) = age_of_free(entry, following, &history) {
                 columns.actions.push(FREE);
                 columns.ages.push(index_u32(age));
                 history.live.remove(history.live.len() - 1 - age);
                 history.freed.entry(entry.size.get()).or_default().push(entry.addr);
-                rest = &behind[1..];
+                rest = &following[1..];
                 columns.add_stream(entry.stream.get());
                 continue;
             }
@@ -224,9 +224,9 @@ impl RemainingColumns {
 
 /// How many blocks are younger than the one that is freed, if `entry` and the next one are a free that
 /// completes at once.
-fn age_of_free(entry: &TraceEntry, behind: &[TraceEntry], history: &EntryHistory) -> Option<usize> {
+fn age_of_free(entry: &TraceEntry, following: &[TraceEntry], history: &EntryHistory) -> Option<usize> {
     let completed = TraceEntry { action: TraceAction::FreeCompleted, ..*entry };
-    if entry.action != TraceAction::FreeRequested || behind.first() != Some(&completed) {
+    if entry.action != TraceAction::FreeRequested || following.first() != Some(&completed) {
         return None;
     }
     let block = (entry.addr, entry.size.get(), entry.stream.get());

@@ -14,7 +14,7 @@ mod html;
 mod json;
 mod keys;
 mod memories;
-mod so_far;
+mod partial_trace;
 mod trace;
 mod write;
 mod zip;
@@ -34,7 +34,7 @@ use crate::pickle::{Input, Machine};
 pub use self::container::{FileKind, file_kind};
 pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
 pub use self::memories::{MemoryName, MemoryNameError, memory_name};
-pub use self::so_far::PartialTrace;
+pub use self::partial_trace::PartialTrace;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry, TensorAnnotation};
 pub use self::write::Entries;
 
@@ -251,7 +251,7 @@ pub fn read_within(
     limits: Limits,
     on_done: OnDone<'_, u64>,
 ) -> Result<SnapshotFile, SnapshotError> {
-    read_with_figure(reader, limits, on_done, &mut |_| ())
+    read_with_partial_trace(reader, limits, on_done, &mut |_| ())
 }
 
 /// Reads a snapshot as [`read_within`] does. Every 64 KiB of a pickle, `on_trace` gets the part of the
@@ -260,7 +260,7 @@ pub fn read_within(
 /// # Errors
 ///
 /// The errors of [`read_within`].
-pub fn read_with_figure(
+pub fn read_with_partial_trace(
     reader: impl Read,
     limits: Limits,
     on_done: OnDone<'_, u64>,

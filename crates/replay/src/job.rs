@@ -272,7 +272,8 @@ fn open_snapshot(
     };
     let mut read =
         |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: opening.length });
-    let file = snapshot::read_with_figure(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
+    let file =
+        snapshot::read_with_partial_trace(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
     let place = shown_device(&file, opening.device);
     let total = file.trace_len(place);
     let found = blockyard_trace::record(&file, place, name, &mut |done| {
@@ -359,5 +360,5 @@ pub fn read(
     // Settings and capacity in the text take precedence over those of the caller.
     let config: AllocatorConfig = workload.conf().unwrap_or(conf).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
-    Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
+    Ok((workload, RunSettings { title: title.to_owned(), config: config, capacity }))
 }

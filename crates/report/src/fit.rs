@@ -23,7 +23,7 @@ const SIZES: [(&str, Size); 2] = [("wide", Size::new(960.0, 420.0)), ("narrow", 
 
 /// Runs of a program with several values of one option.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FitPage {
+pub struct FitReport {
     /// The program.
     pub program: String,
     /// The name of the varied option.
@@ -80,7 +80,7 @@ pub enum FitOutcome {
 
 /// The page as HTML. The same input gives the same page.
 #[must_use]
-pub fn fit_page(page: &FitPage) -> String {
+pub fn fit_report(page: &FitReport) -> String {
     let mut out = String::new();
     write_head(&mut out, &page.program, STYLE);
     let _ = writeln!(
@@ -114,7 +114,7 @@ const CAPTION: &str = "Solid lines are the peak reserved, dotted ones the peak a
     runs out of memory. An empty mark above the limit is the same value on a GPU without an end: what the run needs.";
 
 /// The figure in words.
-fn page_text(page: &FitPage) -> String {
+fn page_text(page: &FitReport) -> String {
     let rows = page.curves.iter().map(|curve| {
         let largest = match curve.largest {
             Some(largest) => format!("the largest {} that fits is {}", page.varied, grouped(largest)),
@@ -130,7 +130,7 @@ fn color(index: usize) -> String {
     format!("<span class=\"mark\" style=\"background:{}\"></span>", Theme::Page.color(role))
 }
 
-fn write_answers(out: &mut String, page: &FitPage) {
+fn write_answers(out: &mut String, page: &FitReport) {
     let _ = writeln!(
         out,
         "<table class=\"numbers\">\n<thead><tr><th>Largest {}</th><th>Peak reserved</th><th>Of</th></tr></thead>\n<tbody>",
@@ -156,7 +156,7 @@ fn write_answers(out: &mut String, page: &FitPage) {
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn write_runs(out: &mut String, page: &FitPage, index: usize, curve: &FitCurve) {
+fn write_runs(out: &mut String, page: &FitReport, index: usize, curve: &FitCurve) {
     let open = if index == 0 { " open" } else { "" };
     let _ = writeln!(
         out,
@@ -194,7 +194,7 @@ mod tests {
         FitPoint { value, allocated: Bytes::mib(mib - 10), reserved: Bytes::mib(mib), outcome }
     }
 
-    fn page() -> FitPage {
+    fn page() -> FitReport {
         let curve = |name: &str, gib: u64| FitCurve {
             name: name.to_owned(),
             limit: Bytes::gib(gib),
@@ -207,7 +207,7 @@ mod tests {
                 point(31, 900, FitOutcome::RunsOut),
             ],
         };
-        FitPage {
+        FitReport {
             program: "<b>train.py".to_owned(),
             varied: "batch-size".to_owned(),
             headline: "batch-size 30 is the largest".to_owned(),
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_page_has_each_curve_each_run_and_no_foreign_element() {
-        let html = fit_page(&page());
+        let html = fit_report(&page());
         for part in [
             "&lt;b&gt;train.py",
             "<h2>batch-size 30 is the largest.</h2>",
@@ -233,13 +233,13 @@ mod tests {
         }
         assert!(!html.contains("<b>") && !html.contains("<script"));
         assert_eq!(html.matches("<svg").count(), 2);
-        assert_eq!(html, fit_page(&page()));
+        assert_eq!(html, fit_report(&page()));
     }
 
     #[test]
     fn nothing_is_no_panic() {
-        let mut empty = FitPage { curves: vec![FitCurve::default()], ..FitPage::default() };
-        assert!(fit_page(&empty).contains("not known, or none"));
+        let mut empty = FitReport { curves: vec![FitCurve::default()], ..FitReport::default() };
+        assert!(fit_report(&empty).contains("not known, or none"));
         let most = FitPoint {
             value: u64::MAX,
             allocated: Bytes::new(u64::MAX),
@@ -248,6 +248,6 @@ mod tests {
         };
         empty.curves[0].points = vec![most, FitPoint { value: 0, ..most }];
         empty.curves[0].largest = Some(u64::MAX);
-        assert!(fit_page(&empty).contains("<svg"));
+        assert!(fit_report(&empty).contains("<svg"));
     }
 }

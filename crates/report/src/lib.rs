@@ -45,7 +45,7 @@ mod settings;
 mod source;
 mod verdict;
 
-pub use self::fit::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
+pub use self::fit::{FitCurve, FitOutcome, FitPoint, FitReport, fit_report};
 use blockyard_lab::{Conditions, LabError, Run, RunSource};
 use blockyard_pytorch::snapshot::{MemoryName, SnapshotFile};
 use blockyard_record::RecordingError;

@@ -7,6 +7,7 @@ use blockyard_lab::{
 };
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::conf_text;
 
 use crate::html::{escaped, exact, sentence, two_sizes};
 
@@ -56,11 +57,9 @@ pub(crate) fn tried(
     let mut rows = Vec::with_capacity(total);
     for (index, conf) in settings.into_iter().enumerate() {
         let row = limited.row(&conf, 0, &mut |_| on_progress(step(index)))?;
-        let name = match (index, conf.is_empty()) {
-            (0, true) => "own settings (default settings)".to_owned(),
-            (0, false) => format!("own settings ({conf})"),
-            (_, true) => "default settings".to_owned(),
-            (_, false) => conf.clone(),
+        let name = match index {
+            0 => format!("own settings ({})", conf_text(&conf)),
+            _ => conf_text(&conf).to_owned(),
         };
         rows.push(TriedSetting { conf, name, row });
     }
@@ -80,7 +79,7 @@ pub(crate) fn tried(
 
 /// The conditions that the reader tried, with bytes in full, so that no two rows have one name.
 fn tried_text(conditions: &Conditions) -> String {
-    let conf = if conditions.conf.is_empty() { "default settings" } else { &conditions.conf };
+    let conf = conf_text(&conditions.conf);
     let capacity = conditions.capacity.map(|capacity| format!(", {}", device_text(capacity)));
     let limit = conditions.limit.map(|limit| format!(", at most {} reserved", limit.exact_text()));
     let release = conditions.release.map(|release| format!(", PyTorch {release}"));

@@ -8,6 +8,7 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile, file_kind};
 use blockyard_record::{Bytes, Recording};
 use blockyard_replay::{Difference, OnProgress, Progress, RunError, RunSettings, certify, run, verify};
+use blockyard_rules::conf_text;
 use blockyard_workload::Workload;
 
 use crate::{ReportError, ReportOptions, redact};
@@ -78,9 +79,9 @@ pub(crate) fn open(
                 FileKind::Recording => open_recording(&name, &bytes, options, on_progress)?,
                 FileKind::Other => {
                     let workload = Workload::parse(&unpacked_text(&bytes)?).map_err(LabError::from)?;
-                    let config = workload.conf().unwrap_or_default().to_owned();
+                    let conf = workload.conf().unwrap_or_default().to_owned();
                     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
-                    open_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?
+                    open_workload(&name, workload, (&conf, capacity), options, conditions_of, on_progress)?
                 }
             };
             let size = crate::html::exact(Bytes::new(bytes.len() as u64));
@@ -95,7 +96,7 @@ fn fact(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 fn settings_fact(conf: &str) -> (String, String) {
-    fact("PYTORCH_CUDA_ALLOC_CONF", if conf.is_empty() { "default settings" } else { conf })
+    fact("PYTORCH_CUDA_ALLOC_CONF", conf_text(conf))
 }
 
 pub(crate) fn open_snapshot(
@@ -298,7 +299,7 @@ fn open_workload(
     let conditions = conditions_of(&requests);
     let capacity = conditions.capacity_of(&requests);
     let config = conditions.conf.parse().map_err(LabError::from)?;
-    let settings = RunSettings { title: title.to_owned(), config, capacity };
+    let settings = RunSettings { title: title.to_owned(), config: config, capacity };
     let recording = run(&workload, &settings, on_progress).map_err(LabError::from)?;
     let facts = vec![
         fact("Kind of file", "workload: requests as a text, which Blockyard's allocator serves"),

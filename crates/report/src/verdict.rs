@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use blockyard_figure::{Series, steps_at_allocation};
 use blockyard_lab::{Finding, FindingTopic, MomentName, Verdict as Answer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped};
+use blockyard_rules::conf_text;
 
 use crate::holding_lines::PlaceBytes;
 use crate::html::{escaped, exact, percent, sentence, sentence_case};
@@ -86,8 +87,8 @@ impl VerdictPart<'_> {
         }
         for conf in &finding.settings {
             if let Some(row) = self.settings.and_then(|settings| settings.row_of(conf)) {
-                let name = if conf.is_empty() { "default settings" } else { conf };
-                links.push(format!("<a href=\"#setting-{place}-{row}\">{}</a>", escaped(name)));
+                let name = escaped(conf_text(conf));
+                links.push(format!("<a href=\"#setting-{place}-{row}\">{name}</a>"));
             }
         }
         if links.is_empty() { String::new() } else { format!(" ({})", links.join(", ")) }

@@ -7,8 +7,8 @@ use crate::per_stream::{PerStream, Policy, RivalDevice};
 
 /// TensorFlow's allocator with `allow_growth`: best fit with coalescing in regions that double in size.
 ///
-/// A block of less than twice the request is allocated whole, unless the rest is 128 MiB and more. Regions
-/// stay until the cache is emptied.
+/// A block of less than twice the request is allocated whole, unless the remainder is 128 MiB or more.
+/// Regions stay until the cache is emptied.
 pub type Bfc = PerStream<BfcPolicy>;
 
 /// The policy of [`Bfc`].
@@ -19,7 +19,7 @@ pub struct BfcPolicy {
 }
 
 const FIRST_REGION: u64 = 2 << 20;
-const LARGEST_REST: u64 = 128 << 20;
+const MAX_REMAINDER: u64 = 128 << 20;
 
 impl Default for BfcPolicy {
     fn default() -> Self {
@@ -47,7 +47,7 @@ impl FreeIndex for BestFit {
 
 impl Policy for BfcPolicy {
     fn allocate(&mut self, device: &mut RivalDevice, size: u64) -> Option<(u64, u64)> {
-        let should_split = |found: u64| found >= size.saturating_mul(2) || found - size >= LARGEST_REST;
+        let should_split = |found: u64| found >= size.saturating_mul(2) || found - size >= MAX_REMAINDER;
         if let Some(found) = self.carver.allocate(size, should_split) {
             return Some(found);
         }

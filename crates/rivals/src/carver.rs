@@ -34,9 +34,9 @@ impl<I: FreeIndex> Carver<I> {
         self.free.insert(base, size);
     }
 
-    /// Allocates a block for this many bytes: address and size. `should_split` gets the remainder of a larger
-    /// block, and says whether the remainder becomes a separate block. `None` if no free block is large
-    /// enough.
+    /// Allocates a block for this many bytes: address and size. `should_split` gets the size of a free block
+    /// that is larger, and says whether the remainder becomes a separate block. `None` if no free block is
+    /// large enough.
     pub(crate) fn allocate(&mut self, size: u64, should_split: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
         let (addr, found) = self.free.find(size)?;
         self.free.remove(addr, found);
@@ -44,9 +44,9 @@ impl<I: FreeIndex> Carver<I> {
         block.is_free = false;
         if found > size && should_split(found) {
             block.size = size;
-            let rest = Block { size: found - size, is_free: true, begins_region: false };
-            self.blocks.insert(addr + size, rest);
-            self.free.insert(addr + size, rest.size);
+            let remainder = Block { size: found - size, is_free: true, begins_region: false };
+            self.blocks.insert(addr + size, remainder);
+            self.free.insert(addr + size, remainder.size);
             return Some((addr, size));
         }
         Some((addr, found))
@@ -58,12 +58,12 @@ impl<I: FreeIndex> Carver<I> {
         let mut block = *self.blocks.get(&addr).filter(|block| !block.is_free)?;
         let mut addr = addr;
         let next = addr + block.size;
-        if let Some(behind) =
-            self.blocks.get(&next).copied().filter(|behind| behind.is_free && !behind.begins_region)
+        if let Some(neighbor) =
+            self.blocks.get(&next).copied().filter(|block| block.is_free && !block.begins_region)
         {
-            self.free.remove(next, behind.size);
+            self.free.remove(next, neighbor.size);
             self.blocks.remove(&next);
-            block.size += behind.size;
+            block.size += neighbor.size;
         }
         let before = self.blocks.range(..addr).next_back().map(|(base, before)| (*base, *before));
         if let Some((base, before)) = before.filter(|(_, before)| before.is_free && !block.begins_region) {

@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use blockyard_record::{Bytes, StreamId};
-//! use blockyard_rivals::{Allocator, Arena};
+//! use blockyard_rivals::{Arena, RivalAllocator};
 //!
 //! let mut arena = Arena::new(Bytes::gib(1));
 //! let allocation = arena.allocate(Bytes::mib(3), StreamId::DEFAULT)?;
@@ -53,7 +53,7 @@ use blockyard_record::{Bytes, StreamId};
 /// Every request is rounded up to a multiple of this.
 pub const ALIGNMENT: u64 = 512;
 
-/// An allocator over a device of this many bytes.
+/// An allocator over a device.
 pub trait RivalAllocator {
     /// Allocates `size` bytes, at least one, for use on `stream`.
     ///

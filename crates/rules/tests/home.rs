@@ -15,7 +15,7 @@ const OTHER_NUMBERS: [(&str, usize, &str); 20] = [
     ("crates/figure/src/holders/query.rs", 1, "a unit that a reader types"),
     ("crates/figure/src/stage/ruler.rs", 1, "the first step of a ruler"),
     ("crates/figure/src/timeline/draw.rs", 1, "the least range of an axis"),
-    ("crates/figure/src/timeline/so_far.rs", 1, "the least range of an axis"),
+    ("crates/figure/src/timeline/partial.rs", 1, "the least range of an axis"),
     ("crates/lab/src/setting_search.rs", 1, "values of a setting that a search tries"),
     ("crates/pytorch/src/snapshot/container.rs", 1, "how much of a file is read"),
     ("crates/pytorch/src/snapshot/html.rs", 1, "how much of a file is searched"),

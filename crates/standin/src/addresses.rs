@@ -34,7 +34,7 @@ const CHUNK: u64 = 32 << 20;
 
 /// In which order a device gives addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum AddressOrder {
+pub(crate) enum DriverAddressOrder {
     /// The order of NVIDIA's driver.
     #[default]
     Driver,
@@ -101,7 +101,7 @@ struct TakenRange {
 /// Ranges of addresses that are taken, and those that are free.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    order: AddressOrder,
+    order: DriverAddressOrder,
     /// The addresses that are in no chunk.
     gaps: RangeSet<u64>,
     /// Chunks by number: a newer chunk has a higher one.
@@ -115,8 +115,8 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     /// Addresses of a device, from `first` on.
-    pub(crate) fn new(first: u64, length: u64, order: AddressOrder) -> Self {
-        let unit = if order == AddressOrder::Driver { CHUNK } else { ALIGNMENT };
+    pub(crate) fn new(first: u64, length: u64, order: DriverAddressOrder) -> Self {
+        let unit = if order == DriverAddressOrder::Driver { CHUNK } else { ALIGNMENT };
         let end = first.saturating_add(length) / unit * unit;
         let start = first.checked_next_multiple_of(unit).map_or(end, |start| start.min(end));
         let mut new = Self {
@@ -127,7 +127,7 @@ impl Addresses {
             made: 0,
             non_pytorch: NonPytorchAddresses::default(),
         };
-        if order == AddressOrder::Driver {
+        if order == DriverAddressOrder::Driver {
             new.start();
         }
         new
@@ -135,7 +135,7 @@ impl Addresses {
 
     /// Whether the addresses are given as NVIDIA's driver gives them.
     pub(crate) fn is_driver(&self) -> bool {
-        self.order == AddressOrder::Driver
+        self.order == DriverAddressOrder::Driver
     }
 
     /// Addresses for memory; `None` where no range is long enough.
@@ -173,9 +173,9 @@ impl Addresses {
         let unit = if self.is_driver() { CHUNK } else { length };
         let length = length.checked_next_multiple_of(unit)?;
         let is_highest = match self.order {
-            AddressOrder::Driver => used_for == Use::Memory,
-            AddressOrder::Rising => false,
-            AddressOrder::Falling => true,
+            DriverAddressOrder::Driver => used_for == Use::Memory,
+            DriverAddressOrder::Rising => false,
+            DriverAddressOrder::Falling => true,
         };
         // The driver asks the host for addresses, for enough to choose a multiple of 32 MiB among them.
         let needed = if self.is_driver() && is_highest { length.checked_add(CHUNK)? } else { length };
@@ -255,7 +255,7 @@ fn rounded(size: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALIGNMENT, AddressOrder, Addresses, CHUNK};
+    use super::{ALIGNMENT, Addresses, CHUNK, DriverAddressOrder};
     use crate::non_pytorch::NonPytorchUse;
 
     const MIB: u64 = 1 << 20;
@@ -265,7 +265,7 @@ mod tests {
     const CONTEXT: u64 = FIRST + LENGTH - CHUNK;
 
     fn driver() -> Addresses {
-        Addresses::new(FIRST, LENGTH, AddressOrder::Driver)
+        Addresses::new(FIRST, LENGTH, DriverAddressOrder::Driver)
     }
 
     /// Where ranges of this many MiB lie, in MiB from the chunk of the context.
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn a_device_with_few_addresses_has_no_context() {
         for length in [0, 1, CHUNK, 512 * MIB] {
-            let mut addresses = Addresses::new(FIRST, length, AddressOrder::Driver);
+            let mut addresses = Addresses::new(FIRST, length, DriverAddressOrder::Driver);
             addresses.follow(NonPytorchUse::Blas);
             assert_eq!(addresses.allocate(u64::MAX), None);
             assert_eq!(addresses.reserve(CHUNK).is_some(), length >= CHUNK);
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn rising_addresses_are_used_again_and_free_ranges_merge() {
-        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, AddressOrder::Rising);
+        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, DriverAddressOrder::Rising);
         let first = addresses.allocate(1).expect("room");
         let second = addresses.allocate(ALIGNMENT + 1).expect("room");
         let third = addresses.allocate(ALIGNMENT).expect("room");
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn falling_addresses_start_at_the_end() {
-        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, AddressOrder::Falling);
+        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, DriverAddressOrder::Falling);
         let first = addresses.allocate(1).expect("room");
         let second = addresses.allocate(2 * ALIGNMENT).expect("room");
         assert_eq!([first, second], [4 * ALIGNMENT, 2 * ALIGNMENT]);

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use crate::abi::{In, Out, Text, put_text, text};
 use crate::addresses::ALIGNMENT;
-use crate::memory::{MemoryError, Sureness, device_of};
+use crate::memory::{Certainty, MemoryError, device_of};
 use crate::report;
 use crate::runtime::device::attribute;
 use crate::runtime::kernels::occupancy;
@@ -249,7 +249,7 @@ entries! {
         if device_of(address).is_none() {
             return INVALID_VALUE;
         }
-        state().devices.mark(address, address.saturating_add(count.saturating_mul(4)), Sureness::Unknown);
+        state().devices.mark(address, address.saturating_add(count.saturating_mul(4)), Certainty::Unknown);
         SUCCESS
     }
 
@@ -350,7 +350,7 @@ entries! {
     }
 
     fn cuStreamWriteValue32(_stream: usize, address: u64, _value: c_uint, _flags: c_uint) -> c_int {
-        state().devices.mark(address, address.saturating_add(4), Sureness::Unknown);
+        state().devices.mark(address, address.saturating_add(4), Certainty::Unknown);
         SUCCESS
     }
 

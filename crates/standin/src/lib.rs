@@ -20,6 +20,8 @@
 //! | `STANDIN_DEVICES` | how many GPUs there are |
 //! | `STANDIN_NAME`, `STANDIN_MEMORY`, `STANDIN_MULTIPROCESSORS`, `STANDIN_THREADS`, `STANDIN_CAPABILITY` | of each GPU: name, bytes, multiprocessors, threads of each, compute capability |
 //! | `STANDIN_CUDA` | the version of CUDA |
+//! | `STANDIN_CUDNN` | the version of cuDNN |
+//! | `STANDIN_ADDRESSES` | `driver` (the default), `rising` or `falling`: the order of the addresses of segments |
 //! | `STANDIN_REPORT` | the file of the report |
 //! | `STANDIN_ASSUME` | values that a person named, one `FILE:LINE=VALUE` a line |
 //! | `STANDIN_NON_PYTORCH` | `1`: bytes of the driver and the libraries count |
@@ -31,8 +33,6 @@
 //!
 //! | variable | value |
 //! | --- | --- |
-//! | `STANDIN_CUDNN` | the version of cuDNN |
-//! | `STANDIN_ADDRESSES` | `driver` (the default), `rising` or `falling`: the order of the addresses of segments |
 //! | `STANDIN_TRACE` | a file that lists each call of a function of CUDA's |
 //! | `STANDIN_DEBUG` | any value: exceptions in the helper that computes values are printed on standard error |
 

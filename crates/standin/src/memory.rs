@@ -41,7 +41,7 @@ pub(crate) enum MemoryError {
 
 /// How sure bytes are, from the surest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Sureness {
+pub(crate) enum Certainty {
     /// The bytes are those of a GPU.
     #[default]
     Exact,
@@ -58,7 +58,7 @@ pub(crate) struct HostRead {
     /// Bytes that are not known, for which the host got zeros.
     pub(crate) unknown: u64,
     /// How sure the least sure of the known bytes is.
-    pub(crate) known: Sureness,
+    pub(crate) known: Certainty,
 }
 
 /// The memory of one device.
@@ -161,7 +161,7 @@ impl Device {
 
     /// Discards bytes: they are unknown from now on, and the host's pages under them are given back.
     pub(crate) fn discard(&mut self, base: u64, size: u64) {
-        self.mark(base, base.saturating_add(size), Sureness::Unknown);
+        self.mark(base, base.saturating_add(size), Certainty::Unknown);
         let Some(size) = size.checked_next_multiple_of(4096).and_then(|size| usize::try_from(size).ok())
         else {
             return;
@@ -172,34 +172,34 @@ impl Device {
     }
 
     /// Sets how sure these bytes are from now on.
-    fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
+    fn mark(&mut self, start: u64, end: u64, sureness: Certainty) {
         let sets = [
-            (&mut self.known, Sureness::Exact),
-            (&mut self.rounded, Sureness::Rounded),
-            (&mut self.assumed, Sureness::Assumed),
+            (&mut self.known, Certainty::Exact),
+            (&mut self.rounded, Certainty::Rounded),
+            (&mut self.assumed, Certainty::Assumed),
         ];
         for (set, from) in sets {
             // Assumed bytes are in `known` and in `assumed`, rounded ones in `known` and in `rounded`.
-            let belongs = sureness != Sureness::Unknown && (from == Sureness::Exact || from == sureness);
+            let belongs = sureness != Certainty::Unknown && (from == Certainty::Exact || from == sureness);
             if belongs { set.add(start, end) } else { set.remove(start, end) }
         }
     }
 
     /// How sure the least sure of these bytes is.
-    fn sureness(&self, start: u64, end: u64) -> Sureness {
+    fn sureness(&self, start: u64, end: u64) -> Certainty {
         if !self.known.covers(start, end) {
-            Sureness::Unknown
+            Certainty::Unknown
         } else if self.assumed.overlaps(start, end) {
-            Sureness::Assumed
+            Certainty::Assumed
         } else if self.rounded.overlaps(start, end) {
-            Sureness::Rounded
+            Certainty::Rounded
         } else {
-            Sureness::Exact
+            Certainty::Exact
         }
     }
 
     /// The known parts of these bytes, each with the sureness of its least sure byte.
-    fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64, Sureness)> {
+    fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64, Certainty)> {
         let parts = self.known.parts(start, end).into_iter();
         parts.map(|(start, end)| (start, end, self.sureness(start, end))).collect()
     }
@@ -309,7 +309,7 @@ impl Devices {
         }
         let (target, source) = (self.checked(to, count)?, self.checked(from, count)?);
         let parts = match source {
-            None => vec![(from, from.saturating_add(count), Sureness::Exact)],
+            None => vec![(from, from.saturating_add(count), Certainty::Exact)],
             Some(source) => {
                 let device = self.get(source).ok_or(MemoryError::NoSuchAddress)?;
                 device.parts(from, from.saturating_add(count))
@@ -329,7 +329,7 @@ impl Devices {
             }
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
-                device.mark(to, to.saturating_add(count), Sureness::Unknown);
+                device.mark(to, to.saturating_add(count), Certainty::Unknown);
                 if count <= MAX_KEPT {
                     for (start, end, sureness) in parts {
                         let place = to.saturating_add(start - from);
@@ -349,10 +349,10 @@ impl Devices {
             None => fill_bytes(to, value, count),
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
-                device.mark(to, to.saturating_add(count), Sureness::Unknown);
+                device.mark(to, to.saturating_add(count), Certainty::Unknown);
                 if count <= MAX_KEPT {
                     fill_bytes(to, value, count);
-                    device.mark(to, to.saturating_add(count), Sureness::Exact);
+                    device.mark(to, to.saturating_add(count), Certainty::Exact);
                 }
             }
         }
@@ -366,17 +366,17 @@ impl Devices {
     }
 
     /// The bytes from here, and how sure they are; `None` where one of them is unknown.
-    pub(crate) fn known_bytes(&mut self, from: u64, count: u64) -> Option<(Vec<u8>, Sureness)> {
+    pub(crate) fn known_bytes(&mut self, from: u64, count: u64) -> Option<(Vec<u8>, Certainty)> {
         self.checked(from, count).ok()??;
         let sureness = Some(self.sureness(from, from.saturating_add(count)))
-            .filter(|sureness| *sureness != Sureness::Unknown)?;
+            .filter(|sureness| *sureness != Certainty::Unknown)?;
         let mut bytes = vec![0; usize::try_from(count).ok()?];
         move_bytes(bytes.as_mut_ptr() as u64, from, count);
         Some((bytes, sureness))
     }
 
     /// Writes bytes to the device, and sets how sure they are.
-    pub(crate) fn put(&mut self, to: u64, bytes: &[u8], sureness: Sureness) {
+    pub(crate) fn put(&mut self, to: u64, bytes: &[u8], sureness: Certainty) {
         let count = bytes.len() as u64;
         if let Ok(Some(_device)) = self.checked(to, count) {
             move_bytes(to, bytes.as_ptr() as u64, count);
@@ -399,7 +399,7 @@ impl Devices {
     }
 
     /// Sets how sure these bytes are from now on.
-    pub(crate) fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
+    pub(crate) fn mark(&mut self, start: u64, end: u64, sureness: Certainty) {
         let device =
             device_of(start).and_then(|index| self.devices.get_mut(usize::try_from(index).ok()?)?.as_mut());
         if let Some(device) = device {
@@ -408,11 +408,11 @@ impl Devices {
     }
 
     /// How sure the least sure of these bytes is.
-    pub(crate) fn sureness(&self, start: u64, end: u64) -> Sureness {
+    pub(crate) fn sureness(&self, start: u64, end: u64) -> Certainty {
         if start == end {
-            return Sureness::Exact;
+            return Certainty::Exact;
         }
-        self.at(start).map_or(Sureness::Unknown, |device| device.sureness(start, end))
+        self.at(start).map_or(Certainty::Unknown, |device| device.sureness(start, end))
     }
 
     /// Whether any of these bytes is known.

@@ -18,7 +18,7 @@ use self::reduce::{element, reduce};
 pub(crate) use self::watchdog::is_pending;
 use crate::abi::{In, Out, text};
 use crate::handles::Handles;
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 use crate::non_pytorch::{self, NonPytorchUse};
 use crate::runtime::errors::{INVALID_HANDLE, SUCCESS};
 use crate::runtime::memory::{allocate, release};
@@ -106,7 +106,7 @@ fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
 }
 
 /// Messages within a group, to other ranks or from them. NCCL takes further buffers at the first.
-fn has_message(group: &mut Group, is_sent: bool) {
+fn note_message(group: &mut Group, is_sent: bool) {
     let ranks = group.ranks.unwrap_or(0);
     if !group.has_sent && !group.has_received {
         non_pytorch::follow(NonPytorchUse::Message { ranks });
@@ -128,14 +128,14 @@ fn remove(handle: usize) -> c_int {
 
 /// The sum of all parts; a part that is less sure makes the sum less sure.
 fn reduced(parts: &[Part], kind: c_int, operator: c_int) -> Part {
-    let all: Option<Vec<&(Vec<u8>, Sureness)>> = parts.iter().map(Option::as_ref).collect();
+    let all: Option<Vec<&(Vec<u8>, Certainty)>> = parts.iter().map(Option::as_ref).collect();
     let all = all.filter(|all| !all.is_empty())?;
     if let [(bytes, sureness)] = all.as_slice() {
         return Some((bytes.clone(), *sureness));
     }
     let bytes: Vec<&[u8]> = all.iter().map(|part| part.0.as_slice()).collect();
     let (sum, sureness) = reduce(&bytes, kind, operator)?;
-    Some((sum, all.iter().map(|part| part.1).fold(sureness, Sureness::max)))
+    Some((sum, all.iter().map(|part| part.1).fold(sureness, Certainty::max)))
 }
 
 /// Bytes of this many elements.
@@ -147,7 +147,7 @@ fn bytes_of(count: u64, kind: c_int) -> u64 {
 fn forget_after(from: u64) {
     let mut state = state();
     let end = state.devices.end_of(from);
-    state.devices.mark(from, end, Sureness::Unknown);
+    state.devices.mark(from, end, Certainty::Unknown);
 }
 
 fn all_gather(from: u64, to: u64, bytes: u64, group: &mut Group) {
@@ -242,7 +242,7 @@ fn deliver() {
             if sent.peer == group.rank {
                 own.push(part);
             } else {
-                has_message(group, true);
+                note_message(group, true);
                 group.send(sent.peer, &part, sent.bytes);
             }
         });
@@ -251,7 +251,7 @@ fn deliver() {
     for received in messages.iter().filter(|message| !message.is_sent) {
         with(received.handle, |group| {
             if received.peer != group.rank {
-                has_message(group, false);
+                note_message(group, false);
             }
             let part = if received.peer == group.rank {
                 own.clone()
@@ -260,7 +260,7 @@ fn deliver() {
             } else {
                 // In an exchange of all ranks with all, a rank that does not run is assumed to send the bytes
                 // that this rank sends to itself.
-                own.clone().map(|(bytes, _)| (bytes, Sureness::Assumed))
+                own.clone().map(|(bytes, _)| (bytes, Certainty::Assumed))
             };
             write(received.address, received.bytes, &part);
         });
@@ -423,8 +423,8 @@ entries! {
     fn ncclAlltoAll(from: u64, to: u64, count: u64, kind: c_int, handle: usize, _stream: usize) -> c_int {
         with(handle, |group| {
             // NCCL sends such an exchange as messages, too.
-            has_message(group, true);
-            has_message(group, false);
+            note_message(group, true);
+            note_message(group, false);
             all_to_all(from, to, bytes_of(count, kind), group);
         })
     }

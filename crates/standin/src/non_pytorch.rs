@@ -300,13 +300,13 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
 #[cfg(test)]
 mod tests {
     use super::{NonPytorchAddresses, NonPytorchUse, kernel};
-    use crate::addresses::{AddressOrder, Addresses};
+    use crate::addresses::{Addresses, DriverAddressOrder};
 
     #[test]
     fn bytes_follow_the_events() {
         let context = NonPytorchAddresses::default().bytes();
         assert_eq!(context, 552_402_944);
-        for order in [AddressOrder::Driver, AddressOrder::Rising] {
+        for order in [DriverAddressOrder::Driver, DriverAddressOrder::Rising] {
             let mut addresses = Addresses::new(1 << 40, 1 << 38, order);
             addresses.follow(NonPytorchUse::Blas);
             assert_eq!(addresses.non_pytorch.bytes() - context, 66 << 20, "{order:?}");

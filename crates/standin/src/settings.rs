@@ -3,7 +3,7 @@
 use std::env;
 use std::sync::OnceLock;
 
-use crate::addresses::AddressOrder;
+use crate::addresses::DriverAddressOrder;
 
 /// The properties of the devices, which are all equal, and the versions of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     /// (`STANDIN_NON_PYTORCH=1`).
     pub(crate) counts_non_pytorch: bool,
     /// The order of the addresses of segments (`STANDIN_ADDRESSES`: `driver`, `rising` or `falling`).
-    pub(crate) addresses: AddressOrder,
+    pub(crate) addresses: DriverAddressOrder,
 }
 
 impl Settings {
@@ -66,9 +66,9 @@ impl Settings {
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
             counts_non_pytorch: variable("STANDIN_NON_PYTORCH").as_deref() == Some("1"),
             addresses: match variable("STANDIN_ADDRESSES").as_deref() {
-                Some("rising") => AddressOrder::Rising,
-                Some("falling") => AddressOrder::Falling,
-                _ => AddressOrder::Driver,
+                Some("rising") => DriverAddressOrder::Rising,
+                Some("falling") => DriverAddressOrder::Falling,
+                _ => DriverAddressOrder::Driver,
             },
         }
     }
@@ -83,7 +83,7 @@ pub(crate) fn settings() -> &'static Settings {
 #[cfg(test)]
 mod tests {
     use super::Settings;
-    use crate::addresses::AddressOrder;
+    use crate::addresses::DriverAddressOrder;
 
     #[test]
     fn variables_say_which_gpu() {
@@ -106,7 +106,12 @@ mod tests {
         };
         assert_eq!(
             ["driver", "rising", "falling", ""].map(order),
-            [AddressOrder::Driver, AddressOrder::Rising, AddressOrder::Falling, AddressOrder::Driver]
+            [
+                DriverAddressOrder::Driver,
+                DriverAddressOrder::Rising,
+                DriverAddressOrder::Falling,
+                DriverAddressOrder::Driver
+            ]
         );
     }
 }

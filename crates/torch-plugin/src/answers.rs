@@ -120,10 +120,10 @@ pub extern "C" fn blockyard_reset_accumulated_stats(device: c_int) -> c_int {
 /// Records the device's events from now on, for the trace in [`blockyard_snapshot`]: the last `most` entries,
 /// all entries for 0. An earlier trace is deleted.
 #[unsafe(no_mangle)]
-pub extern "C" fn blockyard_trace_start(device: c_int, most: usize) -> c_int {
+pub extern "C" fn blockyard_trace_start(device: c_int, max_entries: usize) -> c_int {
     done(|| {
         let device = Device::get_or_open(device)?;
-        let most = if most == 0 { usize::MAX } else { most };
+        let most = if max_entries == 0 { usize::MAX } else { max_entries };
         device.allocator.with_fresh_ids(|allocator| {
             let history = begin(device, allocator, most)?;
             allocator.sink_mut().set_trace(Some(history));

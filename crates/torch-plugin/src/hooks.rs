@@ -85,8 +85,8 @@ fn allocate(size: isize, device: c_int, stream: *mut c_void) -> Result<*mut c_vo
     Ok(pointer(addr))
 }
 
-// Not `std::process::exit`: it runs what C++ and CUDA registered for the end of the process, while other
-// threads still work.
+/// Ends the process at once. `std::process::exit` would run the functions that C++ and CUDA registered for
+/// the end of the process while other threads still work.
 #[cold]
 fn end_process() -> ! {
     unsafe extern "C" {

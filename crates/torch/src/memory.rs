@@ -19,7 +19,7 @@ use blockyard_record::{
 use blockyard_rules::AllocatorConfig;
 
 use crate::error::runtime;
-use crate::session::Notes;
+use crate::session::CurrentOrigin;
 use crate::{GpuProfile, Result, TorchError};
 
 use addresses::OtherAddresses;
@@ -53,7 +53,7 @@ pub struct SimulatedGpu {
     others: RefCell<OtherAddresses>,
     /// The stream that operators run on.
     stream: Cell<StreamId>,
-    notes: Rc<Notes>,
+    notes: Rc<CurrentOrigin>,
     /// The origin of each allocation so far, by the allocation's number.
     origins: RefCell<Vec<Origin>>,
     /// The source line of each step of the recording.
@@ -101,7 +101,7 @@ impl SimulatedGpu {
         non_pytorch: Bytes,
         config: &AllocatorConfig,
         is_recorded: bool,
-        notes: Rc<Notes>,
+        notes: Rc<CurrentOrigin>,
     ) -> Self {
         Self {
             index,

@@ -1,5 +1,8 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
 //!
+//! A `drop` of a tensor frees its memory at the place where C++ destroys the temporary. Local tensors without
+//! a `drop` are freed at the end of the function, the last first, as in C++.
+//!
 //! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result
 //! is the first argument. The function's parameters are the schema's, by type (`&Tensor`, `i64`,
 //! `Option<&[i64]>`, `Unread` for an argument that memory does not depend on; all in `arguments.rs`): a row
@@ -16,8 +19,8 @@
 //! number's parameter takes a tensor of one element as well: overloads for tensors come first. `error.rs` has
 //! the forms of PyTorch's refusals.
 //!
-//! `op!("relu(Tensor self) -> Tensor", relu)` would be a row, and `fn relu(input: &Tensor) -> Result<Tensor>`
-//! its function. A derivative is `autograd::record` in the function.
+//! `op!("relu(Tensor self)", relu)` would be a row, and `fn relu(input: &Tensor) -> Result<Tensor>` its
+//! function. A derivative is `autograd::record` in the function.
 
 pub(crate) mod attention;
 mod bce;

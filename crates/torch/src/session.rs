@@ -70,7 +70,7 @@ impl ActiveCall {
 }
 
 /// Where the program is; every allocation notes it.
-pub(crate) struct Notes {
+pub(crate) struct CurrentOrigin {
     line: Cell<u32>,
     source: RefCell<Option<LineSource>>,
     pub(crate) running: Cell<ActiveCall>,
@@ -81,7 +81,7 @@ pub(crate) struct Notes {
 
 type LineSource = Rc<dyn Fn() -> u32>;
 
-impl fmt::Debug for Notes {
+impl fmt::Debug for CurrentOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notes")
             .field("line", &self.line)
@@ -90,7 +90,7 @@ impl fmt::Debug for Notes {
     }
 }
 
-impl Notes {
+impl CurrentOrigin {
     /// The source line that runs: that of the line source, if one is set.
     pub(crate) fn line(&self) -> u32 {
         let source = self.source.borrow().clone();
@@ -138,7 +138,7 @@ pub struct Session {
     /// The allocator of pinned host memory.
     host: RefCell<HostAllocator<VirtualHostMemory>>,
     /// The line, the operator and the phase that run, which every allocation notes.
-    pub(crate) notes: Rc<Notes>,
+    pub(crate) notes: Rc<CurrentOrigin>,
     pub(crate) modes: Modes,
     pub(crate) autocast: Autocast,
     /// The thread of PyTorch that runs.
@@ -194,7 +194,7 @@ impl Session {
     /// A session before the first statement of a program.
     #[must_use]
     pub fn new(settings: SessionSettings) -> Self {
-        let notes = Rc::new(Notes {
+        let notes = Rc::new(CurrentOrigin {
             line: Cell::new(0),
             source: RefCell::new(None),
             running: Cell::new(ActiveCall::NOTHING),

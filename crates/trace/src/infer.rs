@@ -12,6 +12,7 @@ use blockyard_pytorch::{
 use blockyard_record::{
     Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry, index_u32,
 };
+use blockyard_rules::size;
 use blockyard_workload::{Request, TensorId, Workload, WorkloadBuilder};
 
 use driver::{failures, ranges};
@@ -117,12 +118,11 @@ fn placements(run: &RecordedRun) -> Vec<Option<DeviceAddr>> {
     places.collect()
 }
 
-/// The first address of the driver's pool: a multiple of the size of the pieces in which the pool gets
-/// memory.
+/// The first address of the driver's pool: a multiple of the granule in which the pool maps memory.
 fn pool_base(placements: &[Option<DeviceAddr>]) -> Option<DeviceAddr> {
-    const PIECE: u64 = 32 << 20;
+    const GRANULE: u64 = size::MALLOC_ASYNC_GRANULE.get();
     let lowest = placements.iter().flatten().min()?;
-    Some(DeviceAddr::new(lowest.get().saturating_sub(lowest.get() % PIECE)))
+    Some(DeviceAddr::new(lowest.get().saturating_sub(lowest.get() % GRANULE)))
 }
 
 fn from_operations(run: &RecordedRun) -> Result<InferredRun, ReadError> {

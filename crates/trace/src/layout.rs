@@ -152,8 +152,8 @@ impl Layout {
                 }
                 BlockState::Inactive => {
                     // The next block is in the way, or has no memory.
-                    let (next, behind) = self.block_at(block.end).filter(|(next, _)| *next < segment.end)?;
-                    if !behind.state.is_active() {
+                    let (next, after) = self.block_at(block.end).filter(|(next, _)| *next < segment.end)?;
+                    if !after.state.is_active() {
                         return None;
                     }
                     self.free_now(next);

@@ -148,10 +148,9 @@ impl Expansion<'_> {
         span: Span,
     ) -> Result<(), ParseError> {
         let resolved = self.resolve(name);
-        if let Some(holder) = self.tensor(resolved) {
-            let line = self.line_where(
-                |request| matches!(request, Request::Allocate { tensor, .. } if *tensor == holder),
-            );
+        if let Some(live) = self.tensor(resolved) {
+            let line = self
+                .line_where(|request| matches!(request, Request::Allocate { tensor, .. } if *tensor == live));
             let holder_name = self.write_name(resolved);
             let kind = if line == name.span.line {
                 ParseErrorKind::StillAllocatedHere { name: holder_name }

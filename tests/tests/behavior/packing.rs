@@ -228,7 +228,7 @@ fn w3_requests_from_1_to_10_mib_share_segments_of_20_mib() {
 }
 
 #[test]
-fn w3_best_fit_prefers_the_smaller_rest_of_another_segment() {
+fn w3_best_fit_prefers_the_smaller_remainder_of_another_segment() {
     let more = "free b; e = alloc 8388608; free a; g = alloc 3145728";
     let played = check(
         &format!("{WINDOW} {more}"),
@@ -283,7 +283,7 @@ fn w4_equal_blocks_are_taken_from_the_lowest_address_on() {
 }
 
 #[test]
-fn w4_a_rest_of_more_than_a_mebibyte_is_split_off() {
+fn w4_a_remainder_of_more_than_a_mebibyte_is_split_off() {
     let text = format!("{TWO_CACHED} c = alloc 19922944; free c; d = alloc 19922432");
     let played = check(
         &text,
@@ -307,7 +307,7 @@ fn w4_a_rest_of_more_than_a_mebibyte_is_split_off() {
 }
 
 #[test]
-fn w4_a_small_rest_is_split_off_from_512_bytes_on() {
+fn w4_a_small_remainder_is_split_off_from_512_bytes_on() {
     let played = check(
         "a = alloc 1048064; b = alloc 1048576",
         &expect![[r#"

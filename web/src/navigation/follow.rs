@@ -23,8 +23,8 @@ impl Feature<NavigationSignals> {
         }
         match link.target.clone() {
             LinkTarget::Home => self.go_to(Place::Home),
-            LinkTarget::Python(id) => self.session.program().follow_example(&id),
-            LinkTarget::Program(text) => self.session.program().follow_text(text, &link),
+            LinkTarget::ProgramExample(id) => self.session.program().follow_example(&id),
+            LinkTarget::ProgramText(text) => self.session.program().follow_text(text, &link),
             LinkTarget::Lessons => self.go_to(Place::Lessons),
             LinkTarget::Plan(ids) => self.go_to(Place::Plan(ids)),
             LinkTarget::Handout(id) => self.go_to(Place::Handout(id)),

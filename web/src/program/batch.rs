@@ -201,7 +201,7 @@ fn next_batch_of(variant: &BatchVariant, limit: Bytes) -> BatchStep {
     }
     match variant.probes.iter().find(|probe| probe.value == failed) {
         None => BatchStep::Try(failed),
-        Some(probe) if probe.is_fitting => BatchStep::Found(Some(Box::new(probe.clone()))),
+        Some(probe) if probe.fits => BatchStep::Found(Some(Box::new(probe.clone()))),
         Some(_) => next_batch(failed, limit, &variant.probes),
     }
 }

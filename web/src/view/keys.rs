@@ -159,7 +159,7 @@ fn escape(session: Session) {
     let view = session.figures().map_view.get_untracked();
     if session.workload().cancel_resize() {
         // The drag is cancelled: the size is as it was before the drag.
-    } else if session.workbench().leave_told() {
+    } else if session.workbench().dismiss_hint() {
         // The panel that a key has hidden is shown again.
     } else if session.messages().message.with_untracked(Option::is_some) {
         session.messages().message.set(None);

@@ -1,6 +1,6 @@
 //! The page's messages: errors, progress, and texts for screen readers.
 
-use blockyard_figure::timeline_so_far;
+use blockyard_figure::partial_timeline;
 use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::html;
@@ -120,7 +120,7 @@ pub(crate) fn growing_timeline(session: Session) -> AnyView {
         let scene = session.messages().work.with(|work| {
             let work = work.as_ref()?;
             let share = frames::fraction(work.done, work.total);
-            work.read.as_ref().map(|read| timeline_so_far(&read.columns, share, size))
+            work.read.as_ref().map(|read| partial_timeline(&read.columns, share, size))
         });
         if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
             surface::fit(&canvas, &scene);

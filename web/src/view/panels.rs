@@ -84,6 +84,6 @@ pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
         true => return false,
         false => session.workbench().toggle(panel),
     }
-    session.workbench().tell_hidden(panel);
+    session.workbench().note_hidden(panel);
     true
 }

@@ -69,9 +69,9 @@ const CLASSES: &[Class] = &[
     class("Bound", &["BoundAnswer"], ""),
     class("Growth", &["GrowingCallSiteAnswer"], ""),
     class("Leaks", &["LeaksAnswer"], "True where anything grows."),
-    class("AllocatorOutcome", &["AllocatorOutcome"], ""),
+    class("AllocatorOutcome", &["AllocatorOutcomeAnswer"], ""),
     class("ComparedAllocators", &["AllocatorsAnswer"], ""),
-    class("DiffTerm", &["DiffTerm"], ""),
+    class("DiffTerm", &["DiffTermAnswer"], ""),
     class("PeakDiff", &["PeakDiffAnswer"], ""),
     class("Diff", &["DiffAnswer"], "True where a peak changed."),
     class(

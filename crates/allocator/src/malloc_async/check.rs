@@ -2,9 +2,9 @@
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink};
-use blockyard_rules::size;
+use blockyard_rules::size::{self, MALLOC_ASYNC_GRANULE};
 
-use super::{GRANULE, MallocAsyncAllocator};
+use super::MallocAsyncAllocator;
 use crate::Corruption;
 
 impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
@@ -51,7 +51,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
         if free != self.free.total() {
             return Err(Corruption::Statistic("free addresses"));
         }
-        if mapped.get() != self.memory.granules.len() as u64 * GRANULE.get() {
+        if mapped.get() != self.memory.granules.len() as u64 * MALLOC_ASYNC_GRANULE.get() {
             return Err(Corruption::Statistic("granules"));
         }
         let kept = [

@@ -7,13 +7,13 @@ use blockyard_record::{
     AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause, PoolId, PoolKind,
     SegmentId, StreamId,
 };
-use blockyard_rules::size;
+use blockyard_rules::size::{self, MALLOC_ASYNC_GRANULE};
 
-use super::{GRANULE, MallocAsyncAllocator};
+use super::MallocAsyncAllocator;
 use crate::AllocError;
 
 /// The largest range of addresses, for any size of device, because each granule takes an entry.
-pub(super) const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);
+pub(super) const MAX_RANGE: Bytes = Bytes::gib(16 << 10);
 
 /// A part of a range: allocated, inactive or unmapped.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Memory {
     /// The granules that the addresses touch.
     fn touched(&self, addr: DeviceAddr, size: Bytes) -> impl Iterator<Item = DeviceAddr> + use<> {
         let base = self.ranges.range(..=addr).next_back().map_or(addr, |(base, _)| *base);
-        let granule = GRANULE.get();
+        let granule = MALLOC_ASYNC_GRANULE.get();
         let first = addr.offset_from(base).get() / granule;
         let last = addr.offset(size).offset_from(base).get().div_ceil(granule);
         (first..last).map(move |index| base.offset(Bytes::new(index * granule)))
@@ -113,8 +113,8 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
     /// device, so that holes do not use up the addresses.
     pub(super) fn reserve_range(&mut self, size: Bytes) -> Result<bool, AllocError> {
         let total = self.device.total_memory();
-        let twice = total.saturating_add(total).min(LARGEST_RANGE);
-        let size = size::round_up(twice.max(size), GRANULE);
+        let twice = total.saturating_add(total).min(MAX_RANGE);
+        let size = size::round_up(twice.max(size), MALLOC_ASYNC_GRANULE);
         let addr = match self.virtual_memory()?.reserve(size) {
             Ok(addr) => addr,
             Err(DeviceError::OutOfMemory { .. }) => return Ok(false),
@@ -226,7 +226,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
 
     /// Maps whole granules, which are part of one unmapped block.
     fn map(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
-        match self.virtual_memory()?.map(addr, size, GRANULE) {
+        match self.virtual_memory()?.map(addr, size, MALLOC_ASYNC_GRANULE) {
             Ok(()) => {}
             Err(DeviceError::OutOfMemory { .. }) => {
                 self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Device });
@@ -255,7 +255,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
 
     /// Unmaps whole granules, which are part of one inactive block.
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes) -> Result<(), AllocError> {
-        self.virtual_memory()?.unmap(addr, size, GRANULE)?;
+        self.virtual_memory()?.unmap(addr, size, MALLOC_ASYNC_GRANULE)?;
         let Some(start) = self.memory.block_at(addr) else {
             return Ok(());
         };
@@ -328,8 +328,8 @@ fn runs(granules: &[DeviceAddr]) -> Vec<(DeviceAddr, Bytes)> {
     let mut runs: Vec<(DeviceAddr, Bytes)> = Vec::new();
     for granule in granules {
         match runs.last_mut() {
-            Some((start, size)) if start.offset(*size) == *granule => *size += GRANULE,
-            _ => runs.push((*granule, GRANULE)),
+            Some((start, size)) if start.offset(*size) == *granule => *size += MALLOC_ASYNC_GRANULE,
+            _ => runs.push((*granule, MALLOC_ASYNC_GRANULE)),
         }
     }
     runs

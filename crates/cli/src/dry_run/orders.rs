@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use blockyard_answers::{DryRunOrders, DryRunResult};
-use blockyard_dry_run::{AddressOrder, BytesRange, OtherOrders, Report};
+use blockyard_dry_run::{BytesRange, DriverAddressOrder, OtherOrders, Report};
 use blockyard_gpus::GpuProfile;
 
 use super::text::shown;
@@ -23,7 +23,7 @@ pub(super) fn add_orders(run: &mut DryRunResult, others: DryRunOrders) {
 }
 
 /// Which numbers depend on the addresses that a driver gives segments, and within which bounds.
-pub(super) fn text(
+pub(super) fn write_text(
     text: &mut String,
     report: &Report,
     others: &OtherOrders,
@@ -40,7 +40,7 @@ pub(super) fn text(
         );
     }
     writeln!(text, "  {count} orders of addresses (the driver's, rising, falling):")?;
-    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(AddressOrder::name).collect();
+    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(DriverAddressOrder::name).collect();
     if !ended.is_empty() {
         writeln!(text, "    the program ended otherwise with addresses that are {}", ended.join(", "))?;
     }
@@ -75,7 +75,7 @@ fn of_range(range: BytesRange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_dry_run::{AddressOrder, DeviceReport, OtherOrders, Report};
+    use blockyard_dry_run::{DeviceReport, DriverAddressOrder, OtherOrders, Report};
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
 
@@ -86,10 +86,10 @@ mod tests {
 
     fn said(others: [u64; 2], total: u64) -> String {
         let [rising, falling] = others.map(report);
-        let runs = vec![(AddressOrder::Rising, rising), (AddressOrder::Falling, falling)];
+        let runs = vec![(DriverAddressOrder::Rising, rising), (DriverAddressOrder::Falling, falling)];
         let gpu = GpuProfile { total_memory: Bytes::mib(total), ..GpuProfile::H200 };
         let mut text = String::new();
-        super::text(&mut text, &report(20), &OtherOrders { runs }, &[gpu]).unwrap();
+        super::write_text(&mut text, &report(20), &OtherOrders { runs }, &[gpu]).unwrap();
         text
     }
 

@@ -35,7 +35,7 @@ pub(super) fn text(
     peaks(&mut text, report)?;
     addresses(&mut text, report, gpus, "")?;
     if let Some(others) = others {
-        orders::text(&mut text, report, others, gpus)?;
+        orders::write_text(&mut text, report, others, gpus)?;
     }
     details(&mut text, report, gpus, others.is_some_and(|others| !others.runs.is_empty()))?;
     Ok(text)
@@ -246,7 +246,7 @@ fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::R
 fn fit_text(fit: &Fit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
-    match fit.has_room {
+    match fit.fits {
         Some(true) if total.saturating_sub(peak) < CLOSE => {
             format!(
                 "fits barely: peak reserved {peak} of {total}, of which the driver's own context takes a part"

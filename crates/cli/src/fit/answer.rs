@@ -84,8 +84,7 @@ pub(super) fn answer(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -
         Some(largest) => values.above(largest),
         None => Some(values.low()),
     };
-    let next =
-        next.and_then(|next| found.probes.iter().find(|probe| probe.value == next && !probe.is_fitting));
+    let next = next.and_then(|next| found.probes.iter().find(|probe| probe.value == next && !probe.fits));
     let mut answer = LargestOnGpu {
         conditions: conditions.clone(),
         limit: found.probes.last().map_or_else(|| conditions.expected(), |probe| conditions.left(probe)),
@@ -114,7 +113,7 @@ fn explain(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<()
     let conditions = answer.conditions.clone();
     if let Some(next) = &answer.next {
         answer.needs =
-            Some(runs.probe(&conditions.without_end(), vary, next.value)?).filter(|probe| probe.is_fitting);
+            Some(runs.probe(&conditions.without_end(), vary, next.value)?).filter(|probe| probe.fits);
     }
     for value in more(values, answer) {
         answer.found.probes.push(runs.probe(&conditions, vary, value)?);
@@ -128,7 +127,7 @@ fn explain(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<()
 fn more(values: &Values, answer: &LargestOnGpu) -> Vec<u64> {
     let Some(largest) = answer.largest else { return Vec::new() };
     let known = |value: u64| answer.found.probes.iter().any(|probe| probe.value == value);
-    let count = answer.found.probes.iter().filter(|probe| probe.is_fitting).count() as u64;
+    let count = answer.found.probes.iter().filter(|probe| probe.fits).count() as u64;
     let number = values.number_below(largest);
     let mut more: Vec<u64> = [2, 3, 1].map(|part| values.at(number * part / 4)).to_vec();
     more.retain(|value| !known(*value));
@@ -138,7 +137,7 @@ fn more(values: &Values, answer: &LargestOnGpu) -> Vec<u64> {
 }
 
 fn grow(answer: &mut LargestOnGpu) {
-    let fitting = answer.found.probes.iter().filter(|probe| probe.is_fitting);
+    let fitting = answer.found.probes.iter().filter(|probe| probe.fits);
     let probes: Vec<&Probe> = fitting.chain(&answer.needs).collect();
     let points: Vec<(u64, u64)> =
         probes.iter().map(|probe| (probe.value, probe.peak_allocated.get())).collect();
@@ -168,7 +167,7 @@ fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Resu
     if !own.contains("expandable_segments:True") {
         let conf = with_setting(&own, "expandable_segments", Some("True"));
         conditions = conditions.under(&conf);
-        let is_fitting = runs.probe(&conditions, vary, value)?.is_fitting;
+        let is_fitting = runs.probe(&conditions, vary, value)?.fits;
         let mut setting = Setting { variable: ALLOCATOR, conf, value, is_fitting, largest: None };
         if runs.options.try_settings {
             let found = search(&vary.values, answer.limit, |value| runs.probe(&conditions, vary, value));
@@ -181,7 +180,7 @@ fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Resu
         return Ok(());
     }
     conditions.environment.push((variable.to_owned(), small.to_owned()));
-    let is_fitting = runs.probe(&conditions, vary, value)?.is_fitting;
+    let is_fitting = runs.probe(&conditions, vary, value)?.fits;
     let conf = match answer.settings.last() {
         Some(before) => format!("{small} and {}={}", before.variable, before.conf),
         None => small.to_owned(),

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use blockyard_answers::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow, FitResult};
-use blockyard_fit::{Contradiction, Layout, Mesh, Probe, TermsSearch, guess, search_guessed};
-use blockyard_report::{FitCurve, FitPage};
+use blockyard_fit::{ConditionsSearch, Contradiction, Layout, Mesh, Probe, guess, search_guessed};
+use blockyard_report::{FitCurve, FitReport};
+use blockyard_rules::conf_text;
 
 use super::answer::environment;
 use super::curves::curve;
@@ -21,13 +22,13 @@ const WIDTH: u64 = 32;
 
 /// The conditions of a search.
 #[derive(Clone, Debug)]
-enum ColumnTerms {
+enum ColumnConditions {
     Value(Set),
     Settings(String),
     Layout(Layout),
 }
 
-impl ColumnTerms {
+impl ColumnConditions {
     fn conditions(&self, conditions: &RunConditions) -> RunConditions {
         match self {
             Self::Value(set) => conditions.with(set.clone()),
@@ -40,8 +41,7 @@ impl ColumnTerms {
     fn name(&self) -> String {
         match self {
             Self::Value(set) => set.value.to_string(),
-            Self::Settings(conf) if conf.is_empty() => "no settings".to_owned(),
-            Self::Settings(conf) => conf.clone(),
+            Self::Settings(conf) => conf_text(conf).to_owned(),
             Self::Layout(layout) => layout.to_string(),
         }
     }
@@ -64,7 +64,7 @@ impl ColumnTerms {
 /// The columns of one GPU.
 struct GpuColumns {
     conditions: RunConditions,
-    columns: Vec<TermsSearch<ColumnTerms, RunEnd>>,
+    columns: Vec<ConditionsSearch<ColumnConditions, RunEnd>>,
 }
 
 /// The largest value for each value of another option.
@@ -74,8 +74,8 @@ pub(super) fn by_values(
     vary: &Vary,
     other: &Vary,
 ) -> anyhow::Result<Reply> {
-    let others: Vec<ColumnTerms> =
-        other.values.iter().map(|value| ColumnTerms::Value(other.set(value))).collect();
+    let others: Vec<ColumnConditions> =
+        other.values.iter().map(|value| ColumnConditions::Value(other.set(value))).collect();
     let json = if other.is_variable { FitBy::Variable(values(other)) } else { FitBy::Option(values(other)) };
     let question = MapQuestion { name: &other.name, json, ranks: None };
     ask(runs, conditions, vary, &others, &question)
@@ -95,7 +95,7 @@ pub(super) fn by_settings(
             all.push(conf.clone());
         }
     }
-    let others: Vec<ColumnTerms> = all.iter().cloned().map(ColumnTerms::Settings).collect();
+    let others: Vec<ColumnConditions> = all.iter().cloned().map(ColumnConditions::Settings).collect();
     let json = FitBy::Settings { name: "conf".to_owned(), list: all };
     ask(runs, conditions, vary, &others, &MapQuestion { name: "settings", json, ranks: None })
 }
@@ -111,7 +111,7 @@ pub(super) fn by_layouts(
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
     let list = all.iter().map(sizes).collect();
-    let others: Vec<ColumnTerms> = all.into_iter().map(ColumnTerms::Layout).collect();
+    let others: Vec<ColumnConditions> = all.into_iter().map(ColumnConditions::Layout).collect();
     let json = FitBy::Layouts { name: "mesh".to_owned(), list, ranks: world };
     let question = MapQuestion { name: "layout", json, ranks: Some((world, per_node)) };
     ask(runs, conditions, vary, &others, &question)
@@ -129,17 +129,18 @@ fn ask(
     runs: &Runs<'_>,
     all_conditions: &[RunConditions],
     vary: &Vary,
-    others: &[ColumnTerms],
+    others: &[ColumnConditions],
     question: &MapQuestion<'_>,
 ) -> anyhow::Result<Reply> {
     let of_gpu = |conditions: &RunConditions, _before: &AnswerQueue<GpuColumns>| {
         let runner = question.ranks.map(|(world, per_node)| LayoutRunner::new(runs, world, per_node));
-        let probe = |other: &ColumnTerms, value: u64| match (other, &runner) {
-            (ColumnTerms::Layout(layout), Some(runner)) => runner.probe(conditions, layout, vary, value),
+        let probe = |other: &ColumnConditions, value: u64| match (other, &runner) {
+            (ColumnConditions::Layout(layout), Some(runner)) => runner.probe(conditions, layout, vary, value),
             _ => runs.probe(&other.conditions(conditions), vary, value),
         };
         let (values, limit) = (&vary.values, conditions.expected());
-        let search = |other: &ColumnTerms, before: &AnswerQueue<TermsSearch<ColumnTerms, RunEnd>>| {
+        let search = |other: &ColumnConditions,
+                      before: &AnswerQueue<ConditionsSearch<ColumnConditions, RunEnd>>| {
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns
                     .iter()
@@ -149,7 +150,7 @@ fn ask(
                 guess(values, limit, &before, other.size())
             });
             let found = search_guessed(values, limit, guess, |value| probe(other, value));
-            TermsSearch { terms: other.clone(), found }
+            ConditionsSearch { terms: other.clone(), found }
         };
         GpuColumns {
             conditions: conditions.clone(),
@@ -173,22 +174,22 @@ fn ask(
         .all(|answer| answer.columns.iter().any(|column| column.found.largest(&vary.values).is_some()));
     // A layout that the program does not take has no answer; other layouts do.
     let ended = answers.iter().find_map(|answer| answer.ended(!is_found || question.ranks.is_none()));
-    let page = FitPage {
+    let page = FitReport {
         varied: vary.name.clone(),
         headline: format!("the largest {} of {}, by {}", vary.name, vary.values, question.name),
         curves: answers.iter().flat_map(|answer| answer.curves(vary, question, answers.len() > 1)).collect(),
-        ..FitPage::default()
+        ..FitReport::default()
     };
     let status = status(ended, is_found);
     Ok(Reply { text, json: whole(runs, FitResult::Map(Box::new(json))), status, page: Some(page) })
 }
 
 /// Whether no further search begins after this column.
-fn is_last(column: &TermsSearch<ColumnTerms, RunEnd>) -> bool {
+fn is_last(column: &ConditionsSearch<ColumnConditions, RunEnd>) -> bool {
     match &column.found.failure {
         Some((_, RunEnd::Stopped)) => true,
         // Another layout may be one that the program takes.
-        Some((_, RunEnd::Failed(_))) => !matches!(column.terms, ColumnTerms::Layout(_)),
+        Some((_, RunEnd::Failed(_))) => !matches!(column.terms, ColumnConditions::Layout(_)),
         None => false,
     }
 }
@@ -197,18 +198,18 @@ fn is_last(column: &TermsSearch<ColumnTerms, RunEnd>) -> bool {
 /// of the lowest value.
 fn proofs<'a>(
     vary: &Vary,
-    column: &'a TermsSearch<ColumnTerms, RunEnd>,
+    column: &'a ConditionsSearch<ColumnConditions, RunEnd>,
 ) -> (Option<&'a Probe>, Option<&'a Probe>) {
     let of = |value: u64| column.found.probes.iter().find(|probe| probe.value == value);
     let best = column.found.largest(&vary.values).and_then(of);
     let next = match best {
         Some(best) => vary.values.above(best.value).and_then(of),
-        None => of(vary.values.low()).filter(|probe| !probe.is_fitting),
+        None => of(vary.values.low()).filter(|probe| !probe.fits),
     };
     (best, next)
 }
 
-fn row(vary: &Vary, column: &TermsSearch<ColumnTerms, RunEnd>) -> FitMapRow {
+fn row(vary: &Vary, column: &ConditionsSearch<ColumnConditions, RunEnd>) -> FitMapRow {
     let (best, next) = proofs(vary, column);
     let (failed_at, error) = ended(column.found.failure.as_ref());
     let mut row = FitMapRow {
@@ -222,9 +223,9 @@ fn row(vary: &Vary, column: &TermsSearch<ColumnTerms, RunEnd>) -> FitMapRow {
         ..FitMapRow::default()
     };
     match &column.terms {
-        ColumnTerms::Value(set) => row.value = Some(set.value),
-        ColumnTerms::Settings(conf) => row.conf = Some(conf.clone()),
-        ColumnTerms::Layout(layout) => row.layout = Some(sizes(layout)),
+        ColumnConditions::Value(set) => row.value = Some(set.value),
+        ColumnConditions::Settings(conf) => row.conf = Some(conf.clone()),
+        ColumnConditions::Layout(layout) => row.layout = Some(sizes(layout)),
     }
     row
 }
@@ -252,7 +253,7 @@ impl GpuColumns {
         )?;
         let all = || self.columns.iter().filter_map(|column| column.found.largest(&vary.values));
         let most = all().max().unwrap_or(1).max(1);
-        let mut lines: Vec<(&TermsSearch<ColumnTerms, RunEnd>, &String)> =
+        let mut lines: Vec<(&ConditionsSearch<ColumnConditions, RunEnd>, &String)> =
             self.columns.iter().zip(&names).collect();
         if let Some((_, layout)) = &best {
             // Layouts have no order.
@@ -274,18 +275,18 @@ impl GpuColumns {
         }
         self.contradictions(text, vary)?;
         let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
-        text::on_gpu(text, &self.conditions, best.max_by_key(|best| best.peak_reserved))?;
+        text::write_on_gpu(text, &self.conditions, best.max_by_key(|best| best.peak_reserved))?;
         let all = || self.columns.iter().map(|column| proofs(vary, column));
         let proofs: Vec<&Probe> = all().flat_map(|(best, next)| best.into_iter().chain(next)).collect();
         let is_exact = self.ended(false).is_none() && proofs.iter().all(|probe| probe.is_exact);
-        text::proved(text, &proofs, is_exact)
+        text::write_proof(text, &proofs, is_exact)
     }
 
     /// A line for each search.
     fn curves(&self, vary: &Vary, question: &MapQuestion<'_>, has_gpus: bool) -> Vec<FitCurve> {
-        let of = |column: &TermsSearch<ColumnTerms, RunEnd>| {
+        let of = |column: &ConditionsSearch<ColumnConditions, RunEnd>| {
             let name = match &column.terms {
-                ColumnTerms::Value(set) => format!("{} {}", question.name, set.value),
+                ColumnConditions::Value(set) => format!("{} {}", question.name, set.value),
                 other => other.name(),
             };
             let name = if has_gpus { format!("{name}, {}", self.conditions.gpu.name) } else { name };
@@ -296,7 +297,7 @@ impl GpuColumns {
 
     /// The layout with the largest value, the first of several, and the value.
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
-        let of = |column: &TermsSearch<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
+        let of = |column: &ConditionsSearch<ColumnConditions, RunEnd>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
         layouts.filter_map(|column| Some((of(column)?, column.terms.layout()?))).max_by_key(|(most, _)| *most)
     }
@@ -321,7 +322,7 @@ impl GpuColumns {
         }
         let sized = || self.columns.iter().filter(|column| column.terms.size().is_some());
         for (one, other) in sized().zip(sized().skip(1)) {
-            let of = |column: &TermsSearch<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
+            let of = |column: &ConditionsSearch<ColumnConditions, RunEnd>| column.found.largest(&vary.values);
             if of(other) > of(one) && other.found.failure.is_none() {
                 writeln!(
                     text,
@@ -351,7 +352,7 @@ fn short(error: &str) -> String {
 fn line(
     text: &mut String,
     vary: &Vary,
-    column: &TermsSearch<ColumnTerms, RunEnd>,
+    column: &ConditionsSearch<ColumnConditions, RunEnd>,
     (name, width, most): (&str, usize, u64),
 ) -> std::fmt::Result {
     if let Some((value, ended)) = &column.found.failure {

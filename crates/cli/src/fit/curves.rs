@@ -2,7 +2,7 @@
 
 use blockyard_fit::Probe;
 use blockyard_record::Bytes;
-use blockyard_report::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
+use blockyard_report::{FitCurve, FitOutcome, FitPoint, FitReport, fit_report};
 
 use super::answer::LargestOnGpu;
 use super::runs::{RunConditions, Runs};
@@ -10,7 +10,7 @@ use super::text;
 use super::vary::Vary;
 
 /// The page with a curve and the largest value for each GPU, without the parts that all pages have.
-pub(super) fn curve_page(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
+pub(super) fn curve_page(vary: &Vary, answers: &[LargestOnGpu]) -> FitReport {
     let curves = answers.iter().map(|answer| {
         let mut curve =
             curve(answer.conditions.gpu.name, &answer.conditions, answer.largest, &answer.found.probes);
@@ -26,7 +26,7 @@ pub(super) fn curve_page(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
         });
         format!("the largest {} of {}: {}", vary.name, vary.values, largest.collect::<Vec<_>>().join(", "))
     };
-    FitPage { varied: vary.name.clone(), headline, curves: curves.collect(), ..FitPage::default() }
+    FitReport { varied: vary.name.clone(), headline, curves: curves.collect(), ..FitReport::default() }
 }
 
 /// The runs of one search.
@@ -36,7 +36,7 @@ pub(super) fn curve(
     largest: Option<u64>,
     probes: &[Probe],
 ) -> FitCurve {
-    let outcome = |probe: &Probe| if probe.is_fitting { FitOutcome::Fits } else { FitOutcome::RunsOut };
+    let outcome = |probe: &Probe| if probe.fits { FitOutcome::Fits } else { FitOutcome::RunsOut };
     FitCurve {
         name: name.to_owned(),
         limit: largest_of(probes, largest).map_or_else(|| conditions.most(), |probe| conditions.left(probe)),
@@ -57,7 +57,7 @@ fn point(probe: &Probe, outcome: FitOutcome) -> FitPoint {
 }
 
 /// The whole page.
-pub(super) fn html(runs: &Runs<'_>, page: &FitPage, text: &str) -> String {
+pub(super) fn html(runs: &Runs<'_>, page: &FitReport, text: &str) -> String {
     let options = runs.options;
     let mut facts = vec![
         ("PyTorch".to_owned(), runs.torch.version.clone()),
@@ -72,5 +72,5 @@ pub(super) fn html(runs: &Runs<'_>, page: &FitPage, text: &str) -> String {
             .map(|(name, value)| (name.to_owned(), value)),
     );
     let program = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
-    fit_page(&FitPage { program, text: text.to_owned(), facts, ..page.clone() })
+    fit_report(&FitReport { program, text: text.to_owned(), facts, ..page.clone() })
 }

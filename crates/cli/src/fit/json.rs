@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 use blockyard_answers::{
-    FIT_VERSION, FitAnswer, FitCall, FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu,
-    FitGrowth, FitGrowthKind, FitHolder, FitLargestAnswer, FitLargestOnGpu, FitProbe, FitResult, FitRun,
-    FitSite, FitTerms, FitTriedSetting, FitValues, FitVary, FitVaryKind,
+    FIT_VERSION, FitAnswer, FitCall, FitConditions, FitContradiction, FitContradictionKind, FitFailedRequest,
+    FitGpu, FitGrowth, FitGrowthKind, FitHolder, FitLargestAnswer, FitLargestOnGpu, FitProbe, FitResult,
+    FitRun, FitSite, FitTriedSetting, FitValues, FitVary, FitVaryKind,
 };
 use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Layout, Probe, memory_fraction};
 
@@ -38,9 +38,9 @@ pub(super) fn whole(runs: &Runs<'_>, result: FitResult) -> FitAnswer {
         arguments: options.arguments.clone(),
         steps: options.steps,
         torch: runs.torch.version.clone(),
-        kept: runs.kept.path.display().to_string(),
-        runs: runs.made.load(Ordering::Relaxed) as u64,
-        known: runs.known.load(Ordering::Relaxed) as u64,
+        kept: runs.cache.path.display().to_string(),
+        runs: runs.made_count.load(Ordering::Relaxed) as u64,
+        known: runs.cached_count.load(Ordering::Relaxed) as u64,
     };
     FitAnswer { call, result }
 }
@@ -64,9 +64,9 @@ pub(super) fn values(vary: &Vary) -> FitValues {
 }
 
 /// The GPU and the limit.
-pub(super) fn conditions(conditions: &RunConditions) -> FitTerms {
+pub(super) fn conditions(conditions: &RunConditions) -> FitConditions {
     let gpu = &conditions.gpu;
-    FitTerms {
+    FitConditions {
         gpu: FitGpu { name: gpu.name.to_owned(), id: gpu.id.to_owned(), total: gpu.total_memory.get() },
         limit: conditions.most().get(),
         fraction: conditions.limit.and_then(|limit| memory_fraction(limit, gpu.total_memory)),
@@ -117,10 +117,10 @@ pub(super) fn run(probe: &Probe) -> FitRun {
     let failed = probe.failed.as_ref().map(|failed| FitFailedRequest {
         bytes: failed.bytes.get(),
         at: failed.at.clone(),
-        is_below: failed.is_below,
+        is_of_other_thread: failed.is_of_other_thread,
     });
     FitRun {
-        fits: probe.is_fitting,
+        fits: probe.fits,
         peak_allocated: probe.peak_allocated.get(),
         peak_reserved: probe.peak_reserved.get(),
         exact: probe.is_exact,

@@ -95,14 +95,14 @@ pub(super) struct Runs<'a> {
     pub(super) torch: Torch,
     pub(super) prepared: LibraryFolder,
     pub(super) folder: &'a Path,
-    pub(super) kept: RunCache,
+    pub(super) cache: RunCache,
     pub(super) bar: ProgressBar,
     pub(super) queue: RunQueue,
     /// How many files were made so far, for their names.
     pub(super) number: AtomicUsize,
     /// How many runs were made; `known` counts the results that were kept from earlier runs.
-    pub(super) made: AtomicUsize,
-    pub(super) known: AtomicUsize,
+    pub(super) made_count: AtomicUsize,
+    pub(super) cached_count: AtomicUsize,
 }
 
 impl Runs<'_> {
@@ -135,7 +135,7 @@ impl Runs<'_> {
     /// The result of a run, and the file of its requests; a kept run is used.
     pub(super) fn record(&self, conditions: &RunConditions) -> Result<(Probe, PathBuf), RunEnd> {
         let key = key(self, conditions, &"its requests");
-        let path = self.kept.recording(key);
+        let path = self.cache.recording(key);
         if path.is_file()
             && let Some(probe) = self.find(key, 0)
         {
@@ -144,14 +144,14 @@ impl Runs<'_> {
         self.say("the program", conditions);
         let snapshot = self.file("requests.pickle");
         let (probe, files) = self.run_to(conditions, &snapshot)?;
-        if probe.is_fitting {
-            let kept = self.kept.add_recording(key, &snapshot);
+        if probe.fits {
+            let kept = self.cache.add_recording(key, &snapshot);
             let path = kept.map_err(|error| RunEnd::Failed(format!("{error:#}")))?;
             let _ = std::fs::remove_file(&snapshot);
             self.keep(key, &probe, &files)?;
             return Ok((probe, path));
         }
-        self.made.fetch_add(1, Ordering::Relaxed);
+        self.made_count.fetch_add(1, Ordering::Relaxed);
         Ok((probe, snapshot))
     }
 
@@ -162,14 +162,14 @@ impl Runs<'_> {
     }
 
     pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
-        let probe = self.kept.find(key, value)?;
-        self.known.fetch_add(1, Ordering::Relaxed);
+        let probe = self.cache.find(key, value)?;
+        self.cached_count.fetch_add(1, Ordering::Relaxed);
         Some(probe)
     }
 
     pub(super) fn keep(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> Result<(), RunEnd> {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        self.kept.add(key, probe, files).map_err(|error| RunEnd::Failed(format!("{error:#}")))
+        self.made_count.fetch_add(1, Ordering::Relaxed);
+        self.cache.add(key, probe, files).map_err(|error| RunEnd::Failed(format!("{error:#}")))
     }
 
     /// Shows what runs now in the line on standard error.
@@ -228,7 +228,7 @@ impl Runs<'_> {
         let probe = probe(&report, &conditions.gpu, &output);
         let _ = std::fs::remove_file(&output);
         let mut probe = probe.map_err(RunEnd::Failed)?;
-        if probe.is_fitting {
+        if probe.fits {
             match sites::sites(snapshot) {
                 Ok(sites) => probe.sites = sites,
                 Err(error) => {
@@ -268,7 +268,7 @@ fn probe_of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
         non_pytorch: non_pytorch.parts.into_iter().map(|(what, bytes)| HolderBytes { what, bytes }).collect(),
         non_pytorch_unknown: non_pytorch.unknown,
         value: 0,
-        is_fitting: !has_run_out,
+        fits: !has_run_out,
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
         is_exact: report.is_exact(),
@@ -295,7 +295,7 @@ fn request(failed: &RunOom) -> blockyard_fit::ProbeOom {
     blockyard_fit::ProbeOom {
         bytes: failed.bytes,
         at: failed.at.as_ref().map(line),
-        is_below: failed.is_below,
+        is_of_other_thread: failed.is_of_other_thread,
     }
 }
 

@@ -11,7 +11,7 @@ use blockyard_answers::{
 use blockyard_fit::Probe;
 use blockyard_lab::{Conditions, LimitedRun, Row, Run};
 use blockyard_record::{Bytes, grouped};
-use blockyard_rules::Release;
+use blockyard_rules::{Release, conf_text};
 
 use super::answer::environment;
 use super::json::{conditions, first_and_others, probe, whole};
@@ -100,7 +100,7 @@ fn answer(runs: &Runs<'_>, conditions: &RunConditions, settings: &[String]) -> S
 fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(), RunEnd> {
     let conditions = answer.conditions.clone();
     let (recorded, requests) = runs.record(&conditions.without_end())?;
-    if !recorded.is_fitting {
+    if !recorded.fits {
         return Err(RunEnd::Failed(format!(
             "the program runs out of memory on a GPU with {} too{}",
             conditions.without_end().gpu.total_memory,
@@ -188,13 +188,9 @@ fn add(whole: &mut ReplayResult, row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-fn settings_name(conf: &str) -> &str {
-    if conf.is_empty() { "no settings" } else { conf }
-}
-
 /// A sentence that compares a run of the program with its replay.
 fn proof(run: &Probe, replayed: &ReplayResult) -> String {
-    if !run.is_fitting {
+    if !run.fits {
         return format!("a run: runs out of memory{}", text::failed(run));
     }
     let (reserved, replayed_peak) = (run.peak_reserved, replayed.peak_reserved);
@@ -216,11 +212,8 @@ impl SettingsOnGpu {
         }
         match self.best.and_then(|best| self.rows.get(best)) {
             Some(best) => {
-                writeln!(
-                    text,
-                    "{} passes in {limit} with the least peak reserved",
-                    settings_name(&best.conf)
-                )?;
+                let best = conf_text(&best.conf);
+                writeln!(text, "under {best} the run passes in {limit} with the least peak reserved")?;
             }
             None => writeln!(text, "no setting passes in {limit}")?,
         }
@@ -228,10 +221,10 @@ impl SettingsOnGpu {
             return Ok(());
         }
         writeln!(text, "  {} requests of one run without a limit, replayed:", grouped(self.requests as u64))?;
-        let width = self.rows.iter().map(|row| settings_name(&row.conf).len()).max().unwrap_or(0);
+        let width = self.rows.iter().map(|row| conf_text(&row.conf).len()).max().unwrap_or(0);
         writeln!(text, "  {:width$}  {:>14}  {:>14}", "", "peak allocated", "peak reserved")?;
         for row in &self.rows {
-            let conf = settings_name(&row.conf);
+            let conf = conf_text(&row.conf);
             match &row.replayed {
                 Err(error) => writeln!(text, "  {conf:width$}  {error}")?,
                 Ok(replayed) => {
@@ -251,14 +244,14 @@ impl SettingsOnGpu {
         }
         for row in &self.rows {
             for warning in row.replayed.iter().flat_map(|replayed| &replayed.warnings) {
-                writeln!(text, "  {}: {warning}", settings_name(&row.conf))?;
+                writeln!(text, "  {}: {warning}", conf_text(&row.conf))?;
             }
         }
         if let Some(ended) = &self.ended {
             writeln!(text, "  the run that proves the replay {}", said(ended))?;
         }
         let best = self.best.and_then(|best| self.rows.get(best)?.run.as_ref());
-        text::on_gpu(text, &self.conditions, best)?;
+        text::write_on_gpu(text, &self.conditions, best)?;
         writeln!(text, "  replays are estimates: {ESTIMATE}")?;
         for note in &self.notes {
             writeln!(text, "    {note}")?;

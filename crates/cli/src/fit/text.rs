@@ -63,7 +63,7 @@ pub(super) fn limit(conditions: &RunConditions) -> String {
 pub(super) fn failed(probe: &Probe) -> String {
     let Some(failed) = &probe.failed else { return String::new() };
     let at = failed.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
-    let below = if failed.is_below { ", in a thread that this line waits for" } else { "" };
+    let below = if failed.is_of_other_thread { ", in a thread that this line waits for" } else { "" };
     let bytes = if failed.bytes == Bytes::ZERO {
         String::new()
     } else {
@@ -75,17 +75,17 @@ pub(super) fn failed(probe: &Probe) -> String {
 /// The report of one GPU.
 pub(super) fn report(vary: &Vary, answer: &LargestOnGpu) -> Result<String, fmt::Error> {
     let mut text = sentence(vary, answer) + "\n";
-    table(&mut text, answer)?;
-    contradictions(&mut text, &answer.contradictions)?;
-    needs(&mut text, answer)?;
-    grows(&mut text, answer)?;
-    settings(&mut text, answer)?;
-    advice(&mut text, answer)?;
-    sure(&mut text, answer)?;
+    write_table(&mut text, answer)?;
+    write_contradictions(&mut text, &answer.contradictions)?;
+    write_needs(&mut text, answer)?;
+    write_growth(&mut text, answer)?;
+    write_settings(&mut text, answer)?;
+    write_advice(&mut text, answer)?;
+    write_certainty(&mut text, answer)?;
     Ok(text)
 }
 
-fn table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
+fn write_table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if answer.found.probes.is_empty() {
         return Ok(());
     }
@@ -93,8 +93,7 @@ fn table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let mut probes: Vec<&Probe> = answer.found.probes.iter().collect();
     probes.sort_by_key(|probe| probe.value);
     for probe in probes {
-        let result =
-            if probe.is_fitting { "fits" } else { "runs out of memory; the peaks are those until then" };
+        let result = if probe.fits { "fits" } else { "runs out of memory; the peaks are those until then" };
         let (allocated, reserved) = (probe.peak_allocated.to_string(), probe.peak_reserved.to_string());
         writeln!(text, "  {:>8}  {allocated:>14}  {reserved:>14}  {result}", probe.value)?;
     }
@@ -103,7 +102,7 @@ fn table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
 
 /// Writes the runs that contradict the growth of memory with the value: the first of each kind, and the
 /// number of the others.
-fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
+fn write_contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
     let mut first: Vec<(Contradiction, usize)> = Vec::new();
     for found in all {
         let is_alike = |known: &Contradiction| std::mem::discriminant(known) == std::mem::discriminant(found);
@@ -133,7 +132,7 @@ fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
     Ok(())
 }
 
-fn needs(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
+fn write_needs(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let Some(needs) = &answer.needs else { return Ok(()) };
     let over = |bytes: Bytes| bytes.saturating_sub(answer.limit);
     write!(
@@ -157,7 +156,7 @@ fn needs(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     }
 }
 
-fn grows(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
+fn write_growth(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if let Some(growth) = &answer.peak {
         writeln!(text, "  the peak allocated is {}", growth_text(growth))?;
     }
@@ -196,7 +195,7 @@ fn signed(bytes: f64) -> String {
     if bytes < -0.5 { format!("-{size}") } else { size.to_string() }
 }
 
-fn settings(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
+fn write_settings(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     for setting in &answer.settings {
         let result = if setting.is_fitting { "fits" } else { "runs out of memory too" };
         write!(text, "  with {}={} {} {result}", setting.variable, setting.conf, setting.value)?;
@@ -210,7 +209,7 @@ fn settings(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
 
 /// Writes the advice, which was not run: the bytes that each piece of advice is about, beside the bytes that
 /// the next value lacks.
-fn advice(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
+fn write_advice(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let Some(best) = answer.best().filter(|_| answer.next.is_some()) else { return Ok(()) };
     let rows = advices(best);
     if rows.is_empty() {
@@ -265,8 +264,8 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
     rows
 }
 
-fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
-    on_gpu(text, &answer.conditions, answer.best())?;
+fn write_certainty(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
+    write_on_gpu(text, &answer.conditions, answer.best())?;
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
         writeln!(
             text,
@@ -274,11 +273,15 @@ fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
         )?;
     }
     let proofs: Vec<&Probe> = answer.best().into_iter().chain(&answer.next).collect();
-    proved(text, &proofs, answer.is_exact())
+    write_proof(text, &proofs, answer.is_exact())
 }
 
 /// Writes how the limit is set on a GPU, and the non-PyTorch memory of the best run.
-pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option<&Probe>) -> fmt::Result {
+pub(super) fn write_on_gpu(
+    text: &mut String,
+    conditions: &RunConditions,
+    best: Option<&Probe>,
+) -> fmt::Result {
     let total = conditions.gpu.total_memory;
     if let Some(fraction) = conditions.limit.and_then(|limit| memory_fraction(limit, total)) {
         writeln!(
@@ -315,7 +318,7 @@ pub(super) fn on_gpu(text: &mut String, conditions: &RunConditions, best: Option
 }
 
 /// Writes what the runs that prove an answer assumed.
-pub(super) fn proved(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fmt::Result {
+pub(super) fn write_proof(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fmt::Result {
     let remarks: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.remarks).collect();
     for remark in remarks {
         writeln!(text, "  {remark}")?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use blockyard_answers::{
     AutopsyAnswer, AutopsyFailure, Cause, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
-    FailureMemory, PinnedBy, PinningBlockAnswer,
+    FailureMemoryAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
 };
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
 use blockyard_record::{OomCause, PoolId, StreamId, frame_text, grouped, own_line};
@@ -64,7 +64,7 @@ fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
                 name: request.name,
                 stack: request.stack,
             },
-            memory: FailureMemory {
+            memory: FailureMemoryAnswer {
                 reserved: memory.reserved.get(),
                 allocated: memory.allocated.get(),
                 live: memory.live.get(),
@@ -102,7 +102,7 @@ fn pool_json(pool: PoolId) -> (u64, u64) {
     (pool.capture.into(), pool.user.into())
 }
 
-fn pinned_json(segment: PinnedSegment) -> PinnedBy {
+fn pinned_json(segment: PinnedSegment) -> PinnedSegmentAnswer {
     let blocks = segment.blocks.into_iter().map(|block| PinningBlockAnswer {
         addr: block.addr.get(),
         size: block.size.get(),
@@ -110,7 +110,7 @@ fn pinned_json(segment: PinnedSegment) -> PinnedBy {
         name: block.name,
         stack: block.stack,
     });
-    PinnedBy {
+    PinnedSegmentAnswer {
         addr: segment.addr.get(),
         size: segment.size.get(),
         stream: segment.stream.get(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakDiffAnswer};
+use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTermAnswer, PeakDiffAnswer};
 use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_iterations as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
@@ -88,7 +88,7 @@ fn written(
 }
 
 fn peak_json(peak: PeakDiff) -> PeakDiffAnswer {
-    let parts = peak.changes.into_iter().map(|part| DiffTerm {
+    let parts = peak.changes.into_iter().map(|part| DiffTermAnswer {
         site: part.site,
         change: part.change,
         count_before: part.count_before,

@@ -7,11 +7,10 @@ use blockyard_answers::SearchAnswer;
 use blockyard_lab::{Run, SearchResult, candidates, search as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
+use blockyard_rules::conf_text;
 
 use super::what_if::{cells, heading, row_json};
-use super::{
-    FileOptions, QuestionReply, SearchQuestion, conf_or_default, each, limit_json, requests_sentence, table,
-};
+use super::{FileOptions, QuestionReply, SearchQuestion, each, limit_json, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -60,7 +59,7 @@ fn text(run: &Run, found: &SearchResult, all: bool) -> String {
     // The recommended row comes first; it may reserve more than others, because it is plainer.
     let rest = found.front.iter().copied().filter(|index| Some(*index) != found.best);
     let front = found.best.into_iter().chain(rest).filter_map(|index| found.rows.get(index));
-    lines.extend(front.map(|row| cells(conf_or_default(&row.conditions.conf), row)));
+    lines.extend(front.map(|row| cells(conf_text(&row.conditions.conf), row)));
     text.push_str(&table(&lines));
     let is_shown = |(index, row): &(usize, &blockyard_lab::Row)| {
         (all && !found.front.contains(index) && Some(*index) != found.best) || row.outcome.is_err()
@@ -70,7 +69,7 @@ fn text(run: &Run, found: &SearchResult, all: bool) -> String {
         .iter()
         .enumerate()
         .filter(is_shown)
-        .map(|(_, row)| cells(conf_or_default(&row.conditions.conf), row))
+        .map(|(_, row)| cells(conf_text(&row.conditions.conf), row))
         .collect();
     if !others.is_empty() {
         text.push_str("  not on the front:\n");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    AboutAnswer, FindingAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
+    FindingAnswer, FindingTopicAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
     VerdictMomentAnswer,
 };
 use blockyard_lab::{
@@ -76,17 +76,17 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
     })
 }
 
-fn topic_json(about: FindingTopic) -> AboutAnswer {
+fn topic_json(about: FindingTopic) -> FindingTopicAnswer {
     match about {
-        FindingTopic::Happened => AboutAnswer::Happened,
-        FindingTopic::Grows => AboutAnswer::Grows,
-        FindingTopic::Certainty => AboutAnswer::Sure,
-        FindingTopic::Helps => AboutAnswer::Passes,
+        FindingTopic::Happened => FindingTopicAnswer::Happened,
+        FindingTopic::Grows => FindingTopicAnswer::Grows,
+        FindingTopic::Certainty => FindingTopicAnswer::Sure,
+        FindingTopic::Helps => FindingTopicAnswer::Passes,
         // The sentence says at which bound of the limit the request fails.
-        FindingTopic::DependsOnLimit | FindingTopic::DoesNotHelp => AboutAnswer::Fails,
-        FindingTopic::Shortfall => AboutAnswer::Less,
-        FindingTopic::Gpus => AboutAnswer::Gpus,
-        FindingTopic::Releases => AboutAnswer::Releases,
+        FindingTopic::DependsOnLimit | FindingTopic::DoesNotHelp => FindingTopicAnswer::Fails,
+        FindingTopic::Shortfall => FindingTopicAnswer::Less,
+        FindingTopic::Gpus => FindingTopicAnswer::Gpus,
+        FindingTopic::Releases => FindingTopicAnswer::Releases,
     }
 }
 

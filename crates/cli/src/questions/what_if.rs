@@ -10,10 +10,9 @@ use blockyard_answers::{
 };
 use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
+use blockyard_rules::conf_text;
 
-use super::{
-    FileOptions, QuestionReply, WhatIfQuestion, conf_or_default, each, limit_json, requests_sentence, table,
-};
+use super::{FileOptions, QuestionReply, WhatIfQuestion, each, limit_json, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -72,7 +71,7 @@ fn status(row: &Row) -> ExitStatus {
 
 /// The settings of a row, with the release where the question names one.
 fn settings_name(row: &Row) -> String {
-    let conf = conf_or_default(&row.conditions.conf);
+    let conf = conf_text(&row.conditions.conf);
     row.conditions.release.map_or_else(|| conf.to_owned(), |release| format!("{conf}, PyTorch {release}"))
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use blockyard_pytorch::snapshot::{SnapshotFile, memory_name};
 use blockyard_record::{Breakdown, Bytes, grouped};
+use blockyard_rules::conf_text;
 
 use super::FileSummary;
 use super::report::{DeviceReport, Moment};
@@ -17,11 +18,8 @@ pub(crate) fn write(
     reports: &[DeviceReport],
 ) -> anyhow::Result<()> {
     let file = &summary.file;
-    let settings = match file.settings.conf.as_str() {
-        "" if file.settings.values.is_empty() => "the snapshot has no settings",
-        "" => "default settings",
-        config => config,
-    };
+    let has_settings = !(file.settings.conf.is_empty() && file.settings.values.is_empty());
+    let settings = if has_settings { conf_text(&file.settings.conf) } else { "the snapshot has no settings" };
     line(out, &format!("{name}: {settings}"))?;
     for note in &file.notes {
         line(out, &format!("  note: {note}"))?;

@@ -52,7 +52,7 @@ impl Module {
     }
 
     pub(crate) fn unload(self, _: &ContextGuard) {
-        // SAFETY: the module is alive, and gone with this call; so are its functions, which its owner drops
+        // SAFETY: the module is alive, and this call unloads it with its functions, which its owner drops
         // too.
         let _ = unsafe { sys::cuModuleUnload(self.0) };
     }

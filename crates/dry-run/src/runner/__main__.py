@@ -1,6 +1,7 @@
 """Runs a program as `python PROGRAM ARGUMENTS` does, and writes its memory: `python FOLDER SETTINGS PROGRAM ...`.
 
-With `python FOLDER '{"preload": [MODULE, ...]}'` programs come on standard input, and each runs in a copy of this process.
+With `python FOLDER '{"preload": [MODULE, ...]}'` programs come on standard input, and each runs in a copy of this
+process.
 """
 
 import json

@@ -40,7 +40,7 @@ pub struct FlameNode {
 const BETWEEN: [&str; 3] = ["_call_impl", "_wrapped_call_impl", "decorate_context"];
 
 /// A stack is cut off at this depth, so that a damaged or endless recursion draws.
-const DEEPEST: usize = 120;
+const MAX_DEPTH: usize = 120;
 
 impl FlameGraph {
     /// The flame graph of the rows. The bytes of the whole are the sum of the rows' sizes.
@@ -78,7 +78,7 @@ impl FlameGraph {
         let frames = stacks.frames(stack).rev();
         let mut frames: Vec<Option<FrameId>> =
             frames.filter(|frame| !BETWEEN.contains(&stacks.frame(*frame).name)).map(Some).collect();
-        frames.truncate(DEEPEST);
+        frames.truncate(MAX_DEPTH);
         if frames.is_empty() {
             frames.push(None);
         }

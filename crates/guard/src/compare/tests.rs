@@ -36,7 +36,8 @@ const NONE: Tolerance = Tolerance::Bytes(Bytes::ZERO);
 fn rows_add_up_to_the_byte() {
     let before =
         measured(vec![holder(3, "a()", 1000), holder(4, "b()", 500), holder(5, "c()", 1)], 1501, 2000);
-    // The first line moved and grew, the second is gone, a new one came, the third is as before.
+    // The first line moved and grew, the second has no bytes any more, a new line came, the third is as
+    // before.
     let after =
         measured(vec![holder(9, "d()", 1700), holder(4, "a()", 1003), holder(6, "c()", 1)], 2704, 3000);
     let found = compare(&entry(&before, 10, NONE), &after);
@@ -146,7 +147,7 @@ fn steps_that_changed_or_are_missing_are_told() {
     assert_eq!(found.steps, [of(2, Some(9), Some(8)), of(3, None, Some(9))]);
 }
 
-/// Lines of three functions and few texts, so that some are alike, some moved and some gone.
+/// Lines of three functions and few texts, so that some are alike, some moved and some are missing.
 fn holders() -> impl Strategy<Value = Vec<LineHolder>> {
     let holder =
         (1..9_u32, 0..3_usize, 0..4_usize, 1..1_000_000_u64).prop_map(|(number, function, code, bytes)| {

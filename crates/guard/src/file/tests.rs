@@ -39,7 +39,7 @@ fn measured() -> MeasuredRun {
 
 #[test]
 fn what_a_person_wrote_is_read() {
-    let file = GuardFile::read(TEXT).unwrap();
+    let file = GuardFile::parse(TEXT).unwrap();
     let [train, eval] = file.entries() else { panic!("two entries") };
     assert_eq!((train.command().as_str(), train.gpu.as_str()), ("train.py --batch-size 8", "h100"));
     assert_eq!((train.budget, train.tolerance), (Some(Bytes::gib(60)), Tolerance::default()));
@@ -50,7 +50,7 @@ fn what_a_person_wrote_is_read() {
 
 #[test]
 fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
-    let mut file = GuardFile::read(TEXT).unwrap();
+    let mut file = GuardFile::parse(TEXT).unwrap();
     let baseline = measured().baseline(2);
     let entry = ProgramEntry { baseline: Some(baseline.clone()), ..file.entries()[0].clone() };
     file.set(&entry).unwrap();
@@ -59,7 +59,7 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
     for words in TEXT.lines() {
         assert!(text.lines().any(|line| line == words), "{words} is gone:\n{text}");
     }
-    let again = GuardFile::read(&text).unwrap();
+    let again = GuardFile::parse(&text).unwrap();
     assert_eq!(again.entries(), file.entries());
     assert_eq!(again.entries()[0].baseline.as_ref(), Some(&baseline));
     assert!(text.contains("peak_allocated = 3145728  # 3 MiB\n"), "{text}");
@@ -69,7 +69,7 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
     same.set(&entry).unwrap();
     assert_eq!(same.to_string(), text);
     let commented = text.replace("peak_reserved", "# looked at in March\npeak_reserved");
-    let mut file = GuardFile::read(&commented).unwrap();
+    let mut file = GuardFile::parse(&commented).unwrap();
     let smaller =
         MeasuredRun { iteration_peaks: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
     file.set(&ProgramEntry { baseline: Some(smaller.clone()), ..entry }).unwrap();
@@ -94,13 +94,13 @@ fn a_new_entry_comes_last() {
     file.set(&entry).unwrap();
     let other = ProgramEntry { arguments: vec!["--large".into()], ..entry.clone() };
     file.set(&other).unwrap();
-    let again = GuardFile::read(&file.to_string()).unwrap();
+    let again = GuardFile::parse(&file.to_string()).unwrap();
     assert_eq!(again.entries(), [entry, other], "{file}");
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_by_its_place() {
-    let error = |text: &str| GuardFile::read(text).unwrap_err().to_string();
+    let error = |text: &str| GuardFile::parse(text).unwrap_err().to_string();
     assert!(error("a = \n").contains("line 1"), "{}", error("a = \n"));
     for (text, words) in [
         ("version = 2", "has version 2"),
@@ -122,13 +122,13 @@ proptest! {
     #[test]
     fn any_text_is_read_or_named(cut in 0..400_usize, noise in "[\\[\\]{}=\"#,.a-z0-9\\n -]{0,40}") {
         // A part of a good file, and something behind it.
-        let mut file = GuardFile::read(TEXT).unwrap();
+        let mut file = GuardFile::parse(TEXT).unwrap();
         file.set(&ProgramEntry { baseline: Some(measured().baseline(2)), ..file.entries()[0].clone() }).unwrap();
         let text: String = file.to_string().chars().take(cut).chain(noise.chars()).collect();
-        if let Ok(mut read) = GuardFile::read(&text) {
+        if let Ok(mut read) = GuardFile::parse(&text) {
             // What can be read can be written, and be read again.
             read.set(&ProgramEntry { program: "other.py".into(), gpu: "t4".into(), ..ProgramEntry::default() }).unwrap();
-            prop_assert!(GuardFile::read(&read.to_string()).is_ok(), "{}", read);
+            prop_assert!(GuardFile::parse(&read.to_string()).is_ok(), "{}", read);
         }
     }
 }

@@ -95,8 +95,8 @@ fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
         Request::Free { tensor } | Request::RecordStream { tensor, .. } => tensors.contains(tensor),
         _ => false,
     };
-    let behind = run.requests().get(before..).unwrap_or_default().iter();
-    requests.extend(behind.filter(|request| !is_later_use(request)));
+    let later = run.requests().get(before..).unwrap_or_default().iter();
+    requests.extend(later.filter(|request| !is_later_use(request)));
     (run.with_requests(requests), tensors.len())
 }
 

@@ -10,7 +10,7 @@ use crate::lifetimes::Lifetime;
 use crate::sites::Sites;
 
 /// Loops with more requests than this are found by the allocations that come once in each iteration.
-const LONGEST: usize = 128;
+const MAX_PERIOD: usize = 128;
 
 /// The fewest repetitions that count: a short pattern repeats a few times by chance.
 const MIN_REPETITIONS: usize = 8;
@@ -31,7 +31,7 @@ enum Token {
 pub(super) fn period(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     let tokens = tokens(run, sites);
     let total = tokens.len();
-    (1..=LONGEST.min(total / MIN_REPETITIONS)).find_map(|period| {
+    (1..=MAX_PERIOD.min(total / MIN_REPETITIONS)).find_map(|period| {
         let (from, to) = longest_repetition(&tokens, period)?;
         let length = to.saturating_sub(from);
         let is_most = length.saturating_mul(2) >= total.saturating_sub(run.requests_from_before());

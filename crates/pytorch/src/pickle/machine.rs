@@ -13,7 +13,7 @@ use crate::snapshot::{ContainerError, Excess, PartialTrace, PickleError, Snapsho
 /// The most marks that may be open: how deep lists and dictionaries may be nested.
 const MAX_MARKS: usize = 256;
 /// The longest text of a snapshot. Texts are names of functions and annotations of the program.
-const LONGEST_TEXT: u64 = 16 << 20;
+const MAX_TEXT_BYTES: u64 = 16 << 20;
 /// By how much the number of a memo entry may exceed the number of entries before it.
 const MEMO_LEAP: usize = 1 << 16;
 
@@ -353,7 +353,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
 
     /// A text of `length` bytes.
     fn long_text(&mut self, length: u64) -> Result<(), Stop> {
-        let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= LONGEST_TEXT)
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= MAX_TEXT_BYTES)
         else {
             return damaged(PickleError::LongText { bytes: length });
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blockyard_record::{StackId, TextId};
+use blockyard_record::{StackId, TextId, counted};
 use rustc_hash::FxHashMap;
 
 use super::heap::lists::RowKind;
@@ -20,7 +20,7 @@ const MAX_DEVICES: usize = 4096;
 pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, SnapshotError> {
     let parts = parts(&mut heap, root)?;
     let field = |misfit: Misfit| SnapshotError::Field { byte: None, path: misfit.path, error: misfit.error };
-    let mut finish = Finish { heap, passed: Vec::new(), first: None };
+    let mut finish = SnapshotBuilder { heap, passed: Vec::new(), first: None };
     let mut devices: BTreeMap<u32, DeviceSnapshot> = BTreeMap::new();
     let of_index = |index| DeviceSnapshot { index, ..DeviceSnapshot::default() };
     for (index, trace) in finish.traces(parts.traces).map_err(field)? {
@@ -115,7 +115,7 @@ fn parts(heap: &mut Heap, root: Value) -> Result<Parts, SnapshotError> {
 }
 
 /// Makes a snapshot of values, and counts the parts that are skipped.
-struct Finish {
+struct SnapshotBuilder {
     heap: Heap,
     /// Sentences about items that lack a field.
     passed: Vec<String>,
@@ -123,7 +123,7 @@ struct Finish {
     first: Option<Misfit>,
 }
 
-impl Finish {
+impl SnapshotBuilder {
     /// The number of the list of rows at `path`; a value of another kind is counted.
     fn rows(&mut self, value: Option<Value>, kind: RowKind, path: &str) -> Option<u32> {
         let value = value.filter(|value| *value != Value::None)?;
@@ -224,14 +224,16 @@ impl Finish {
     }
 }
 
-/// `fields that are not known are passed over: vendor (1 times)`.
+/// `fields that are not known are passed over: vendor (1 time)`.
 fn sentence(mut counts: Vec<(&str, u64)>, what: &str) -> Option<String> {
     const SHOWN: usize = 20;
     counts.sort_unstable();
     let shown: Vec<String> = counts
         .iter()
         .take(SHOWN)
-        .map(|(name, count)| format!("{} ({count} times)", name.chars().take(60).collect::<String>()))
+        .map(|(name, count)| {
+            format!("{} ({})", name.chars().take(60).collect::<String>(), counted(*count, "time"))
+        })
         .collect();
     let more = counts.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

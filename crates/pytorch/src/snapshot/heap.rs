@@ -15,14 +15,14 @@ use blockyard_record::{PoolId, StackId, Stacks, TextId};
 use rustc_hash::FxHashMap;
 
 use super::keys as key;
-use super::so_far::PartialTrace;
+use super::partial_trace::PartialTrace;
 use super::trace::{DeviceTrace, EntryContext};
 use super::{Annotation, FieldError, SnapshotBlock};
 
 pub(super) use self::rows::SegmentRow;
 
 /// The most frames of one stack; PyTorch itself cuts deeper stacks.
-const DEEPEST_STACK: usize = 1 << 16;
+const MAX_STACK_FRAMES: usize = 1 << 16;
 
 /// A value that is not finished, or that nothing has taken yet.
 #[derive(Clone, Copy, Debug, PartialEq)]

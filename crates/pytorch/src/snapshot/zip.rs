@@ -68,15 +68,15 @@ fn size_of_data(packed: u32, unpacked: u32, extra: &[u8]) -> u64 {
         return packed.into();
     }
     let mut rest = extra;
-    while let Some(([a, b, c, d], behind)) = rest.split_first_chunk::<4>() {
+    while let Some(([a, b, c, d], following)) = rest.split_first_chunk::<4>() {
         let length = usize::from(u16::from_le_bytes([*c, *d]));
-        let field = behind.get(..length).unwrap_or_default();
+        let field = following.get(..length).unwrap_or_default();
         if u16::from_le_bytes([*a, *b]) == 1 {
             let at = if unpacked == u32::MAX { 8 } else { 0 };
             let bytes = field.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
             return bytes.map_or(0, u64::from_le_bytes);
         }
-        rest = behind.get(length..).unwrap_or_default();
+        rest = following.get(length..).unwrap_or_default();
     }
     packed.into()
 }

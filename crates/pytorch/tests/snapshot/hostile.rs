@@ -156,8 +156,8 @@ fn fields_and_actions_of_other_releases_are_counted() {
     assert_eq!(
         file.notes,
         [
-            "fields that are not known are passed over: new_field (2 times), vendor (1 times)",
-            "entries of traces with actions that are not known are passed over: worry (1 times)",
+            "fields that are not known are passed over: new_field (2 times), vendor (1 time)",
+            "entries of traces with actions that are not known are passed over: worry (1 time)",
         ]
     );
 }

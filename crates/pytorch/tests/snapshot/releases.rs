@@ -199,5 +199,5 @@ fn metadata_of_any_kind_is_read_as_json() {
     // A list in itself has no end.
     let endless = b"\x80\x04}(\x8c\x08segments]\x8c\x0ddevice_traces]](}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x01\x8c\x0duser_metadata]\x94h\x00aueau.";
     let notes = read(endless).unwrap().notes;
-    assert_eq!(notes, ["values of kinds that are not known are passed over: user_metadata (1 times)"]);
+    assert_eq!(notes, ["values of kinds that are not known are passed over: user_metadata (1 time)"]);
 }

@@ -176,7 +176,7 @@ fn pools_streams_and_categories_that_no_reader_knows_are_no_reason_to_stop() {
     value["device_traces"][0][0]["category"] = json!(1);
     let file = read(&pickle(&value)).unwrap();
     assert_eq!(file.devices[0].trace.len(), 1);
-    assert!(file.notes.iter().any(|note| note.contains("category (1 times)")), "{:?}", file.notes);
+    assert!(file.notes.iter().any(|note| note.contains("category (1 time)")), "{:?}", file.notes);
     // And a file in which frees are missing altogether opens too.
     let mut whole = open("checkerboard_default_100.pickle.gz");
     whole.devices[0].trace = whole.devices[0]

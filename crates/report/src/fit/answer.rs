@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::Bytes;
+use blockyard_rules::conf_text;
 use serde::Deserialize;
 
-use super::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
+use super::{FitCurve, FitOutcome, FitPoint, FitReport, fit_report};
 
 /// The fields of the JSON of `blockyard fit` that a page needs, whose types are in `crates/answers`. Reading
 /// all of it would more than double the code that a browser fetches for a report.
@@ -91,7 +92,7 @@ pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
         facts.push(("Arguments".to_owned(), found.arguments.join(" ")));
     }
     let (program, varied) = (found.program, found.vary.name);
-    Some(fit_page(&FitPage { program, varied, headline, curves, text: String::new(), facts }))
+    Some(fit_report(&FitReport { program, varied, headline, curves, text: String::new(), facts }))
 }
 
 fn curves_of(found: &GpuSearch) -> Vec<FitCurve> {
@@ -109,8 +110,7 @@ fn row_name(row: &Row) -> String {
         return layout.iter().map(|(name, ranks)| format!("{name}={ranks}")).collect::<Vec<_>>().join(",");
     }
     match (&row.conf, row.value) {
-        (Some(conf), _) if conf.is_empty() => "default settings".to_owned(),
-        (Some(conf), _) => conf.clone(),
+        (Some(conf), _) => conf_text(conf).to_owned(),
         (None, Some(value)) => value.to_string(),
         (None, None) => "run".to_owned(),
     }

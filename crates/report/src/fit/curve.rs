@@ -3,7 +3,7 @@
 use blockyard_figure::{Anchor, Dash, Fill, Mark, Point, Rect, Role, Scene, Size, Weight, text_width_px};
 use blockyard_record::{Bytes, grouped};
 
-use super::{FitCurve, FitOutcome, FitPage, FitPoint};
+use super::{FitCurve, FitOutcome, FitPoint, FitReport};
 
 /// The number of colors that distinguish lines; the last color of the groups is for all further lines.
 const COLORS: usize = Role::GROUPS as usize - 1;
@@ -45,7 +45,7 @@ fn part(number: u64, most: u64) -> f32 {
     (number as f64 / most.max(1) as f64).clamp(0.0, 1.0) as f32
 }
 
-pub(super) fn scene(page: &FitPage, size: Size) -> Scene {
+pub(super) fn scene(page: &FitReport, size: Size) -> Scene {
     let mut scene = Scene::new(size.width_px, size.height_px);
     let points = || page.curves.iter().flat_map(|curve| &curve.points);
     let most_value = points().map(|point| point.value).max().unwrap_or(1).max(1);
@@ -122,7 +122,7 @@ fn draw_axes(scene: &mut Scene, plot: &Plot, name: &str) {
 }
 
 /// Draws a line for each limit; limits of equal bytes share a line.
-fn draw_limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
+fn draw_limits(scene: &mut Scene, plot: &Plot, page: &FitReport) {
     let mut all: Vec<(Bytes, Vec<&str>)> = Vec::new();
     for curve in &page.curves {
         match all.iter_mut().find(|(limit, _)| *limit == curve.limit) {
@@ -183,7 +183,7 @@ fn draw_curve(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
 
 /// The largest values above the axis, each once: the lowest to the left of its line and the others to the
 /// right, so that two values never lie over each other's lines.
-fn draw_largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
+fn draw_largest(scene: &mut Scene, plot: &Plot, page: &FitReport) {
     let mut all: Vec<u64> = page.curves.iter().filter_map(|curve| curve.largest).collect();
     all.sort_unstable();
     all.dedup();

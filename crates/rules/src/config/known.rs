@@ -24,6 +24,20 @@ pub fn known_config(text: &str, release: Release) -> (String, Vec<String>) {
     (known, left_out)
 }
 
+/// The text of `PYTORCH_CUDA_ALLOC_CONF` as people read it: `default settings` for an empty text, else the
+/// text itself.
+///
+/// ```
+/// use blockyard_rules::conf_text;
+///
+/// assert_eq!(conf_text(""), "default settings");
+/// assert_eq!(conf_text("expandable_segments:True"), "expandable_segments:True");
+/// ```
+#[must_use]
+pub fn conf_text(conf: &str) -> &str {
+    if conf.is_empty() { "default settings" } else { conf }
+}
+
 /// A sentence about settings that are left out.
 #[must_use]
 pub fn left_out_note(left_out: &[String]) -> Option<String> {
@@ -39,6 +53,12 @@ fn name(setting: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_text_has_a_name_for_people() {
+        assert_eq!(conf_text(""), "default settings");
+        assert_eq!(conf_text("max_split_size_mb:64"), "max_split_size_mb:64");
+    }
 
     #[test]
     fn settings_of_later_releases_are_left_out_by_name() {

@@ -80,8 +80,8 @@ impl AllocatorConfig {
         Ok(())
     }
 
-    // This key is applied first wherever it is in the text, because the lower bounds of two other keys depend
-    // on it.
+    /// Applies `large_segment_size_mb`. This key is applied first wherever it is in the text, because the
+    /// lower bounds of two other keys depend on it.
     fn apply_large_segment_size(&mut self, tokens: &Tokens) -> Result<(), ConfigError> {
         let mut at = 0;
         while at < tokens.len() {

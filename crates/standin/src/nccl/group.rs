@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::store::with_store;
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 use crate::state::state;
 
 /// The most bytes of a rank that ranks exchange.
@@ -17,7 +17,7 @@ const MAX_EXCHANGED: u64 = 1 << 16;
 const MAX_COPIED: u64 = 1 << 20;
 
 /// Bytes that a rank has; `None` where they are not known.
-pub(super) type Part = Option<(Vec<u8>, Sureness)>;
+pub(super) type Part = Option<(Vec<u8>, Certainty)>;
 
 /// What one rank knows of its group.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +102,7 @@ impl Group {
     /// The bytes that a member which does not run is assumed to have.
     fn of_absent(&self, rank: u64, own: &Part) -> Part {
         let (bytes, sureness) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MAX_COPIED)?;
-        let sureness = if rank == self.rank { *sureness } else { Sureness::Assumed };
+        let sureness = if rank == self.rank { *sureness } else { Certainty::Assumed };
         Some((bytes.clone(), sureness))
     }
 
@@ -138,7 +138,7 @@ impl Group {
     pub(super) fn split(&mut self, color: i32, key: i32) -> Self {
         self.splits += 1;
         let own: Vec<u8> = color.to_le_bytes().into_iter().chain(key.to_le_bytes()).collect();
-        let parts = self.exchange(&Some((own, Sureness::Exact)), 8);
+        let parts = self.exchange(&Some((own, Certainty::Exact)), 8);
         let is_whole = self.others.len() as u64 + 1 == parts.len() as u64;
         let mut members: Vec<(i32, u64)> = Vec::new();
         for (part, rank) in parts.iter().zip(0..) {
@@ -174,7 +174,7 @@ pub(super) fn write(to: u64, bytes: u64, part: &Part) {
     let mut state = state();
     match part {
         Some((part, sureness)) if part.len() as u64 == bytes => state.devices.put(to, part, *sureness),
-        _ => state.devices.mark(to, to.saturating_add(bytes), Sureness::Unknown),
+        _ => state.devices.mark(to, to.saturating_add(bytes), Certainty::Unknown),
     }
 }
 
@@ -190,9 +190,9 @@ fn packed(part: &Part) -> Vec<u8> {
 fn unpacked(value: &[u8]) -> Part {
     let (first, bytes) = value.split_first()?;
     let sureness = match first {
-        0 => Sureness::Exact,
-        1 => Sureness::Rounded,
-        2 => Sureness::Assumed,
+        0 => Certainty::Exact,
+        1 => Certainty::Rounded,
+        2 => Certainty::Assumed,
         _ => return None,
     };
     Some((bytes.to_vec(), sureness))
@@ -201,21 +201,21 @@ fn unpacked(value: &[u8]) -> Part {
 #[cfg(test)]
 mod tests {
     use super::{Group, packed, unpacked};
-    use crate::memory::Sureness;
+    use crate::memory::Certainty;
 
     #[test]
     fn a_rank_alone_stands_for_the_others() {
         let mut group = Group::alone(3, 1);
-        let parts = group.exchange(&Some((vec![7], Sureness::Exact)), 1);
-        let sure: Vec<Sureness> = parts.iter().flatten().map(|(_, sureness)| *sureness).collect();
-        assert_eq!(sure, [Sureness::Assumed, Sureness::Exact, Sureness::Assumed]);
+        let parts = group.exchange(&Some((vec![7], Certainty::Exact)), 1);
+        let sure: Vec<Certainty> = parts.iter().flatten().map(|(_, sureness)| *sureness).collect();
+        assert_eq!(sure, [Certainty::Assumed, Certainty::Exact, Certainty::Assumed]);
         assert_eq!(group.exchange(&None, 1), [None, None, None]);
         assert_eq!(group.receive(0, 1), None);
     }
 
     #[test]
     fn parts_are_what_they_were_after_the_store() {
-        for part in [None, Some((vec![1, 2], Sureness::Rounded)), Some((Vec::new(), Sureness::Assumed))] {
+        for part in [None, Some((vec![1, 2], Certainty::Rounded)), Some((Vec::new(), Certainty::Assumed))] {
             assert_eq!(unpacked(&packed(&part)), part);
         }
     }

@@ -1,6 +1,6 @@
 //! Reductions over the bytes of the ranks of a group.
 
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 
 /// Bytes of an element, by NCCL's numbers of types; `None` for a type that is not known.
 pub(super) fn element(kind: i32) -> Option<u64> {
@@ -16,7 +16,7 @@ pub(super) fn element(kind: i32) -> Option<u64> {
 /// Element by element: the sum, product, most, least or mean (NCCL's operators 0 to 4) of what the ranks
 /// have, and whether its last digits may be others on a GPU. `None` where the type or operator is not
 /// computed here.
-pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u8>, Sureness)> {
+pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u8>, Certainty)> {
     let size = usize::try_from(element(kind)?).ok()?;
     let length = parts.first()?.len();
     if parts.iter().any(|part| part.len() != length) {
@@ -40,7 +40,7 @@ pub(super) fn reduce(parts: &[&[u8]], kind: i32, operator: i32) -> Option<(Vec<u
     let chooses = matches!(operator, 2 | 3);
     // The sum of two numbers is rounded once, the sum of more numbers in an order that NCCL chooses.
     let is_rounded = is_float && !chooses && (parts.len() > 2 || operator == 4);
-    Some((sum, if is_rounded { Sureness::Rounded } else { Sureness::Exact }))
+    Some((sum, if is_rounded { Certainty::Rounded } else { Certainty::Exact }))
 }
 
 fn of_integers(numbers: &[i128], operator: i32) -> Option<i128> {
@@ -97,7 +97,7 @@ fn integer(bytes: &[u8], kind: i32) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::reduce;
-    use crate::memory::Sureness;
+    use crate::memory::Certainty;
 
     #[test]
     fn ranks_are_summed_as_their_type_says() {
@@ -105,12 +105,12 @@ mod tests {
         let (first, second) = (integers(&[3, -4]), integers(&[5, 1]));
         let parts = [first.as_slice(), second.as_slice()];
         for (operator, expected) in [(0, [8, -3]), (1, [15, -4]), (2, [5, 1]), (3, [3, -4])] {
-            assert_eq!(reduce(&parts, 4, operator), Some((integers(&expected), Sureness::Exact)));
+            assert_eq!(reduce(&parts, 4, operator), Some((integers(&expected), Certainty::Exact)));
         }
         let floats = |number: f32| number.to_le_bytes().to_vec();
         let (a, b, c) = (floats(0.1), floats(0.2), floats(0.3));
-        assert_eq!(reduce(&[&a, &b], 7, 0), Some((floats(0.1 + 0.2), Sureness::Exact)));
-        assert_eq!(reduce(&[&a, &b, &c], 7, 0).unwrap().1, Sureness::Rounded);
+        assert_eq!(reduce(&[&a, &b], 7, 0), Some((floats(0.1 + 0.2), Certainty::Exact)));
+        assert_eq!(reduce(&[&a, &b, &c], 7, 0).unwrap().1, Certainty::Rounded);
         assert_eq!(reduce(&[&a, &b], 6, 0), None, "half precision is not computed");
         assert_eq!(reduce(&[&a, &b], 7, 5), None, "nor is an operator of PyTorch's own");
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use blockyard_gpus::Assumption;
 
 use crate::abi::Out;
-use crate::memory::{HostRead, Sureness};
+use crate::memory::{Certainty, HostRead};
 use crate::python::{self, PythonLine};
 use crate::report;
 use crate::values::frames;
@@ -67,8 +67,8 @@ impl Question {
         };
         if self.read.unknown == 0 {
             return match (self.read.known, self.kind, self.given) {
-                (Sureness::Assumed, Some(kind), Some(value)) => taken(kind, value),
-                (Sureness::Assumed, ..) => said("it follows from a value that was assumed"),
+                (Certainty::Assumed, Some(kind), Some(value)) => taken(kind, value),
+                (Certainty::Assumed, ..) => said("it follows from a value that was assumed"),
                 _ => said("it was computed by a processor, so that its last digits may differ"),
             };
         }
@@ -94,7 +94,7 @@ impl Question {
 ///
 /// No lock of the library may be held: the line is asked of Python.
 pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {
-    if read.unknown == 0 && matches!(read.known, Sureness::Exact | Sureness::Unknown) {
+    if read.unknown == 0 && matches!(read.known, Certainty::Exact | Certainty::Unknown) {
         return Ok(());
     }
     let results = frames::count().filter(|_| matches!(count, 1 | 4 | 8));
@@ -170,7 +170,7 @@ fn half(value: f32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::{MAX_READS, Question, assumed, bits};
-    use crate::memory::{HostRead, Sureness};
+    use crate::memory::{Certainty, HostRead};
 
     /// PyTorch's numbers of `float32` and `bool`.
     const FLOAT: i32 = 6;
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_person_gives_what_is_unknown_or_assumed() {
         let unknown =
-            Question { read: HostRead { unknown: 4, known: Sureness::Exact }, ..Question::default() };
+            Question { read: HostRead { unknown: 4, known: Certainty::Exact }, ..Question::default() };
         let number = Question { kind: Some(FLOAT), ..unknown };
         assert_eq!(answer(number, 1), Some((Some(bits(FLOAT, 1.0)), "assumed to be 1".to_owned())));
         let given = Question { given: Some(0.25), ..number };
@@ -202,20 +202,20 @@ mod tests {
         assert_eq!(answer(given, MAX_READS + 1), None);
         assert_eq!(answer(unknown, 1), Some((None, "assumed to be 0".to_owned())));
 
-        let known = HostRead { unknown: 0, known: Sureness::Assumed };
+        let known = HostRead { unknown: 0, known: Certainty::Assumed };
         let flag = Question { read: known, kind: Some(BOOL), ..Question::default() };
         assert_eq!(answer(flag, 1).map(|(bits, _)| bits), Some(None), "the bytes stay");
         let given = Question { given: Some(1.0), ..flag };
         assert_eq!(answer(given, 1), Some((Some(1), "assumed to be 1".to_owned())));
         // Of many values a person names none.
         assert_eq!(answer(Question { kind: None, ..given }, 1).map(|(bits, _)| bits), Some(None));
-        let rounded = Question { read: HostRead { known: Sureness::Rounded, ..known }, ..given };
+        let rounded = Question { read: HostRead { known: Certainty::Rounded, ..known }, ..given };
         assert_eq!(answer(rounded, 1).map(|(bits, _)| bits), Some(None), "a rounded value is known");
     }
 
     #[test]
     fn a_person_gives_a_number_of_results() {
-        let unknown = HostRead { unknown: 8, known: Sureness::Exact };
+        let unknown = HostRead { unknown: 8, known: Certainty::Exact };
         let count = Question { read: unknown, results: Some(50), ..Question::default() };
         assert_eq!(answer(count, 1).map(|(bits, _)| bits), Some(Some(50)));
         let given = Question { given: Some(40.0), ..count };

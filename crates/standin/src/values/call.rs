@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 use crate::values::fill::{Fill, Number};
 use crate::values::layout::{IValue, Layout};
 use crate::values::python::{Argument, Kind, Operator};
@@ -20,7 +20,7 @@ pub(super) struct OperatorCall<'a> {
 #[derive(Default)]
 pub(super) struct ArgumentSummary {
     /// How sure the least sure argument that is read is.
-    pub(super) worst: Sureness,
+    pub(super) worst: Certainty,
     pub(super) bytes: u64,
     pub(super) is_on_device: bool,
     /// Whether an argument has no bytes, so that nothing is computed.
@@ -66,7 +66,7 @@ impl OperatorCall<'_> {
                             continue;
                         }
                         if !storage.is_partly_known() {
-                            look.worst = Sureness::Unknown;
+                            look.worst = Certainty::Unknown;
                             continue;
                         }
                         match self.functions.tensor(boxed) {

@@ -2,7 +2,7 @@
 //! most frequent operators whose arguments are always known.
 #![expect(unsafe_code, reason = "bytes of the device are written")]
 
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 use crate::values::layout::{IValue, Layout};
 use crate::values::tensors::Tensor;
 
@@ -106,7 +106,7 @@ impl Fill {
     pub(super) fn write(&self) {
         let (start, end) = self.tensor.extent();
         write(start, end, self.element, self.tensor.element);
-        self.tensor.mark(Sureness::Exact);
+        self.tensor.mark(Certainty::Exact);
     }
 }
 

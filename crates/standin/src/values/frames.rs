@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 use crate::state::state;
 use crate::values::fill::Fill;
 use crate::values::python::{Object, Operator};
@@ -85,7 +85,7 @@ pub(super) fn note_launch() -> bool {
         if !frame.blocks.is_empty() {
             let mut state = state();
             for (start, end) in &frame.blocks {
-                state.devices.mark(*start, *end, Sureness::Unknown);
+                state.devices.mark(*start, *end, Certainty::Unknown);
             }
         }
         true

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use libloading::os::unix::{Library, RTLD_LAZY};
 
-use crate::memory::{Sureness, device_of};
+use crate::memory::{Certainty, device_of};
 use crate::report;
 use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
@@ -163,7 +163,7 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
     }
     BLOCKS.fetch_add(1, Ordering::Relaxed);
     let end = address.saturating_add(bytes);
-    state().devices.mark(address, end, Sureness::Unknown);
+    state().devices.mark(address, end, Certainty::Unknown);
     if is_new && IS_ON.load(Ordering::Relaxed) && !is_busy() {
         frames::add_block(address, end);
     }
@@ -294,21 +294,21 @@ fn start_operator(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -
     // An assumption does not look at the arguments, however many bytes they have.
     let is_assumed = operator.traits.assumes
         && !operator.traits.is_random
-        && !(is_small && look.worst != Sureness::Unknown);
-    let is_known = is_small && (look.worst != Sureness::Unknown || operator.traits.is_random);
+        && !(is_small && look.worst != Certainty::Unknown);
+    let is_known = is_small && (look.worst != Certainty::Unknown || operator.traits.is_random);
     let is_computed = operator.traits.is_computed && (is_known || is_assumed) && !look.has_no_bytes;
     if is_assumed {
-        look.worst = Sureness::Unknown;
+        look.worst = Certainty::Unknown;
     }
     if is_computed
         && given.gives_to_device(operator)
         && let Some(arguments) = given.arguments(operator)
         && let Some((computed, count)) = unobserved(|| Helper::begin(operator, &arguments, look.worst))
     {
-        frame.count = count.map(|count| (count, look.worst == Sureness::Assumed));
+        frame.count = count.map(|count| (count, look.worst == Certainty::Assumed));
         frame.computed = Some(computed);
     }
-    let is_none_found = look.worst == Sureness::Assumed && frame.count.is_some_and(|(count, _)| count == 0);
+    let is_none_found = look.worst == Certainty::Assumed && frame.count.is_some_and(|(count, _)| count == 0);
     if is_none_found && operator.assumed_count > 0.0 {
         // A comparison with an unknown number is assumed to be false, but a search over many numbers is
         // assumed to find some.
@@ -336,7 +336,7 @@ fn share(tensor: &Tensor, share: f64) -> i64 {
 fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOperator) {
     let Some(operator) = frame.operator else { return };
     if let Some(fill) = frame.fill
-        && has_blocks()
+        && check_blocks()
     {
         // An operator that hands the work on, as `zero_` does, fills nothing itself.
         if frame.has_launched {
@@ -344,7 +344,7 @@ fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOp
         }
         return;
     }
-    let computed = frame.computed.filter(|_| has_blocks());
+    let computed = frame.computed.filter(|_| check_blocks());
     let results = if computed.is_some() { results(torch, layout, record, operator) } else { Vec::new() };
     if let Some(marks) =
         computed.and_then(|computed| unobserved(|| Helper::end(computed, &results, &frame.written)))
@@ -356,7 +356,7 @@ fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOp
         }
     } else if frame.has_launched {
         for tensor in &frame.written {
-            tensor.mark(Sureness::Unknown);
+            tensor.mark(Certainty::Unknown);
         }
     }
 }
@@ -393,7 +393,7 @@ fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) 
 
 /// Whether the allocator reports its blocks. If it does not, the bytes of a block would stay known after the
 /// block is freed.
-fn has_blocks() -> bool {
+fn check_blocks() -> bool {
     let has = BLOCKS.load(Ordering::Relaxed) > 0;
     if !has {
         give_up("the allocator of this PyTorch does not report its blocks");

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use crate::memory::Sureness;
+use crate::memory::Certainty;
 use crate::python::{Value, interpreter};
 use crate::values::frames::unobserved;
 use crate::values::layout::{IValue, Layout};
@@ -294,7 +294,7 @@ impl Helper {
     pub(super) fn begin(
         operator: &Operator,
         arguments: &[Argument],
-        sureness: Sureness,
+        sureness: Certainty,
     ) -> Option<(Object, Option<i64>)> {
         let (helper, python) = (HELPER.get()?, interpreter()?);
         let values = [
@@ -314,7 +314,7 @@ impl Helper {
 
     /// Writes the computed results of an operator that ended; returns how sure the bytes of each tensor are.
     /// `None` where nothing was computed.
-    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Sureness>> {
+    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Certainty>> {
         let (helper, python) = (HELPER.get()?, interpreter()?);
         let list =
             |tensors: &[Tensor]| Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect());
@@ -322,7 +322,7 @@ impl Helper {
         let found = python.locked(|| {
             let found = python.call(helper.end.0, &values)?;
             let marks = (0..results.len() + written.len())
-                .map(|place| python.item_integer(found, place).map_or(Sureness::Unknown, Sureness::of))
+                .map(|place| python.item_integer(found, place).map_or(Certainty::Unknown, Certainty::of))
                 .collect();
             python.drop(found);
             Some(marks)
@@ -360,7 +360,7 @@ fn parse(answer: &str) -> Option<Operator> {
     Some(Operator { number, kinds, written, only_written, assumed_count, traits: Traits::of(flags) })
 }
 
-impl Sureness {
+impl Certainty {
     /// The helper's number for the sureness.
     pub(super) fn number(self) -> i64 {
         match self {

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_void};
 
 use libloading::os::unix::Library;
 
-use crate::memory::{Sureness, device_of};
+use crate::memory::{Certainty, device_of};
 use crate::state::state;
 use crate::values::layout::{IValue, Layout, word};
 
@@ -185,11 +185,11 @@ impl Tensor {
     }
 
     /// How sure the least sure byte is.
-    pub(super) fn sureness(&self) -> Sureness {
+    pub(super) fn sureness(&self) -> Certainty {
         let (start, end) = self.extent();
         let state = state();
         let whole = state.devices.sureness(start, end);
-        if whole != Sureness::Unknown {
+        if whole != Certainty::Unknown {
             return whole;
         }
         let Some(rows) = self.rows() else { return whole };
@@ -197,7 +197,7 @@ impl Tensor {
     }
 
     /// Sets how sure the elements' bytes are from now on. Bytes between the elements stay as they are.
-    pub(super) fn mark(&self, sureness: Sureness) {
+    pub(super) fn mark(&self, sureness: Certainty) {
         let mut state = state();
         if let Some(rows) = self.rows() {
             for (start, end) in rows {
@@ -205,7 +205,7 @@ impl Tensor {
             }
         } else {
             let (start, end) = self.extent();
-            state.devices.mark(start, end, Sureness::Unknown);
+            state.devices.mark(start, end, Certainty::Unknown);
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) struct OtherAddresses([Allocator; AddressOrder::OTHERS]);
 impl OtherAddresses {
     /// An allocator for each of the other orders, on a device of `total` bytes.
     pub(super) fn new(total: Bytes, config: &AllocatorConfig) -> Self {
-        Self(AddressOrder::others(Some(AddressOrder::Growing)).map(|order| {
+        Self(AddressOrder::others(Some(AddressOrder::Rising)).map(|order| {
             let device = VirtualDevice::new(total).with_order(order);
             Allocator::new(device, config.clone(), Sink { recorder: None })
         }))

@@ -19,11 +19,11 @@ pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
         session().operator(),
         "how many elements a mask selects depends on values; half of them is taken",
     );
-    choose(tensor, tensor.numel() / 2)
+    select_nonzero(tensor, tensor.numel() / 2)
 }
 
 /// The memory of CUB's two kernels that find the nonzero elements, and a result for `found` of them.
-fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
+fn select_nonzero(tensor: &Tensor, found: i64) -> Result<Tensor> {
     let (device, count) = (tensor.device(), tensor.numel());
     let total = temporary(device, 4)?;
     // Up to some 5,000 elements one block adds up alone; the two sizes were recorded for 760 and for 6,400
@@ -37,9 +37,9 @@ fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
 }
 
 /// `nonzero` of a mask in which no element is set.
-pub(crate) fn nonzero_of_nothing(mask: &Tensor) -> Result<Tensor> {
+pub(crate) fn nonzero_of_zeros(mask: &Tensor) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
-    choose(mask, 0)
+    select_nonzero(mask, 0)
 }
 
 /// `unique` of all elements: the result keeps memory for all elements, however many differ.

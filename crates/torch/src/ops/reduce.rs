@@ -256,7 +256,7 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
             drop(sum_all(&counts)?);
             Some(counts)
         } else {
-            drop(super::by_value::nonzero_of_nothing(&is_zero)?);
+            drop(super::by_value::nonzero_of_zeros(&is_zero)?);
             None
         };
         let is_zero = has_dims.then_some(is_zero);

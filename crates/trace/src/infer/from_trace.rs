@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use blockyard_record::{
     BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry, counted,
 };
+use blockyard_rules::size;
 use blockyard_workload::{Request, TensorId, WorkloadBuilder};
 
 use super::InferredRun;
@@ -13,7 +14,7 @@ use blockyard_pytorch::ReadError;
 
 /// The largest request that a trace can have: larger requests are refused before anything is traced. Rounding
 /// may make the traced size one byte more.
-const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);
+const MAX_TRACED_REQUEST: Bytes = Bytes::new(size::LARGEST_REQUEST.get() - 1);
 /// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
 const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 
@@ -95,7 +96,7 @@ impl<'a> FromTrace<'a> {
                 }
                 TraceAction::OutOfMemory => {
                     let pool_id = self.named_pool(index).filter(|pool_id| *pool_id != PoolId::DEFAULT);
-                    self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream, pool_id);
+                    self.allocate(entry.size.min(MAX_TRACED_REQUEST), entry.stream, pool_id);
                 }
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;

@@ -86,7 +86,7 @@ pub(super) fn find_reclaims(
 ) -> Reclaims {
     let mut scan = Scan::new(trace, start, private);
     let config = settings(&run.meta.conf);
-    scan.limit = Some(config.max_split_size()).filter(|limit| *limit < UNLIMITED);
+    scan.max_split_size = Some(config.max_split_size()).filter(|limit| *limit < UNLIMITED);
     let mut index = 0;
     while index < trace.len() {
         index = scan.take(index);
@@ -100,7 +100,7 @@ pub const FAILED_SIZE_NOTE: &str = "failed; the trace has the size of a failed r
 
 fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_whole: bool) -> Reclaims {
     let retries = Retries::new(run, scan.trace, &scan.bursts, is_whole);
-    let limits = scan.limit.is_some();
+    let limits = scan.max_split_size.is_some();
     let collects = config.garbage_collection_threshold() > 0.0;
     let mut reclaims =
         Reclaims { device_failures: std::mem::take(&mut scan.failures), ..Reclaims::default() };

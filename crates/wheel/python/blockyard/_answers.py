@@ -819,21 +819,21 @@ class FitHolder(_sentences.FitHolderSentence):
 class FitFailedRequest(_sentences.FitFailedRequestSentence):
     """A request that ran out of memory."""
 
+    is_below: bool
+    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
     bytes: int
     """The bytes that the allocator wanted for the request."""
     at: str | None
     """The line of the program, as `train.py:26`, or null."""
-    is_below: bool
-    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "FitFailedRequest":
         read = cls.newest(raw)
         return cls(
             raw,
+            read.get("is_below"),
             read.get("bytes"),
             read.get("at"),
-            read.get("is_below"),
         )
 
 

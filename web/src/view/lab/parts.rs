@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
 use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, device_text, known_gpus};
-use blockyard_rules::Release;
+use blockyard_rules::{Release, conf_text};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -91,8 +91,7 @@ pub(super) fn first_oom(outcome: &Outcome) -> String {
 /// limit where the question changed them.
 pub(super) fn conditions_text(row: &Row) -> String {
     let conditions = &row.conditions;
-    let mut text =
-        if conditions.conf.is_empty() { "default settings".to_owned() } else { conditions.conf.clone() };
+    let mut text = conf_text(&conditions.conf).to_owned();
     if let Some(capacity) = conditions.capacity {
         let _ = write!(text, ", {}", device_text(capacity));
     }

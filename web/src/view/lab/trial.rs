@@ -4,6 +4,7 @@
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
 use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind, context_and_libraries};
 use blockyard_record::{Bytes, grouped};
+use blockyard_rules::conf_text;
 use blockyard_workload::Request;
 use leptos::prelude::*;
 
@@ -293,8 +294,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
     let buttons = changes.iter().enumerate().map(|(place, change)| {
         let title = sentence(&change.sentence);
         let label = match &change.kind {
-            ChangeKind::Setting(conf) if conf.is_empty() => "default settings".to_owned(),
-            ChangeKind::Setting(conf) => conf.clone(),
+            ChangeKind::Setting(conf) => conf_text(conf).to_owned(),
             ChangeKind::FreeTensors { requests, bytes } => {
                 format!("free {} before ({bytes})", tensors_text(session, requests))
             }

@@ -6,6 +6,7 @@ use blockyard_lab::{
     VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
+use blockyard_rules::conf_text;
 use leptos::prelude::*;
 
 use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
@@ -157,7 +158,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     // since its help depends on the limit.
     let is_asked = finding.about != FindingTopic::DoesNotHelp || finding.settings.len() == 1;
     let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
-        let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
+        let name = conf_text(conf).to_owned();
         let conf = conf.clone();
         let ask = click(move || {
             session.lab().conf.set(conf.clone());

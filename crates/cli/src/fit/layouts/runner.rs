@@ -65,16 +65,16 @@ impl<'a> LayoutRunner<'a> {
         let conditions = of_layout(conditions, layout);
         let ranks = self.of_terms(&conditions.without_end(), layout)?;
         let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
-        if all(&|probe| probe.is_fitting && probe.peak_reserved <= conditions.left(probe)) {
+        if all(&|probe| probe.fits && probe.peak_reserved <= conditions.left(probe)) {
             return Ok(LayoutRuns { is_fitting: true, ranks, under_limit: None });
         }
-        if !all(&|probe| probe.is_fitting && probe.peak_allocated <= conditions.left(probe)) {
+        if !all(&|probe| probe.fits && probe.peak_allocated <= conditions.left(probe)) {
             return Ok(LayoutRuns { is_fitting: false, ranks, under_limit: None });
         }
         // The allocated bytes would fit, so the allocator may get by with a release of cached segments: a run
         // under the limit decides.
         let under_limit = self.of_terms(&conditions, layout)?;
-        let is_fitting = under_limit.iter().all(|probe| probe.is_fitting);
+        let is_fitting = under_limit.iter().all(|probe| probe.fits);
         Ok(LayoutRuns { is_fitting, ranks, under_limit: Some(under_limit) })
     }
 
@@ -99,11 +99,11 @@ impl<'a> LayoutRunner<'a> {
         let key =
             key(self.runs, conditions, &(self.world, self.per_node, &asked, &self.runs.options.preload));
         let known: Vec<Probe> =
-            asked.iter().filter_map(|rank| self.runs.kept.find(key, u64::from(*rank))).collect();
+            asked.iter().filter_map(|rank| self.runs.cache.find(key, u64::from(*rank))).collect();
         // A rank that ended because another rank failed has no probe: the rank that ran out of memory
         // decides.
-        if known.len() == asked.len() || known.iter().any(|probe| !probe.is_fitting) {
-            self.runs.known.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if known.len() == asked.len() || known.iter().any(|probe| !probe.fits) {
+            self.runs.cached_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             return Ok(known);
         }
         let permit = self.runs.queue.wait();
@@ -150,11 +150,11 @@ impl<'a> LayoutRunner<'a> {
         if let Some(error) = error {
             return Err(RunEnd::Failed(error));
         }
-        self.runs.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.runs.made_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         files.sort();
         files.dedup();
         for probe in &probes {
-            self.runs.kept.add(key, probe, &files).map_err(|error| failed(format!("{error:#}")))?;
+            self.runs.cache.add(key, probe, &files).map_err(|error| failed(format!("{error:#}")))?;
         }
         Ok(probes)
     }
@@ -190,7 +190,7 @@ fn of_layout(conditions: &RunConditions, layout: &Layout) -> RunConditions {
 fn together(value: u64, ranks: Vec<Probe>) -> Probe {
     let is_exact = ranks.iter().all(|rank| rank.is_exact);
     let peak_allocated = ranks.iter().map(|rank| rank.peak_allocated).max().unwrap_or_default();
-    let failed = ranks.iter().find(|rank| !rank.is_fitting).map(|rank| {
+    let failed = ranks.iter().find(|rank| !rank.fits).map(|rank| {
         let mut failed = rank.failed.clone().unwrap_or_default();
         let at = failed.at.map_or_else(String::new, |at| format!("{at} "));
         failed.at = Some(format!("{at}in rank {}", rank.value));
@@ -205,7 +205,7 @@ fn together(value: u64, ranks: Vec<Probe>) -> Probe {
     }
     // `rev` makes `max_by_key` return the first of several ranks with equal peaks.
     let largest = ranks.into_iter().rev().max_by_key(|rank| rank.peak_reserved).unwrap_or_default();
-    Probe { value, is_fitting, peak_allocated, is_exact, failed, notes, remarks, ..largest }
+    Probe { value, fits: is_fitting, peak_allocated, is_exact, failed, notes, remarks, ..largest }
 }
 
 #[cfg(test)]
@@ -220,13 +220,14 @@ mod tests {
         let rank =
             |rank, is_fitting, bytes| Probe::of(rank, is_fitting, Bytes::new(bytes), Bytes::new(2 * bytes));
         let found = together(8, vec![rank(0, true, 10), rank(21, true, 30), rank(63, true, 20)]);
-        assert_eq!((found.value, found.is_fitting, found.failed), (8, true, None));
+        assert_eq!((found.value, found.fits, found.failed), (8, true, None));
         assert_eq!((found.peak_allocated, found.peak_reserved), (Bytes::new(30), Bytes::new(60)));
         let mut last = rank(63, false, 5);
-        last.failed = Some(ProbeOom { bytes: Bytes::new(7), at: Some("a.py:3".to_owned()), is_below: false });
+        last.failed =
+            Some(ProbeOom { bytes: Bytes::new(7), at: Some("a.py:3".to_owned()), is_of_other_thread: false });
         last.notes = vec!["one".to_owned()];
         let found = together(9, vec![rank(0, true, 10), last]);
-        assert_eq!((found.is_fitting, found.notes), (false, vec!["one".to_owned()]));
+        assert_eq!((found.fits, found.notes), (false, vec!["one".to_owned()]));
         assert_eq!(found.failed.and_then(|failed| failed.at).as_deref(), Some("a.py:3 in rank 63"));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use blockyard_fit::{Layout, Probe};
 
 use super::super::options::{FitOptions, RunRanks};
-use super::super::text::{failed, limit, on_gpu, proved};
+use super::super::text::{failed, limit, write_on_gpu, write_proof};
 use super::{LayoutRuns, LayoutsOnGpu, numbers};
 
 /// The most layouts that are shown; JSON has all.
@@ -18,7 +18,7 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
     if options.quiet {
         return Ok(());
     }
-    table(text, answer)?;
+    write_table(text, answer)?;
     failures(text, answer)?;
     map(text, answer)?;
     if let Some((layout, found)) = answer.best() {
@@ -27,9 +27,9 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
     ran(text, options.run_ranks.as_ref(), answer.layouts.iter())?;
     let best =
         answer.best().and_then(|(_, found)| found.deciding().iter().max_by_key(|probe| probe.peak_reserved));
-    on_gpu(text, &answer.conditions, best)?;
+    write_on_gpu(text, &answer.conditions, best)?;
     let proofs: Vec<&Probe> = answer.answered().flat_map(|(_, found)| &found.ranks).collect();
-    proved(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
+    write_proof(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
 }
 
 /// Writes which ranks ran in place of the others.
@@ -86,7 +86,7 @@ fn write_sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 }
 
 /// The layouts that fit with the least first, then those that do not.
-fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
+fn write_table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let mut rows: Vec<(&Layout, &LayoutRuns)> = answer.answered().collect();
     rows.sort_by_key(|(_, found)| (!found.is_fitting, found.peak_reserved()));
     if rows.is_empty() {
@@ -116,7 +116,7 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 
 fn fit_text(found: &LayoutRuns) -> String {
     let limited = found.under_limit.iter().flatten();
-    match (found.is_fitting, limited.clone().find(|probe| !probe.is_fitting)) {
+    match (found.is_fitting, limited.clone().find(|probe| !probe.fits)) {
         (true, _) if found.under_limit.is_some() => {
             "fits after the allocator releases cached segments".to_owned()
         }

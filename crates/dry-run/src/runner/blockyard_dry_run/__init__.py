@@ -1,8 +1,10 @@
-"""The half of a dry run that is in the program's own process: starts the program, and writes its memory.
+"""The part of a dry run that is in the program's own process: starts the program, and writes its memory.
 
-The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `requests` (a path for a snapshot without stacks, or null), `steps` (after how many steps of the first
-optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed),
-`fraction` (the share of each device that may be reserved, or null), `ends_at_oom` (whether the first request that runs out of memory ends the process).
+The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `requests` (a path for a
+snapshot without stacks, or null), `steps` (after how many steps of the first optimizer the program ends, or null),
+`totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed), `fraction` (the
+share of each device that may be reserved, or null), `ends_at_oom` (whether the first request that runs out of memory
+ends the process).
 """
 
 import atexit
@@ -44,7 +46,10 @@ class Run:
         ranks.finish()
 
     def caught(self, error):
-        """An exception that ended the program: printed as Python does, without the lines of this file; the exit status."""
+        """Prints an exception that ended the program as Python does, without the lines of this file.
+
+        Returns the exit status.
+        """
         trace = error.__traceback__
         while trace is not None and places.is_ours(trace.tb_frame.f_code.co_filename):
             trace = trace.tb_next
@@ -55,7 +60,10 @@ class Run:
 
 
 def run_program(settings, arguments, ended=None):
-    """Runs the program `arguments[0]` with its arguments, and ends the process. `ended` is called with the status before it ends by itself."""
+    """Runs the program `arguments[0]` with its arguments, and ends the process.
+
+    `ended` is called with the exit status, before the process ends by itself.
+    """
     run = Run(settings)
     child.prepare(settings)
     sys.argv = arguments

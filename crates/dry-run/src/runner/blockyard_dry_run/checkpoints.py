@@ -1,4 +1,4 @@
-"""`torch.distributed.checkpoint`, where ranks do not run: one rank plans for all, from the plans of all."""
+"""Changes to `torch.distributed.checkpoint` where ranks do not run: one rank plans for all, from the plans of all."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ from blockyard_dry_run.record import estimate
 
 
 def plan_here(utils, ranks):
-    """Where the rank that plans does not run, the lowest rank of the group that runs plans in its place."""
+    """Makes the lowest rank of the group that runs plan in the place of a coordinator that does not run."""
     wrapper = utils._DistWrapper
     init = wrapper.__init__
 
@@ -16,7 +16,9 @@ def plan_here(utils, ranks):
             members = list(range(dist.get_world_size())) if group is None else dist.get_process_group_ranks(group)
             if members[coordinator_rank] not in ranks:
                 running = min(rank for rank in members if rank in ranks)
-                estimate(f"rank {members[coordinator_rank]} does not run: rank {running} plans the checkpoint in its place")
+                estimate(
+                    f"rank {members[coordinator_rank]} does not run: rank {running} plans the checkpoint in its place"
+                )
                 coordinator_rank = members.index(running)
         init(self, group, use_dist, coordinator_rank)
 
@@ -24,7 +26,10 @@ def plan_here(utils, ranks):
 
 
 def leave_out(planner, ranks):
-    """Ranks that do not run write nothing: their plans are copies of another rank's, and must not take data from that rank."""
+    """Makes ranks that do not run write nothing.
+
+    Their plans are copies of another rank's plan, and must not take data from that rank.
+    """
     create = planner.DefaultSavePlanner.create_global_plan
     validate = planner._validate_global_plan
 
@@ -32,9 +37,7 @@ def leave_out(planner, ranks):
         dist = planner.torch.distributed
         if not dist.is_initialized() or len(all_plans) != dist.get_world_size():
             return create(self, all_plans)
-        plans = [
-            plan if rank in ranks else dataclasses.replace(plan, items=[]) for rank, plan in enumerate(all_plans)
-        ]
+        plans = [plan if rank in ranks else dataclasses.replace(plan, items=[]) for rank, plan in enumerate(all_plans)]
         planner._validate_global_plan = lambda *plan: True
         try:
             return create(self, plans)

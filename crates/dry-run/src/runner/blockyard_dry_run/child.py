@@ -1,6 +1,7 @@
-"""Processes that the program starts: their values and peaks are followed like the program's own, and each reports its peaks at its end.
+"""Follows the values and peaks of processes that the program starts; each reports its peaks at its end.
 
-A Python that is started again finds `children/sitecustomize.py` on its path of modules. A copy of the program (`fork`) has everything already.
+A Python that the program starts finds `children/sitecustomize.py` on its path of modules. A copy of the program
+(`fork`) has everything already.
 """
 
 import atexit
@@ -27,7 +28,9 @@ class Child:
 
     def __init__(self, settings):
         self.process = os.getpid()
-        self.measured = torch_hooks.Measured({"snapshot": None, "requests": None, "totals": [], **settings}, is_child=True)
+        self.measured = torch_hooks.Measured(
+            {"snapshot": None, "requests": None, "totals": [], **settings}, is_child=True
+        )
         self.is_written = False
 
     def install(self):
@@ -49,7 +52,9 @@ def _count(measured):
     try:
         _write(measured.result())
     except Exception as fault:
-        record({"kind": "remark", "text": f"process {os.getpid()}, which the program started, was not counted: {fault}"})
+        record(
+            {"kind": "remark", "text": f"process {os.getpid()}, which the program started, was not counted: {fault}"}
+        )
 
 
 def _write(result):
@@ -57,15 +62,17 @@ def _write(result):
         record({"kind": "child_failed", **result["failed"]})
     for device, stats in enumerate(result["devices"]):
         if stats.get("reserved_bytes.all.peak", 0) > 0:
-            record({
-                "kind": "child_counted",
-                "process": os.getpid(),
-                "device": device,
-                "peak_allocated": stats["allocated_bytes.all.peak"],
-                "peak_reserved": stats["reserved_bytes.all.peak"],
-                "allocated": stats["allocated_bytes.all.current"],
-                "has_run_out": stats.get("num_ooms", 0) > 0,
-            })
+            record(
+                {
+                    "kind": "child_counted",
+                    "process": os.getpid(),
+                    "device": device,
+                    "peak_allocated": stats["allocated_bytes.all.peak"],
+                    "peak_reserved": stats["reserved_bytes.all.peak"],
+                    "allocated": stats["allocated_bytes.all.current"],
+                    "has_run_out": stats.get("num_ooms", 0) > 0,
+                }
+            )
 
 
 def follow():

@@ -26,8 +26,8 @@ def before_end_at_once(finish):
 def watch(finish, further=()):
     """Calls `finish` where a signal is about to end the process: one of a crash, or one of `further`.
 
-    Python's own handlers run between two operations of the interpreter, and a crash has none after it. So this is a handler of C,
-    which calls Python. That may fail, or wait for ever: an alarm ends the process then.
+    Python's own handlers run between two operations of the interpreter, and no operation follows a crash. So this is a
+    handler of C, which calls Python. That call may fail, or wait without an end: an alarm ends the process then.
     """
     libc = ctypes.CDLL(None)
     process = os.getpid()
@@ -49,7 +49,8 @@ def watch(finish, further=()):
     libc.raise_signal = getattr(libc, "raise")
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     libc.signal.restype = ctypes.c_void_p
-    # Installs a handler for one signal alone: where the handler itself cannot run, as while Python ends, the next signal ends the process.
+    # Installs a handler for one signal alone: where the handler itself cannot run, as while Python ends, the next
+    # signal ends the process.
     install = libc.__sysv_signal
     install.argtypes, install.restype = libc.signal.argtypes, libc.signal.restype
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)

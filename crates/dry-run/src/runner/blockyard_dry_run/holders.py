@@ -5,10 +5,11 @@ import warnings
 
 
 def holders(torch, devices):
-    """Rows of a holder and its bytes, which add up to the peak of the iteration (`devices` as `Peaks.end_step` returns them).
+    """Rows of a holder and its bytes, which add up to the peak of the iteration.
 
-    Each allocated block counts once, whole, for the first of these that has a tensor in it. A block in which Python sees no tensor is
-    held by PyTorch itself. The last row has the bytes of the peak that are freed at the end of the iteration.
+    `devices` are the peaks as `Peaks.end_step` returns them. Each allocated block counts once, whole, for the first
+    holder that has a tensor in it. A block in which Python sees no tensor is held by PyTorch itself. The last row has
+    the bytes of the peak that are freed at the end of the iteration.
     """
     blocks = {}
     for segment in torch.cuda.memory_snapshot():

@@ -1,4 +1,7 @@
-"""Large parameters on the host are not initialized, where `BLOCKYARD_DRY_RUN_SKIP_INIT` is set: they take addresses and no memory until something writes them."""
+"""Skips the initialization of large parameters on the host, where `BLOCKYARD_DRY_RUN_SKIP_INIT` is set.
+
+Such parameters take addresses and no memory until the program writes them.
+"""
 
 import functools
 import os
@@ -8,8 +11,8 @@ from blockyard_dry_run import places
 from blockyard_dry_run.record import record
 
 _TEXT = (
-    "parameters on the host are not initialized (--skip-init): random numbers that the host draws later differ from PyTorch's, and values "
-    "that the program itself reads from these parameters are arbitrary"
+    "parameters on the host are not initialized (--skip-init): random numbers that the host draws later differ from "
+    "PyTorch's, and values that the program itself reads from these parameters are arbitrary"
 )
 # Smaller parameters are initialized: their bytes are followed to the device.
 _MOST_BYTES = 1 << 20
@@ -36,7 +39,9 @@ def _skipping(function):
     @functools.wraps(function)
     def initialize(*arguments, **options):
         tensor = arguments[0] if arguments else options.get("tensor")
-        is_large = tensor is not None and tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() > _MOST_BYTES
+        is_large = (
+            tensor is not None and tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() > _MOST_BYTES
+        )
         if not is_large:
             return function(*arguments, **options)
         _say()

@@ -1,6 +1,7 @@
-"""Objects that ranks send each other: they are sent over the store, whatever their size, and PyTorch's own calls take the device's memory.
+"""Sends objects from rank to rank over the store, whatever their size.
 
-PyTorch sends an object as bytes on the device, and bytes of the device are followed up to some size only.
+PyTorch sends an object as bytes on the device, and bytes of the device are followed up to some size only. PyTorch's own
+calls still run, because they take the device's memory.
 """
 
 import pickle
@@ -33,7 +34,10 @@ class _Exchange:
     def gathered(self, thing):
         """The object of each member; for a member that does not run, the object of this rank."""
         if self.absent:
-            estimate(f"rank {self.absent[0]} does not run: the object that is gathered of it is assumed to be this rank's own")
+            estimate(
+                f"rank {self.absent[0]} does not run: "
+                "the object that is gathered of it is assumed to be this rank's own"
+            )
         return [self.take(rank) if rank in self.running else pickle.loads(pickle.dumps(thing)) for rank in self.members]
 
 
@@ -42,7 +46,10 @@ def install(c10d, ranks):
     group_of, world_rank, read = c10d._group_or_default_group, c10d.get_global_rank, c10d._tensor_to_object
 
     def call(original, exchange, group, *arguments):
-        """PyTorch's own call, whose objects are not read. Over memory of the host, and where a rank does not run, nothing is left of it."""
+        """Makes PyTorch's own call, whose objects are not read.
+
+        Over memory of the host, no call is made where a rank does not run.
+        """
         if c10d._get_object_coll_device(group) == "cpu" and exchange.absent:
             return
         c10d._tensor_to_object = lambda *tensor: None
@@ -52,7 +59,10 @@ def install(c10d, ranks):
             c10d._tensor_to_object = read
 
     def is_foreign(group):
-        """Whether PyTorch's own function does all: this rank is not a member, or Gloo is real and connects all members."""
+        """Whether PyTorch's own function does all.
+
+        This holds where this rank is not a member, and where Gloo is real and connects all members.
+        """
         if c10d._rank_not_in_group(group):
             return True
         group = group_of(group)
@@ -92,8 +102,8 @@ def install(c10d, ranks):
         kept = list(object_list)
         if source in exchange.absent:
             estimate(
-                f"rank {source} does not run: the objects that it broadcasts are assumed to be those that this rank has in their place; "
-                f"name rank {source} with --ranks to have its own"
+                f"rank {source} does not run: the objects that it broadcasts are assumed to be those that this rank "
+                f"has in their place; name rank {source} with --ranks to have its own"
             )
             call(broadcast, exchange, group, object_list, exchange.own, group, device)
         else:
@@ -104,7 +114,9 @@ def install(c10d, ranks):
         if source != exchange.own:
             object_list[:] = kept
 
-    def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+    def scatter_object_list(
+        scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+    ):
         if is_foreign(group):
             return scatter(scatter_object_output_list, scatter_object_input_list, src, group, group_src)
         exchange = _Exchange(c10d, ranks, group_of(group))
@@ -132,4 +144,6 @@ def install(c10d, ranks):
 
 def _refuse_absent(name, rank, ranks):
     if rank not in ranks:
-        raise RuntimeError(f"{name}: rank {rank} does not run in this dry run, and what it sends is not known: name it with --ranks")
+        raise RuntimeError(
+            f"{name}: rank {rank} does not run in this dry run, and what it sends is not known: name it with --ranks"
+        )

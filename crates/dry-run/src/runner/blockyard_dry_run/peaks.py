@@ -32,8 +32,8 @@ def flat(stats, prefix=""):
 class Peaks:
     """Peaks of the whole run, of the iteration, and since the program's own last reset; nested statistics by device.
 
-    PyTorch has one peak, which its `reset` forgets. Where steps are counted it is forgotten after each step, and the program is given
-    what it would have found otherwise.
+    PyTorch has one peak, which its `reset` forgets. Where iterations are counted, the peak is forgotten after each, and
+    the program is given the peak that it would have found otherwise.
     """
 
     def __init__(self):
@@ -80,11 +80,13 @@ class Peaks:
         for device in self._devices():
             self._keep(device, self.run, self.step, self.program)
             step = self.step.pop(device)
-            found.append({
-                "peak_allocated": step[_ALLOCATED]["all"]["peak"],
-                "peak_reserved": step[_RESERVED]["all"]["peak"],
-                "allocated": step[_ALLOCATED]["all"]["current"],
-            })
+            found.append(
+                {
+                    "peak_allocated": step[_ALLOCATED]["all"]["peak"],
+                    "peak_reserved": step[_RESERVED]["all"]["peak"],
+                    "allocated": step[_ALLOCATED]["all"]["current"],
+                }
+            )
             self.reset(device)
         return found
 

@@ -30,7 +30,10 @@ def of_traceback(trace):
 
 
 def of_entry(frames):
-    """The innermost line of the program's own files in an event of PyTorch's trace, whose frames begin with the innermost."""
+    """The innermost line of the program's own files in an event of PyTorch's trace.
+
+    `frames` begin with the innermost.
+    """
     for frame in frames:
         file = frame["filename"]
         if frame["line"] > 0 and not is_library(file):

@@ -1,8 +1,9 @@
 """Loads modules once, and runs each program in a copy of this process.
 
-A job is a line of JSON on standard input: `job` (a number), `settings` and `arguments` (as `run_program` takes them), `environment` (further
-variables), `output` (a path, or null) and `folder` (a path, or null). Each is answered on standard output by `{"job", "pid"}` once it runs, and by
-`{"job", "ended"}` with what `waitpid` says. `{"fault"}` says why no job can run.
+A job is a line of JSON on standard input: `job` (a number), `settings` and `arguments` (as `run_program` takes them),
+`environment` (further variables), `output` (a path, or null) and `folder` (a path, or null). Each job is answered on
+standard output by `{"job", "pid"}` once it runs, and by `{"job", "ended"}` with the status of `waitpid`. `{"fault"}`
+says why no job can run.
 """
 
 import atexit
@@ -25,13 +26,16 @@ _exit = os._exit
 
 
 def end_with(status):
-    """The program of this copy has ended with this status: the process ends with it, once all that was registered for the end was called."""
+    """Notes the status with which the program of this copy ended.
+
+    The process ends with this status, once all functions that were registered for the end were called.
+    """
     global _status
     _status = status
 
 
 def _end_at_once():
-    """Leaves out that Python takes all objects apart, which copies each page that the modules were loaded to."""
+    """Ends the process before Python takes all objects apart, which would copy each page of the loaded modules."""
     if _status is None:
         return
     for stream in (sys.stdout, sys.stderr):

@@ -34,8 +34,11 @@ class _Listed(io.RawIOBase):
 
 
 def list_lines(allocations):
-    """Makes standard output a file that lists its lines. Lines are written at once, so that they are in order with the notes; `allocations` says how many
-    allocations each device has had."""
+    """Makes standard output a file that lists its lines.
+
+    Lines are written at once, so that they are in order with the notes. `allocations` returns how many allocations each
+    device has had.
+    """
     before = sys.stdout
     if before is None:
         return

@@ -1,6 +1,7 @@
 """Changes to PyTorch's Python for a program of several ranks, of which some do not run.
 
-`STANDIN_RANKS` has the ranks that run, separated by commas; without it all ranks are processes that the program itself starts.
+`STANDIN_RANKS` has the ranks that run, separated by commas; without it all ranks are processes that the program itself
+starts.
 """
 
 import ctypes
@@ -12,8 +13,8 @@ from blockyard_dry_run import checkpoints, objects
 from blockyard_dry_run.record import estimate
 
 _DDP = (
-    "DistributedDataParallel takes new buckets in its second step, and PyTorch frees the first ones when its watchdog of NCCL next looks, "
-    "up to 100 ms later: a GPU decides by time whether both exist at once, and here both do"
+    "DistributedDataParallel takes new buckets in its second step, and PyTorch frees the first ones when its watchdog "
+    "of NCCL next looks, up to 100 ms later: a GPU decides by time whether both exist at once, and here both do"
 )
 
 # Seconds in which NCCL's watchdog looks at its work twice.
@@ -27,7 +28,7 @@ def running():
 
 
 def install(loaded):
-    """`loaded(name, function)` calls a function with a module once it is loaded."""
+    """Installs the changes; `loaded(name, function)` calls a function with a module once the module is loaded."""
     loaded("torch.nn.parallel.distributed", _mark_ddp)
     ranks = running()
     if ranks is None:
@@ -46,9 +47,10 @@ def install(loaded):
 
 
 def finish():
-    """Called after the program has ended and its memory is counted: NCCL's watchdog finds all work done, and drops the tensors that it keeps before PyTorch ends.
+    """Lets NCCL's watchdog find all work done, and drop the tensors that it keeps, before PyTorch ends.
 
-    Where the program did not end its groups, the watchdog would free memory after PyTorch's allocator is gone, which crashes.
+    This is called after the program has ended and its memory is counted. Where the program did not end its groups, the
+    watchdog would free memory after PyTorch destroyed its allocator, which crashes.
     """
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     if c10d is None or not c10d.is_initialized():
@@ -74,7 +76,7 @@ def _mark_ddp(module):
 
 
 def _replace_gloo(c10d, ranks):
-    """Gloo connects all members of a group. Where one does not run, PyTorch's fake group stands for it."""
+    """Puts PyTorch's fake group in the place of Gloo, which connects all members, where a member does not run."""
     gloo = getattr(c10d, "ProcessGroupGloo", None)
     fake = getattr(sys.modules["torch._C._distributed_c10d"], "FakeProcessGroup", None)
     if gloo is None or fake is None:

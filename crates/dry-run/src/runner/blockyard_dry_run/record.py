@@ -1,4 +1,7 @@
-"""Lines of the run's report: one object in JSON a line, in the file that the library for CUDA writes to as well, so that both are in order."""
+"""Lines of the run's report: one object in JSON a line.
+
+The library for CUDA writes to the same file, so that the lines of both are in order.
+"""
 
 import json
 import os

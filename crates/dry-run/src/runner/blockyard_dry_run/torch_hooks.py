@@ -1,4 +1,7 @@
-"""Measurements in PyTorch while the program runs: peaks by iteration, who holds memory, and where segments first exceeded a GPU's memory."""
+"""Measurements in PyTorch while the program runs.
+
+Peaks by iteration, who holds memory, and where segments first exceeded a GPU's memory.
+"""
 
 import os
 import sys
@@ -7,18 +10,25 @@ from blockyard_dry_run import holders, initial, places, ranks, values
 from blockyard_dry_run.peaks import Peaks
 from blockyard_dry_run.record import record
 
-# Segments are a small part of all events; this many events with stacks are kept where PyTorch cannot leave the others out.
+# Segments are a small part of all events; this many events with stacks are kept where PyTorch cannot leave the others
+# out.
 _MOST_EVENTS = 1_000_000
 # The most events without stacks, from which the requests are read.
 _MOST_REQUESTS = 200_000
 
 
 class EndOfSteps(BaseException):
-    """Ends the program after the iterations that were asked for. A program that catches `Exception` does not catch it."""
+    """Ends the program after the iterations that were asked for.
+
+    A program that catches `Exception` does not catch this exception.
+    """
 
 
 class EndOfStepsOfChild(SystemExit):
-    """Ends a process that the program started after the iterations that were asked for, as a process ends that has finished its work."""
+    """Ends a process that the program started, after the iterations that were asked for.
+
+    The process ends as one that has finished its work.
+    """
 
 
 class Measured:
@@ -40,8 +50,11 @@ class Measured:
         self.failed = None
 
     def install(self):
-        """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets. What is loaded already,
-        in a process that was copied, is not waited for."""
+        """Waits for the program to load PyTorch.
+
+        A PyTorch that the dry run loads earlier would not see variables that the program sets. In a process that was
+        copied, PyTorch may be loaded already.
+        """
         once_loaded("torch", self._on_torch)
         ranks.install(once_loaded)
 
@@ -68,10 +81,18 @@ class Measured:
             torch.cuda.set_per_process_memory_fraction(self.settings["fraction"], device)
 
     def _on_oom(self, device, size, _total, _free):
-        """Ends the process: what the program would do about it is not asked. PyTorch's allocator calls this without its lock."""
+        """Ends the process: how the program would handle the failure is not asked.
+
+        PyTorch's allocator calls this function without its lock.
+        """
         at = places.here()
-        is_below = at is None
-        self.failed = {"device": device, "bytes": size, "at": at or places.of_main_thread(), "is_below": is_below}
+        is_of_other_thread = at is None
+        self.failed = {
+            "device": device,
+            "bytes": size,
+            "at": at or places.of_main_thread(),
+            "is_of_other_thread": is_of_other_thread,
+        }
         sys.stdout.flush()
         os._exit(1)
 
@@ -91,7 +112,10 @@ class Measured:
             keep(stacks="python", context="alloc", max_entries=_MOST_EVENTS)
 
     def _watch_backward(self, torch):
-        """Threads of backward run no Python: the line that called backward stands for theirs."""
+        """Notes the growth of segments in each call of backward, with the line that called it.
+
+        Threads of backward run no Python, so that PyTorch's trace has no line of the program for them.
+        """
         run_backward = torch.autograd._engine_run_backward
 
         def watched(*arguments, **options):
@@ -136,7 +160,13 @@ class Measured:
         if self.peaks.stats is None:
             # It was loaded in a way that the finder did not see.
             self.peaks.install(torch, is_by_step=False)
-            record({"kind": "remark", "text": "PyTorch was loaded before the dry run could observe it: no steps were counted, and peaks are those since the program's own reset"})
+            record(
+                {
+                    "kind": "remark",
+                    "text": "PyTorch was loaded before the dry run could observe it: no steps were counted, and peaks "
+                    "are those since the program's own reset",
+                }
+            )
         found = {"devices": self.peaks.whole(), "holders": self.holders}
         if self.settings["ends_at_oom"]:
             found["files"] = places.own_files()
@@ -205,7 +235,7 @@ def _call(function, module):
 class _Loaded:
     """Calls a function with a module right after it was loaded for the first time.
 
-    A library may ask where the module is, long before it loads it: so this finder stays until then.
+    A library may ask for the place of the module long before it loads the module: so this finder stays until then.
     """
 
     def __init__(self, name, function):

@@ -1,6 +1,6 @@
-"""Found by each Python that the program starts, whose path of modules begins with this folder: its values and peaks are followed, too.
+"""Makes each Python that the program starts follow its values and peaks: its path of modules begins with this folder.
 
-A `sitecustomize` of the environment's own runs after this one, as if this one did not exist.
+A `sitecustomize` of the environment runs after this module, as if this module did not exist.
 """
 
 import importlib.machinery

@@ -5,7 +5,7 @@ use blockyard_record::{StackId, TextId};
 use super::rows::Row;
 use super::{Heap, Misfit, Object, SkippedItems, Value, count_one, fields};
 use crate::snapshot::keys as key;
-use crate::snapshot::so_far::PartialTrace;
+use crate::snapshot::partial_trace::PartialTrace;
 use crate::snapshot::trace::DeviceTrace;
 use crate::snapshot::{FieldError, SnapshotBlock};
 

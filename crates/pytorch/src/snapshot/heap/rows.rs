@@ -4,7 +4,7 @@ use blockyard_record::{BlockState, Bytes, PoolKind, StackId, StreamId, TextId, T
 use blockyard_rules::size::SMALL_SEGMENT_SIZE;
 
 use super::lists::RowKind;
-use super::{DEEPEST_STACK, Heap, Misfit, Object, Value, count_one, fields, missing};
+use super::{Heap, MAX_STACK_FRAMES, Misfit, Object, Value, count_one, fields, missing};
 use crate::snapshot::keys as key;
 use crate::snapshot::trace::{EntryContext, SnapshotEntry, TensorAnnotation};
 use crate::snapshot::{Annotation, FieldError, SnapshotBlock, SnapshotSegment};
@@ -300,7 +300,7 @@ impl Heap {
             _ => return Err(self.wrong(value, "", "a list of frames")),
         };
         let count = self.values(slot).len();
-        if count > DEEPEST_STACK {
+        if count > MAX_STACK_FRAMES {
             return Err(Misfit::new("", FieldError::StackDepth(count)));
         }
         let mut frames = std::mem::take(&mut self.frames);

@@ -177,11 +177,11 @@ impl BatchNorm<'_> {
         } else {
             empty_like(input)?
         };
-        let statistics = if kernels.keep_statistics { input.size(1) } else { 0 };
+        let statistics = if kernels.keeps_statistics { input.size(1) } else { 0 };
         let full = input.dtype().accumulate();
         let mean = empty(&[statistics], full, input.device())?;
         let invstd = empty(&[statistics], full, input.device())?;
-        if kernels.take_workspace {
+        if kernels.takes_workspace {
             drop(temporary(input.device(), channels_last_workspace(input, false))?);
         } else if !self.is_cudnn() && input.device().is_cuda() {
             self.native()?;
@@ -198,7 +198,7 @@ impl BatchNorm<'_> {
         tensors.extend(self.weight);
         tensors.extend(self.bias);
         let name =
-            if kernels.are_cudnn { nodes::CudnnBatchNormBackward0 } else { nodes::NativeBatchNormBackward0 };
+            if kernels.is_cudnn { nodes::CudnnBatchNormBackward0 } else { nodes::NativeBatchNormBackward0 };
         let backward = Backward {
             kernels,
             has_weight: self.weight.is_some(),
@@ -230,12 +230,12 @@ fn mean_and_variance(input: &Tensor) -> Result<()> {
 #[derive(Clone, Copy)]
 struct Kernels {
     /// Whether cuDNN's kernels of training run.
-    are_cudnn: bool,
+    is_cudnn: bool,
     /// Whether cuDNN's kernels for `channels_last` run, which take a workspace.
-    take_workspace: bool,
+    takes_workspace: bool,
     /// Whether the statistics are kept. cuDNN's evaluation keeps none: the backward pass, which is ATen's
     /// own, computes them again.
-    keep_statistics: bool,
+    keeps_statistics: bool,
 }
 
 impl Kernels {
@@ -243,11 +243,11 @@ impl Kernels {
         let input = norm.input;
         let are_cudnn = norm.is_cudnn() && norm.is_training;
         Self {
-            are_cudnn,
-            take_workspace: are_cudnn
+            is_cudnn: are_cudnn,
+            takes_workspace: are_cudnn
                 && lies_channels_last(input)
                 && input.suggested_format() != MemoryFormat::Contiguous,
-            keep_statistics: input.device().is_cuda() && (norm.is_training || !norm.is_cudnn()),
+            keeps_statistics: input.device().is_cuda() && (norm.is_training || !norm.is_cudnn()),
         }
     }
 }
@@ -268,7 +268,7 @@ impl Backward {
         double_backward::set_variant(if self.is_training { "training" } else { "evaluation" });
         let no_grad = GradModeGuard::new(false);
         let statistics = [ctx.saved(4)?, ctx.saved(5)?];
-        let results = if self.kernels.are_cudnn {
+        let results = if self.kernels.is_cudnn {
             self.cudnn(grad, &own, weight.as_ref())?
         } else {
             self.native(ctx, grad, &own, weight.as_ref())?
@@ -302,7 +302,7 @@ impl Backward {
         let to_own = Some(empty_like(own)?);
         let to_weight = gamma(weight, true)?;
         let to_bias = gamma(weight, true)?;
-        if self.kernels.take_workspace {
+        if self.kernels.takes_workspace {
             drop(temporary(own.device(), channels_last_workspace(own, true))?);
         }
         Ok(self.results(to_own, to_weight, to_bias))
@@ -323,7 +323,7 @@ impl Backward {
         if needs_sums && wants_own && !lies_channels_last(own) && has_small_indices {
             return self.fused(grad, own, [wants_weight, wants_bias], weight);
         }
-        let invstd = if self.kernels.keep_statistics { None } else { Some(statistic(own)?) };
+        let invstd = if self.kernels.keeps_statistics { None } else { Some(statistic(own)?) };
         let mut sums = Sums::default();
         if needs_sums {
             sums = Sums::of(grad, own, weight, [wants_own, wants_weight, wants_bias])?;
@@ -371,7 +371,7 @@ impl Backward {
     ) -> Result<()> {
         let slots = [Some(0), self.has_weight.then_some(1), self.has_bias.then_some(2)];
         let slots: Vec<usize> = slots.into_iter().flatten().collect();
-        let node = if self.kernels.are_cudnn {
+        let node = if self.kernels.is_cudnn {
             nodes::CudnnBatchNormBackwardBackward0
         } else {
             nodes::NativeBatchNormBackwardBackward0

@@ -8,7 +8,7 @@ use super::{Burst, DeviceFailure};
 use blockyard_rules::size::{self, SMALL_SEGMENT_SIZE, SMALL_SIZE};
 
 /// Bursts up to this length are looked at in detail.
-const LONGEST: usize = 4096;
+const MAX_BURST: usize = 4096;
 
 /// One pass over a trace, with the facts that decide what a burst of releases means.
 pub(super) struct Scan<'a> {
@@ -20,13 +20,13 @@ pub(super) struct Scan<'a> {
     /// The requested size of each block in use.
     active: BTreeMap<u64, Bytes>,
     /// The size from which on space is not divided (`max_split_size_mb`).
-    pub(super) limit: Option<Bytes>,
-    idle: usize,
-    waiting: usize,
-    held: Bytes,
-    given: usize,
+    pub(super) max_split_size: Option<Bytes>,
+    idle_segments: usize,
+    pending: usize,
+    reserved: Bytes,
+    segments_given: usize,
     pub(super) failed: usize,
-    released: usize,
+    segments_released: usize,
     pub(super) bursts: Vec<Burst>,
     pub(super) failures: Vec<DeviceFailure>,
     /// The least number of reserved bytes at which the driver refused more.
@@ -60,13 +60,13 @@ impl<'a> Scan<'a> {
             private,
             segments,
             active,
-            limit: None,
-            idle,
-            waiting,
-            held,
-            given: 0,
+            max_split_size: None,
+            idle_segments: idle,
+            pending: waiting,
+            reserved: held,
+            segments_given: 0,
             failed: 0,
-            released: 0,
+            segments_released: 0,
             bursts: Vec::new(),
             failures: Vec::new(),
             ceiling: None,
@@ -80,7 +80,7 @@ impl<'a> Scan<'a> {
             TraceAction::FreeCompleted | TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
                 return self.take_burst(index);
             }
-            TraceAction::FreeRequested => self.waiting += 1,
+            TraceAction::FreeRequested => self.pending += 1,
             TraceAction::Alloc => {
                 self.active.insert(entry.addr, entry.size);
                 self.count_active(entry.addr, 1);
@@ -89,19 +89,19 @@ impl<'a> Scan<'a> {
                 // Segments of private pools are not released by requests of other pools.
                 let private = usize::from(self.private.contains_key(&index));
                 self.segments.insert(entry.addr, (entry.size, private));
-                self.idle += 1 - private;
+                self.idle_segments += 1 - private;
                 self.give(entry.size);
             }
             TraceAction::SegmentMap => self.give(entry.size),
             TraceAction::OutOfMemory => {
                 self.failures.push(DeviceFailure {
-                    given: self.given,
+                    given: self.segments_given,
                     failed: self.failed,
                     until_released: None,
                 });
                 self.failed += 1;
                 let free = Bytes::new(entry.addr).min(entry.size);
-                let ceiling = self.held.saturating_add(free);
+                let ceiling = self.reserved.saturating_add(free);
                 self.ceiling = Some(self.ceiling.map_or(ceiling, |least| least.min(ceiling)));
             }
             TraceAction::Snapshot => {}
@@ -110,7 +110,7 @@ impl<'a> Scan<'a> {
     }
 
     fn take_burst(&mut self, start: usize) -> usize {
-        let held = self.held;
+        let held = self.reserved;
         // A free that completes right after its request did not wait, unless the next allocation could not
         // use the block.
         let is_plain =
@@ -122,16 +122,16 @@ impl<'a> Scan<'a> {
         while let Some(entry) = self.trace.get(end) {
             match entry.action {
                 TraceAction::FreeCompleted => {
-                    self.waiting = self.waiting.saturating_sub(1);
+                    self.pending = self.pending.saturating_sub(1);
                     self.active.remove(&entry.addr);
                     self.count_active(entry.addr, -1);
                     is_mixed |= releases.is_some();
                 }
                 TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
-                    self.held = self.held.saturating_sub(entry.size);
-                    self.released += 1;
+                    self.reserved = self.reserved.saturating_sub(entry.size);
+                    self.segments_released += 1;
                     if let Some((_, active)) = self.segments.remove(&entry.addr) {
-                        self.idle = self.idle.saturating_sub(usize::from(active == 0));
+                        self.idle_segments = self.idle_segments.saturating_sub(usize::from(active == 0));
                     }
                     releases.get_or_insert(end);
                 }
@@ -152,17 +152,17 @@ impl<'a> Scan<'a> {
                 .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
             // Each entry is compared with all releases of the burst. A very long burst is damage and not the
             // end of a wait.
-            let is_late = end - start <= LONGEST
+            let is_late = end - start <= MAX_BURST
                 && request
                     .is_some_and(|request| (start..end).any(|entry| self.came_too_late(entry, request)));
-            let leaves_some = self.idle > 0 || self.waiting > 0;
+            let leaves_some = self.idle_segments > 0 || self.pending > 0;
             self.bursts.push(Burst {
                 start,
                 releases,
                 end,
-                given: self.given,
+                given: self.segments_given,
                 failed: self.failed,
-                released: self.released,
+                released: self.segments_released,
                 held,
                 is_mixed,
                 has_late_wait: is_late,
@@ -187,7 +187,7 @@ impl<'a> Scan<'a> {
     /// Whether best fit would take this much space for the request; large space is not divided for requests
     /// under the limit.
     fn would_serve(&self, space: Bytes, request: Bytes) -> bool {
-        let is_refused = self.limit.is_some_and(|limit| request < limit && space >= limit);
+        let is_refused = self.max_split_size.is_some_and(|limit| request < limit && space >= limit);
         space >= request && !is_refused
     }
 
@@ -224,8 +224,8 @@ impl<'a> Scan<'a> {
     }
 
     fn give(&mut self, size: Bytes) {
-        self.held = self.held.saturating_add(size);
-        self.given += 1;
+        self.reserved = self.reserved.saturating_add(size);
+        self.segments_given += 1;
     }
 
     fn count_active(&mut self, addr: u64, change: isize) {
@@ -238,8 +238,8 @@ impl<'a> Scan<'a> {
         let was_idle = *active == 0;
         *active = active.saturating_add_signed(change);
         match (was_idle, *active == 0) {
-            (true, false) => self.idle = self.idle.saturating_sub(1),
-            (false, true) => self.idle += 1,
+            (true, false) => self.idle_segments = self.idle_segments.saturating_sub(1),
+            (false, true) => self.idle_segments += 1,
             _ => {}
         }
     }

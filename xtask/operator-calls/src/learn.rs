@@ -1,4 +1,4 @@
-//! Writes the tables of cuDNN's workspaces, from a zoo file.
+//! Writes the tables of cuDNN's workspaces, from a file of operator calls.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use blockyard_torch::{Result, session, tables};
 
-use crate::{DROPOUT_STATE, Numbering, Observer, ZooLine, attempt, calls};
+use crate::{DROPOUT_STATE, Numbering, Observer, OperatorCall, attempt, calls};
 
-/// The workspaces in the lines of a zoo file.
+/// The workspaces in the lines of a file of operator calls.
 #[derive(Clone, Debug, Default)]
 pub struct LearnedSizes {
     /// The code of each configuration's size, by the hash of the configuration.
@@ -41,7 +41,7 @@ impl State {
 /// # Errors
 ///
 /// When the session has no GPU.
-pub fn learn<'a>(lines: impl Iterator<Item = &'a ZooLine>) -> Result<LearnedSizes> {
+pub fn learn<'a>(lines: impl Iterator<Item = &'a OperatorCall>) -> Result<LearnedSizes> {
     let state = Rc::new(RefCell::new(State::default()));
     let shared = Rc::clone(&state);
     tables::set_recorder(Some(Rc::new(move |numbers, operands| {
@@ -64,7 +64,7 @@ pub fn learn<'a>(lines: impl Iterator<Item = &'a ZooLine>) -> Result<LearnedSize
     Ok(learned)
 }
 
-fn run<'a>(lines: impl Iterator<Item = &'a ZooLine>, state: &Rc<RefCell<State>>) -> Result<()> {
+fn run<'a>(lines: impl Iterator<Item = &'a OperatorCall>, state: &Rc<RefCell<State>>) -> Result<()> {
     let session = session();
     let device = session.device(0)?;
     for line in lines {

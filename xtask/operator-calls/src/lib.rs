@@ -1,6 +1,6 @@
-//! Recorded operator calls (`zoo`), run through the crate `torch` and compared request by request.
+//! Recorded operator calls, run through the crate `torch` and compared request by request.
 //!
-//! A line of a zoo file names an operator and its arguments and lists what PyTorch allocated and freed on an
+//! A line of a file of operator calls names an operator and its arguments and lists what PyTorch allocated and freed on an
 //! H200, forward and backward. [`run_line`] makes the same call and says whether the requests are equal.
 
 #![forbid(unsafe_code)]
@@ -34,9 +34,9 @@ pub use learn::{LearnedSizes, learn};
 /// Bytes of cuDNN's state for dropout on an H200.
 pub(crate) const DROPOUT_STATE: i64 = 6_488_064;
 
-/// A line of a zoo file.
+/// A line of a file of operator calls.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ZooLine {
+pub struct OperatorCall {
     /// The operator, with the kind of its shapes: `softmax:2d`.
     pub op: String,
     /// The operator's arguments, by the names that the recording program gave them.
@@ -103,14 +103,14 @@ impl Counts {
     }
 }
 
-/// All lines of a zoo file, by operator.
+/// All lines of a file of operator calls, by operator.
 #[derive(Clone, Debug, Default)]
-pub struct ZooReport {
+pub struct CallsReport {
     /// The counts of each operator, by the operator's name.
     pub by_operator: BTreeMap<String, Counts>,
 }
 
-impl ZooReport {
+impl CallsReport {
     /// The sum over all operators.
     #[must_use]
     pub fn total(&self) -> Counts {
@@ -129,7 +129,7 @@ impl ZooReport {
     }
 }
 
-impl fmt::Display for ZooReport {
+impl fmt::Display for CallsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -153,12 +153,12 @@ impl fmt::Display for ZooReport {
     }
 }
 
-/// The lines of a zoo file, which may be gzip.
+/// The lines of a file of operator calls, which may be gzip.
 ///
 /// # Errors
 ///
 /// When a line is not JSON of the right form.
-pub fn read(bytes: &[u8]) -> Result<Vec<ZooLine>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<OperatorCall>> {
     let source: Box<dyn Read + '_> = if bytes.starts_with(&[0x1f, 0x8b]) {
         Box::new(flate2::read::MultiGzDecoder::new(bytes))
     } else {
@@ -166,9 +166,10 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ZooLine>> {
     };
     let mut lines = Vec::new();
     for (index, line) in BufReader::new(source).lines().enumerate() {
-        let line = line.context("reading the zoo file")?;
+        let line = line.context("reading the file of operator calls")?;
         lines.push(
-            serde_json::from_str(&line).with_context(|| format!("line {} of the zoo file", index + 1))?,
+            serde_json::from_str(&line)
+                .with_context(|| format!("line {} of the file of operator calls", index + 1))?,
         );
     }
     Ok(lines)
@@ -198,7 +199,7 @@ pub fn start() -> blockyard_torch::Result<()> {
 /// # Errors
 ///
 /// When there is no GPU in the session.
-pub fn run_line(line: &ZooLine) -> blockyard_torch::Result<CallResult> {
+pub fn run_line(line: &OperatorCall) -> blockyard_torch::Result<CallResult> {
     let Some(forward) = &line.forward else { return Ok(CallResult::Identical) };
     let session = session();
     let device = session.device(0)?;
@@ -271,7 +272,7 @@ fn first_tensor(value: &Value) -> blockyard_torch::Result<Tensor> {
     }
 }
 
-/// Numbers allocations as the zoo does: from 1 within a line; earlier allocations have no number.
+/// Numbers allocations as the recorder of operator calls does: from 1 within a line; earlier allocations have no number.
 #[derive(Debug, Default)]
 struct Numbering {
     first: u32,

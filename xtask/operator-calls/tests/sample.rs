@@ -1,13 +1,13 @@
 //! A sample of the recorded operator calls, which every run of the tests compares.
 
-use blockyard_zoo::{CallResult, ZooReport, read, run_line, start};
+use blockyard_operator_calls::{CallResult, CallsReport, read, run_line, start};
 
-const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/zoo/sample.jsonl.gz");
+const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/operator-calls/sample.jsonl.gz");
 
 #[test]
 fn no_recorded_call_comes_out_wrong_without_a_mark() {
     start().unwrap();
-    let mut report = ZooReport::default();
+    let mut report = CallsReport::default();
     for line in read(SAMPLE).unwrap() {
         let result = run_line(&line).unwrap();
         assert!(!matches!(result, CallResult::Wrong { .. }), "{} {}: {result:?}", line.op, line.args);

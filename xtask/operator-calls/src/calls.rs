@@ -5,7 +5,7 @@ use blockyard_torch::{
 };
 use serde_json::Value as Json;
 
-use crate::ZooLine;
+use crate::OperatorCall;
 
 type CallResult = Result<Value>;
 
@@ -49,7 +49,7 @@ fn ints(json: &Json) -> Vec<i64> {
 }
 
 /// The tensors and the call of a line; an error where the line's operator is not known here.
-pub(crate) fn case(line: &ZooLine) -> Result<Case> {
+pub(crate) fn case(line: &OperatorCall) -> Result<Case> {
     let args = line.args.clone();
     let op = line.op.as_str();
     if let Some(name) = op.strip_suffix(":1d") {

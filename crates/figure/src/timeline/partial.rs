@@ -14,7 +14,7 @@ use crate::timeline::view::plot_over_one_line;
 /// Memory over time of the part of a trace that has been read: the most requested and the most reserved bytes
 /// of each column, as wide as the share of the file that has been read, from 0 to 1.
 #[must_use]
-pub fn timeline_so_far(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) -> Scene {
+pub fn partial_timeline(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = plot_over_one_line(size);
@@ -94,7 +94,7 @@ mod tests {
         let size = Size::new(800.0, 200.0);
         let plot = plot_over_one_line(size);
         for share in [0.25, 1.0, 7.0] {
-            let scene = timeline_so_far(&columns, share, size);
+            let scene = partial_timeline(&columns, share, size);
             let expected = plot.x_px + px(share.min(1.0)) * plot.width_px;
             assert!((right_edge(&scene) - expected).abs() < 0.01, "{share}");
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn nothing_read_is_an_empty_plot() {
-        let scene = timeline_so_far(&[], f64::NAN, Size::new(800.0, 200.0));
+        let scene = partial_timeline(&[], f64::NAN, Size::new(800.0, 200.0));
         assert!(!scene.marks.iter().any(|mark| matches!(mark, Mark::Area { .. })));
     }
 }

@@ -1,17 +1,17 @@
-//! `cargo xtask zoo FILE`: each line of a zoo file through the crate `torch`, counted by operator.
+//! `cargo xtask operator-calls FILE`: each line of a file of operator calls through the crate `torch`, counted by operator.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use blockyard_zoo::{CallResult, LearnedSizes, ZooLine, ZooReport, read, run_line, start};
+use blockyard_operator_calls::{CallResult, CallsReport, LearnedSizes, OperatorCall, read, run_line, start};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Runs each line of a file of recorded operator calls through our operators and counts what came out, by operator.
 
-cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
+cargo xtask operator-calls FILE [--op NAME] [--show N] [--every N]
 
 --op NAME    only operators whose name contains this
 --show N     print the first N lines of each operator that are wrong or refused
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     if let Some(out) = tables {
         return write_tables(&read(&bytes)?, &out, leave_out, kept);
     }
-    let mut report = ZooReport::default();
+    let mut report = CallsReport::default();
     let mut shown = BTreeMap::<String, usize>::new();
     for line in read(&bytes)?.iter().step_by(every.max(1)) {
         if only.as_ref().is_some_and(|only| !line.op.contains(only.as_str())) {
@@ -85,15 +85,15 @@ fn main() -> Result<()> {
 }
 
 /// The workspaces of the lines that are left out, or of the others.
-fn learn(lines: &[ZooLine], leave_out: usize, is_left_out: bool) -> Result<LearnedSizes> {
+fn learn(lines: &[OperatorCall], leave_out: usize, is_left_out: bool) -> Result<LearnedSizes> {
     let is_cudnn = |op: &str| op.starts_with("conv");
     let chosen = lines.iter().enumerate().filter(|(index, line)| {
         is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
     });
-    blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
+    blockyard_operator_calls::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
 }
 
-fn write_tables(lines: &[ZooLine], out: &Path, leave_out: usize, kept: KnownSizes) -> Result<()> {
+fn write_tables(lines: &[OperatorCall], out: &Path, leave_out: usize, kept: KnownSizes) -> Result<()> {
     let held = blockyard_torch::tables::recorded();
     let mut entries = if kept == KnownSizes::All { held.clone() } else { BTreeMap::new() };
     for key in learn(lines, leave_out, true)?.entries.keys() {

@@ -1,0 +1,191 @@
+//! The verdict about a run in which no request fails.
+
+use blockyard_record::{Bytes, counted, grouped};
+use blockyard_replay::{OnProgress, Progress};
+
+use super::growth::{
+    FREE_WHAT_IS_KEPT, LineGrowth, by_line, growth_findings, growth_headline, iterations_left,
+    line_of_a_growing_run,
+};
+use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
+use super::moments::Moments;
+use super::settings::{setting_comparison, under_plain_settings};
+use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind};
+use crate::live::{LiveMemory, peak};
+use crate::outcome::replay_under;
+use crate::{
+    Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Outcome, Row, RowError, Run, leaks,
+    recommended_row,
+};
+
+/// The verdict about a run without a failure, or about a run that cannot be replayed.
+pub(super) fn verdict_of_fit(
+    run: &Run,
+    conditions: &Conditions,
+    on_progress: OnProgress,
+) -> Result<Verdict, LabError> {
+    let total = run.requests().len();
+    let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
+    let own = replay_under(run, conditions, 0, &mut on_done)?;
+    let outcome = match &own.outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok(verdict_without_replay(error)),
+    };
+    let grows = leaks(run, on_progress)?;
+    let lines = by_line(&grows.growing);
+    let moments = Moments::of(run);
+    let growing = line_of_a_growing_run(&lines, &grows, outcome.peak_allocated);
+    let fit = FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing };
+    let mut findings = fit.findings(&grows, &moments);
+    let setting = fit.add_comparisons(&mut findings, on_progress)?;
+    findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
+    findings.sort_by_key(|finding| finding.about);
+    let (mut held, moment) = held_at_peak(run, conditions, outcome.peak_allocated, on_progress)?;
+    for line in &mut held {
+        line.moments = moments.of_line(line);
+    }
+    if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
+        first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
+    }
+    let kind = if growing.is_some() { VerdictKind::Grows } else { VerdictKind::Fits };
+    Ok(Verdict { kind, headline: fit.headline(), findings, setting, autopsy: None, held, moment })
+}
+
+fn verdict_without_replay(error: &RowError) -> Verdict {
+    let text = format!("the requests cannot be replayed: {error}");
+    Verdict {
+        kind: VerdictKind::Fits,
+        headline: "the run cannot be replayed".to_owned(),
+        findings: vec![Finding::about(FindingTopic::Certainty, text, None)],
+        setting: None,
+        autopsy: None,
+        held: Vec::new(),
+        moment: 0,
+    }
+}
+
+/// A run without a failure, and its replay under the conditions of the question.
+struct FittingRun<'a> {
+    run: &'a Run,
+    conditions: &'a Conditions,
+    /// The replay.
+    own: &'a Row,
+    /// The outcome of the replay at the lower bound of the limit.
+    outcome: &'a Outcome,
+    /// The lines of the program whose live bytes grow from iteration to iteration.
+    lines: &'a [LineGrowth],
+    /// The first of `lines`, if the growth is so large that the verdict is about it.
+    growing: Option<&'a LineGrowth>,
+}
+
+impl FittingRun<'_> {
+    /// Whether the capacity is known and not assumed, or the run has a limit other than the capacity.
+    fn is_device_known(&self) -> bool {
+        let is_assumed =
+            self.run.is_capacity_assumed && self.conditions.capacity_of(self.run) == self.run.capacity;
+        let is_limited = self.own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
+        !is_assumed || is_limited
+    }
+
+    /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
+    /// begins late does not have the memory that was cached before.
+    fn own_reserved(&self) -> Option<Bytes> {
+        self.run.recorded_reserved.filter(|_| *self.conditions == self.run.conditions())
+    }
+
+    /// The verdict in one sentence.
+    fn headline(&self) -> String {
+        let allocated = self.outcome.peak_allocated;
+        let reserved = self.own_reserved().unwrap_or(self.outcome.peak_reserved);
+        match self.growing {
+            Some(line) => growth_headline(line, allocated),
+            None if self.is_device_known() => {
+                format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
+            }
+            None => format!("no request fails: at most {allocated} are allocated, and {reserved} reserved"),
+        }
+    }
+
+    /// The sentences that follow from the replay under the run's conditions alone.
+    fn findings(&self, grows: &Leaks, moments: &Moments) -> Vec<Finding> {
+        let Self { run, conditions, own, outcome, lines, .. } = *self;
+        let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
+        let mut findings = vec![Finding::about(
+            FindingTopic::Happened,
+            format!(
+                "all requests are served ({}), and none runs out of memory; {}",
+                counted(run.requests().len(), "request"),
+                reserving(run, self.own_reserved(), reserved),
+            ),
+            None,
+        )];
+        if let Some(recorded) = run.recorded_oom() {
+            let recorded = grouped((recorded as u64).saturating_add(1));
+            let text = format!(
+                "the recorded run ran out of memory at request {recorded}: what the program would have asked for after that is not known"
+            );
+            findings.push(Finding::about(FindingTopic::Happened, text, None));
+        }
+        findings.extend(growth_findings(moments, lines, grows, &[]));
+        if self.growing.is_some() {
+            let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
+            findings.extend(iterations_left(lines, most, reserved));
+            findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
+        }
+        // A note says that an assumed capacity is assumed.
+        if self.is_device_known() {
+            findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
+        }
+        findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
+        let unused = reserved.saturating_sub(allocated);
+        findings.push(Finding::about(
+            FindingTopic::Shortfall,
+            format!(
+                "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
+                 setting of the allocator can save at most these bytes, apart from what its rounding changes"
+            ),
+            None,
+        ));
+        findings
+    }
+
+    /// Adds the sentences about other settings and about GPUs, which need further replays. Returns the
+    /// recommended setting.
+    fn add_comparisons(
+        &self,
+        findings: &mut Vec<Finding>,
+        on_progress: OnProgress,
+    ) -> Result<Option<String>, LabError> {
+        let Self { run, conditions, own, outcome, .. } = *self;
+        let rows = under_plain_settings(run, conditions, on_progress)?;
+        let best = recommended_row(own, &rows);
+        // Most readers ask about expandable segments, whether they help or not.
+        let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
+        let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
+        for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
+            findings.extend(setting_comparison(&row.conditions.conf, row, outcome));
+        }
+        let best = best.and_then(|best| rows.get(best));
+        let continues = self.growing.is_some() || run.recorded_oom().is_some();
+        findings.extend(gpus_that_hold(run, conditions, outcome, best, continues, on_progress)?);
+        Ok(best.map(|best| best.conditions.conf.clone()))
+    }
+}
+
+/// The lines that hold memory at the peak of allocated bytes, and the number of requests before the peak.
+fn held_at_peak(
+    run: &Run,
+    conditions: &Conditions,
+    allocated: Bytes,
+    on_progress: OnProgress,
+) -> Result<(Vec<HoldingLine>, u64), LabError> {
+    let mut on_done = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
+    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
+    let run = limited.run();
+    let Some(fixed) = limited.conditions_at_bounds(&conditions.conf).into_iter().next() else {
+        return Ok((Vec::new(), 0));
+    };
+    let end = peak(run, &fixed, allocated, &mut on_done)?;
+    let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut on_done)?;
+    Ok((live.holders(run), end as u64))
+}
