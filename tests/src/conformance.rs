@@ -3,6 +3,7 @@
 use blockyard_device::{DeviceError, DeviceMemory, VirtualMemory};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
+use crate::pattern_memory::patterned;
 use crate::{Fault, PatternMemory};
 
 const SIDE: StreamId = StreamId::new(1);
@@ -142,17 +143,17 @@ pub fn check_data<D: PatternMemory>(device: &mut D) {
     let size = Bytes::mib(2);
     let (low, high) = (device.allocate_segment(size).unwrap(), device.allocate_segment(size).unwrap());
     let stream = StreamId::DEFAULT;
-    device.fill(stream, low, size, 1).unwrap();
-    device.fill(SIDE, high, size, 2).unwrap();
-    device.check(stream, low, size, 1).unwrap();
-    device.check(SIDE, high, size, 2).unwrap();
+    device.fill(stream, patterned(low, size, 1)).unwrap();
+    device.fill(SIDE, patterned(high, size, 2)).unwrap();
+    device.check(stream, patterned(low, size, 1)).unwrap();
+    device.check(SIDE, patterned(high, size, 2)).unwrap();
     assert_eq!(device.faults().unwrap(), []);
     // A check that cannot fail proves nothing.
     let inner = low.offset(Bytes::kib(512));
-    device.fill(stream, inner, Bytes::new(512), 3).unwrap();
-    device.check(stream, low, size, 1).unwrap();
+    device.fill(stream, patterned(inner, Bytes::new(512), 3)).unwrap();
+    device.check(stream, patterned(low, size, 1)).unwrap();
     match device.faults().unwrap().as_slice() {
-        [Fault { addr, wrong: 128, first, found: Some(_), pattern: 1, .. }] if *addr == low => {
+        [Fault { block, wrong: 128, first, found: Some(_) }] if *block == patterned(low, size, 1) => {
             assert!(*first >= inner && *first < inner.offset(Bytes::new(512)), "{first}");
         }
         faults => panic!("the overwritten words came to {faults:?}"),
@@ -171,17 +172,17 @@ fn check_mapped_data<D: PatternMemory>(device: &mut D) {
     let base = memory(device).reserve(pages(8)).unwrap();
     memory(device).map(base, pages(4), page).unwrap();
     let stream = StreamId::DEFAULT;
-    device.fill(stream, base, pages(4), 7).unwrap();
-    device.check(stream, base, pages(4), 7).unwrap();
+    device.fill(stream, patterned(base, pages(4), 7)).unwrap();
+    device.check(stream, patterned(base, pages(4), 7)).unwrap();
     memory(device).unmap(base.offset(pages(1)), pages(1), page).unwrap();
-    device.check(stream, base, page, 7).unwrap();
+    device.check(stream, patterned(base, page, 7)).unwrap();
     memory(device).map(base.offset(pages(1)), pages(1), page).unwrap();
     memory(device).map(base.offset(pages(4)), pages(4), page).unwrap();
-    device.fill(stream, base.offset(pages(1)), page, 8).unwrap();
-    device.fill(SIDE, base.offset(pages(4)), pages(4), 9).unwrap();
-    device.check(stream, base, page, 7).unwrap();
-    device.check(stream, base.offset(pages(1)), page, 8).unwrap();
-    device.check(SIDE, base.offset(pages(4)), pages(4), 9).unwrap();
+    device.fill(stream, patterned(base.offset(pages(1)), page, 8)).unwrap();
+    device.fill(SIDE, patterned(base.offset(pages(4)), pages(4), 9)).unwrap();
+    device.check(stream, patterned(base, page, 7)).unwrap();
+    device.check(stream, patterned(base.offset(pages(1)), page, 8)).unwrap();
+    device.check(SIDE, patterned(base.offset(pages(4)), pages(4), 9)).unwrap();
     assert_eq!(device.faults().unwrap(), []);
     memory(device).unmap(base, pages(8), page).unwrap();
     memory(device).release(base).unwrap();

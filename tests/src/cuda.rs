@@ -2,10 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
+use blockyard_device::{Advance, DeviceError, DeviceMemory, forward_device};
 use blockyard_device_cuda::{CudaDevice, CudaEvent, CudaMismatch, CudaOpenError, Patterns};
-use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_record::StreamId;
+use blockyard_replay::PatternedBlock;
 
+use crate::pattern_memory::patterned;
 use crate::{Fault, PatternMemory};
 
 /// A CUDA device whose memory is filled and checked on the device.
@@ -74,31 +76,17 @@ impl CudaMemory {
 }
 
 impl Advance for CudaMemory {
-    fn advance_streams(&mut self, stream: Option<StreamId>) {
-        self.device.advance_streams(stream);
-    }
+    forward_device!(|device| device.device => advance_streams);
 }
 
 impl PatternMemory for CudaMemory {
-    fn fill(
-        &mut self,
-        stream: StreamId,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-    ) -> Result<(), DeviceError> {
-        self.patterns.fill(&mut self.device, stream, addr, size, pattern)
+    fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
+        self.patterns.fill(&mut self.device, stream, block.addr, block.size, block.pattern)
     }
 
-    fn check(
-        &mut self,
-        stream: StreamId,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-    ) -> Result<(), DeviceError> {
+    fn check(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
         self.patterns.delay(&mut self.device, stream, DELAY_NANOS)?;
-        self.patterns.check(&mut self.device, stream, addr, size, pattern)
+        self.patterns.check(&mut self.device, stream, block.addr, block.size, block.pattern)
     }
 
     fn hold(&mut self, stream: StreamId) -> Result<(), DeviceError> {
@@ -117,41 +105,12 @@ impl PatternMemory for CudaMemory {
 }
 
 fn fault(CudaMismatch { addr, size, pattern, wrong, at, found }: CudaMismatch) -> Fault {
-    Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }
+    Fault { block: patterned(addr, size, pattern), wrong: wrong.into(), first: at, found: Some(found) }
 }
 
 impl DeviceMemory for CudaMemory {
     type Event = CudaEvent;
 
-    fn total_memory(&self) -> Bytes {
-        self.device.total_memory()
-    }
-
-    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
-        self.device.memory_info()
-    }
-
-    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        self.device.allocate_segment(size)
-    }
-
-    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.device.release_segment(base)
-    }
-
-    fn record_event(&mut self, stream: StreamId) -> Result<CudaEvent, DeviceError> {
-        self.device.record_event(stream)
-    }
-
-    fn is_complete(&self, event: &CudaEvent) -> Result<bool, DeviceError> {
-        self.device.is_complete(event)
-    }
-
-    fn wait(&mut self, event: &CudaEvent) -> Result<(), DeviceError> {
-        self.device.wait(event)
-    }
-
-    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
-        self.device.virtual_memory()
-    }
+    forward_device!(|device| device.device => total_memory, memory_info, allocate_segment, release_segment);
+    forward_device!(|device| device.device => record_event, is_complete, wait, virtual_memory);
 }

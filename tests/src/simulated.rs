@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use blockyard_device::{
-    Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualDevice, VirtualMemory,
+    Advance, DeviceError, DeviceMemory, StreamEvent, VirtualDevice, VirtualMemory, forward_device,
 };
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_replay::PatternedBlock;
 
 use crate::extents::Extents;
 use crate::{Fault, PatternMemory, word_at};
@@ -28,8 +29,8 @@ pub struct SimulatedMemory {
 
 #[derive(Clone, Copy, Debug)]
 enum StreamWork {
-    Fill { addr: DeviceAddr, size: Bytes, pattern: u32 },
-    Check { addr: DeviceAddr, size: Bytes, pattern: u32 },
+    Fill(PatternedBlock),
+    Check(PatternedBlock),
     Event(StreamEvent),
 }
 
@@ -56,8 +57,8 @@ impl SimulatedMemory {
         let mut queue = self.queues.remove(&stream).unwrap_or_default();
         while let Some(work) = queue.pop_front() {
             match work {
-                StreamWork::Fill { addr, size, pattern } => self.write(addr, size, pattern),
-                StreamWork::Check { addr, size, pattern } => self.compare(addr, size, pattern),
+                StreamWork::Fill(block) => self.write(block),
+                StreamWork::Check(block) => self.compare(block),
                 StreamWork::Event(event) if until == Some(event) => break,
                 StreamWork::Event(_) => {}
             }
@@ -73,28 +74,29 @@ impl SimulatedMemory {
         self.device.advance_all();
     }
 
-    fn write(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) {
-        let (start, end) = (addr.get(), addr.offset(size).get());
+    fn write(&mut self, block: PatternedBlock) {
+        let (start, end) = span(block.addr, block.size);
         let missing = self.memory.pieces(start, end).into_iter().filter(|(.., memory)| memory.is_none());
-        if let Some(fault) = fault(addr, size, pattern, missing.map(|(from, to, _)| (from, to, None))) {
+        if let Some(fault) = fault(block, missing.map(|(from, to, _)| (from, to, None))) {
             self.faults.push(fault);
         }
-        self.data.set(start, end, (pattern, start));
+        self.data.set(start, end, (block.pattern, start));
     }
 
-    fn compare(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) {
-        let (start, end) = (addr.get(), addr.offset(size).get());
+    fn compare(&mut self, block: PatternedBlock) {
+        let (start, end) = span(block.addr, block.size);
         let pieces = self.data.pieces(start, end).into_iter().map(|(from, to, found)| {
             (from, to, found.map(|(pattern, base)| word_at(pattern, words(from - base))))
         });
-        let wrong = pieces.filter(|(from, _, found)| *found != Some(word_at(pattern, words(from - start))));
-        if let Some(fault) = fault(addr, size, pattern, wrong) {
+        let wrong =
+            pieces.filter(|(from, _, found)| *found != Some(word_at(block.pattern, words(from - start))));
+        if let Some(fault) = fault(block, wrong) {
             self.faults.push(fault);
         }
     }
 
     fn drop_memory(&mut self, addr: DeviceAddr, size: Bytes) {
-        let (start, end) = (addr.get(), addr.offset(size).get());
+        let (start, end) = span(addr, size);
         self.memory.clear(start, end);
         self.data.clear(start, end);
     }
@@ -102,18 +104,18 @@ impl SimulatedMemory {
 
 /// All wrong pieces of a check as one fault; a piece has its first address, the address after it, and the
 /// word at the first. `None` without a wrong piece.
-fn fault(
-    addr: DeviceAddr,
-    size: Bytes,
-    pattern: u32,
-    wrong: impl Iterator<Item = (u64, u64, Option<u32>)>,
-) -> Option<Fault> {
+fn fault(block: PatternedBlock, wrong: impl Iterator<Item = (u64, u64, Option<u32>)>) -> Option<Fault> {
     wrong.fold(None, |fault, (from, to, found)| {
         let count = (to - from) / 4;
-        let first = Fault { addr, size, pattern, wrong: 0, first: DeviceAddr::new(from), found };
+        let first = Fault { block, wrong: 0, first: DeviceAddr::new(from), found };
         let fault = fault.unwrap_or(first);
         Some(Fault { wrong: fault.wrong + count, ..fault })
     })
+}
+
+/// The first address, and the address after the last.
+fn span(addr: DeviceAddr, size: Bytes) -> (u64, u64) {
+    (addr.get(), addr.offset(size).get())
 }
 
 /// The number of words in these bytes. Patterns repeat, so the low half of the number is enough.
@@ -134,34 +136,13 @@ impl Advance for SimulatedMemory {
 }
 
 impl PatternMemory for SimulatedMemory {
-    fn fill(
-        &mut self,
-        stream: StreamId,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-    ) -> Result<(), DeviceError> {
-        self.give(stream, StreamWork::Fill { addr, size, pattern });
+    fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
+        self.give(stream, StreamWork::Fill(block));
         Ok(())
     }
 
-    fn check(
-        &mut self,
-        stream: StreamId,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-    ) -> Result<(), DeviceError> {
-        self.give(stream, StreamWork::Check { addr, size, pattern });
-        Ok(())
-    }
-
-    // Work is never done before a wait, so nothing has to be held.
-    fn hold(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn resume(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
+    fn check(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
+        self.give(stream, StreamWork::Check(block));
         Ok(())
     }
 
@@ -174,13 +155,7 @@ impl PatternMemory for SimulatedMemory {
 impl DeviceMemory for SimulatedMemory {
     type Event = StreamEvent;
 
-    fn total_memory(&self) -> Bytes {
-        self.device.total_memory()
-    }
-
-    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
-        self.device.memory_info()
-    }
+    forward_device!(|device| device.device => total_memory, memory_info, is_complete);
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = self.device.allocate_segment(size)?;
@@ -201,10 +176,6 @@ impl DeviceMemory for SimulatedMemory {
         let event = self.device.record_event(stream)?;
         self.give(stream, StreamWork::Event(event));
         Ok(event)
-    }
-
-    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
-        self.device.is_complete(event)
     }
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
@@ -229,7 +200,7 @@ impl VirtualMemory for SimulatedMemory {
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
-        let (start, end) = (addr.get(), addr.offset(size).get());
+        let (start, end) = span(addr, size);
         self.device.map(addr, size, page)?;
         self.memory.set(start, end, ());
         Ok(())

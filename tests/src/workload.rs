@@ -7,7 +7,9 @@
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{Bytes, DeviceAddr, Event, EventSink, StreamId};
+use blockyard_replay::PatternedBlock;
 
+use crate::pattern_memory::patterned;
 use crate::random::Random;
 use crate::{Fault, PatternMemory};
 
@@ -190,9 +192,8 @@ struct Run<'a, B: BlockAllocator> {
 
 struct LiveAllocation<T> {
     block: T,
-    size: Bytes,
+    filled: PatternedBlock,
     stream: StreamId,
-    pattern: u32,
     /// Whether another stream used the block last; then that stream checks its data.
     is_used_elsewhere: bool,
 }
@@ -239,10 +240,10 @@ impl<B: BlockAllocator> Run<'_, B> {
         self.report.blocks += 1;
         self.report.filled += size;
         self.report.reused += u32::from(!self.seen.insert(addr));
-        let pattern = self.report.blocks.wrapping_mul(0x0101_0101);
-        self.blocks.device().fill(stream, addr, size, pattern)?;
+        let filled = patterned(addr, size, self.report.blocks.wrapping_mul(0x0101_0101));
+        self.blocks.device().fill(stream, filled)?;
         self.in_use += size;
-        let mut live = LiveAllocation { block, size, stream, pattern, is_used_elsewhere: false };
+        let mut live = LiveAllocation { block, filled, stream, is_used_elsewhere: false };
         if self.plan.streams > 1 && self.random.percent(25) {
             self.use_elsewhere(&mut live)?;
         }
@@ -256,19 +257,18 @@ impl<B: BlockAllocator> Run<'_, B> {
         let user = StreamId::new(
             (live.stream.get() + 1 + self.random.below(self.plan.streams - 1)) % self.plan.streams,
         );
-        let addr = B::addr(&live.block);
         let device = self.blocks.device();
-        device.check(live.stream, addr, live.size, live.pattern)?;
-        let filled = device.record_event(live.stream)?;
-        device.wait(&filled)?;
+        device.check(live.stream, live.filled)?;
+        let event = device.record_event(live.stream)?;
+        device.wait(&event)?;
         self.blocks.record_stream(&live.block, user)?;
         let device = self.blocks.device();
-        device.check(user, addr, live.size, live.pattern)?;
+        device.check(user, live.filled)?;
         // The other stream also writes, so that a block that is allocated too early would be damaged in its
         // new allocation.
-        let pattern = live.pattern ^ 0x8000_0000;
-        device.fill(user, addr, live.size, pattern)?;
-        device.check(user, addr, live.size, pattern)?;
+        let overwritten = PatternedBlock { pattern: live.filled.pattern ^ 0x8000_0000, ..live.filled };
+        device.fill(user, overwritten)?;
+        device.check(user, overwritten)?;
         live.is_used_elsewhere = true;
         self.report.crossings += 1;
         Ok(())
@@ -283,10 +283,9 @@ impl<B: BlockAllocator> Run<'_, B> {
             if self.random.percent(40) { self.live.len() - 1 } else { self.random.index(self.live.len()) };
         let live = self.live.swap_remove(index);
         if !live.is_used_elsewhere {
-            let addr = B::addr(&live.block);
-            self.blocks.device().check(live.stream, addr, live.size, live.pattern)?;
+            self.blocks.device().check(live.stream, live.filled)?;
         }
-        self.in_use -= live.size;
+        self.in_use -= live.filled.size;
         self.blocks.free(live.block)
     }
 
@@ -330,27 +329,27 @@ pub fn check_reuse_waits<B: BlockAllocator>(blocks: &mut B) -> Result<Vec<Fault>
     let first = blocks.allocate(size, own)?;
     let addr = B::addr(&first);
     let device = blocks.device();
-    device.fill(own, addr, size, 1)?;
+    device.fill(own, patterned(addr, size, 1))?;
     let filled = device.record_event(own)?;
     device.wait(&filled)?;
-    device.check(other, addr, Bytes::new(512), 1)?;
+    device.check(other, patterned(addr, Bytes::new(512), 1))?;
     let ready = device.record_event(other)?;
     device.wait(&ready)?;
     device.hold(other)?;
     blocks.record_stream(&first, other)?;
-    blocks.device().check(other, addr, size, 1)?;
+    blocks.device().check(other, patterned(addr, size, 1))?;
     blocks.free(first)?;
     let second = blocks.allocate(size, own)?;
-    blocks.device().fill(own, B::addr(&second), size, 2)?;
+    blocks.device().fill(own, patterned(B::addr(&second), size, 2))?;
     let filled = blocks.device().record_event(own)?;
     blocks.device().wait(&filled)?;
     blocks.device().resume(other)?;
     blocks.device().advance_streams(Some(other));
     let third = blocks.allocate(size, own)?;
     assert_eq!(B::addr(&third), addr, "the block is free again and fits best");
-    blocks.device().fill(own, B::addr(&third), size, 3)?;
-    blocks.device().check(own, B::addr(&second), size, 2)?;
-    blocks.device().check(own, B::addr(&third), size, 3)?;
+    blocks.device().fill(own, patterned(B::addr(&third), size, 3))?;
+    blocks.device().check(own, patterned(B::addr(&second), size, 2))?;
+    blocks.device().check(own, patterned(B::addr(&third), size, 3))?;
     blocks.free(second)?;
     blocks.free(third)?;
     Ok(blocks.device().faults()?)

@@ -37,6 +37,8 @@
 //!   on a real device shows the recorded addresses to the allocator, and takes a real segment, page and event
 //!   for each ([`MirroredDevice`]). If the driver's addresses are used instead, the same addresses without
 //!   hardware must lead to the same run.
+//! - **A device over another one names the calls that it passes on** ([`forward_device!`]), and writes the
+//!   others.
 //! - **The page has one type of device**, [`AnyDevice`], so that the allocator over a device is compiled
 //!   once.
 
@@ -44,6 +46,7 @@
 
 mod boxed;
 mod error;
+mod forward;
 mod host;
 mod mapped;
 mod mirrored;

@@ -244,50 +244,53 @@ impl MemoryState {
     /// trace.
     #[must_use]
     pub fn trace_entry(&self, event: &Event) -> Option<TraceEntry> {
+        self.pooled_trace_entry(event).map(|(entry, _)| entry)
+    }
+
+    /// The trace entry, as [`Self::trace_entry`], with the memory pool that the event is about, which
+    /// PyTorch's trace entries name since 2.12. The default pool for events that are about no segment, and
+    /// for a request that ran out of memory, whose event does not say its pool.
+    #[must_use]
+    pub fn pooled_trace_entry(&self, event: &Event) -> Option<(TraceEntry, PoolId)> {
+        let entry = |action, addr: DeviceAddr, size, segment: &SegmentEntry| {
+            let stream = segment.stream;
+            (TraceEntry { action, addr: addr.get(), size, stream }, segment.pool_id)
+        };
         let of_block = |action, id: BlockId, requested: Option<Bytes>| {
             let block = self.find(id).ok()?;
             let segment = self.segments.get(&block.segment)?;
-            let size = requested.unwrap_or(block.requested);
-            Some(TraceEntry { action, addr: block.addr.get(), size, stream: segment.stream })
+            Some(entry(action, block.addr, requested.unwrap_or(block.requested), segment))
         };
         match *event {
-            Event::SegmentAllocated { addr, size, stream, .. } => {
-                Some(TraceEntry { action: TraceAction::SegmentAlloc, addr: addr.get(), size, stream })
+            Event::SegmentAllocated { addr, size, stream, pool_id, .. } => {
+                let action = TraceAction::SegmentAlloc;
+                Some((TraceEntry { action, addr: addr.get(), size, stream }, pool_id))
             }
             Event::SegmentReleased { segment, .. } => {
                 let addr = *self.segment_addrs.get(&segment)?;
-                let entry = self.segments.get(&addr)?;
-                Some(TraceEntry {
-                    action: TraceAction::SegmentFree,
-                    addr: addr.get(),
-                    size: entry.size,
-                    stream: entry.stream,
-                })
+                let segment = self.segments.get(&addr)?;
+                Some(entry(TraceAction::SegmentFree, addr, segment.size, segment))
             }
             Event::Mapped { block, size, .. } => of_block(TraceAction::SegmentMap, block, Some(size)),
             Event::Unmapped { block, before, after } => {
                 let whole = self.find(block).ok()?;
                 let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
                 let size = whole.size.saturating_sub(leftover(before)).saturating_sub(leftover(after));
-                let mut entry = of_block(TraceAction::SegmentUnmap, block, Some(size))?;
+                let (mut entry, pool) = of_block(TraceAction::SegmentUnmap, block, Some(size))?;
                 entry.addr = entry.addr.saturating_add(leftover(before).get());
-                Some(entry)
+                Some((entry, pool))
             }
             Event::Allocated { block, requested, .. } => of_block(TraceAction::Alloc, block, Some(requested)),
             Event::FreeRequested { block, .. } => of_block(TraceAction::FreeRequested, block, None),
             Event::FreeCompleted { block } => of_block(TraceAction::FreeCompleted, block, None),
-            Event::OutOfMemory { rounded, stream, device_free, is_rejected: false, .. } => Some(TraceEntry {
-                action: TraceAction::OutOfMemory,
-                addr: device_free.get(),
-                size: rounded,
-                stream,
-            }),
-            Event::SnapshotTaken { active } => Some(TraceEntry {
-                action: TraceAction::Snapshot,
-                addr: 0,
-                size: active,
-                stream: StreamId::DEFAULT,
-            }),
+            Event::OutOfMemory { rounded, stream, device_free, is_rejected: false, .. } => {
+                let (action, addr) = (TraceAction::OutOfMemory, device_free.get());
+                Some((TraceEntry { action, addr, size: rounded, stream }, PoolId::DEFAULT))
+            }
+            Event::SnapshotTaken { active } => {
+                let (action, stream) = (TraceAction::Snapshot, StreamId::DEFAULT);
+                Some((TraceEntry { action, addr: 0, size: active, stream }, PoolId::DEFAULT))
+            }
             Event::RangeReserved { .. }
             | Event::RangeReleased { .. }
             | Event::SegmentFailed { .. }
@@ -301,42 +304,6 @@ impl MemoryState {
             | Event::AccumulatedReset
             | Event::FractionSet { .. } => None,
         }
-    }
-
-    /// The memory pool that `event`, which is applied next, is about, as PyTorch's trace entries name it
-    /// since 2.12. The default pool for events that are about no segment, and for a request that ran out of
-    /// memory, whose event does not say its pool.
-    #[must_use]
-    pub fn memory_pool_of(&self, event: &Event) -> PoolId {
-        let pool = match *event {
-            Event::SegmentAllocated { pool_id, .. } => Some(pool_id),
-            Event::SegmentReleased { segment, .. } => {
-                let addr = self.segment_addrs.get(&segment);
-                addr.and_then(|addr| self.segments.get(addr)).map(|segment| segment.pool_id)
-            }
-            Event::Mapped { block, .. }
-            | Event::Unmapped { block, .. }
-            | Event::Allocated { block, .. }
-            | Event::FreeRequested { block, .. }
-            | Event::FreeCompleted { block } => {
-                let block = self.find(block).ok();
-                block.and_then(|block| self.segments.get(&block.segment)).map(|segment| segment.pool_id)
-            }
-            Event::RangeReserved { .. }
-            | Event::RangeReleased { .. }
-            | Event::SegmentFailed { .. }
-            | Event::Split { .. }
-            | Event::StreamRecorded { .. }
-            | Event::Merged { .. }
-            | Event::RetryStarted
-            | Event::StreamsSynchronized
-            | Event::OutOfMemory { .. }
-            | Event::SnapshotTaken { .. }
-            | Event::PeakReset
-            | Event::AccumulatedReset
-            | Event::FractionSet { .. } => None,
-        };
-        pool.unwrap_or(PoolId::DEFAULT)
     }
 
     /// Applies the next event.

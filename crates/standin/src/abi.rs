@@ -232,6 +232,30 @@ macro_rules! computing {
     };
 }
 
+/// Entry points that create and destroy objects, in pairs, over the module's functions that give out a handle
+/// and that remove it. As for `computing`, a caller's further arguments are not read.
+macro_rules! objects {
+    ($( $add:ident($object:expr), $remove:ident($($kind:expr)?): $($create:ident $destroy:ident)*; )*) => {
+        $( objects!(@each $add($object), $remove($($kind)?): $($create $destroy)*); )*
+    };
+    (@each $add:ident($object:expr), $remove:ident($($kind:expr)?):) => {};
+    (@each $add:ident($object:expr), $remove:ident($($kind:expr)?): $create:ident $destroy:ident $($rest:ident)*) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $create(to: $crate::abi::Out<usize>) -> std::ffi::c_int {
+            $crate::report::report_call(stringify!($create));
+            $add(to, $object)
+        }
+
+        #[unsafe(no_mangle)]
+        extern "C" fn $destroy(handle: usize) -> std::ffi::c_int {
+            $crate::report::report_call(stringify!($destroy));
+            $remove(handle $(, $kind)?)
+        }
+
+        objects!(@each $add($object), $remove($($kind)?): $($rest)*);
+    };
+}
+
 /// Entry points that set a value of a handle or descriptor on which no size depends.
 macro_rules! setting {
     ($( $name:ident )*) => {

@@ -76,30 +76,6 @@ entries! {
         create(to, HANDLE)
     }
 
-    fn cublasLtMatmulDescCreate(to: Out<usize>, _compute: c_int, _scale: c_int) -> c_int {
-        create(to, DESCRIPTOR)
-    }
-
-    fn cublasLtMatmulDescDestroy(descriptor: usize) -> c_int {
-        destroy(descriptor, DESCRIPTOR)
-    }
-
-    fn cublasLtMatmulPreferenceCreate(to: Out<usize>) -> c_int {
-        create(to, DESCRIPTOR)
-    }
-
-    fn cublasLtMatmulPreferenceDestroy(descriptor: usize) -> c_int {
-        destroy(descriptor, DESCRIPTOR)
-    }
-
-    fn cublasLtMatrixLayoutCreate(to: Out<usize>, _kind: c_int, _rows: u64, _columns: u64, _leading: i64) -> c_int {
-        create(to, DESCRIPTOR)
-    }
-
-    fn cublasLtMatrixLayoutDestroy(descriptor: usize) -> c_int {
-        destroy(descriptor, DESCRIPTOR)
-    }
-
     // Reports one algorithm that needs no workspace: PyTorch has allocated a workspace before it asks.
     fn cublasLtMatmulAlgoGetHeuristic(
         _handle: usize,
@@ -120,6 +96,13 @@ entries! {
         count.put(1);
         SUCCESS
     }
+}
+
+objects! {
+    create(DESCRIPTOR), destroy(DESCRIPTOR):
+        cublasLtMatmulDescCreate cublasLtMatmulDescDestroy
+        cublasLtMatmulPreferenceCreate cublasLtMatmulPreferenceDestroy
+        cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy;
 }
 
 setting! {

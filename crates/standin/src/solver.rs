@@ -209,30 +209,6 @@ entries! {
         destroy(handle, HANDLE)
     }
 
-    fn cusolverDnCreateParams(to: Out<usize>) -> c_int {
-        create(to, PARAMETERS)
-    }
-
-    fn cusolverDnDestroyParams(parameters: usize) -> c_int {
-        destroy(parameters, PARAMETERS)
-    }
-
-    fn cusolverDnCreateGesvdjInfo(to: Out<usize>) -> c_int {
-        create(to, JACOBI_VALUES)
-    }
-
-    fn cusolverDnDestroyGesvdjInfo(parameters: usize) -> c_int {
-        destroy(parameters, JACOBI_VALUES)
-    }
-
-    fn cusolverDnCreateSyevjInfo(to: Out<usize>) -> c_int {
-        create(to, JACOBI_EIGENVALUES)
-    }
-
-    fn cusolverDnDestroySyevjInfo(parameters: usize) -> c_int {
-        destroy(parameters, JACOBI_EIGENVALUES)
-    }
-
     fn cusolverDnXpotrf_bufferSize(
         handle: usize, _parameters: usize, half: c_int, rows: i64, kind: c_int, _a: usize, _lda: i64, _computes: c_int,
         device: Out<usize>, host: Out<usize>,
@@ -281,6 +257,12 @@ entries! {
     ) -> c_int {
         put_bytes(handle, device, host, [rows, columns], Some(0))
     }
+}
+
+objects! {
+    create(PARAMETERS), destroy(PARAMETERS): cusolverDnCreateParams cusolverDnDestroyParams;
+    create(JACOBI_VALUES), destroy(JACOBI_VALUES): cusolverDnCreateGesvdjInfo cusolverDnDestroyGesvdjInfo;
+    create(JACOBI_EIGENVALUES), destroy(JACOBI_EIGENVALUES): cusolverDnCreateSyevjInfo cusolverDnDestroySyevjInfo;
 }
 
 setting! { cusolverDnSetStream cusolverDnXgesvdjSetTolerance cusolverDnXgesvdjSetMaxSweeps cusolverDnXgesvdjSetSortEig }

@@ -173,11 +173,11 @@ impl History {
             | Event::SnapshotTaken { .. }
             | Event::FractionSet { .. } => self.has_waited = false,
         }
-        if let Some(entry) = self.state.trace_entry(event) {
+        if let Some((entry, pool_id)) = self.state.pooled_trace_entry(event) {
             if self.entries.len() >= self.most {
                 self.entries.pop_front();
             }
-            let (stack, pool_id) = (python_stack::current(), self.state.memory_pool_of(event));
+            let stack = python_stack::current();
             self.entries.push_back(TimedEntry { entry, micros: micros(), stack, pool_id });
         }
         self.apply(event);

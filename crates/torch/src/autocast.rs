@@ -177,6 +177,11 @@ impl Cast {
         Self::new(to)
     }
 
+    /// For operators whose arguments autocast does not cast.
+    pub(crate) fn off() -> Self {
+        Self::new(None)
+    }
+
     fn new(to: Option<Dtype>) -> Self {
         Self { to, _excluded: to.map(|_| exclude()) }
     }
@@ -192,6 +197,17 @@ impl Cast {
             Some(to) => cached_cast(to, tensor),
             None => Ok(tensor.clone()),
         }
+    }
+
+    /// Casts several arguments, as [`Self::apply`] does, the last one first: autocast's casts are the
+    /// arguments of a call in C++, which are made from the last to the first. An array that is kept whole
+    /// frees them as C++ does, from the first to the last.
+    pub(crate) fn apply_all<const N: usize>(&self, tensors: [&Tensor; N]) -> Result<[Tensor; N]> {
+        let mut cast = tensors.map(Tensor::clone);
+        for tensor in cast.iter_mut().rev() {
+            *tensor = self.apply(tensor)?;
+        }
+        Ok(cast)
     }
 
     /// Casts an argument that may be left out, as [`Self::apply`] does.

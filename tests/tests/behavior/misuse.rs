@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blockyard_allocator::{AllocError, BackendAllocator, CachingAllocator, PoolOptions, SharedAllocator};
-use blockyard_device::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualDevice};
+use blockyard_device::{DeviceError, DeviceMemory, StreamEvent, VirtualDevice, forward_device};
 use blockyard_record::{Bytes, DeviceAddr, Event, PoolId, Snapshot, Stats, StreamId};
 use blockyard_rules::AllocatorConfig;
 
@@ -19,21 +19,8 @@ struct StrictDevice {
 impl DeviceMemory for StrictDevice {
     type Event = StreamEvent;
 
-    fn total_memory(&self) -> Bytes {
-        self.memory.total_memory()
-    }
-
-    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
-        self.memory.memory_info()
-    }
-
-    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        self.memory.allocate_segment(size)
-    }
-
-    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.memory.release_segment(base)
-    }
+    forward_device!(|device| device.memory => total_memory, memory_info, allocate_segment, release_segment);
+    forward_device!(|device| device.memory => is_complete, wait);
 
     fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
         if self.streams.contains(&stream) {
@@ -41,14 +28,6 @@ impl DeviceMemory for StrictDevice {
         }
         let source = format!("there is no stream {stream}").into();
         Err(DeviceError::Driver { operation: "record an event", source })
-    }
-
-    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
-        self.memory.is_complete(event)
-    }
-
-    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
-        self.memory.wait(event)
     }
 }
 

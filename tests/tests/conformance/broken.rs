@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
-use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
+use blockyard_device::{Advance, DeviceError, DeviceMemory, forward_device};
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
+use blockyard_replay::PatternedBlock;
 use blockyard_tests::workload::{BlockAllocator, WorkloadReport, check_reuse_waits, run};
 use blockyard_tests::{Fault, PatternMemory, SimulatedMemory, conformance};
 
@@ -41,36 +42,25 @@ impl DefectiveDevice {
         Self { memory: Memory::new(Bytes::gib(4)), defect, last: None, segments: 0 }
     }
 
-    fn place(&self, addr: DeviceAddr) -> DeviceAddr {
-        if self.defect == Defect::Alias { DeviceAddr::new(addr.get() & !(32 << 20)) } else { addr }
+    fn place(&self, block: PatternedBlock) -> PatternedBlock {
+        if self.defect != Defect::Alias {
+            return block;
+        }
+        PatternedBlock { addr: DeviceAddr::new(block.addr.get() & !(32 << 20)), ..block }
     }
 }
 
 impl Advance for DefectiveDevice {
-    fn advance_streams(&mut self, stream: Option<StreamId>) {
-        self.memory.advance_streams(stream);
-    }
+    forward_device!(|device| device.memory => advance_streams);
 }
 
 impl PatternMemory for DefectiveDevice {
-    fn fill(
-        &mut self,
-        stream: StreamId,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-    ) -> Result<(), DeviceError> {
-        self.memory.fill(stream, self.place(addr), size, pattern)
+    fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
+        self.memory.fill(stream, self.place(block))
     }
 
-    fn check(
-        &mut self,
-        stream: StreamId,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-    ) -> Result<(), DeviceError> {
-        self.memory.check(stream, self.place(addr), size, pattern)
+    fn check(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
+        self.memory.check(stream, self.place(block))
     }
 
     fn hold(&mut self, stream: StreamId) -> Result<(), DeviceError> {
@@ -89,13 +79,7 @@ impl PatternMemory for DefectiveDevice {
 impl DeviceMemory for DefectiveDevice {
     type Event = Event;
 
-    fn total_memory(&self) -> Bytes {
-        self.memory.total_memory()
-    }
-
-    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
-        self.memory.memory_info()
-    }
+    forward_device!(|device| device.memory => total_memory, memory_info, record_event, wait, virtual_memory);
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = self.memory.allocate_segment(size)?;
@@ -113,20 +97,8 @@ impl DeviceMemory for DefectiveDevice {
         if self.defect == Defect::Leak { Ok(()) } else { self.memory.release_segment(real) }
     }
 
-    fn record_event(&mut self, stream: StreamId) -> Result<Event, DeviceError> {
-        self.memory.record_event(stream)
-    }
-
     fn is_complete(&self, event: &Event) -> Result<bool, DeviceError> {
         if self.defect == Defect::EarlyEvents { Ok(true) } else { self.memory.is_complete(event) }
-    }
-
-    fn wait(&mut self, event: &Event) -> Result<(), DeviceError> {
-        self.memory.wait(event)
-    }
-
-    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
-        self.memory.virtual_memory()
     }
 }
 

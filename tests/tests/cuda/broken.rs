@@ -6,6 +6,7 @@ use std::process::Command;
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_device_cuda::{CudaDevice, CudaError};
 use blockyard_record::{Bytes, StreamId};
+use blockyard_replay::PatternedBlock;
 use blockyard_tests::PatternMemory;
 use blockyard_tests::cuda::{CudaMemory, on_cuda};
 
@@ -33,7 +34,8 @@ fn break_the_device() {
     let mut memory = CudaMemory::new(CudaDevice::open(0).unwrap());
     let base = memory.virtual_memory().unwrap().reserve(Bytes::mib(64)).unwrap();
     // The addresses are reserved and have no memory, which the device notices when the work runs.
-    memory.fill(StreamId::DEFAULT, base, Bytes::mib(2), 1).unwrap();
+    let block = PatternedBlock { addr: base, size: Bytes::mib(2), pattern: 1 };
+    memory.fill(StreamId::DEFAULT, block).unwrap();
     let error = memory.device_mut().synchronize().unwrap_err();
     let DeviceError::Sticky { source, .. } = &error else { panic!("{error:?}") };
     let word = source.downcast_ref::<CudaError>().unwrap();

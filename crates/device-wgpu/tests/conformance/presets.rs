@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use blockyard_device::{Advance, AnyDevice, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
+use blockyard_device::{Advance, AnyDevice, DeviceError, DeviceMemory, StreamEvent, forward_device};
 use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
-use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_record::{Bytes, StreamId};
 use blockyard_replay::{CheckedRun, DataCheck, PatternedBlock, RunSettings, run};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
@@ -49,41 +49,14 @@ impl DataCheck for SharedDevice {
 }
 
 impl Advance for SharedDevice {
-    fn advance_streams(&mut self, stream: Option<StreamId>) {
-        self.0.borrow_mut().advance_streams(stream);
-    }
+    forward_device!(|device| device.0.borrow_mut() => advance_streams);
 }
 
 impl DeviceMemory for SharedDevice {
     type Event = StreamEvent;
 
-    fn total_memory(&self) -> Bytes {
-        self.0.borrow().total_memory()
-    }
-
-    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
-        self.0.borrow_mut().memory_info()
-    }
-
-    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        self.0.borrow_mut().allocate_segment(size)
-    }
-
-    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.0.borrow_mut().release_segment(base)
-    }
-
-    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
-        self.0.borrow_mut().record_event(stream)
-    }
-
-    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
-        self.0.borrow().is_complete(event)
-    }
-
-    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
-        self.0.borrow_mut().wait(event)
-    }
+    forward_device!(|device| device.0.borrow_mut() => total_memory, memory_info, allocate_segment);
+    forward_device!(|device| device.0.borrow_mut() => release_segment, record_event, is_complete, wait);
 }
 
 #[test]

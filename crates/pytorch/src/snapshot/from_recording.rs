@@ -112,9 +112,9 @@ fn device(
             time = times.next().unwrap_or(time);
             step = Some(step.map_or(0, |step| step + 1));
         }
-        if let Some(entry) = state.trace_entry(&event) {
+        if let Some((entry, pool)) = state.pooled_trace_entry(&event) {
             let stack = stacks.get(stack_of(&event, recording));
-            let context = contexts.of(state.memory_pool_of(&event));
+            let context = contexts.of(pool);
             trace.push(&SnapshotEntry { entry, time_us: time, stack, context });
         }
         state.apply(&event).map_err(|source| RecordingError::Damaged { event: place, source })?;

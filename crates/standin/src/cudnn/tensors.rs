@@ -133,38 +133,14 @@ entries! {
         }
         SUCCESS
     }
+}
 
-    fn cudnnCreateConvolutionDescriptor(to: Out<usize>) -> c_int {
-        create(to, Object::Other)
-    }
-
-    fn cudnnDestroyConvolutionDescriptor(handle: usize) -> c_int {
-        destroy(handle)
-    }
-
-    fn cudnnCreateActivationDescriptor(to: Out<usize>) -> c_int {
-        create(to, Object::Other)
-    }
-
-    fn cudnnDestroyActivationDescriptor(handle: usize) -> c_int {
-        destroy(handle)
-    }
-
-    fn cudnnCreateSpatialTransformerDescriptor(to: Out<usize>) -> c_int {
-        create(to, Object::Other)
-    }
-
-    fn cudnnDestroySpatialTransformerDescriptor(handle: usize) -> c_int {
-        destroy(handle)
-    }
-
-    fn cudnnCreateCTCLossDescriptor(to: Out<usize>) -> c_int {
-        create(to, Object::Other)
-    }
-
-    fn cudnnDestroyCTCLossDescriptor(handle: usize) -> c_int {
-        destroy(handle)
-    }
+objects! {
+    create(Object::Other), destroy():
+        cudnnCreateConvolutionDescriptor cudnnDestroyConvolutionDescriptor
+        cudnnCreateActivationDescriptor cudnnDestroyActivationDescriptor
+        cudnnCreateSpatialTransformerDescriptor cudnnDestroySpatialTransformerDescriptor
+        cudnnCreateCTCLossDescriptor cudnnDestroyCTCLossDescriptor;
 }
 
 setting! {

@@ -165,6 +165,15 @@ impl<'a> Context<'a> {
     pub(crate) fn wants(&self, index: usize) -> bool {
         self.wanted.get(index).copied().unwrap_or(false)
     }
+
+    /// The gradient of input `index`, which is computed only where it is wanted.
+    pub(crate) fn gradient(
+        &self,
+        index: usize,
+        computed: impl FnOnce() -> Result<Tensor>,
+    ) -> Result<Option<Tensor>> {
+        if self.wants(index) { computed().map(Some) } else { Ok(None) }
+    }
 }
 
 impl Body {

@@ -23,6 +23,17 @@ use products::{by_products, repeated_heads};
 /// From this many keys on cuDNN may share the work of one query among blocks, which takes a workspace.
 const MANY_KEYS: i64 = 1000;
 
+/// What attention is computed of.
+#[derive(Clone, Copy)]
+pub(crate) struct Operands<'a> {
+    pub(crate) q: &'a Tensor,
+    pub(crate) k: &'a Tensor,
+    pub(crate) v: &'a Tensor,
+    pub(crate) mask: Option<&'a Tensor>,
+    pub(crate) dropout: f64,
+    pub(crate) is_causal: bool,
+}
+
 /// A new tensor whose elements have the query's order in memory.
 fn laid_out_like(query: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let strides = query.strides();
@@ -343,6 +354,7 @@ arguments! {
 
 fn attention(call: Attention<'_>) -> Result<Value> {
     let Attention { q, k, v, mask, dropout, is_causal, .. } = call;
+    let operands = Operands { q, k, v, mask, dropout, is_causal };
     if is_causal && mask.is_some() {
         return runtime(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
@@ -354,34 +366,22 @@ fn attention(call: Attention<'_>) -> Result<Value> {
         if of_k < 1 || of_v < 1 || of_q % of_k != 0 || of_q % of_v != 0 {
             return runtime("Number of heads in key and value must divide the number of heads in ");
         }
-        return Ok(grouped(q, k, v, mask, dropout, is_causal)?.into());
+        return Ok(grouped(operands)?.into());
     }
-    Ok(scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)?.into())
+    Ok(scaled_dot_product_attention(operands)?.into())
 }
 
 /// Attention with `enable_gqa`: fewer heads of keys than of queries, which no kernel for `float32` takes.
-fn grouped(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    dropout: f64,
-    is_causal: bool,
-) -> Result<Tensor> {
+fn grouped(operands: Operands<'_>) -> Result<Tensor> {
+    let Operands { q, k, v, mask, dropout, is_causal } = operands;
     let is_same = q.dim() < 3 || (q.size(-3) == k.size(-3) && q.size(-3) == v.size(-3));
     if is_same || !q.device().is_cuda() {
-        return scaled_dot_product_attention(
-            q,
-            &repeated_heads(k, q)?,
-            &repeated_heads(v, q)?,
-            mask,
-            dropout,
-            is_causal,
-        );
+        let (k, v) = (&repeated_heads(k, q)?, &repeated_heads(v, q)?);
+        return scaled_dot_product_attention(Operands { k, v, ..operands });
     }
     let cast = Cast::lower(q.device());
     let mask = cast.apply_optional(mask)?;
-    let (v, k, q) = (cast.apply(v)?, cast.apply(k)?, cast.apply(q)?);
+    let [q, k, v] = &cast.apply_all([q, k, v])?;
     if q.dtype().is_reduced_float() && q.dim() == 4 && k.dim() == 4 && v.dim() == 4 {
         if mask.is_some() || dropout > 0.0 || is_causal {
             session().note_estimate(
@@ -389,25 +389,19 @@ fn grouped(
                 "fewer heads of keys than of queries were recorded without a mask and dropout",
             );
         }
-        return by_kernel(&q, &k, &v, mask.as_ref(), dropout, is_causal);
+        return by_kernel(Operands { q, k, v, mask: mask.as_ref(), ..operands });
     }
     let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
-    by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal)
+    by_products(Operands { q, k, v, mask: mask.as_ref(), ..operands })
 }
 
 /// `scaled_dot_product_attention`.
-pub(crate) fn scaled_dot_product_attention(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    dropout: f64,
-    is_causal: bool,
-) -> Result<Tensor> {
+pub(crate) fn scaled_dot_product_attention(operands: Operands<'_>) -> Result<Tensor> {
+    let Operands { q, k, v, mask, .. } = operands;
     let cast = Cast::lower(q.device());
     let mask = cast.apply_optional(mask)?;
-    let (v, k, q) = (cast.apply(v)?, cast.apply(k)?, cast.apply(q)?);
-    iterator::common_device(&[&q, &k, &v])?;
+    let [q, k, v] = &cast.apply_all([q, k, v])?;
+    iterator::common_device(&[q, k, v])?;
     if q.dtype() != k.dtype() || q.dtype() != v.dtype() {
         return runtime(format!(
             "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: \
@@ -429,25 +423,19 @@ pub(crate) fn scaled_dot_product_attention(
             return runtime(NO_KERNEL);
         }
         let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
-        return by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal);
+        return by_products(Operands { q, k, v, mask: mask.as_ref(), ..operands });
     }
     if !is_four {
         let shape = [&q.shape()[..q.dim() - 1], &[v.size(-1)]].concat();
         return empty(&shape, q.dtype(), q.device());
     }
-    by_kernel(&q, &k, &v, mask.as_ref(), dropout, is_causal)
+    by_kernel(Operands { q, k, v, mask: mask.as_ref(), ..operands })
 }
 
 /// Attention over four dimensions, by the kernel that [`choose`] names, or by products where no kernel reads
 /// the layout.
-fn by_kernel(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    dropout: f64,
-    is_causal: bool,
-) -> Result<Tensor> {
+fn by_kernel(operands: Operands<'_>) -> Result<Tensor> {
+    let Operands { q, k, v, mask, dropout, .. } = operands;
     let sizes = Sizes {
         batch: q.size(0),
         heads: q.size(1),
@@ -470,7 +458,7 @@ fn by_kernel(
     };
     let is_readable = |tensor: &Tensor| tensor.size(3) == 1 || tensor.strides().last() == Some(&1);
     if ![q, k, v].into_iter().all(is_readable) {
-        return by_products(q, k, v, mask.as_ref(), dropout, is_causal);
+        return by_products(Operands { q, k, v, mask: mask.as_ref(), ..operands });
     }
     let output = match choose(sizes, q.dtype(), mask.is_some(), dropout)? {
         AttentionKernel::Cudnn => call.cudnn(mask)?,
@@ -480,7 +468,7 @@ fn by_kernel(
             let mask = mask.map(|mask| padded(&mask)).transpose()?;
             call.efficient(mask)?
         }
-        AttentionKernel::Math => by_products(q, k, v, mask.as_ref(), dropout, is_causal)?,
+        AttentionKernel::Math => by_products(Operands { q, k, v, mask: mask.as_ref(), ..operands })?,
     };
     Ok(output)
 }

@@ -51,16 +51,9 @@ pub(super) fn binary_cross_entropy(
         let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let weight = ctx.saved_optional(2)?;
         let grad = first(grads)?;
-        let to_own = if ctx.wants(0) {
-            Some(bce_backward(grad, &own, &target, weight.as_ref(), reduction)?)
-        } else {
-            None
-        };
-        let to_target = if ctx.wants(1) {
-            Some(bce_target_backward(grad, &own, &target, weight.as_ref(), reduction)?)
-        } else {
-            None
-        };
+        let to_own = ctx.gradient(0, || bce_backward(grad, &own, &target, weight.as_ref(), reduction))?;
+        let to_target =
+            ctx.gradient(1, || bce_target_backward(grad, &own, &target, weight.as_ref(), reduction))?;
         Ok(vec![to_own, to_target])
     })?;
     Ok(output.into())
@@ -97,8 +90,7 @@ pub(super) fn bce_with_logits(
     let cast = Cast::full(own.device());
     let pos_weight = cast.apply_optional(pos_weight)?;
     let weight = cast.apply_optional(weight)?;
-    let target = &cast.apply(target)?;
-    let own = &cast.apply(own)?;
+    let [own, target] = &cast.apply_all([own, target])?;
     if own.shape() != target.shape() {
         return Err(crate::TorchError::Value(format!(
             "Target size ({:?}) must be the same as input size ({:?})",
@@ -152,13 +144,8 @@ pub(super) fn bce_with_logits(
         move |ctx, grads| {
             let grad = first(grads)?;
             reduction.note();
-            let to_own =
-                if ctx.wants(0) { Some(bce_with_logits_backward(ctx, grad, reduction)?) } else { None };
-            let to_target = if ctx.wants(1) {
-                Some(bce_with_logits_target_backward(ctx, grad, reduction)?)
-            } else {
-                None
-            };
+            let to_own = ctx.gradient(0, || bce_with_logits_backward(ctx, grad, reduction))?;
+            let to_target = ctx.gradient(1, || bce_with_logits_target_backward(ctx, grad, reduction))?;
             Ok(vec![to_own, to_target])
         },
     )?;
@@ -273,12 +260,8 @@ fn bce_backward(
             }
             Ok(result)
         };
-        let to_grad = if ctx.wants(0) { Some(finish(bce_of_grad(again, &own, &target)?)?) } else { None };
-        let to_own = if ctx.wants(1) {
-            Some(bce_double_backward(again, &grad, &own, &target, &finish)?)
-        } else {
-            None
-        };
+        let to_grad = ctx.gradient(0, || finish(bce_of_grad(again, &own, &target)?))?;
+        let to_own = ctx.gradient(1, || bce_double_backward(again, &grad, &own, &target, &finish))?;
         Ok(vec![to_grad, to_own])
     })?;
     Ok(output)

@@ -400,12 +400,10 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
         let mut results: Gradients =
             if is_flat { vec![narrow(to_input)?, narrow(to_weight)?] } else { vec![to_input, to_weight] };
         if has_bias {
-            results.push(if ctx.wants(2) {
+            results.push(ctx.gradient(2, || {
                 let dims: Vec<i64> = (0..grad.dim() as i64).filter(|dim| *dim != 1).collect();
-                Some(reduce::sum(grad, Some(&dims), false, None)?)
-            } else {
-                None
-            });
+                reduce::sum(grad, Some(&dims), false, None)
+            })?);
         }
         drop(no_grad);
         original.note();

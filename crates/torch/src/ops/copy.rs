@@ -127,12 +127,10 @@ pub(crate) fn copy_in_place_with(to: &Tensor, from: &Tensor, non_blocking: bool)
     let (dtype, device) = (from.dtype(), from.device());
     record("CopyBackwards", &[to, from], &[to], &[], move |ctx, grads| {
         let grad = grad_of(grads)?;
-        let to_grad = if ctx.wants(0) { Some(zeros_like(grad)?) } else { None };
-        let from_grad = if ctx.wants(1) {
-            Some(self::to(grad, Some(dtype), Some(device), false, false, MemoryFormat::Preserve)?)
-        } else {
-            None
-        };
+        let to_grad = ctx.gradient(0, || zeros_like(grad))?;
+        let from_grad = ctx.gradient(1, || {
+            self::to(grad, Some(dtype), Some(device), false, false, MemoryFormat::Preserve)
+        })?;
         Ok(vec![to_grad, from_grad])
     })
 }

@@ -154,7 +154,7 @@ fn by_kernel(a: &Tensor, b: &Tensor, p: f64) -> Result<Tensor> {
     record(nodes::CdistBackward0, &[a, b], &[&result], &saved, move |ctx, grads| {
         let (a, b, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let grad = first(grads)?;
-        let to_a = if ctx.wants(0) { Some(kernel_backward(&contiguous(grad)?, &a, &b, p)?) } else { None };
+        let to_a = ctx.gradient(0, || kernel_backward(&contiguous(grad)?, &a, &b, p))?;
         let to_b = if ctx.wants(1) {
             let turned_result = contiguous(&transpose(&result, -2, -1)?)?;
             let turned_grad = contiguous(&transpose(grad, -2, -1)?)?;

@@ -234,11 +234,7 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
     let outputs = [&output];
     record(nodes::EmbeddingBagBackward0, &inputs, &outputs, &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_weights = if ctx.wants(1) {
-            Some(empty(&[ctx.saved(0)?.numel()], grad.dtype(), grad.device())?)
-        } else {
-            None
-        };
+        let to_weights = ctx.gradient(1, || empty(&[ctx.saved(0)?.numel()], grad.dtype(), grad.device()))?;
         let to_weight = if ctx.wants(0) && to_rows.is_sparse {
             let bags = sparse::Bags {
                 of_index: ctx.saved(4)?,
@@ -246,10 +242,8 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
                 weights: ctx.saved_optional(2)?,
             };
             Some(to_rows.sparse_bag_backward(grad, &ctx.saved(0)?, &bags, mode, rows)?)
-        } else if ctx.wants(0) {
-            Some(bag_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?, rows, mode, scales)?)
         } else {
-            None
+            ctx.gradient(0, || bag_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?, rows, mode, scales))?
         };
         Ok(vec![to_weight, to_weights])
     })?;

@@ -91,8 +91,8 @@ fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tenso
             }
             None => zeros_like(&own),
         };
-        let to_own = if ctx.wants(1) { Some(share(again[1], &own)?) } else { None };
-        let to_weight = if ctx.wants(2) { Some(share(again[0], &weight)?) } else { None };
+        let to_own = ctx.gradient(1, || share(again[1], &own))?;
+        let to_weight = ctx.gradient(2, || share(again[0], &weight))?;
         Ok(vec![to_grad, to_own, to_weight])
     })?;
     Ok([to_own, to_weight])
@@ -107,8 +107,8 @@ fn glu_backward(grad: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
     let saved = [Save::Input(Some(grad)), Save::Input(Some(own))];
     record(nodes::GluBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let (again, grad, own) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_grad = if ctx.wants(0) { Some(glu_of_grad(again, &own, dim)?) } else { None };
-        let to_own = if ctx.wants(1) { Some(glu_double_backward(again, &grad, &own, dim)?) } else { None };
+        let to_grad = ctx.gradient(0, || glu_of_grad(again, &own, dim))?;
+        let to_own = ctx.gradient(1, || glu_double_backward(again, &grad, &own, dim))?;
         Ok(vec![to_grad, to_own])
     })?;
     Ok(output)

@@ -75,7 +75,7 @@ pub(super) fn group_norm(
                 return Ok(of_inputs(to_own, to_weight, to_bias));
             }
             let _grad = contiguous(first(grads)?)?;
-            let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
+            let to_own = ctx.gradient(0, || empty_like(&own))?;
             let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
             let to_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
                 Some(match &weight {

@@ -437,7 +437,7 @@ fn record_index_put(
                 Some(index_put_new(grad, &indices, &zero, false)?)
             }
         };
-        let to_value = if ctx.wants(1) { Some(index(grad, &indices)?) } else { None };
+        let to_value = ctx.gradient(1, || index(grad, &indices))?;
         Ok(vec![own, to_value])
     })
 }

@@ -66,11 +66,7 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
                 results.push(Some(zeros(&[0], *dtype, grad.device())?));
                 continue;
             }
-            let part = if ctx.wants(number) {
-                Some(to_dtype(&narrow(grad, at as i64, start, *size)?, *dtype)?)
-            } else {
-                None
-            };
+            let part = ctx.gradient(number, || to_dtype(&narrow(grad, at as i64, start, *size)?, *dtype))?;
             start += size;
             results.push(part);
         }
@@ -204,7 +200,7 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
         let mut corner = [0, 0];
         let mut results = Vec::with_capacity(sizes.len());
         for (at, (size, shape)) in sizes.iter().zip(&shapes).enumerate() {
-            let part = if ctx.wants(at) { Some(block(grad, corner, *size)?) } else { None };
+            let part = ctx.gradient(at, || block(grad, corner, *size))?;
             results.push(match part {
                 Some(part) if shape.len() < 2 => Some(views::reshape(&part, shape)?),
                 part => part,

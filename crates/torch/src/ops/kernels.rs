@@ -66,8 +66,8 @@ fn kernel_into(
     let saves = [Save::Input(Some(grad)), Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| -> Result<Gradients> {
         let (again, grad, saved) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_grad = if ctx.wants(0) { Some(kernel(again, &saved)?) } else { None };
-        let to_saved = if ctx.wants(1) { Some(formula(again, &grad, &saved)?) } else { None };
+        let to_grad = ctx.gradient(0, || kernel(again, &saved))?;
+        let to_saved = ctx.gradient(1, || formula(again, &grad, &saved))?;
         Ok(vec![to_grad, to_saved])
     })?;
     Ok(output)
@@ -109,8 +109,8 @@ fn gate_named(node: &'static str, order: Order, grad: &Tensor, saved: &Tensor) -
     let saves = [Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| {
         let (again, saved) = (first(grads)?, ctx.saved(0)?);
-        let to_grad = if ctx.wants(0) { Some(gate_named(node, order, again, &saved)?) } else { None };
-        let to_saved = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+        let to_grad = ctx.gradient(0, || gate_named(node, order, again, &saved))?;
+        let to_saved = ctx.gradient(1, || zeros_like(again))?;
         Ok(vec![to_grad, to_saved])
     })?;
     Ok(output)
@@ -342,9 +342,9 @@ pub(crate) fn record_linear(
     record(node, &inputs, &[result], &saves, move |ctx, grads| -> Result<Gradients> {
         let again = first(grads)?;
         let saved = (0..count).map(|index| ctx.saved(index)).collect::<Result<Vec<_>>>()?;
-        let to_grad = if ctx.wants(0) { Some(forward(again, &saved)?) } else { None };
+        let to_grad = ctx.gradient(0, || forward(again, &saved))?;
         // The gradient of the result has the shape of that input.
-        let to_own = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+        let to_own = ctx.gradient(1, || zeros_like(again))?;
         Ok(vec![to_grad, to_own])
     })
 }

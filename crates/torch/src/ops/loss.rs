@@ -120,12 +120,8 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
             record(node, &[grad, &own], &[&result], &saves, move |ctx, grads| {
                 let again = first(grads)?;
                 let (target, weight) = (ctx.saved(0)?, ctx.saved_optional(1)?);
-                let to_grad = if ctx.wants(0) {
-                    Some(nll_loss(again, &target, weight.as_ref(), reduction)?)
-                } else {
-                    None
-                };
-                let to_own = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+                let to_grad = ctx.gradient(0, || nll_loss(again, &target, weight.as_ref(), reduction))?;
+                let to_own = ctx.gradient(1, || zeros_like(again))?;
                 Ok(vec![to_grad, to_own])
             })?;
             Ok(vec![Some(result)])
@@ -232,8 +228,7 @@ fn elementwise_loss(
     node: &'static str,
 ) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let target = &cast.apply(target)?;
-    let own = &cast.apply(own)?;
+    let [own, target] = &cast.apply_all([own, target])?;
     let no_grad = GradModeGuard::new(false);
     let dtype = iterator::result_type(&[own, target]);
     let output = elementwise(&[own, target], dtype, None)?;
@@ -271,8 +266,8 @@ fn record_difference(
         let grad = first(grads)?;
         let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let backward = |a, b| difference.backward(grad, a, b, reduction);
-        let to_own = if ctx.wants(0) { Some(backward(&own, &target)?) } else { None };
-        let to_target = if ctx.wants(1) { Some(backward(&target, &own)?) } else { None };
+        let to_own = ctx.gradient(0, || backward(&own, &target))?;
+        let to_target = ctx.gradient(1, || backward(&target, &own))?;
         Ok(vec![to_own, to_target])
     })
 }
@@ -303,19 +298,15 @@ impl Difference {
                 }
                 (true, _, _) => Some(self.backward(again, &own, &target, reduction)?),
             };
-            let to_own = if ctx.wants(1) {
+            let to_own = ctx.gradient(1, || {
                 let product = mul(again, &grad)?;
-                Some(self.double_backward(&product, &own, &target, reduction)?)
-            } else {
-                None
-            };
-            let to_target = if ctx.wants(2) {
+                self.double_backward(&product, &own, &target, reduction)
+            })?;
+            let to_target = ctx.gradient(2, || {
                 let product = mul(again, &grad)?;
                 let slope = self.double_backward(&product, &own, &target, reduction)?;
-                Some(unary::neg(&slope)?)
-            } else {
-                None
-            };
+                unary::neg(&slope)
+            })?;
             Ok(vec![to_grad, to_own, to_target])
         })?;
         Ok(result)
@@ -359,8 +350,7 @@ fn zeros_of(own: &Tensor, other: &Tensor) -> Result<Tensor> {
 
 fn l1_loss(own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let target = &cast.apply(target)?;
-    let own = &cast.apply(own)?;
+    let [own, target] = &cast.apply_all([own, target])?;
     let difference = sub(own, target)?;
     let loss = unary::abs(&difference)?;
     let result = reduced(loss, reduction)?;
@@ -369,8 +359,7 @@ fn l1_loss(own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value>
 
 fn huber_loss(own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let target = &cast.apply(target)?;
-    let own = &cast.apply(own)?;
+    let [own, target] = &cast.apply_all([own, target])?;
     let output = {
         let _no_grad = GradModeGuard::new(false);
         // at::empty_like(input)
@@ -384,8 +373,7 @@ fn huber_loss(own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) ->
 /// `kl_div`: `xlogy(target, target) - target * input`.
 fn kl_div(input: &Tensor, target: &Tensor, reduction: Reduction, log_target: bool) -> Result<Value> {
     let cast = Cast::full(input.device());
-    let target = &cast.apply(target)?;
-    let input = &cast.apply(input)?;
+    let [input, target] = &cast.apply_all([input, target])?;
     let loss = if log_target {
         let difference = sub(target, input)?;
         let weight = unary::exp(target)?;

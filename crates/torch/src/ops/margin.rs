@@ -54,14 +54,12 @@ fn triplet_margin(
     reduction: Reduction,
 ) -> Result<Value> {
     let cast = crate::autocast::Cast::full(anchor.device());
-    let negative = cast.apply(negative)?;
-    let positive = cast.apply(positive)?;
-    let anchor = cast.apply(anchor)?;
+    let [anchor, positive, negative] = &cast.apply_all([anchor, positive, negative])?;
     let Triplet { margin, p, eps, swaps } = triplet;
-    let to_positive = distance(&anchor, &positive, p, eps)?;
-    let mut to_negative = distance(&anchor, &negative, p, eps)?;
+    let to_positive = distance(anchor, positive, p, eps)?;
+    let mut to_negative = distance(anchor, negative, p, eps)?;
     if swaps {
-        let swapped = distance(&positive, &negative, p, eps)?;
+        let swapped = distance(positive, negative, p, eps)?;
         to_negative = crate::call("minimum", &[(&to_negative).into(), (&swapped).into()], &[])?.tensor()?;
     }
     let output = {
@@ -80,9 +78,7 @@ fn cosine_embedding(
     reduction: Reduction,
 ) -> Result<Value> {
     let cast = crate::autocast::Cast::full(a.device());
-    let target = &cast.apply(target)?;
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
+    let [a, b, target] = &cast.apply_all([a, b, target])?;
     let dim = target.dim() as i64;
     if dim > 1 || a.dim() as i64 != dim + 1 || b.dim() != a.dim() {
         return runtime(
@@ -122,9 +118,7 @@ fn margin_ranking(
     reduction: Reduction,
 ) -> Result<Value> {
     let cast = crate::autocast::Cast::full(a.device());
-    let target = &cast.apply(target)?;
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
+    let [a, b, target] = &cast.apply_all([a, b, target])?;
     let output = {
         // Operands are evaluated from the right.
         let difference = sub(a, b)?;
@@ -142,8 +136,7 @@ fn margin_ranking(
 
 fn hinge_embedding(own: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Value> {
     let cast = crate::autocast::Cast::full(own.device());
-    let target = &cast.apply(target)?;
-    let own = &cast.apply(own)?;
+    let [own, target] = &cast.apply_all([own, target])?;
     let zeros = zeros_like(own)?;
     let difference = crate::call("rsub", &[(own).into(), margin.into()], &[])?.tensor()?;
     clamp_at_zero(&difference)?;
@@ -164,8 +157,7 @@ fn poisson_nll(
     reduction: Reduction,
 ) -> Result<Value> {
     let cast = crate::autocast::Cast::full(input.device());
-    let target = &cast.apply(target)?;
-    let input = &cast.apply(input)?;
+    let [input, target] = &cast.apply_all([input, target])?;
     let loss = if log_input {
         // Operands are evaluated from the right.
         let product = mul(target, input)?;
@@ -202,12 +194,11 @@ fn poisson_nll(
 /// `soft_margin_loss`: one tensor, changed in place; a reduced result keeps its memory.
 fn soft_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
     let cast = crate::autocast::Cast::full(input.device());
-    let target = cast.apply(target)?;
-    let input = cast.apply(input)?;
+    let [input, target] = &cast.apply_all([input, target])?;
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        let output = empty_like(&input)?;
-        elementwise_in_place(&[&output, &target], output.dtype(), None)?;
+        let output = empty_like(input)?;
+        elementwise_in_place(&[&output, target], output.dtype(), None)?;
         if reduction != Reduction::None {
             let total = reduced(output.clone(), reduction)?;
             output.set_geometry(&[], &[], 0);
@@ -215,8 +206,8 @@ fn soft_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<
         }
         output
     };
-    let saved = [Save::Input(Some(&input)), Save::Input(Some(&target))];
-    record(nodes::SoftMarginLossBackward0, &[&input], &[&output], &saved, move |ctx, grads| {
+    let saved = [Save::Input(Some(input)), Save::Input(Some(target))];
+    record(nodes::SoftMarginLossBackward0, &[input], &[&output], &saved, move |ctx, grads| {
         let (grad, input, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         Ok(vec![Some(soft_margin_backward(grad, &input, &target, reduction)?)])
     })?;
@@ -265,11 +256,8 @@ fn soft_margin_backward(
                 Some(super::reduce::sum_all(&mul(&slope, again)?)?)
             }
         };
-        let to_input = if ctx.wants(1) {
-            Some(soft_margin_double(&mul(again, &grad)?, &input, &target, reduction)?)
-        } else {
-            None
-        };
+        let to_input =
+            ctx.gradient(1, || soft_margin_double(&mul(again, &grad)?, &input, &target, reduction))?;
         Ok(vec![to_grad, to_input])
     })?;
     Ok(result)

@@ -42,14 +42,16 @@ fn take_workspace(library: Library, device: Device) -> Result<()> {
     Ok(())
 }
 
-/// `prepare_matrix_for_cublas`: a copy where rows and columns both have gaps.
-fn prepare(matrix: &Tensor) -> Result<Tensor> {
+/// Whether cuBLAS reads the matrix as it lies: its rows or its columns have no gaps.
+fn is_readable(matrix: &Tensor) -> bool {
     let (rows, columns) = shape2(matrix);
     let (row_stride, column_stride) = (stride(matrix, 0), stride(matrix, 1));
-    let is_readable = matrix.is_non_overlapping_and_dense()
-        || (row_stride == 1 && column_stride >= rows.max(1))
-        || (column_stride == 1 && row_stride >= columns.max(1));
-    if is_readable {
+    (row_stride == 1 && column_stride >= rows.max(1)) || (column_stride == 1 && row_stride >= columns.max(1))
+}
+
+/// `prepare_matrix_for_cublas`: a copy where rows and columns both have gaps.
+fn prepare(matrix: &Tensor) -> Result<Tensor> {
+    if matrix.is_non_overlapping_and_dense() || is_readable(matrix) {
         Ok(matrix.clone())
     } else {
         without_grad(|| copy::clone(matrix, MemoryFormat::Contiguous))
@@ -108,9 +110,7 @@ fn gemm(a: &Tensor, b: &Tensor, library: Library) -> Result<()> {
 /// `mm`.
 pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    // Autocast's casts are the arguments of a call in C++, the last of which is made first.
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
+    let [a, b] = &cast.apply_all([a, b])?;
     if a.dim() != 2 {
         return runtime("self must be a matrix");
     }
@@ -129,8 +129,8 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
     record_after(early, nodes::MmBackward0, &[a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_b = if ctx.wants(1) { Some(mat2_backward(grad, &ctx.saved(1)?, b_like, ONE)?) } else { None };
-        let to_a = if ctx.wants(0) { Some(mat1_backward(grad, &ctx.saved(0)?, a_like, ONE)?) } else { None };
+        let to_b = ctx.gradient(1, || mat2_backward(grad, &ctx.saved(1)?, b_like, ONE))?;
+        let to_a = ctx.gradient(0, || mat1_backward(grad, &ctx.saved(0)?, a_like, ONE))?;
         Ok(vec![to_a, to_b])
     })?;
     Ok(output)
@@ -177,8 +177,8 @@ pub(super) enum Target {
 impl Target {
     /// The cast of the arguments: autocast casts those of operators that make a tensor, and not of operators
     /// in place.
-    fn cast(self, device: Device) -> Option<Cast> {
-        (self == Self::New).then(|| Cast::lower(device))
+    fn cast(self, device: Device) -> Cast {
+        if self == Self::New { Cast::lower(device) } else { Cast::off() }
     }
 
     fn output(self, own: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
@@ -200,10 +200,6 @@ impl Target {
     }
 }
 
-fn cast_or_same(cast: Option<&Cast>, tensor: &Tensor) -> Result<Tensor> {
-    cast.map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(tensor))
-}
-
 fn addmm_into(
     into: Target,
     bias: &Tensor,
@@ -212,9 +208,7 @@ fn addmm_into(
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let bias = &cast_or_same(cast.as_ref(), bias)?;
+    let [bias, a, b] = &cast.apply_all([bias, a, b])?;
     if a.dim() != 2 || b.dim() != 2 {
         return runtime(format!("mat1 must be a matrix, got {}-D tensor", a.dim()));
     }
@@ -237,11 +231,9 @@ fn addmm_into(
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
     record_after(early, nodes::AddmmBackward0, &[bias, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_a =
-            if ctx.wants(1) { Some(mat1_backward(grad, &ctx.saved(1)?, a_like, alpha)?) } else { None };
-        let to_b =
-            if ctx.wants(2) { Some(mat2_backward(grad, &ctx.saved(0)?, b_like, alpha)?) } else { None };
-        let to_bias = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        let to_a = ctx.gradient(1, || mat1_backward(grad, &ctx.saved(1)?, a_like, alpha))?;
+        let to_b = ctx.gradient(2, || mat2_backward(grad, &ctx.saved(0)?, b_like, alpha))?;
+        let to_bias = ctx.gradient(0, || maybe_multiply(grad, beta))?;
         Ok(vec![to_bias, to_a, to_b])
     })?;
     Ok(output)
@@ -312,8 +304,7 @@ pub(crate) fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> 
     let cast = Cast::lower(input.device());
     // C++ evaluates arguments from the last to the first.
     let bias = &cast.apply_optional(bias)?;
-    let weight = &cast.apply(weight)?;
-    let input = &cast.apply(input)?;
+    let [input, weight] = &cast.apply_all([input, weight])?;
     if input.dim() == 0 || weight.dim() == 0 {
         return runtime(format!(
             "both arguments to linear need to be at least 1D, but they are {}D and {}D",
@@ -350,6 +341,15 @@ fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
     super::einsum::einsum(equation, operands)
 }
 
+/// A line of the table for a product that is added to a tensor: into a new one or into that tensor.
+macro_rules! added {
+    ($schema:expr, $product:path, $into:expr) => {
+        op!($schema, |own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar| {
+            $product($into, own, a, b, [beta, alpha])
+        })
+    };
+}
+
 pub(crate) const TABLE: &[Entry] = &[
     op!("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", tensordot),
     op!("mm(Tensor self, Tensor mat2)", mm).composed(&[nodes::MmBackward0]),
@@ -366,54 +366,46 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("outer(Tensor self, Tensor vec2)", outer),
     op!("ger(Tensor self, Tensor vec2)", outer),
     op!("matmul(Tensor self, Tensor other)", matmul),
-    op!(
+    added!(
         "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {
-            addmm_into(Target::New, tensor, mat1, mat2, [beta, alpha])
-        }
+        addmm_into,
+        Target::New
     )
     .composed(&[nodes::AddmmBackward0]),
-    op!(
+    added!(
         "addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {
-            addmm_into(Target::Own, tensor, mat1, mat2, [beta, alpha])
-        }
+        addmm_into,
+        Target::Own
     ),
-    op!(
+    added!(
         "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar| {
-            addmv(Target::New, tensor, mat, vec, [beta, alpha])
-        }
+        addmv,
+        Target::New
     ),
-    op!(
+    added!(
         "addmv_(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar| {
-            addmv(Target::Own, tensor, mat, vec, [beta, alpha])
-        }
+        addmv,
+        Target::Own
     ),
-    op!(
+    added!(
         "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
-            addbmm(Target::New, tensor, batch1, batch2, [beta, alpha])
-        }
+        addbmm,
+        Target::New
     ),
-    op!(
+    added!(
         "addbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
-            addbmm(Target::Own, tensor, batch1, batch2, [beta, alpha])
-        }
+        addbmm,
+        Target::Own
     ),
-    op!(
+    added!(
         "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
-            baddbmm(Target::New, tensor, batch1, batch2, [beta, alpha])
-        }
+        baddbmm,
+        Target::New
     ),
-    op!(
+    added!(
         "baddbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
-        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
-            baddbmm(Target::Own, tensor, batch1, batch2, [beta, alpha])
-        }
+        baddbmm,
+        Target::Own
     ),
     op!("linear(Tensor input, Tensor weight, Tensor? bias=None)", linear),
     op!("einsum(str equation, Tensor[] operands)", einsum),

@@ -23,12 +23,9 @@ fn rrelu_backward(grad: &Tensor, own: &Tensor, noise: &Tensor, is_training: bool
     let saved = [Save::Input(Some(noise)), Save::Input(Some(own))];
     record(nodes::RreluWithNoiseBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let again = first(grads)?;
-        let to_own = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
-        let to_grad = if ctx.wants(0) {
-            Some(rrelu_backward(again, &ctx.saved(1)?, &ctx.saved(0)?, is_training)?)
-        } else {
-            None
-        };
+        let to_own = ctx.gradient(1, || zeros_like(again))?;
+        let to_grad =
+            ctx.gradient(0, || rrelu_backward(again, &ctx.saved(1)?, &ctx.saved(0)?, is_training))?;
         Ok(vec![to_grad, to_own])
     })?;
     Ok(output)

@@ -152,7 +152,7 @@ pub(crate) fn add_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor
 fn record_add(node: &'static str, a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<()> {
     record(node, &[a, b], &[output], &[], move |ctx, grads| {
         let grad = first(grads)?;
-        let other = if ctx.wants(1) { Some(maybe_multiply(grad, alpha)?) } else { None };
+        let other = ctx.gradient(1, || maybe_multiply(grad, alpha))?;
         let own = ctx.wants(0).then(|| grad.clone());
         Ok(vec![own, other])
     })
@@ -195,7 +195,7 @@ fn sub_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
 fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<()> {
     record(nodes::SubBackward0, &[a, b], &[output], &[], move |ctx, grads| {
         let grad = first(grads)?;
-        let other = if ctx.wants(1) { Some(maybe_multiply(&unary::neg(grad)?, alpha)?) } else { None };
+        let other = ctx.gradient(1, || maybe_multiply(&unary::neg(grad)?, alpha))?;
         let own = ctx.wants(0).then(|| grad.clone());
         Ok(vec![own, other])
     })
@@ -219,7 +219,7 @@ fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     record(nodes::RsubBackward1, &[a, b], &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let other = ctx.wants(1).then(|| grad.clone());
-        let own = if ctx.wants(0) { Some(maybe_multiply(&unary::neg(grad)?, alpha)?) } else { None };
+        let own = ctx.gradient(0, || maybe_multiply(&unary::neg(grad)?, alpha))?;
         Ok(vec![own, other])
     })?;
     Ok(output)

@@ -21,7 +21,7 @@ use super::views::{self, expand, first, unsqueeze, wrap};
 use calls::{count_nonzero, logic, max_call, mean_call, nansum_call, norm_call, sum_call};
 use extremum::{aminmax, arg_extremum};
 pub(crate) use extremum::{evenly_distribute, extremum_all, extremum_dims, record_selection};
-use moments::{moments, var_call, var_unbiased};
+use moments::{moments, variance};
 pub(crate) use scratch::ReductionKernel;
 use scratch::scratch;
 
@@ -375,37 +375,37 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
-            var_call(tensor, dim, correction, keepdim, false)
+            variance(tensor, dim, correction, keepdim, false)
         }
     ),
     op!(
         "var(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            var_unbiased(tensor, dim, unbiased, keepdim, false)
+            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, false)
         }
     ),
     op!(
         "var(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            var_unbiased(tensor, dim, unbiased, keepdim, false)
+            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, false)
         }
     ),
     op!(
         "std(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
-            var_call(tensor, dim, correction, keepdim, true)
+            variance(tensor, dim, correction, keepdim, true)
         }
     ),
     op!(
         "std(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            var_unbiased(tensor, dim, unbiased, keepdim, true)
+            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, true)
         }
     ),
     op!(
         "std(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            var_unbiased(tensor, dim, unbiased, keepdim, true)
+            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, true)
         }
     ),
     op!(

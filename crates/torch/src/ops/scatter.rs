@@ -113,7 +113,7 @@ fn scatter(
             (true, true) => Some(grad.clone()),
             (true, false) => Some(copy::clone(grad, MemoryFormat::Contiguous)?),
         };
-        let to_source = if ctx.wants(1) { Some(gather(grad, dim, &index)?) } else { None };
+        let to_source = ctx.gradient(1, || gather(grad, dim, &index))?;
         Ok(vec![to_own, to_source])
     })?;
     Ok(output.into())
@@ -140,13 +140,11 @@ fn index_add(
     };
     record_after(early, nodes::IndexAddBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_source = if ctx.wants(1) {
+        let to_source = ctx.gradient(1, || {
             let (index, source) = (ctx.saved(0)?, ctx.saved(1)?);
             let chosen = expand(&index_select(grad, dim, &index)?, &source.shape())?;
-            Some(maybe_multiply(&chosen, alpha)?)
-        } else {
-            None
-        };
+            maybe_multiply(&chosen, alpha)
+        })?;
         let to_own = ctx.wants(0).then(|| grad.clone());
         Ok(vec![to_own, to_source])
     })?;
@@ -214,12 +212,8 @@ fn index_copy(own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place:
     let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
     record(nodes::IndexCopyBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_own = if ctx.wants(0) { Some(copy::clone(grad, MemoryFormat::Preserve)?) } else { None };
-        let to_source = if ctx.wants(1) {
-            Some(expand(&index_select(grad, dim, &index)?, &source.shape())?)
-        } else {
-            None
-        };
+        let to_own = ctx.gradient(0, || copy::clone(grad, MemoryFormat::Preserve))?;
+        let to_source = ctx.gradient(1, || expand(&index_select(grad, dim, &index)?, &source.shape()))?;
         Ok(vec![to_own, to_source])
     })?;
     Ok(output.into())

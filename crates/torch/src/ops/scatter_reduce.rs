@@ -85,6 +85,15 @@ arguments! {
     }
 }
 
+/// The tensors that a call keeps for its gradient.
+#[derive(Clone, Copy)]
+struct Kept<'a> {
+    index: &'a Tensor,
+    own: &'a Tensor,
+    source: &'a Tensor,
+    result: &'a Tensor,
+}
+
 impl Plan {
     fn of(arguments: &ReduceArguments<'_>, kind: Kind) -> Result<Self> {
         let reduce = match (arguments.reduce, kind) {
@@ -145,12 +154,13 @@ impl Plan {
     /// `scatter_reduce_backward` and `index_reduce_backward`.
     fn backward(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
         let (index, own, source, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?, ctx.saved(3)?);
+        let kept = Kept { index: &index, own: &own, source: &source, result: &result };
         double_backward::set_variant(&format!("{:?} {}", self.reduce, self.includes_own));
         let (mut to_own, to_source) = match self.reduce {
             Reduce::Sum => (grad.clone(), gather(grad, self.dim, &index)?),
             Reduce::Mean => self.mean_backward(grad, &index, &source)?,
-            Reduce::Extremum => self.extremum_backward(grad, &own, &index, &source, &result)?,
-            Reduce::Product => self.product_backward(grad, &own, &index, &source, &result)?,
+            Reduce::Extremum => self.extremum_backward(grad, kept)?,
+            Reduce::Product => self.product_backward(grad, kept)?,
         };
         if !self.includes_own {
             let name = if self.kind == Kind::Scatter { "scatter" } else { "index_fill" };
@@ -178,14 +188,8 @@ impl Plan {
         Ok((to_own, to_source))
     }
 
-    fn extremum_backward(
-        self,
-        grad: &Tensor,
-        own: &Tensor,
-        index: &Tensor,
-        source: &Tensor,
-        result: &Tensor,
-    ) -> Result<(Tensor, Tensor)> {
+    fn extremum_backward(self, grad: &Tensor, kept: Kept<'_>) -> Result<(Tensor, Tensor)> {
+        let Kept { index, own, source, result } = kept;
         let value = self.kind.pick(result, self.dim, index)?;
         let own_is_result = to_dtype(&eq(own, result)?, own.dtype())?;
         let source_is_result = to_dtype(&eq(source, &value)?, own.dtype())?;
@@ -210,14 +214,8 @@ impl Plan {
         Ok((to_own, to_source))
     }
 
-    fn product_backward(
-        self,
-        grad: &Tensor,
-        own: &Tensor,
-        index: &Tensor,
-        source: &Tensor,
-        result: &Tensor,
-    ) -> Result<(Tensor, Tensor)> {
+    fn product_backward(self, grad: &Tensor, kept: Kept<'_>) -> Result<(Tensor, Tensor)> {
+        let Kept { index, own, source, result } = kept;
         let masked_own = masked_fill(own, &eq(own, &zero())?, &one())?;
         let masked_own_result = self.again(&masked_own, index, source)?;
         let to_own = div(&mul(grad, &masked_own_result)?, &masked_own)?;
@@ -325,11 +323,7 @@ fn record_put(
             (true, true) => Some(grad.clone()),
             (true, false) => Some(put(grad, &index, &zeros_like(&source)?, false)?),
         };
-        let to_source = if ctx.wants(1) {
-            Some(super::views::reshape(&take(grad, &index)?, &source.shape())?)
-        } else {
-            None
-        };
+        let to_source = ctx.gradient(1, || super::views::reshape(&take(grad, &index)?, &source.shape()))?;
         Ok(vec![to_own, to_source])
     })
 }
@@ -391,9 +385,8 @@ fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) 
         &[Save::Input(Some(mask))],
         move |ctx, grads| {
             let (grad, mask) = (first(grads)?, ctx.saved(0)?);
-            let to_own = if ctx.wants(0) { Some(masked_fill(grad, &mask, &zero())?) } else { None };
-            let to_source =
-                if ctx.wants(1) { Some(masked_scatter_backward(grad, &mask, &sizes)?) } else { None };
+            let to_own = ctx.gradient(0, || masked_fill(grad, &mask, &zero()))?;
+            let to_source = ctx.gradient(1, || masked_scatter_backward(grad, &mask, &sizes))?;
             Ok(vec![to_own, to_source])
         },
     )?;

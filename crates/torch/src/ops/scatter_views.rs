@@ -1,5 +1,6 @@
 //! Copies of a tensor in which a part was replaced, and sums over diagonals.
 
+use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
@@ -55,9 +56,8 @@ impl Part {
         let (shape, dtype, device) = (source.shape(), source.dtype(), source.device());
         record(self.node(), &[own, source], &[&output], &[], move |ctx, grads| -> Result<Gradients> {
             let grad = first(grads)?;
-            let to_own =
-                if ctx.wants(0) { Some(self.scatter(grad, &zeros(&shape, dtype, device)?)?) } else { None };
-            let to_source = if ctx.wants(1) { Some(self.of(grad)?) } else { None };
+            let to_own = ctx.gradient(0, || self.scatter(grad, &zeros(&shape, dtype, device)?))?;
+            let to_source = ctx.gradient(1, || self.of(grad))?;
             Ok(vec![to_own, to_source])
         })?;
         Ok(output)
@@ -131,12 +131,8 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 
 /// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
 fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_place: bool) -> Result<Value> {
-    let cast = (!in_place).then(|| crate::autocast::Cast::lower(own.device()));
-    let applied =
-        |tensor: &Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(tensor));
-    let b = applied(b)?;
-    let a = applied(a)?;
-    let own = applied(own)?;
+    let cast = if in_place { Cast::off() } else { Cast::lower(own.device()) };
+    let [own, a, b] = &cast.apply_all([own, a, b])?;
     if a.dim() != 1 || b.dim() != 1 {
         return runtime(format!(
             "addr: Expected 1-D argument vec1 and vec2, but got {}-D and {}-D",
@@ -146,26 +142,23 @@ fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_pl
     }
     let column = {
         let _no_grad = GradModeGuard::new(false);
-        view(&a, &[-1, 1])?
+        view(a, &[-1, 1])?
     };
-    let dtype = crate::iterator::result_type(&[&own, &a, &b]);
+    let dtype = crate::iterator::result_type(&[own, a, b]);
     let output = if in_place {
-        super::pointwise::elementwise_in_place(&[&own, &column, &b], dtype, None)?;
+        super::pointwise::elementwise_in_place(&[own, &column, b], dtype, None)?;
         own.clone()
     } else {
-        elementwise(&[&own, &column, &b], dtype, None)?
+        elementwise(&[own, &column, b], dtype, None)?
     };
-    let saved = [Save::InputIf(b.requires_grad(), &a), Save::InputIf(a.requires_grad(), &b)];
-    record(nodes::AddrBackward0, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    record(nodes::AddrBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        let to_a = if ctx.wants(1) { Some(maybe_multiply(&mv(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
-        let to_b =
-            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(grad)?, &ctx.saved(0)?)?, alpha)?) } else { None };
+        let to_own = ctx.gradient(0, || maybe_multiply(grad, beta))?;
+        let to_a = ctx.gradient(1, || maybe_multiply(&mv(grad, &ctx.saved(1)?)?, alpha))?;
+        let to_b = ctx.gradient(2, || maybe_multiply(&mv(&t(grad)?, &ctx.saved(0)?)?, alpha))?;
         Ok(vec![to_own, to_a, to_b])
     })?;
-    // The cast of the matrix dies before those of the vectors.
-    drop(own);
     Ok(output.into())
 }
 
@@ -188,8 +181,8 @@ fn cross(a: &Tensor, b: &Tensor, dim: i64) -> Result<Tensor> {
     let saved = [Save::Input(Some(b)), Save::Input(Some(a))];
     record(nodes::LinalgCrossBackward0, &[a, b], &[&output], &saved, move |ctx, grads| {
         let (grad, b, a) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_b = if ctx.wants(1) { Some(cross(grad, &a, at)?) } else { None };
-        let to_a = if ctx.wants(0) { Some(cross(&b, grad, at)?) } else { None };
+        let to_b = ctx.gradient(1, || cross(grad, &a, at))?;
+        let to_a = ctx.gradient(0, || cross(&b, grad, at))?;
         Ok(vec![to_a, to_b])
     })?;
     Ok(output)

@@ -22,8 +22,8 @@ fn of_two(
     to_own: impl FnOnce() -> Result<Tensor>,
     to_other: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Gradients> {
-    let to_other = if ctx.wants(1) { Some(to_other()?) } else { None };
-    let to_own = if ctx.wants(0) { Some(to_own()?) } else { None };
+    let to_other = ctx.gradient(1, to_other)?;
+    let to_own = ctx.gradient(0, to_own)?;
     Ok(vec![to_own, to_other])
 }
 

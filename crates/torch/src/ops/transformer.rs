@@ -5,7 +5,7 @@ use crate::autograd::GradModeGuard;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Tensor, Value, session};
 
-use super::attention::scaled_dot_product_attention;
+use super::attention::{Operands, scaled_dot_product_attention};
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, empty_like};
 use super::matmul::{linear, matmul};
@@ -57,7 +57,8 @@ impl SelfAttention<'_> {
         let [q, k, v] = parts.as_slice() else { return crate::error::runtime("three projections expected") };
         let of_heads = |part: &Tensor| transpose(&view(part, &[batch, -1, heads, self.width / heads])?, 1, 2);
         let (q, k, v) = (of_heads(q)?, of_heads(k)?, of_heads(v)?);
-        let result = scaled_dot_product_attention(&q, &k, &v, None, 0.0, false)?;
+        let operands = Operands { q: &q, k: &k, v: &v, mask: None, dropout: 0.0, is_causal: false };
+        let result = scaled_dot_product_attention(operands)?;
         let past = reshape(&transpose(&result, 1, 2)?, &[batch, -1, self.width])?;
         drop(result);
         let output = linear(&past, self.out, Some(self.out_bias))?;

@@ -9,18 +9,12 @@ use super::super::matmul::matmul;
 use super::super::pointwise::{add_in_place, scale};
 use super::super::views::transpose;
 use super::super::{dropout::dropout as drop_out, softmax};
-use super::float_mask;
+use super::{Operands, float_mask};
 
 /// `_scaled_dot_product_attention_math`, for calls that no kernel takes: rows with gaps, other than four
 /// dimensions, fewer heads of keys than of queries in `float32`.
-pub(super) fn by_products(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    dropout: f64,
-    is_causal: bool,
-) -> Result<Tensor> {
+pub(super) fn by_products(operands: Operands<'_>) -> Result<Tensor> {
+    let Operands { q, k, v, mask, dropout, is_causal } = operands;
     let from = q.dtype();
     let to_full = |tensor: &Tensor| {
         if from.is_reduced_float() { to_dtype(tensor, Dtype::F32) } else { Ok(tensor.clone()) }

@@ -34,8 +34,7 @@ fn should_fold(a: &Tensor, b: &Tensor) -> Result<bool> {
 /// `matmul`.
 pub(crate) fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
+    let [a, b] = &cast.apply_all([a, b])?;
     let (dims_a, dims_b) = (a.dim(), b.dim());
     match (dims_a, dims_b) {
         (0, _) | (_, 0) => runtime(format!(

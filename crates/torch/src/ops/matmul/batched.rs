@@ -9,7 +9,7 @@ use crate::{MemoryFormat, Result, Scalar, Tensor};
 use super::super::creation::empty;
 use super::super::pointwise::maybe_multiply;
 use super::super::views::{expand, first, select, transpose, unsqueeze};
-use super::{Target, cast_or_same, check_dtypes, gemm, stride, take_workspace};
+use super::{Target, check_dtypes, gemm, stride, take_workspace};
 
 /// `prepare_batch_matrix_for_cublas`, for a result without gaps; `dims` are those that the kernel takes for
 /// rows and columns.
@@ -75,8 +75,7 @@ impl ResultLayout {
 /// `bmm`.
 pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
+    let [a, b] = &cast.apply_all([a, b])?;
     check_dtypes(a, b)?;
     if a.dim() != 3 || b.dim() != 3 {
         return runtime("batch1 must be a 3D tensor");
@@ -96,8 +95,8 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     batched(a, b, &output)?;
     record_after(early, nodes::BmmBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
-        let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
-        let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
+        let to_b = ctx.gradient(1, || bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad))?;
+        let to_a = ctx.gradient(0, || bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?))?;
         Ok(vec![to_a, to_b])
     })?;
     Ok(output)
@@ -112,9 +111,7 @@ pub(super) fn baddbmm(
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let own = &cast_or_same(cast.as_ref(), own)?;
+    let [own, a, b] = &cast.apply_all([own, a, b])?;
     check_dtypes(a, b)?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
@@ -122,17 +119,11 @@ pub(super) fn baddbmm(
     batched(a, b, &output)?;
     record_after(early, nodes::BaddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_a = if ctx.wants(1) {
-            Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
-        } else {
-            None
-        };
-        let to_b = if ctx.wants(2) {
-            Some(maybe_multiply(&bmm(&transpose(&ctx.saved(0)?, 1, 2)?, grad)?, alpha)?)
-        } else {
-            None
-        };
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        let to_a =
+            ctx.gradient(1, || maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha))?;
+        let to_b =
+            ctx.gradient(2, || maybe_multiply(&bmm(&transpose(&ctx.saved(0)?, 1, 2)?, grad)?, alpha))?;
+        let to_own = ctx.gradient(0, || maybe_multiply(grad, beta))?;
         Ok(vec![to_own, to_a, to_b])
     })?;
     Ok(output)
@@ -147,9 +138,7 @@ pub(super) fn addbmm(
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let own = &cast_or_same(cast.as_ref(), own)?;
+    let [own, a, b] = &cast.apply_all([own, a, b])?;
     check_dtypes(a, b)?;
     if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
         return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");
@@ -163,19 +152,15 @@ pub(super) fn addbmm(
     record_after(early, nodes::AddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let repeated = |batches: i64| expand(&unsqueeze(grad, 0)?, &[batches, grad.size(0), grad.size(1)]);
-        let to_a = if ctx.wants(1) {
+        let to_a = ctx.gradient(1, || {
             let b = ctx.saved(1)?;
-            Some(maybe_multiply(&bmm(&repeated(b.size(0))?, &transpose(&b, 1, 2)?)?, alpha)?)
-        } else {
-            None
-        };
-        let to_b = if ctx.wants(2) {
+            maybe_multiply(&bmm(&repeated(b.size(0))?, &transpose(&b, 1, 2)?)?, alpha)
+        })?;
+        let to_b = ctx.gradient(2, || {
             let a = ctx.saved(0)?;
-            Some(maybe_multiply(&bmm(&transpose(&a, 1, 2)?, &repeated(a.size(0))?)?, alpha)?)
-        } else {
-            None
-        };
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+            maybe_multiply(&bmm(&transpose(&a, 1, 2)?, &repeated(a.size(0))?)?, alpha)
+        })?;
+        let to_own = ctx.gradient(0, || maybe_multiply(grad, beta))?;
         Ok(vec![to_own, to_a, to_b])
     })?;
     Ok(output)

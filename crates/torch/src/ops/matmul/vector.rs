@@ -10,7 +10,7 @@ use super::super::copy::contiguous;
 use super::super::creation::empty;
 use super::super::pointwise::{maybe_multiply, mul};
 use super::super::views::{first, reshape, t};
-use super::{Target, cast_or_same, check_dtypes, shape2, stride, take_workspace};
+use super::{Target, check_dtypes, is_readable, stride, take_workspace};
 
 /// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is
 /// a matrix with gaps in rows and columns.
@@ -19,10 +19,7 @@ fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
         return Ok(());
     }
     let vector = if stride(b, 0) == 0 { without_grad(|| contiguous(b))? } else { b.clone() };
-    let (rows, columns) = shape2(a);
-    let is_readable = (stride(a, 0) == 1 && stride(a, 1) >= rows.max(1))
-        || (stride(a, 1) == 1 && stride(a, 0) >= columns.max(1));
-    let matrix = if is_readable { a.clone() } else { without_grad(|| contiguous(a))? };
+    let matrix = if is_readable(a) { a.clone() } else { without_grad(|| contiguous(a))? };
     take_workspace(Library::Cublas, a.device())?;
     drop(matrix);
     drop(vector);
@@ -32,8 +29,7 @@ fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
 /// `mv`.
 pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
+    let [a, b] = &cast.apply_all([a, b])?;
     check_dtypes(a, b)?;
     if a.size(1) != b.size(0) {
         return runtime(format!(
@@ -50,8 +46,8 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     gemv(a, b)?;
     record_after(early, nodes::MvBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
-        let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
-        let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
+        let to_a = ctx.gradient(0, || outer(grad, &ctx.saved(1)?))?;
+        let to_b = ctx.gradient(1, || mv(&t(&ctx.saved(0)?)?, grad))?;
         Ok(vec![to_a, to_b])
     })?;
     Ok(output)
@@ -66,9 +62,7 @@ pub(super) fn addmv(
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let own = &cast_or_same(cast.as_ref(), own)?;
+    let [own, a, b] = &cast.apply_all([own, a, b])?;
     check_dtypes(a, b)?;
     if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
         return runtime(format!(
@@ -84,11 +78,9 @@ pub(super) fn addmv(
     gemv(a, b)?;
     record_after(early, nodes::AddmvBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_a =
-            if ctx.wants(1) { Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        let to_b =
-            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha)?) } else { None };
+        let to_a = ctx.gradient(1, || maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha))?;
+        let to_own = ctx.gradient(0, || maybe_multiply(grad, beta))?;
+        let to_b = ctx.gradient(2, || maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha))?;
         Ok(vec![to_own, to_a, to_b])
     })?;
     Ok(output)
@@ -101,8 +93,8 @@ pub(super) fn vdot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let output = without_grad(|| dot(a, b))?;
     record_after(early, nodes::VdotBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
-        let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
-        let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
+        let to_a = ctx.gradient(0, || mul(grad, &ctx.saved(0)?))?;
+        let to_b = ctx.gradient(1, || mul(grad, &ctx.saved(1)?))?;
         Ok(vec![to_a, to_b])
     })?;
     Ok(output)
@@ -135,8 +127,8 @@ pub(super) fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     take_workspace(Library::Cublas, a.device())?;
     record_after(early, nodes::DotBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
-        let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
-        let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
+        let to_a = ctx.gradient(0, || mul(grad, &ctx.saved(1)?))?;
+        let to_b = ctx.gradient(1, || mul(grad, &ctx.saved(0)?))?;
         Ok(vec![to_a, to_b])
     })?;
     Ok(output)

@@ -67,7 +67,7 @@ pub(super) fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tenso
             );
         }
         let read = contiguous(&own)?;
-        let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
+        let to_own = ctx.gradient(0, || empty_like(&read))?;
         let mut to_weight = match weight {
             Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
             _ => None,

@@ -127,8 +127,8 @@ static MUL: Binary = Binary {
     saves: Saves::Crosswise,
     function: Some(host_values::mul),
     backward: |ctx, grad| {
-        let other = if ctx.wants(1) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
-        let own = if ctx.wants(0) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
+        let other = ctx.gradient(1, || mul(grad, &ctx.saved(1)?))?;
+        let own = ctx.gradient(0, || mul(grad, &ctx.saved(0)?))?;
         Ok(vec![own, other])
     },
 };
@@ -152,7 +152,7 @@ static DIV: Binary = Binary {
         } else {
             None
         };
-        let own = if ctx.wants(0) { Some(div(grad, &divisor)?) } else { None };
+        let own = ctx.gradient(0, || div(grad, &divisor))?;
         Ok(vec![own, other])
     },
 };
@@ -206,7 +206,7 @@ pub(super) static POW: Binary = Binary {
     function: None,
     backward: |ctx, grad| {
         let (exponent, base) = (ctx.saved(0)?, ctx.saved(1)?);
-        let to_exponent = if ctx.wants(1) {
+        let to_exponent = ctx.gradient(1, || {
             // grad * (result * self.log()), with zeros where the base is 0 and the exponent is not negative.
             let result = ctx.saved(2)?;
             let condition = {
@@ -218,11 +218,9 @@ pub(super) static POW: Binary = Binary {
             let product = mul(&result, &logarithm)?;
             let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
             let chosen = where_(&condition, &zero, &product)?;
-            Some(mul(grad, &chosen)?)
-        } else {
-            None
-        };
-        let to_base = if ctx.wants(0) {
+            mul(grad, &chosen)
+        })?;
+        let to_base = ctx.gradient(0, || {
             // C++ evaluates the last argument of `where` first.
             let less = sub(&exponent, &wrapped(Scalar::Int(1)))?;
             let power = POW.call(&base, &less)?;
@@ -230,10 +228,8 @@ pub(super) static POW: Binary = Binary {
             let slope = mul(grad, &product)?;
             let zeros = creation::zeros(&[], grad.dtype(), grad.device())?;
             let is_zero = EQ.call(&exponent, &wrapped(Scalar::Int(0)))?;
-            Some(where_(&is_zero, &zeros, &slope)?)
-        } else {
-            None
-        };
+            where_(&is_zero, &zeros, &slope)
+        })?;
         Ok(vec![to_base, to_exponent])
     },
 };
@@ -289,8 +285,8 @@ static FLOOR_DIVIDE: Binary = Binary {
 };
 
 fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
-    let to_other = if ctx.wants(1) { Some(zeros_like(grad)?) } else { None };
-    let to_own = if ctx.wants(0) { Some(zeros_like(grad)?) } else { None };
+    let to_other = ctx.gradient(1, || zeros_like(grad))?;
+    let to_own = ctx.gradient(0, || zeros_like(grad))?;
     Ok(vec![to_own, to_other])
 }
 
@@ -308,13 +304,11 @@ static DIV_ROUNDED_BY_NUMBER: Binary = Binary { node: nodes::DivBackward3, saves
 
 /// `-grad * self.div(other, rounding_mode)`.
 fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
-    let to_other = if ctx.wants(1) {
+    let to_other = ctx.gradient(1, || {
         let quotient = DIV_ROUNDED.call(&ctx.saved(1)?, &ctx.saved(0)?)?;
         let negative = unary::neg(grad)?;
-        Some(mul(&negative, &quotient)?)
-    } else {
-        None
-    };
+        mul(&negative, &quotient)
+    })?;
     Ok(vec![ctx.wants(0).then(|| grad.clone()), to_other])
 }
 

@@ -24,8 +24,8 @@ pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tenso
         let condition = ctx.saved(0)?;
         // The number becomes a tensor on the GPU, for each of the two.
         let zero = || creation::zeros(&[], grad.dtype(), grad.device());
-        let other = if ctx.wants(1) { Some(where_(&condition, &zero()?, grad)?) } else { None };
-        let own = if ctx.wants(0) { Some(where_(&condition, grad, &zero()?)?) } else { None };
+        let other = ctx.gradient(1, || where_(&condition, &zero()?, grad))?;
+        let own = ctx.gradient(0, || where_(&condition, grad, &zero()?))?;
         Ok(vec![own, other])
     })?;
     Ok(output)

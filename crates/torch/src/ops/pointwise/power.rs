@@ -102,16 +102,9 @@ pub(in crate::ops) fn ldexp(own: &Tensor, other: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
     record(nodes::LdexpBackward0, &[own, other], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
-        let to_other = if ctx.wants(1) {
-            Some(scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2)?)
-        } else {
-            None
-        };
-        let to_own = if ctx.wants(0) {
-            Some(mul(grad, &pow_of_number(&wrapped(Scalar::Int(2)), &ctx.saved(0)?)?)?)
-        } else {
-            None
-        };
+        let to_other = ctx.gradient(1, || scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2))?;
+        let to_own =
+            ctx.gradient(0, || mul(grad, &pow_of_number(&wrapped(Scalar::Int(2)), &ctx.saved(0)?)?))?;
         Ok(vec![to_own, to_other])
     })?;
     Ok(output)

@@ -43,14 +43,12 @@ pub(super) fn addc(
         }
         let grad = first(grads)?;
         let to_own = ctx.wants(0).then(|| grad.clone());
-        let to_a = if ctx.wants(1) {
+        let to_a = ctx.gradient(1, || {
             let b = ctx.saved(1)?;
             // `value / tensor2`: a filled tensor, divided in place.
             let factor = if divides { kernels::one_over(&b)? } else { mul(&b, &wrapped(value))? };
-            Some(mul(grad, &factor)?)
-        } else {
-            None
-        };
+            mul(grad, &factor)
+        })?;
         let to_b = if ctx.wants(2) {
             let a = ctx.saved(0)?;
             let factor = wrapped(value);
@@ -91,8 +89,8 @@ pub(super) fn lerp(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) 
     let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
     record(nodes::LerpBackward0, &[own, end], &[&output], &[Save::Input(None)], move |ctx, grads| {
         let grad = first(grads)?;
-        let to_end = if ctx.wants(1) { Some(mul(grad, &wrapped(number))?) } else { None };
-        let to_own = if ctx.wants(0) { Some(mul(grad, &wrapped(rest))?) } else { None };
+        let to_end = ctx.gradient(1, || mul(grad, &wrapped(number)))?;
+        let to_own = ctx.gradient(0, || mul(grad, &wrapped(rest)))?;
         Ok(vec![to_own, to_end])
     })?;
     Ok(output.into())
@@ -113,14 +111,10 @@ fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -
     record_after(early, nodes::LerpBackward1, &inputs, &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let weight = ctx.saved(2)?;
-        let to_end = if ctx.wants(1) { Some(mul(grad, &weight)?) } else { None };
-        let to_own = if ctx.wants(0) {
-            Some(mul(grad, &rsub(&weight, &wrapped(Scalar::Int(1)), Scalar::Int(1))?)?)
-        } else {
-            None
-        };
-        let to_weight =
-            if ctx.wants(2) { Some(mul(grad, &sub(&ctx.saved(0)?, &ctx.saved(1)?)?)?) } else { None };
+        let to_end = ctx.gradient(1, || mul(grad, &weight))?;
+        let to_own =
+            ctx.gradient(0, || mul(grad, &rsub(&weight, &wrapped(Scalar::Int(1)), Scalar::Int(1))?))?;
+        let to_weight = ctx.gradient(2, || mul(grad, &sub(&ctx.saved(0)?, &ctx.saved(1)?)?))?;
         Ok(vec![to_own, to_end, to_weight])
     })?;
     Ok(output.into())

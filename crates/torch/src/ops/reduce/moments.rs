@@ -1,6 +1,6 @@
 //! `var`, `std` and their like: one kernel (`WelfordOps`) for spread and mean.
 
-use crate::autograd::{Save, nodes, record};
+use crate::autograd::{Context, Save, nodes, record};
 use crate::error::runtime;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
@@ -9,11 +9,85 @@ use super::super::pointwise::{self, div, eq, mul, scale, sub};
 use super::super::views::first;
 use super::{ReductionKernel, dims_of, mask_of, mean, reduced_count, reduced_empty, restore, run, spread};
 
-/// `var`, or `std` where `roots` is true.
-fn variance(
+/// How a spread is reduced, and whether it is the variance or its root.
+struct Spread {
+    mask: Vec<bool>,
+    has_dims: bool,
+    correction: f64,
+    keeps: bool,
+    roots: bool,
+}
+
+impl Spread {
+    /// The correction is 1 where none is given.
+    fn of(
+        tensor: &Tensor,
+        dims: Option<&[i64]>,
+        correction: Option<f64>,
+        keeps: bool,
+        roots: bool,
+    ) -> Result<Self> {
+        let mask = mask_of(dims, tensor.dim())?;
+        let has_dims = dims.is_some_and(|dims| !dims.is_empty());
+        Ok(Self { mask, has_dims, correction: correction.unwrap_or(1.0), keeps, roots })
+    }
+
+    /// A new tensor of the shape of the result.
+    fn result(&self, tensor: &Tensor) -> Result<Tensor> {
+        reduced_empty(tensor, &self.mask, self.keeps, tensor.dtype())
+    }
+
+    /// The tensor, and for a root the result.
+    fn saved<'a>(&self, tensor: &'a Tensor) -> Vec<Save<'a>> {
+        let root = self.roots.then_some(Save::Output(0));
+        std::iter::once(Save::Input(Some(tensor))).chain(root).collect()
+    }
+
+    fn backward(&self, ctx: &Context<'_>, grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+        if self.roots {
+            return self.std_backward(grad, &ctx.saved(1)?, own);
+        }
+        self.var_backward(grad, own)
+    }
+
+    /// `std_backward`: `(grad / (result * 2)).masked_fill_(result == 0, 0)`, then that of the variance.
+    fn std_backward(&self, grad: &Tensor, result: &Tensor, own: &Tensor) -> Result<Tensor> {
+        let grad_var = {
+            let double = mul(result, &wrapped(Scalar::Int(2)))?;
+            let quotient = div(grad, &double)?;
+            let is_zero = fill_where_zero(&quotient, result)?;
+            drop(is_zero);
+            quotient
+        };
+        self.var_backward(&grad_var, own)
+    }
+
+    fn var_backward(&self, grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+        let count = reduced_count(&own.shape(), &self.mask) as f64;
+        let factor = 2.0 / (count - self.correction);
+        if own.dim() == 0 || !self.has_dims {
+            if count - self.correction <= 0.0 {
+                return var_of_one(grad, own);
+            }
+            let center = mean(own, None, false, None)?;
+            let centered = sub(own, &center)?;
+            let scaled = scale(grad, factor)?;
+            return mul(&scaled, &centered);
+        }
+        let grad = restore(grad, &self.mask, self.keeps || own.dim() <= 1)?;
+        let dims = dims_of(&self.mask);
+        let center = mean(own, Some(&dims), true, None)?;
+        let centered = sub(own, &center)?;
+        let scaled = scale(&grad, factor)?;
+        mul(&scaled, &centered)
+    }
+}
+
+/// `var`, or `std` where `roots` is true; the correction is 1 where none is given.
+pub(super) fn variance(
     tensor: &Tensor,
     dims: Option<&[i64]>,
-    correction: f64,
+    correction: Option<f64>,
     keeps: bool,
     roots: bool,
 ) -> Result<Tensor> {
@@ -23,41 +97,15 @@ fn variance(
             if roots { "std" } else { "var" }
         ));
     }
-    let mask = mask_of(dims, tensor.dim())?;
-    let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, ReductionKernel::welford(tensor.dtype()))?;
-    let has_dims = dims.is_some_and(|dims| !dims.is_empty());
-    let saved: &[Save<'_>] =
-        if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
+    let plan = Spread::of(tensor, dims, correction, keeps, roots)?;
+    let output = plan.result(tensor)?;
+    run(tensor, &plan.mask, ReductionKernel::welford(tensor.dtype()))?;
     let name = if roots { nodes::StdBackward0 } else { nodes::VarBackward0 };
-    record(name, &[tensor], &[&output], saved, move |ctx, grads| {
+    record(name, &[tensor], &[&output], &plan.saved(tensor), move |ctx, grads| {
         let (grad, own) = (first(grads)?, ctx.saved(0)?);
-        if !roots {
-            return Ok(vec![Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?)]);
-        }
-        Ok(vec![Some(std_backward(grad, &ctx.saved(1)?, &own, &mask, has_dims, correction, keeps)?)])
+        Ok(vec![Some(plan.backward(ctx, grad, &own)?)])
     })?;
     Ok(output)
-}
-
-/// `std_backward`: `(grad / (result * 2)).masked_fill_(result == 0, 0)`, then that of the variance.
-fn std_backward(
-    grad: &Tensor,
-    result: &Tensor,
-    own: &Tensor,
-    mask: &[bool],
-    has_dims: bool,
-    correction: f64,
-    keeps: bool,
-) -> Result<Tensor> {
-    let grad_var = {
-        let double = mul(result, &wrapped(Scalar::Int(2)))?;
-        let quotient = div(grad, &double)?;
-        let is_zero = fill_where_zero(&quotient, result)?;
-        drop(is_zero);
-        quotient
-    };
-    var_backward(&grad_var, own, mask, has_dims, correction, keeps)
 }
 
 /// `masked_fill_(zero == 0, 0)`; the mask lasts to the end of the caller's expression.
@@ -65,33 +113,6 @@ fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<Tensor> {
     let mask = eq(zero, &wrapped(Scalar::Int(0)))?;
     pointwise::masked_fill_in_place(tensor, &mask, &wrapped(Scalar::Int(0)))?;
     Ok(mask)
-}
-
-fn var_backward(
-    grad: &Tensor,
-    own: &Tensor,
-    mask: &[bool],
-    has_dims: bool,
-    correction: f64,
-    keeps: bool,
-) -> Result<Tensor> {
-    let count = reduced_count(&own.shape(), mask) as f64;
-    let factor = 2.0 / (count - correction);
-    if own.dim() == 0 || !has_dims {
-        if count - correction <= 0.0 {
-            return var_of_one(grad, own);
-        }
-        let center = mean(own, None, false, None)?;
-        let centered = sub(own, &center)?;
-        let scaled = scale(grad, factor)?;
-        return mul(&scaled, &centered);
-    }
-    let grad = restore(grad, mask, keeps || own.dim() <= 1)?;
-    let dims = dims_of(mask);
-    let center = mean(own, Some(&dims), true, None)?;
-    let centered = sub(own, &center)?;
-    let scaled = scale(&grad, factor)?;
-    mul(&scaled, &centered)
 }
 
 /// `grad * at::where(self == self.mean(), NaN, INFINITY)`: the spread of too few elements.
@@ -115,27 +136,18 @@ pub(super) fn moments(
     keeps: bool,
     roots: bool,
 ) -> Result<Value> {
-    let correction = correction.unwrap_or(1.0);
-    let mask = mask_of(dims, tensor.dim())?;
-    let spread_out = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    let center = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, ReductionKernel::welford(tensor.dtype()))?;
-    let has_dims = dims.is_some_and(|dims| !dims.is_empty());
-    let saved: &[Save<'_>] =
-        if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
+    let plan = Spread::of(tensor, dims, correction, keeps, roots)?;
+    let spread_out = plan.result(tensor)?;
+    let center = plan.result(tensor)?;
+    run(tensor, &plan.mask, ReductionKernel::welford(tensor.dtype()))?;
     let name = if roots { nodes::StdMeanBackward0 } else { nodes::VarMeanBackward0 };
-    record(name, &[tensor], &[&spread_out, &center], saved, move |ctx, grads| {
+    record(name, &[tensor], &[&spread_out, &center], &plan.saved(tensor), move |ctx, grads| {
         let own = ctx.saved(0)?;
-        let to_spread = match grads.first().and_then(Option::as_ref) {
-            Some(grad) if roots => {
-                Some(std_backward(grad, &ctx.saved(1)?, &own, &mask, has_dims, correction, keeps)?)
-            }
-            Some(grad) => Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?),
-            None => None,
-        };
+        let grad = grads.first().and_then(Option::as_ref);
+        let to_spread = grad.map(|grad| plan.backward(ctx, grad, &own)).transpose()?;
         let Some(grad) = grads.get(1).and_then(Option::as_ref) else { return Ok(vec![to_spread]) };
-        let count = reduced_count(&own.shape(), &mask);
-        let wide = spread(grad, &own.shape(), &mask, keeps)?;
+        let count = reduced_count(&own.shape(), &plan.mask);
+        let wide = spread(grad, &own.shape(), &plan.mask, keeps)?;
         let to_center = div(&wide, &wrapped(Scalar::Int(count)))?;
         Ok(vec![Some(match to_spread {
             Some(to_spread) => pointwise::add(&to_spread, &to_center)?,
@@ -143,28 +155,4 @@ pub(super) fn moments(
         })])
     })?;
     Ok((spread_out, center).into())
-}
-
-/// `var(correction)`, or `std` where `roots` is true; the correction is 1 where none is given.
-pub(super) fn var_call(
-    tensor: &Tensor,
-    dim: Option<&[i64]>,
-    correction: Option<f64>,
-    keepdim: bool,
-    roots: bool,
-) -> Result<Value> {
-    let correction = correction.unwrap_or(1.0);
-    Ok(variance(tensor, dim, correction, keepdim, roots)?.into())
-}
-
-/// `var(dim, unbiased)`, the older form.
-pub(super) fn var_unbiased(
-    tensor: &Tensor,
-    dim: Option<&[i64]>,
-    unbiased: bool,
-    keepdim: bool,
-    roots: bool,
-) -> Result<Value> {
-    let correction = f64::from(u8::from(unbiased));
-    Ok(variance(tensor, dim, correction, keepdim, roots)?.into())
 }
