@@ -29,11 +29,11 @@ fn play(preset: &Preset, text: &str) -> JobOutput {
 }
 
 /// A preset that ran, by the labels of its chapters.
-struct Story {
+struct PlayedPreset {
     recording: Recording,
 }
 
-impl Story {
+impl PlayedPreset {
     fn of(id: &str) -> Self {
         let preset = preset(id);
         Self { recording: play(preset, preset.text).recording }
@@ -104,7 +104,7 @@ fn a_step_has_the_last_label_that_does_not_come_after_it() {
 
 #[test]
 fn terms_shows_each_class_and_both_peaks() {
-    let story = Story::of("terms");
+    let story = PlayedPreset::of("terms");
     let first = story.breakdown("Reserved: 3 MiB asked");
     assert_eq!((first.allocated(), first.reserved(), first.cached), (mib(3), mib(20), mib(17)));
 
@@ -143,7 +143,7 @@ fn terms_shows_each_class_and_both_peaks() {
 
 #[test]
 fn two_tensors_are_764_mib_then_382_to_the_byte() {
-    let story = Story::of("two-tensors");
+    let story = PlayedPreset::of("two-tensors");
     let one = story.breakdown("x = torch.ones");
     assert_eq!((one.requested.get(), one.reserved().get()), (400_000_000, 400_556_032));
     let both = story.breakdown("y = torch.ones");
@@ -159,7 +159,7 @@ fn two_tensors_are_764_mib_then_382_to_the_byte() {
 
 #[test]
 fn training_takes_more_memory_in_its_second_step_and_none_after_it() {
-    let story = Story::of("training");
+    let story = PlayedPreset::of("training");
     assert_eq!(story.breakdown("model").allocated(), Bytes::kib(4 * (16 * 1024 + 8)));
     assert_eq!(story.new_segments("model"), 5, "four weights, and one segment for all biases");
 
@@ -182,7 +182,7 @@ fn training_takes_more_memory_in_its_second_step_and_none_after_it() {
 
 #[test]
 fn fragmentation_ends_out_of_memory_with_more_unused_than_was_asked() {
-    let story = Story::of("fragmentation");
+    let story = PlayedPreset::of("fragmentation");
     let side_by_side = story.breakdown("Short-lived and long-lived");
     assert_eq!((side_by_side.allocated(), side_by_side.reserved()), (mib(100), mib(100)));
     assert_eq!(story.new_segments("Short-lived and long-lived"), 5);
@@ -215,7 +215,7 @@ fn the_cure_that_the_preset_on_fragmentation_names_works() {
 
 #[test]
 fn streams_do_not_share_and_a_free_waits() {
-    let story = Story::of("streams");
+    let story = PlayedPreset::of("streams");
     assert_eq!(story.breakdown("The default stream leaves").cached, mib(12));
     assert_eq!(story.new_segments("The side stream cannot use them"), 1);
     assert_eq!(story.new_segments("The default stream can"), 0);
@@ -239,7 +239,7 @@ fn streams_do_not_share_and_a_free_waits() {
 
 #[test]
 fn caching_asks_the_device_only_in_the_first_iteration_and_after_empty_cache() {
-    let story = Story::of("caching");
+    let story = PlayedPreset::of("caching");
     let chapters = [
         ("First iteration", 3),
         ("Iteration 2", 0),
@@ -257,7 +257,7 @@ fn caching_asks_the_device_only_in_the_first_iteration_and_after_empty_cache() {
 
 #[test]
 fn pools_keep_their_segments_and_one_lends() {
-    let story = Story::of("pools");
+    let story = PlayedPreset::of("pools");
     assert_eq!(story.new_segments("Requests inside"), 1);
     assert_eq!(story.breakdown("Requests inside").cached, mib(12));
     assert_eq!(story.new_segments("Requests outside"), 1);

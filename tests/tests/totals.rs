@@ -50,7 +50,7 @@ fn check(recorded: &RecordedRun, name: &str) -> bool {
     let mut go_on = |_| ControlFlow::Continue(());
     let Ok(config) = recorded.meta.conf.parse::<AllocatorConfig>() else { return false };
     let Ok(verified) = verify(recorded, &mut go_on) else { return false };
-    let settings = RunSettings { title: String::new(), config: config, capacity: recorded.meta.total_memory };
+    let settings = RunSettings { title: String::new(), config, capacity: recorded.meta.total_memory };
     let replayable = open(recorded, &settings, &mut go_on).unwrap();
     let inferred = &replayable.inferred;
     let plan = PreparedWorkload::beginning_with(&inferred.workload, inferred.start.clone())
@@ -113,7 +113,7 @@ fn failures_count_and_what_they_leave_is_skipped() {
         ControlFlow::Continue(())
     });
     for ((config, totals), text) in configs.into_iter().zip(swept.unwrap()).zip(texts) {
-        let settings = RunSettings { title: String::new(), config: config, capacity };
+        let settings = RunSettings { title: String::new(), config, capacity };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         check_same(&totals, &recording, text);
         assert!(totals.out_of_memory > 0 && totals.skipped > 0, "{totals:?}");

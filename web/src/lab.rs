@@ -390,7 +390,7 @@ impl Feature<LabSignals> {
                     answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
                     answers.verdict = Some(PtrEq::new(*found));
                 }
-                LabAnswer::Candidates(_) | LabAnswer::SearchRow(_) | LabAnswer::Diff(_) => {}
+                LabAnswer::Candidates(_) | LabAnswer::ReplayUnder(_) | LabAnswer::Diff(_) => {}
             }),
         }
     }
@@ -416,7 +416,7 @@ impl Feature<LabSignals> {
             let of = of.clone();
             pool::ask(&run_data, device, question, None, move |reply| match reply {
                 TaskReply::Answered(answer) => {
-                    if let LabAnswer::SearchRow(row) = *answer {
+                    if let LabAnswer::ReplayUnder(row) = *answer {
                         self.take_row(&of, index, row);
                     }
                 }

@@ -187,22 +187,22 @@ impl Feature<WorkbenchSignals> {
     }
 
     fn clear_hint(self) -> bool {
-        let is_told =
+        let is_hint =
             |message: &Option<Message>| message.as_ref().is_some_and(|it| it.text.ends_with(SHOW_ALL_HINT));
-        let is_hint_shown = self.session.messages().message.with_untracked(is_told);
+        let is_hint_shown = self.session.messages().message.with_untracked(is_hint);
         if is_hint_shown {
             self.session.messages().message.set(None);
         }
         is_hint_shown
     }
 
-    /// Shows every panel if the message of [`Self::tell_hidden`] is shown. Returns whether it was.
+    /// Shows every panel if the message of [`Self::note_hidden`] is shown. Returns whether it was.
     pub(crate) fn dismiss_hint(self) -> bool {
-        let is_told = self.clear_hint();
-        if is_told {
+        let was_shown = self.clear_hint();
+        if was_shown {
             self.lay_out(PanelLayout::default());
         }
-        is_told
+        was_shown
     }
 
     /// Shows every panel.

@@ -41,7 +41,7 @@ impl Stages {
     }
 
     /// An empty list of stages, of which only those named in `may_skip` may be skipped.
-    pub(crate) fn that_must_run_but(may_skip: Option<Vec<String>>) -> Self {
+    pub(crate) fn with_may_skip(may_skip: Option<Vec<String>>) -> Self {
         Self { may_skip, ..Self::new() }
     }
 
@@ -135,7 +135,7 @@ mod tests {
     fn only_the_stages_of_the_list_may_be_skipped() {
         let run = |may_skip: &[&str]| {
             let names = may_skip.iter().map(|name| (*name).to_owned()).collect();
-            let mut stages = Stages::that_must_run_but(Some(names));
+            let mut stages = Stages::with_may_skip(Some(names));
             stages.run_or_skip("first", || Ok(skipped()));
             stages.run("second", || Ok(()));
             stages.finish().map_err(|error| error.to_string())

@@ -46,18 +46,18 @@ pub(crate) struct MemoryPool {
 #[derive(Debug)]
 pub(crate) struct Scope {
     memory_pool: MemoryPoolIndex,
-    accepts: Accepts,
+    accepts: ScopeFilter,
 }
 
 /// Which requests a scope directs.
-enum Accepts {
+enum ScopeFilter {
     All,
     Stream(StreamId),
     /// Requests whose stream the function accepts when the request is made.
     If(Box<dyn Fn(StreamId) -> bool + Send>),
 }
 
-impl fmt::Debug for Accepts {
+impl fmt::Debug for ScopeFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("All"),
@@ -70,9 +70,9 @@ impl fmt::Debug for Accepts {
 impl Scope {
     fn accepts(&self, stream: StreamId) -> bool {
         match &self.accepts {
-            Accepts::All => true,
-            Accepts::Stream(only) => *only == stream,
-            Accepts::If(accepts) => accepts(stream),
+            ScopeFilter::All => true,
+            ScopeFilter::Stream(only) => *only == stream,
+            ScopeFilter::If(accepts) => accepts(stream),
         }
     }
 }
@@ -140,7 +140,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// [`AllocError::AlreadyInPool`] when a scope on the pool is open. Nothing changes.
     pub fn begin_allocate_to_pool(&mut self, id: PoolId, stream: Option<StreamId>) -> Result<(), AllocError> {
-        self.open_scope(id, stream.map_or(Accepts::All, Accepts::Stream))
+        self.open_scope(id, stream.map_or(ScopeFilter::All, ScopeFilter::Stream))
     }
 
     /// Directs requests to the pool if `accepts` returns `true` for their stream when the request is made.
@@ -154,10 +154,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         id: PoolId,
         accepts: impl Fn(StreamId) -> bool + Send + 'static,
     ) -> Result<(), AllocError> {
-        self.open_scope(id, Accepts::If(Box::new(accepts)))
+        self.open_scope(id, ScopeFilter::If(Box::new(accepts)))
     }
 
-    fn open_scope(&mut self, id: PoolId, accepts: Accepts) -> Result<(), AllocError> {
+    fn open_scope(&mut self, id: PoolId, accepts: ScopeFilter) -> Result<(), AllocError> {
         let pool =
             self.memory_pools.iter().position(|pool| pool.id == id && !pool.is_deleted).unwrap_or_else(
                 || {

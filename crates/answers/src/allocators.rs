@@ -13,7 +13,7 @@ pub struct AllocatorsAnswer {
     /// The limit of the answer; null where nothing but the run's own device limits the run.
     pub limit: Option<LimitAnswer>,
     /// The allocators, PyTorch's first.
-    pub allocators: Vec<AllocatorOutcomeAnswer>,
+    pub allocators: Vec<AllocatorRowAnswer>,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
 }
@@ -22,7 +22,7 @@ pub struct AllocatorsAnswer {
 /// those at the lower bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AllocatorOutcomeAnswer {
+pub struct AllocatorRowAnswer {
     /// The name of the allocator.
     pub name: String,
     /// The most bytes reserved at a time.

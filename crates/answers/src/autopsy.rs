@@ -11,7 +11,7 @@ pub struct AutopsyAnswer {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub conf: String,
     /// Why the request failed; null where the run does not go out of memory.
-    pub cause: Option<Cause>,
+    pub cause: Option<OomCauseAnswer>,
     /// The limit of the answer; null where nothing but the run's own device limits a run that fits.
     pub limit: Option<LimitAnswer>,
     /// What is not known, in sentences.
@@ -44,7 +44,7 @@ pub struct AutopsyFailure {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Cause {
+pub enum OomCauseAnswer {
     /// The request alone is larger than the limit.
     RequestAboveLimit,
     /// The request and the live bytes do not fit together.

@@ -15,7 +15,7 @@ pub struct DiffAnswer {
     /// The limit of the first run, or null.
     pub limit_before: Option<LimitAnswer>,
     /// The allocations of both, in order, by size, call site and whether they are on the default stream.
-    pub alignment: AlignedAllocations,
+    pub alignment: AlignmentAnswer,
     /// The change of the most bytes allocated.
     pub allocated: PeakDiffAnswer,
     /// The change of the most bytes reserved.
@@ -30,7 +30,7 @@ pub struct DiffAnswer {
 /// The allocations of two runs side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AlignedAllocations {
+pub struct AlignmentAnswer {
     /// How many are in both.
     pub same: u64,
     /// How many are in the first only.
@@ -58,13 +58,13 @@ pub struct PeakDiffAnswer {
     /// The request at which the second run has its peak, counted from 1.
     pub request_after: u64,
     /// What the change consists of, the largest first; the terms add up to `change`.
-    pub terms: Vec<DiffTermAnswer>,
+    pub terms: Vec<PeakChangeAnswer>,
 }
 
 /// A part of the change of a peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DiffTermAnswer {
+pub struct PeakChangeAnswer {
     /// The call site, innermost frame first; or `cached` or `pending`, for bytes in nobody's hands.
     pub site: Vec<String>,
     /// More bytes (or less) at the peak of the second run.

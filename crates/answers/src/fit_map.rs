@@ -55,7 +55,8 @@ pub enum FitBy {
 pub struct FitMapOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitConditions,
+    #[serde(rename = "terms")]
+    pub conditions: FitConditions,
     /// The rows of the map.
     pub rows: Vec<FitMapRow>,
 }

@@ -52,16 +52,16 @@ mod read;
 mod snapshot;
 mod verdict;
 
-pub use allocators::{AllocatorOutcomeAnswer, AllocatorsAnswer};
+pub use allocators::{AllocatorRowAnswer, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, Cause, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
-    FailureMemoryAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
+    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
+    FailureMemoryAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
-pub use diff::{AlignedAllocations, DiffAnswer, DiffTermAnswer, PeakDiffAnswer};
+pub use diff::{AlignmentAnswer, DiffAnswer, PeakChangeAnswer, PeakDiffAnswer};
 pub use dry_run::{
     DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder,
     DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Cause;
+use crate::OomCauseAnswer;
 
 /// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct VerdictAnswer {
     /// The verdict in a sentence.
     pub headline: String,
     /// The cause of the autopsy; null where the run fits.
-    pub cause: Option<Cause>,
+    pub cause: Option<OomCauseAnswer>,
     /// The sentences, in the order in which a reader asks.
     pub findings: Vec<FindingAnswer>,
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits,

@@ -60,7 +60,7 @@ pub use page::{BuiltPage, PageFile, frame, one_page};
 pub use python::{PlayedProgram, play_program};
 pub use questions::{
     AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
-    SearchQuestion, VerdictQuestion, WhatIfQuestion, ask, ask_diff, ask_diff_steps, json_line,
+    SearchQuestion, VerdictQuestion, WhatIfQuestion, ask, ask_diff, ask_diff_iterations, json_line,
 };
 pub use snapshot::{certify_device, describe_device};
 pub use typeface::font_faces;

@@ -78,7 +78,7 @@ pub fn ask_diff(before: &Run, after: &Run, on_progress: OnProgress) -> anyhow::R
 /// # Errors
 ///
 /// The command's own.
-pub fn ask_diff_steps(
+pub fn ask_diff_iterations(
     run: &Run,
     first: usize,
     second: usize,

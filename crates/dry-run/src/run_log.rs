@@ -120,26 +120,26 @@ impl Records {
     fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let found: Head = serde_json::from_str(line)?;
         match found.kind.as_str() {
-            "printed" => self.print(&found.text, &found.allocations),
+            "printed" => self.add_output(&found.text, &found.allocations),
             "remark" => self.remarks.push(found.text),
             "signal" => self.signal = Some(found.number),
-            "child" => self.count(serde_json::from_str(line)?),
+            "child" => self.add_child(serde_json::from_str(line)?),
             "child_counted" => {
                 let counted = Some(serde_json::from_str(line)?);
-                self.count(ChildPeak { counted, ..serde_json::from_str(line)? });
+                self.add_child(ChildPeak { counted, ..serde_json::from_str(line)? });
             }
             "child_failed" => {
                 let failed = serde_json::from_str(line)?;
                 self.failed_in_child.get_or_insert(failed);
             }
-            "taken" => self.take(serde_json::from_str(line)?),
+            "taken" => self.add_holder(serde_json::from_str(line)?),
             "step" => self.iterations.push(serde_json::from_str(line)?),
             _ => self.notes.push(serde_json::from_str(line)?),
         }
         Ok(())
     }
 
-    fn take(&mut self, taken: HolderCount) {
+    fn add_holder(&mut self, taken: HolderCount) {
         let of = |taken: &HolderCount| (taken.device, taken.what.clone(), taken.ranks);
         match self.taken.iter_mut().find(|before| of(before) == of(&taken)) {
             Some(before) => before.count = before.count.max(taken.count),
@@ -147,7 +147,7 @@ impl Records {
         }
     }
 
-    fn count(&mut self, child: ChildPeak) {
+    fn add_child(&mut self, child: ChildPeak) {
         let is_same =
             |before: &&mut ChildPeak| (before.process, before.device) == (child.process, child.device);
         match self.children.iter_mut().find(is_same) {
@@ -160,7 +160,7 @@ impl Records {
     }
 
     /// Adds a piece of the program's output. A line is whole once its end was printed.
-    fn print(&mut self, text: &str, allocations: &[u64]) {
+    fn add_output(&mut self, text: &str, allocations: &[u64]) {
         let why = self.notes.first().map(EstimateNote::sentence);
         for piece in text.split_inclusive('\n') {
             let (piece, is_whole) = match piece.strip_suffix('\n') {

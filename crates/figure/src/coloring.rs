@@ -147,7 +147,7 @@ impl Groups {
         let places: Vec<u8> = (0..allocations.len()).map(place).collect();
         let texts = names.iter().map(|name| (*name).to_owned()).collect();
         Self::counted(allocations, places, texts, |place| {
-            Role::CATEGORIES.get(usize::from(place)).copied().unwrap_or(REST)
+            Role::CATEGORIES.get(usize::from(place)).copied().unwrap_or(OTHERS)
         })
     }
 
@@ -183,7 +183,8 @@ impl Groups {
         // The key of a stack is found once.
         let mut of_stacks: FxHashMap<StackId, Option<GroupKey>> = FxHashMap::default();
         let mut numbers: FxHashMap<GroupKey, usize> = FxHashMap::default();
-        let mut sites: Sites = Sites { recording, by, all: Vec::new(), of_texts: FxHashMap::default() };
+        let mut sites: GroupSums =
+            GroupSums { recording, by, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
@@ -199,12 +200,12 @@ impl Groups {
             sites.weigh(number, allocations, row, peak);
             of_rows.push(number);
         }
-        Self::of_sites(allocations, &sites, &of_rows)
+        Self::of_group_sums(allocations, &sites, &of_rows)
     }
 
     fn names(allocations: &Allocations, recording: &Recording) -> Self {
-        let mut sites: Sites =
-            Sites { recording, by: GroupBy::Line, all: Vec::new(), of_texts: FxHashMap::default() };
+        let mut sites: GroupSums =
+            GroupSums { recording, by: GroupBy::Line, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
@@ -214,16 +215,16 @@ impl Groups {
             sites.weigh(number, allocations, row, peak);
             of_rows.push(number);
         }
-        Self::of_sites(allocations, &sites, &of_rows)
+        Self::of_group_sums(allocations, &sites, &of_rows)
     }
 
     /// The colors of rows whose groups are known by their numbers.
-    fn of_sites(allocations: &Allocations, sites: &Sites<'_>, of_rows: &[usize]) -> Self {
+    fn of_group_sums(allocations: &Allocations, sites: &GroupSums<'_>, of_rows: &[usize]) -> Self {
         let (entries, places) = sites.entries();
         let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
         let (texts, roles): (Vec<String>, Vec<Role>) = entries.into_iter().unzip();
         Self::counted(allocations, of_rows, texts, |place| {
-            roles.get(usize::from(place)).copied().unwrap_or(REST)
+            roles.get(usize::from(place)).copied().unwrap_or(OTHERS)
         })
     }
 
@@ -266,19 +267,19 @@ impl Groups {
 }
 
 /// The color of allocations that have no separate entry.
-const REST: Role = Role::Group(Role::GROUPS - 1);
+const OTHERS: Role = Role::Group(Role::GROUPS - 1);
 
 /// The groups of allocations by texts, before colors are given.
-struct Sites<'a> {
+struct GroupSums<'a> {
     recording: &'a Recording,
     by: GroupBy,
-    all: Vec<Site>,
+    all: Vec<GroupSum>,
     of_texts: FxHashMap<(Option<StackCategory>, String), usize>,
 }
 
 /// A group of allocations. Stacks of one line that reach the same function are one group, since they have one
 /// name.
-struct Site {
+struct GroupSum {
     text: String,
     category: Option<StackCategory>,
     /// Bytes times steps.
@@ -287,7 +288,7 @@ struct Site {
     at_peak: u128,
 }
 
-impl Sites<'_> {
+impl GroupSums<'_> {
     /// The number of a key's group, which may be new.
     fn number(&mut self, key: GroupKey) -> usize {
         let category = match key {
@@ -303,7 +304,7 @@ impl Sites<'_> {
         let next = self.all.len();
         let number = *self.of_texts.entry((category, text.clone())).or_insert(next);
         if number == next {
-            self.all.push(Site { text, category, area: 0, at_peak: 0 });
+            self.all.push(GroupSum { text, category, area: 0, at_peak: 0 });
         }
         number
     }
@@ -318,8 +319,8 @@ impl Sites<'_> {
 
     /// How much a site counts: its share of the bytes at the peak, which readers ask for, three times, and
     /// its share of the figure.
-    fn weight(&self) -> impl Fn(&Site) -> u128 + use<> {
-        let sum = |of: fn(&Site) -> u128| self.all.iter().map(of).fold(0, u128::saturating_add).max(1);
+    fn weight(&self) -> impl Fn(&GroupSum) -> u128 + use<> {
+        let sum = |of: fn(&GroupSum) -> u128| self.all.iter().map(of).fold(0, u128::saturating_add).max(1);
         let (area, at_peak) = (sum(|site| site.area), sum(|site| site.at_peak));
         move |site| {
             let of_peak = site.at_peak.saturating_mul(3).saturating_mul(area);
@@ -366,7 +367,7 @@ impl Sites<'_> {
             })
             .collect();
         if order.len() > shown {
-            entries.push((format!("{} others", grouped_count(order.len() - shown)), REST));
+            entries.push((format!("{} others", grouped_count(order.len() - shown)), OTHERS));
         }
         (entries, places_of(&order, |place| place.min(shown)))
     }

@@ -9,7 +9,7 @@ use crate::{Guess, Probe, SearchOutcome, Values, search, search_from};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionsSearch<T, E> {
     /// The terms.
-    pub terms: T,
+    pub conditions: T,
     /// The result of the search.
     pub found: SearchOutcome<E>,
 }
@@ -139,16 +139,18 @@ mod tests {
         let lengths: Vec<u64> = lengths.iter().collect();
         let mut columns: Vec<ConditionsSearch<u64, ()>> = Vec::new();
         for length in &lengths {
-            let before: Vec<(Option<u64>, &[Probe])> =
-                columns.iter().map(|column| (Some(column.terms), column.found.probes.as_slice())).collect();
+            let before: Vec<(Option<u64>, &[Probe])> = columns
+                .iter()
+                .map(|column| (Some(column.conditions), column.found.probes.as_slice()))
+                .collect();
             let ask = |batch| Ok::<_, ()>(probe(*length, batch, limit));
             let found = search_guessed(&values, limit, guess(&values, limit, &before, Some(*length)), ask);
-            columns.push(ConditionsSearch { terms: *length, found });
+            columns.push(ConditionsSearch { conditions: *length, found });
         }
         assert_eq!(columns.len(), lengths.len());
         for column in &columns {
-            let most = values.iter().filter(|batch| bytes(column.terms, *batch) <= limit).max();
-            assert_eq!(column.found.largest(&values), most, "{}", column.terms);
+            let most = values.iter().filter(|batch| bytes(column.conditions, *batch) <= limit).max();
+            assert_eq!(column.found.largest(&values), most, "{}", column.conditions);
         }
         let with: usize = columns.iter().skip(1).map(|column| column.found.probes.len()).sum();
         let alone = |length: u64| search(&values, limit, |batch| Ok::<_, ()>(probe(length, batch, limit)));

@@ -32,7 +32,7 @@ impl Element {
         }
     }
 
-    fn wide(self) -> u128 {
+    fn as_u128(self) -> u128 {
         u128::from(self.bytes())
     }
 
@@ -52,8 +52,7 @@ pub fn is_recorded(rows: u64, columns: u64) -> bool {
 }
 
 /// A length as a type in which no product of this module overflows: a batch times two lengths times a small
-/// factor is below 2 to the
-/// 128.
+/// factor is below 2^128.
 fn length(number: u64) -> u128 {
     u128::from(number.min(1 << 40))
 }
@@ -66,13 +65,13 @@ fn size(number: u128) -> u64 {
 /// Parts of a workspace begin at multiples of 32 elements.
 const PART: u128 = 32;
 
-fn up(number: u128, unit: u128) -> u128 {
+fn round_up(number: u128, unit: u128) -> u128 {
     number.div_ceil(unit) * unit
 }
 
 /// One byte for each block of 16 times 16 elements, of rows and columns that fill blocks of 32.
 fn blocks(rows: u128, columns: u128) -> u128 {
-    up(up(rows, PART) * up(columns, PART) / 256, PART)
+    round_up(round_up(rows, PART) * round_up(columns, PART) / 256, PART)
 }
 
 /// Elements of the workspace for LU factors with pivots (`getrf`).
@@ -81,18 +80,18 @@ pub fn getrf(element: Element, rows: u64, columns: u64) -> u64 {
     let (rows, columns) = (length(rows), length(columns));
     let short = rows.min(columns);
     let panel = short.max(PART).next_power_of_two().min(512) * 8;
-    let small = 8 * up(short, PART) + 256 + panel.max(blocks(rows, columns));
+    let small = 8 * round_up(short, PART) + 256 + panel.max(blocks(rows, columns));
     let groups = rows.div_ceil(2048);
-    let large = 256 + 8 * up(short, PART) + 2048 * groups + element.wide() * (8192 + 256 * groups);
+    let large = 256 + 8 * round_up(short, PART) + 2048 * groups + element.as_u128() * (8192 + 256 * groups);
     let bytes = if rows > 1536 { small.max(large) } else { small };
-    size(bytes / element.wide())
+    size(bytes / element.as_u128())
 }
 
 /// The factor of a positive matrix, in bytes.
 #[must_use]
 pub fn potrf_bytes(element: Element, rows: u64, is_upper: bool) -> u64 {
     let rows = length(rows);
-    size(128 + if is_upper { 32 * element.wide() } else { blocks(rows, rows) })
+    size(128 + if is_upper { 32 * element.as_u128() } else { blocks(rows, rows) })
 }
 
 /// The factor of a positive matrix.
@@ -115,7 +114,7 @@ pub fn geqrf_bytes(element: Element, columns: u64) -> u64 {
 
 fn product_of_reflectors(rows: u128, columns: u128, reflectors: u128) -> u128 {
     let at_once = reflectors.min(128);
-    33_024 + up(rows * at_once, PART) + up((2 * columns * at_once).saturating_sub(16_384), PART)
+    33_024 + round_up(rows * at_once, PART) + round_up((2 * columns * at_once).saturating_sub(16_384), PART)
 }
 
 /// The matrix that reflectors make (`orgqr`, `ungqr`).
@@ -127,8 +126,8 @@ pub fn orgqr(rows: u64, columns: u64, reflectors: u64) -> u64 {
 fn reflected(is_left: bool, rows: u128, columns: u128, reflectors: u128) -> u128 {
     let (from_side, others) = if is_left { (512 * columns, columns) } else { (0, rows) };
     let longest = rows.max(columns);
-    let edge = if longest > PART { up(others, PART) } else { 0 };
-    65_792 + 256 * rows + from_side + up((longest + reflectors) * reflectors + edge, PART)
+    let edge = if longest > PART { round_up(others, PART) } else { 0 };
+    65_792 + 256 * rows + from_side + round_up((longest + reflectors) * reflectors + edge, PART)
 }
 
 /// A matrix of this shape multiplied by reflectors, from the left or from the right (`ormqr`, `unmqr`).
@@ -141,12 +140,12 @@ pub fn ormqr(is_left: bool, rows: u64, columns: u64, reflectors: u64) -> u64 {
 #[must_use]
 pub fn gesvd(rows: u64, columns: u64) -> u64 {
     let (rows, columns) = (length(rows), length(columns));
-    let square = up(columns * columns, PART);
-    let vector = up(columns, PART);
+    let square = round_up(columns * columns, PART);
+    let vector = round_up(columns, PART);
     if rows <= columns {
         return size(reflected(false, columns, columns, columns) + square + 3 * vector);
     }
-    let copy = up(rows * columns, PART);
+    let copy = round_up(rows * columns, PART);
     let by_factors = u128::from(geqrf(size(columns)))
         + product_of_reflectors(rows, rows, columns)
         + copy
@@ -168,9 +167,9 @@ fn rotations(columns: u128) -> u128 {
 pub fn gesvdj(rows: u64, columns: u64, is_economy: bool) -> u64 {
     let (rows, columns) = (length(rows), length(columns));
     let square = |side: u128| {
-        3072 + up(2 * side * side, PART)
+        3072 + round_up(2 * side * side, PART)
             + 2048 * side.div_ceil(PART).saturating_sub(1)
-            + up(side + rotations(side), PART)
+            + round_up(side + rotations(side), PART)
     };
     if rows == columns {
         return size(square(rows));
@@ -178,14 +177,14 @@ pub fn gesvdj(rows: u64, columns: u64, is_economy: bool) -> u64 {
     let (long, short) = (rows.max(columns), rows.min(columns));
     let mut factors = (u128::from(geqrf(size(short))) + PART).max(reflected(true, long, short, short));
     if !is_economy {
-        let whole = 65_792 + 768 * long + up((long + short) * short + up(long, PART), PART);
+        let whole = 65_792 + 768 * long + round_up((long + short) * short + round_up(long, PART), PART);
         factors = factors.max(whole);
     }
-    factors += up(short, PART);
+    factors += round_up(short, PART);
     size(if rows > columns {
-        factors.max(square(columns) + up(columns * columns, PART))
+        factors.max(square(columns) + round_up(columns * columns, PART))
     } else {
-        factors + up(rows * columns, PART)
+        factors + round_up(rows * columns, PART)
     })
 }
 
@@ -216,10 +215,10 @@ pub fn syevj_batched(rows: u64, batch: u64) -> u64 {
 
 fn divided(rows: u128, batch: u128) -> u128 {
     let before = rows.saturating_sub(1);
-    let lines = up(batch * rows, PART);
+    let lines = round_up(batch * rows, PART);
     let reflected = batch * (65_792 + 256 * before + 512 * rows)
-        + up(batch * before * (before + rows) + if rows > PART { lines } else { 0 }, PART);
-    let product = batch * 32_896 + lines + up(batch * (3 * rows * rows + 124 * rows + 1), PART);
+        + round_up(batch * before * (before + rows) + if rows > PART { lines } else { 0 }, PART);
+    let product = batch * 32_896 + lines + round_up(batch * (3 * rows * rows + 124 * rows + 1), PART);
     32 + batch * (rows * rows + 2 * rows + 3) + reflected.max(product)
 }
 
@@ -252,12 +251,12 @@ pub fn gesvda_batched(element: Element, rows: u64, columns: u64, batch: u64) -> 
         Element::C64 => (true, 2),
         Element::C128 => (false, 2),
     };
-    let squares = if is_single { squares.max(up(copy, unit)) } else { squares };
-    let values = up(batch * columns, 4) / if element.is_real() { 1 } else { 2 };
-    let all = up(batch * columns * columns, unit)
-        + up(copy, unit)
+    let squares = if is_single { squares.max(round_up(copy, unit)) } else { squares };
+    let values = round_up(batch * columns, 4) / if element.is_real() { 1 } else { 2 };
+    let all = round_up(batch * columns * columns, unit)
+        + round_up(copy, unit)
         + values
-        + up(2 * batch * columns, unit)
+        + round_up(2 * batch * columns, unit)
         + squares;
     size(if is_single { 2 * all } else { all })
 }
@@ -272,7 +271,7 @@ pub fn sytrf(element: Element, rows: u64) -> u64 {
         Element::C128 => 176_256,
     };
     let at_once = if rows < 4096 { 64 } else { 128 };
-    size((rows * at_once + 64).max(least / element.wide()))
+    size((rows * at_once + 64).max(least / element.as_u128()))
 }
 
 /// Eigenvalues of any square matrix, in bytes of the device. The host's bytes are not counted.
@@ -283,5 +282,8 @@ pub fn geev_bytes(element: Element, rows: u64) -> u64 {
     let matrix = (rows * rows).max(product_of_reflectors(before, before, before));
     // Vectors; one of those of a complex matrix has real numbers.
     let halves = if element.is_real() { 8 } else { 7 };
-    size(up(matrix * element.wide() + halves * rows * element.wide() / 2 + PART * element.wide(), 512))
+    size(round_up(
+        matrix * element.as_u128() + halves * rows * element.as_u128() / 2 + PART * element.as_u128(),
+        512,
+    ))
 }

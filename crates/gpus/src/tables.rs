@@ -31,12 +31,12 @@ pub type SizeRecorder = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
 
 thread_local! {
     static TABLE: OnceCell<Vec<(u32, u64)>> = const { OnceCell::new() };
-    static LEARNER: RefCell<Option<SizeRecorder>> = const { RefCell::new(None) };
+    static RECORDER: RefCell<Option<SizeRecorder>> = const { RefCell::new(None) };
 }
 
-/// Asks `learner` instead of the tables, until it is set to `None`.
-pub fn set_recorder(learner: Option<SizeRecorder>) {
-    LEARNER.with(|slot| *slot.borrow_mut() = learner);
+/// Asks `recorder` instead of the tables, until it is set to `None`.
+pub fn set_recorder(recorder: Option<SizeRecorder>) {
+    RECORDER.with(|slot| *slot.borrow_mut() = recorder);
 }
 
 /// The numbers of types in a configuration.
@@ -91,13 +91,13 @@ const MAX_PARTIALS: u64 = 63;
 /// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
 #[must_use]
 pub fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
-    if let Some(learner) = LEARNER.with(|slot| slot.borrow().clone()) {
-        return learner(numbers, operands);
+    if let Some(recorder) = RECORDER.with(|slot| slot.borrow().clone()) {
+        return recorder(numbers, operands);
     }
     recorded_size(hash(numbers), operands)
 }
 
-/// Bytes of the workspace of a configuration as the tables have them, also while a learner is set; `None` if
+/// Bytes of the workspace of a configuration as the tables have them, also while a recorder is set; `None` if
 /// they have none.
 #[must_use]
 pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {

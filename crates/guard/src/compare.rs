@@ -75,7 +75,7 @@ pub struct GuardComparison {
     /// which may be 0. The rows add up to the change, to the byte. Empty without a baseline.
     pub rows: Vec<ChangeRow>,
     /// Iterations whose peak changed.
-    pub steps: Vec<IterationChange>,
+    pub iterations: Vec<IterationChange>,
     /// Whether a peak fell by more than the tolerance and the run passes: the baseline can be written again.
     pub is_lower: bool,
     /// Whether something was assumed in the run or in the run of the baseline.
@@ -106,7 +106,7 @@ pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
     found.is_estimate |= !baseline.is_exact;
     found.has_other_torch = baseline.torch != run.torch;
     found.rows = rows(baseline, run);
-    found.steps = iterations(&baseline.iteration_peaks, &run.iteration_peaks);
+    found.iterations = iterations(&baseline.iteration_peaks, &run.iteration_peaks);
     found
 }
 
@@ -146,7 +146,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
         }
     }
     let sum = |of: fn(&ChangeRow) -> i128| rows.iter().map(of).fold(0_i128, i128::saturating_add);
-    let rest = ChangeRow {
+    let others = ChangeRow {
         line: None,
         before: number(baseline.peak_allocated).saturating_sub(sum(|row| row.before)),
         after: number(run.peak_allocated).saturating_sub(sum(|row| row.after)),
@@ -156,7 +156,7 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<ChangeRow> {
     rows.sort_by(|one, other| {
         other.change().abs().cmp(&one.change().abs()).then_with(|| one.line.cmp(&other.line))
     });
-    rows.push(rest);
+    rows.push(others);
     rows
 }
 

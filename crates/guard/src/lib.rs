@@ -12,7 +12,7 @@
 //! use blockyard_guard::{GuardFile, MeasuredRun, compare};
 //! use blockyard_record::Bytes;
 //!
-//! let file = GuardFile::read("[[program]]\nprogram = \"train.py\"\ngpu = \"h100\"\nbudget = \"60 GiB\"\n")?;
+//! let file = GuardFile::parse("[[program]]\nprogram = \"train.py\"\ngpu = \"h100\"\nbudget = \"60 GiB\"\n")?;
 //! let run = MeasuredRun { peak_reserved: Bytes::gib(61), ..MeasuredRun::default() };
 //! let found = compare(&file.entries()[0], &run);
 //! assert!(!found.failures.is_empty());

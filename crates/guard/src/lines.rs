@@ -2,10 +2,10 @@
 
 use crate::{EntryLine, LineHolder};
 
-/// A line of the run, and its place in the baseline's list where it has one.
+/// For each line of the run, its index in the baseline's list if it has one.
 pub(crate) type Pairs = Vec<Option<usize>>;
 
-/// For each line of the run, its place in the baseline's list. Lines are compared within their file and
+/// For each line of the run, its index in the baseline's list. Lines are compared within their file and
 /// function: first by the text of the line, lines with one text in their order; then by a text of which more
 /// than two thirds, at its beginning and its end, are equal; by the number if a text was not read; and by the
 /// sentence for lines of no file. So a line that only moved is the same line, and so is a line of which a

@@ -112,13 +112,13 @@ fn write_comparison(
         let more = signed(reserved.saturating_sub(allocated));
         writeln!(text, "    {more:>16}  of segments beyond it")?;
     }
-    let changed = found.steps.iter().take(SHOWN_ROWS);
+    let changed = found.iterations.iter().take(SHOWN_ROWS);
     for step in changed {
-        let of = |bytes: Option<Bytes>| bytes.map_or_else(|| "no such step".to_owned(), size);
-        writeln!(text, "  step {}: {} instead of {}", step.number, of(step.after), of(step.before))?;
+        let of = |bytes: Option<Bytes>| bytes.map_or_else(|| "no such iteration".to_owned(), size);
+        writeln!(text, "  iteration {}: {} instead of {}", step.number, of(step.after), of(step.before))?;
     }
-    if found.steps.len() > SHOWN_ROWS {
-        writeln!(text, "  and {} more steps", found.steps.len().saturating_sub(SHOWN_ROWS))?;
+    if found.iterations.len() > SHOWN_ROWS {
+        writeln!(text, "  and {} more iterations", found.iterations.len().saturating_sub(SHOWN_ROWS))?;
     }
     Ok(())
 }

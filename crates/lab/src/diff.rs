@@ -313,7 +313,7 @@ fn moment(
     snapshot: &blockyard_record::Snapshot,
     served: &[(AllocationId, usize)],
     sites: &Sites,
-    with_cache: bool,
+    has_cache: bool,
 ) -> Moment {
     let mut moment = Moment { request, ..Moment::default() };
     let mut add = |site: Vec<String>, size: Bytes| {
@@ -328,8 +328,8 @@ fn moment(
                 let request = index.and_then(|index| served.get(index)).map(|(_, request)| *request);
                 add(request.map_or_else(Vec::new, |request| sites.name(sites.at(request))), block.size);
             }
-            BlockState::Inactive if with_cache => add(vec!["cached".to_owned()], block.size),
-            BlockState::PendingFree if with_cache => add(vec!["pending".to_owned()], block.size),
+            BlockState::Inactive if has_cache => add(vec!["cached".to_owned()], block.size),
+            BlockState::PendingFree if has_cache => add(vec!["pending".to_owned()], block.size),
             _ => {}
         }
     }

@@ -101,22 +101,22 @@ pub enum RowError {
 impl Row {
     /// The outcome of the replay at the lower bound of the limit, if there was one.
     #[must_use]
-    pub fn outcome_at_low(&self) -> Option<&Outcome> {
+    pub fn outcome_at_lowest(&self) -> Option<&Outcome> {
         self.outcome.as_ref().ok()
     }
 
     /// The outcome at the upper bound of the limit; equal to [`Self::outcome_at_low`] if the limit is known
     /// exactly.
     #[must_use]
-    pub fn outcome_at_high(&self) -> Option<&Outcome> {
-        self.at_high.as_ref().or(self.outcome_at_low())
+    pub fn outcome_at_highest(&self) -> Option<&Outcome> {
+        self.at_high.as_ref().or(self.outcome_at_lowest())
     }
 
     /// Whether the whole run fits at both bounds of the limit.
     #[must_use]
     pub fn fits(&self) -> bool {
         let fits = |outcome: Option<&Outcome>| outcome.is_some_and(|outcome| outcome.ooms == 0);
-        fits(self.outcome_at_low()) && fits(self.outcome_at_high())
+        fits(self.outcome_at_lowest()) && fits(self.outcome_at_highest())
     }
 
     /// The meaning of a row in which every request passes, in a sentence without a full stop. `grows` is the
@@ -149,7 +149,7 @@ impl Row {
     /// Whether the run goes out of memory at one bound of the limit and not at the other.
     #[must_use]
     pub fn depends_on_limit(&self) -> bool {
-        match (self.outcome_at_low(), &self.at_high) {
+        match (self.outcome_at_lowest(), &self.at_high) {
             (Some(low), Some(high)) => (low.ooms == 0) != (high.ooms == 0),
             _ => false,
         }

@@ -57,7 +57,7 @@ pub enum LabAnswer {
     /// The answer to [`Question::Candidates`]: settings texts.
     Candidates(Vec<String>),
     /// The answer to [`Question::ReplayUnder`].
-    SearchRow(Row),
+    ReplayUnder(Row),
     /// The answer to [`Question::Autopsy`]; `None` if the run does not go out of memory.
     Autopsy(Option<Box<Autopsy>>),
     /// The answer to [`Question::Bound`].
@@ -92,7 +92,7 @@ impl Question {
             Self::ReplayUnder(conditions) => {
                 let total = run.requests().len();
                 let mut tell = |done| on_progress(blockyard_replay::Progress::new("replaying", done, total));
-                LabAnswer::SearchRow(replay_under(run, conditions, 0, &mut tell)?)
+                LabAnswer::ReplayUnder(replay_under(run, conditions, 0, &mut tell)?)
             }
             Self::Autopsy(conditions) => {
                 LabAnswer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))

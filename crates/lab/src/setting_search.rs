@@ -207,15 +207,15 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
 /// plain setting that reserves least.
 #[must_use]
 pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
-    let own = baseline.outcome_at_low().filter(|_| baseline.fits());
+    let own = baseline.outcome_at_lowest().filter(|_| baseline.fits());
     let is_better = |row: &Row| {
         let less = |outcome: &Outcome| own.is_none_or(|own| outcome.peak_reserved < own.peak_reserved);
-        row.fits() && !is_drivers_pool(&row.conditions.conf) && row.outcome_at_low().is_some_and(less)
+        row.fits() && !is_drivers_pool(&row.conditions.conf) && row.outcome_at_lowest().is_some_and(less)
     };
     let better = || rows.iter().enumerate().filter(|(_, row)| is_better(row));
     let plain = || better().filter(|(_, row)| is_plain(&baseline.conditions.conf, &row.conditions.conf));
     let rank = |(index, row): &(usize, &Row)| {
-        let outcome = row.outcome_at_low();
+        let outcome = row.outcome_at_lowest();
         let peak = outcome.map(|outcome| (outcome.peak_reserved, outcome.device_calls()));
         (peak, row.conditions.conf.len(), *index)
     };
@@ -225,8 +225,8 @@ pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
 
 /// A sentence that another setting reserves less than the recommended one; empty if none does.
 fn least_clause_text(taken: &Row, first: Option<&Row>) -> String {
-    let (Some(first), Some(taken)) = (first, taken.outcome_at_low()) else { return String::new() };
-    match first.outcome_at_low() {
+    let (Some(first), Some(taken)) = (first, taken.outcome_at_lowest()) else { return String::new() };
+    match first.outcome_at_lowest() {
         Some(least) if least.peak_reserved < taken.peak_reserved => {
             format!(
                 "; of all that were tried {} reserves least, {} at its peak",
@@ -243,7 +243,7 @@ fn nothing_fits_sentence(baseline: &Row, rows: &[Row]) -> String {
     let depends = rows.iter().filter(|row| row.depends_on_limit() && !is_drivers_pool(&row.conditions.conf));
     match (depends.min_by_key(|row| row.conditions.conf.len()), baseline.limit) {
         (Some(row), Some(limit)) => {
-            let fits_at_low = row.outcome_at_low().is_some_and(|outcome| outcome.ooms == 0);
+            let fits_at_low = row.outcome_at_lowest().is_some_and(|outcome| outcome.ooms == 0);
             let bound = if fits_at_low { limit.lowest } else { limit.highest };
             format!(
                 "no setting is sure to let the run fit: it depends on the limit, which is {}, and under {} the run fits at {bound} only",
@@ -265,7 +265,7 @@ fn setting_text(row: &Row) -> &str {
 fn pareto_front(rows: &[Row]) -> Vec<usize> {
     let measured = |(index, row): (usize, &Row)| {
         let outcome =
-            row.outcome_at_low().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
+            row.outcome_at_lowest().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
         Some((outcome.peak_reserved, outcome.device_calls(), row.conditions.conf.len(), index))
     };
     let mut fitting: Vec<_> = rows.iter().enumerate().filter_map(measured).collect();
@@ -286,10 +286,10 @@ pub(crate) fn is_drivers_pool(conf: &str) -> bool {
 
 fn gain_sentence(row: &Row, baseline: &Row) -> String {
     let name = setting_text(row);
-    let Some(outcome) = row.outcome_at_low() else { return String::new() };
+    let Some(outcome) = row.outcome_at_lowest() else { return String::new() };
     let when = "this holds for these requests in this order, and another batch size, other shapes or another release of \
                 PyTorch may change it";
-    match baseline.outcome_at_low() {
+    match baseline.outcome_at_lowest() {
         Some(own) if baseline.fits() => {
             let saved = own.peak_reserved.saturating_sub(outcome.peak_reserved);
             format!(

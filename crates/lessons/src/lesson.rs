@@ -12,7 +12,7 @@ use crate::measure::Measure;
 use crate::measured::MeasuredSize;
 use crate::played::PlayedLesson;
 use crate::proof::{UnprovedWord, unproved_field};
-use crate::question::QuestionText;
+use crate::question::ParsedQuestion;
 use crate::text::{Inline, plain};
 
 /// A lesson as its file has it: the workloads have not run yet, so values and answers are not known.
@@ -26,13 +26,13 @@ pub struct Lesson {
     minutes: Option<u32>,
     profile: Option<String>,
     pub(crate) measured: Vec<MeasuredSize>,
-    pub(crate) runs: Vec<Script>,
-    pub(crate) cards: Vec<CardText>,
+    pub(crate) runs: Vec<LessonRun>,
+    pub(crate) cards: Vec<ParsedCard>,
 }
 
 /// One run of a lesson.
 #[derive(Clone, Debug)]
-pub(crate) struct Script {
+pub(crate) struct LessonRun {
     pub(crate) text: String,
     pub(crate) conf: String,
     pub(crate) config: AllocatorConfig,
@@ -45,7 +45,7 @@ pub(crate) struct Script {
 
 /// A card whose values are not known yet.
 #[derive(Clone, Debug)]
-pub(crate) struct CardText {
+pub(crate) struct ParsedCard {
     pub(crate) title: Vec<Inline>,
     pub(crate) title_pieces: Vec<Piece>,
     pub(crate) body: Vec<Part>,
@@ -55,7 +55,7 @@ pub(crate) struct CardText {
     pub(crate) steps: std::ops::Range<usize>,
     /// The non-PyTorch memory of the process from this card on, and where the file says so.
     pub(crate) non_pytorch: Option<(Measure, Position)>,
-    pub(crate) question: Option<QuestionText>,
+    pub(crate) question: Option<ParsedQuestion>,
     pub(crate) exercise: Option<Exercise>,
 }
 
@@ -118,7 +118,7 @@ impl Lesson {
             is_playable: capacity.is_some(),
         };
         for section in &document.sections {
-            reader.card(section, errors);
+            reader.add_card(section, errors);
         }
         if document.sections.is_empty() {
             errors.push(front.at.at(LessonErrorKind::BeforeFirstCard));
@@ -218,7 +218,7 @@ impl Lesson {
     }
 }
 
-impl Script {
+impl LessonRun {
     fn new(conf: &str, config: AllocatorConfig, capacity: Bytes) -> Self {
         Self {
             text: String::new(),
@@ -285,14 +285,14 @@ struct Reader {
     settings: Option<Field>,
     profile: Option<String>,
     capacity: Bytes,
-    runs: Vec<Script>,
-    cards: Vec<CardText>,
+    runs: Vec<LessonRun>,
+    cards: Vec<ParsedCard>,
     /// Whether the workloads are known with their settings and devices, so that they can be run.
     is_playable: bool,
 }
 
 impl Reader {
-    fn card(&mut self, section: &Section<'_>, errors: &mut Errors) {
+    fn add_card(&mut self, section: &Section<'_>, errors: &mut Errors) {
         let title = errors.keep(without_values(&section.title)).unwrap_or_default();
         let mut fences: [Option<&Fence<'_>>; 6] = [None; 6];
         let mut body = Vec::new();
@@ -319,7 +319,7 @@ impl Reader {
             }
         }
         let [workload, predict, exercise, start, solution, non_pytorch] = fences;
-        let lines = self.workload(&plain(&title), workload, section.at);
+        let lines = self.add_workload(&plain(&title), workload, section.at);
         let Some(lines) = errors.keep(lines) else {
             self.is_playable = false;
             return;
@@ -327,12 +327,12 @@ impl Reader {
         let exercise = match (exercise, start, solution) {
             (None, None, None) => None,
             (Some(exercise), Some(start), solution) => {
-                let around = ExerciseDefaults {
+                let defaults = ExerciseDefaults {
                     settings: self.settings.as_ref(),
                     capacity: self.capacity,
                     profile: self.profile.as_deref(),
                 };
-                let exercise = Exercise::parse(exercise, start, solution, &around, errors);
+                let exercise = Exercise::parse(exercise, start, solution, &defaults, errors);
                 errors.keep(exercise)
             }
             (Some(fence), None, _) | (None, Some(fence), _) | (None, None, Some(fence)) => {
@@ -340,13 +340,13 @@ impl Reader {
                 None
             }
         };
-        let question = predict.map(|fence| QuestionText::parse(fence, errors));
+        let question = predict.map(|fence| ParsedQuestion::parse(fence, errors));
         let non_pytorch = non_pytorch.map(|fence| {
             let measure = Measure::parse(&fence.lines.join(" "));
             let measure = measure.map_err(|error| fence.at.at(LessonErrorKind::Measure(error)));
             measure.map(|measure| (measure, fence.at))
         });
-        self.cards.push(CardText {
+        self.cards.push(ParsedCard {
             title,
             title_pieces: section.title.clone(),
             body,
@@ -360,7 +360,7 @@ impl Reader {
     }
 
     /// Adds a card's block to its run, and begins a run where one is needed.
-    fn workload(
+    fn add_workload(
         &mut self,
         title: &str,
         fence: Option<&Fence<'_>>,
@@ -376,7 +376,7 @@ impl Reader {
                 None => (last.conf.clone(), last.config.clone()),
             };
             let capacity = options.capacity.unwrap_or(last.capacity);
-            self.runs.push(Script { conf: settings, config, capacity, ..last.clone() });
+            self.runs.push(LessonRun { conf: settings, config, capacity, ..last.clone() });
             return Ok(Lines::All);
         }
         if self.runs.is_empty() || options.is_new {
@@ -385,7 +385,7 @@ impl Reader {
                 None => self.lesson_settings()?,
             };
             let capacity = options.capacity.unwrap_or(self.capacity);
-            self.runs.push(Script::new(&settings, config, capacity));
+            self.runs.push(LessonRun::new(&settings, config, capacity));
         }
         let Some(run) = self.runs.last_mut() else {
             return Err(card.at(LessonErrorKind::NothingToRerun));

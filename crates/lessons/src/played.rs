@@ -9,7 +9,7 @@ use blockyard_workload::Workload;
 use crate::asked::EarlierQuestions;
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
-use crate::lesson::{CardText, Lesson, Script};
+use crate::lesson::{Lesson, LessonRun, ParsedCard};
 use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, QuantityValue, RunStretch};
 use crate::measured::MeasuredSize;
@@ -141,7 +141,11 @@ impl Lesson {
 }
 
 /// The non-PyTorch memory that a card's block `outside` states.
-fn non_pytorch_of(card: &CardText, stretch: &RunStretch<'_>, errors: &mut Errors) -> Option<MeasuredMemory> {
+fn non_pytorch_of(
+    card: &ParsedCard,
+    stretch: &RunStretch<'_>,
+    errors: &mut Errors,
+) -> Option<MeasuredMemory> {
     let (measure, at) = card.non_pytorch.as_ref()?;
     let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));
     match errors.keep(answer)? {
@@ -158,7 +162,7 @@ fn non_pytorch_of(card: &CardText, stretch: &RunStretch<'_>, errors: &mut Errors
 /// about the workload that the reader begins with; for a program, which is not run here, they are about the
 /// card's run.
 fn play_card<'a>(
-    card: &CardText,
+    card: &ParsedCard,
     stretch: &RunStretch<'a>,
     earlier: &mut EarlierQuestions<'a>,
     notes: &mut Vec<UnprovedWord>,
@@ -200,13 +204,13 @@ fn play_card<'a>(
     Some(PlayedCard { title, body, run, steps, non_pytorch: None, question, exercise })
 }
 
-fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {
+fn card_end<'a>(card: &ParsedCard, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {
     let run = runs.get(card.run)?;
     let (workload, recording) = (&run.workload, &run.recording);
     Some(CardEnd { title: plain(&card.title), workload, recording, step: card.steps.end })
 }
 
-fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {
+fn play(title: &str, script: &LessonRun) -> Result<PlayedRun, LessonError> {
     let settings =
         RunSettings { title: title.to_owned(), config: script.config.clone(), capacity: script.capacity };
     let recording = run(&script.workload, &settings, &mut |_| ControlFlow::Continue(()))

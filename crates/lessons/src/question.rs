@@ -168,7 +168,7 @@ impl SizeAnswer {
 
 /// A question that has not been asked yet.
 #[derive(Clone, Debug)]
-pub(crate) struct QuestionText {
+pub(crate) struct ParsedQuestion {
     at: Position,
     text: Vec<Piece>,
     because: Vec<Piece>,
@@ -184,7 +184,7 @@ enum Expectation {
     Conditions(Vec<(Condition, Vec<Piece>, Position)>),
 }
 
-impl QuestionText {
+impl ParsedQuestion {
     pub(crate) fn parse(fence: &Fence<'_>, errors: &mut Errors) -> Result<Self, LessonError> {
         let fields = fields(fence, "question, measure, choices, choice, because", &["choice"], errors);
         let because = fields.get("because").map(|field| field.prose.parse(errors));
@@ -229,7 +229,7 @@ impl QuestionText {
     }
 }
 
-impl QuestionText {
+impl ParsedQuestion {
     /// Adds a note for each number and comparing word of the question's texts that is not proved.
     pub(crate) fn unproved(&self, stretch: &RunStretch<'_>, notes: &mut Vec<UnprovedWord>) {
         unproved(&self.text, &RunStretch { to: stretch.from, ..*stretch }, notes);

@@ -55,7 +55,7 @@ struct OtherThreads {
     /// How many turns in a row make a thread the owner.
     turns_to_own: u32,
     /// The most that `turns_to_own` grows to.
-    turns_to_own_at_most: u32,
+    max_turns_to_own: u32,
     /// The threads to which the places belong.
     threads: [usize; PLACES],
 }
@@ -81,7 +81,7 @@ impl<T> BiasedMutex<T> {
                 last: NOBODY,
                 turns: 0,
                 turns_to_own,
-                turns_to_own_at_most,
+                max_turns_to_own: turns_to_own_at_most,
                 threads: indices,
             }),
             owner_left: Condvar::new(),
@@ -167,7 +167,7 @@ impl<T> BiasedMutex<T> {
             self.owner.store(NOBODY, Ordering::Relaxed);
             barrier::heavy();
             self.wait_for_owner(owner);
-            others.turns_to_own = (others.turns_to_own * 2).min(others.turns_to_own_at_most);
+            others.turns_to_own = (others.turns_to_own * 2).min(others.max_turns_to_own);
         }
         if others.last == me {
             others.turns = others.turns.saturating_add(1);

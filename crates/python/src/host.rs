@@ -129,10 +129,10 @@ pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
 
 /// The exception that ends a program, with the reason in words.
 pub(crate) fn stop_exception(vm: &VirtualMachine, reason: &str) -> PyBaseExceptionRef {
-    let text = format!("blockyard: the program was stopped {reason}{OPTIONS}");
+    let text = format!("blockyard: the program was stopped {reason}{LIMITS_HINT}");
     vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into())
 }
 
 /// The end of the text of a limit: where the limit can be raised.
-const OPTIONS: &str =
+const LIMITS_HINT: &str =
     if cfg!(target_arch = "wasm32") { "" } else { " (other limits: blockyard python --help)" };

@@ -76,11 +76,11 @@ pub(crate) fn at_exception(
 ) -> BTreeMap<u32, Vec<Reason>> {
     let mut search = Search::default();
     if let Some(globals) = globals {
-        search.globals(globals);
+        search.add_globals(globals);
     }
     for entry in exception.__traceback__().iter().flat_map(rustpython_vm::PyRef::iter) {
         if position::is_own(entry.frame.code.source_path().as_str()) {
-            search.frame(&entry.frame, true);
+            search.add_frame(&entry.frame, true);
         }
     }
     search.search_all(vm);
@@ -99,7 +99,7 @@ pub(crate) fn names_at_end(
     } else {
         let mut search = Search::default();
         if let Some(globals) = globals {
-            search.globals(globals);
+            search.add_globals(globals);
         }
         search.search_all(vm);
         search.reasons
@@ -127,9 +127,9 @@ fn report_now(vm: &VirtualMachine, globals: Option<&PyDictRef>, is_free: bool) {
 fn look(vm: &VirtualMachine, step: usize, globals: Option<&PyDictRef>, is_free: bool) -> Referrers {
     let mut search = Search::default();
     if let Some(globals) = globals {
-        search.globals(globals);
+        search.add_globals(globals);
     }
-    search.calls(vm);
+    search.add_calls(vm);
     search.search_all(vm);
     // A dying object is still in the collector's list.
     if !is_free {
@@ -177,7 +177,7 @@ enum Referent {
 #[derive(Default)]
 struct Search {
     /// The queue: objects that were found and not looked through yet, each with its shortest name.
-    left: VecDeque<(Referent, Name)>,
+    queue: VecDeque<(Referent, Name)>,
     /// The objects that were found.
     objects: HashSet<*const PyObject>,
     /// The nodes of backward graphs that were found.
@@ -191,7 +191,7 @@ struct Search {
 }
 
 impl Search {
-    fn globals(&mut self, globals: &PyDictRef) {
+    fn add_globals(&mut self, globals: &PyDictRef) {
         if !self.objects.insert(globals.as_object().as_raw()) {
             return;
         }
@@ -204,7 +204,7 @@ impl Search {
     }
 
     /// The names of the calls that run, the program's own first.
-    fn calls(&mut self, vm: &VirtualMachine) {
+    fn add_calls(&mut self, vm: &VirtualMachine) {
         let Ok(frames) = vm.frames.try_borrow() else { return };
         for is_own in [true, false] {
             for frame in frames.iter().rev() {
@@ -215,14 +215,14 @@ impl Search {
                     continue;
                 }
                 if is_own {
-                    self.globals(&frame.globals);
+                    self.add_globals(&frame.globals);
                 }
-                self.frame(frame, is_own);
+                self.add_frame(frame, is_own);
             }
         }
     }
 
-    fn frame(&mut self, frame: &Frame, is_own: bool) {
+    fn add_frame(&mut self, frame: &Frame, is_own: bool) {
         let code = &frame.code;
         let owner = if is_own { "" } else { "PyTorch's " };
         let place: Rc<str> = Rc::from(format!(" in {owner}{}", code.qualname.as_str()));
@@ -245,7 +245,7 @@ impl Search {
     }
 
     fn search_all(&mut self, vm: &VirtualMachine) {
-        while let Some((referent, name)) = self.left.pop_front() {
+        while let Some((referent, name)) = self.queue.pop_front() {
             match referent {
                 Referent::Object(object) => self.object(&object, &name, vm),
                 Referent::Tensor(tensor) => self.tensor(&tensor, &name),
@@ -270,7 +270,7 @@ impl Search {
             self.arrive_tensor(tensor, name.clone());
         }
         if is_container(&object) && self.objects.insert(object.as_raw()) {
-            self.left.push_back((Referent::Object(object), name));
+            self.queue.push_back((Referent::Object(object), name));
         }
     }
 
@@ -279,7 +279,7 @@ impl Search {
         self.reason(&tensor, reason);
         if let std::collections::hash_map::Entry::Vacant(entry) = self.tensors.entry(tensor.identity()) {
             entry.insert(name.clone());
-            self.left.push_back((Referent::Tensor(tensor), name));
+            self.queue.push_back((Referent::Tensor(tensor), name));
         }
     }
 
@@ -294,7 +294,7 @@ impl Search {
 
     fn arrive_node(&mut self, node: Rc<Node>, graph_of: &Name) {
         if self.nodes.insert(Rc::as_ptr(&node)) {
-            self.left.push_back((Referent::Node(node), graph_of.clone()));
+            self.queue.push_back((Referent::Node(node), graph_of.clone()));
         }
     }
 
@@ -323,7 +323,7 @@ impl Search {
                 Rc::from(format!(" of {}, in the backward graph of {graph_of}", node.name()));
             // The function leads to the context of a `torch.autograd.Function`, whose attributes may be
             // tensors.
-            self.left.push_back((Referent::Object(callback), Name::new("", &place)));
+            self.queue.push_back((Referent::Object(callback), Name::new("", &place)));
         }
         for edge in node.edges().into_iter().flatten() {
             self.arrive_node(edge.node, graph_of);
@@ -336,7 +336,7 @@ impl Search {
             return self.closure(object, &place, vm);
         }
         if let Some(frame) = object.downcast_ref::<Frame>() {
-            return self.frame(frame, true);
+            return self.add_frame(frame, true);
         }
         if let Some(fields) = object.dict() {
             self.fields(&fields, name);

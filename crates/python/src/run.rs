@@ -227,7 +227,7 @@ struct ProgramEnd {
 fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<Session>) -> ProgramEnd {
     let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
     let interpreter = interpreter(stopped);
-    let _watch = Watch::start(settings, stop);
+    let _watch = LimitGuard::start(settings, stop);
     interpreter.enter(|vm| {
         session.set_line_source(Some(Rc::new(|| with_current_vm(position::current_line))));
         let mut scope = None;
@@ -307,11 +307,11 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Stops a program when its time is over or its memory is used up.
-struct Watch {
+struct LimitGuard {
     _done: std::sync::mpsc::Sender<()>,
 }
 
-impl Watch {
+impl LimitGuard {
     /// `None` without a limit or without a second thread.
     fn start(settings: &ProgramSettings, stop: UserSignalSender) -> Option<Self> {
         let (time, memory) = (settings.time_limit, settings.process_memory);

@@ -70,6 +70,6 @@ fn new_float(class: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyRe
     }
     match FLOAT.get() {
         Some(new) => new(class, arguments, vm),
-        None => Err(vm.new_runtime_error("float() is not there")),
+        None => Err(vm.new_runtime_error("the interpreter has no float()")),
     }
 }

@@ -118,7 +118,7 @@ pub struct MemoryAtFailure {
     pub pending: Bytes,
     /// Cached bytes in the memory pool of the request, on the stream of the request.
     pub cached_on_stream: Bytes,
-    /// The largest cached block of `cached_here` in the block pool (small or large) of the request.
+    /// The largest cached block of [`Self::cached_on_stream`] in the block pool (small or large) of the request.
     pub largest_cached_on_stream: Bytes,
     /// Cached bytes on other streams.
     pub cached_other_streams: Bytes,

@@ -360,5 +360,5 @@ pub fn read(
     // Settings and capacity in the text take precedence over those of the caller.
     let config: AllocatorConfig = workload.conf().unwrap_or(conf).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
-    Ok((workload, RunSettings { title: title.to_owned(), config: config, capacity }))
+    Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
 }

@@ -60,8 +60,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     on_progress: OnProgress,
 ) -> Result<Verification, RunError> {
     let config = AllocatorConfig::parse(&run.meta.conf, run.meta.release())?;
-    let settings =
-        RunSettings { title: run.meta.name.clone(), config: config, capacity: run.meta.total_memory };
+    let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let ReplayableRun { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();
     let device = device_for(device_of(run, &inferred));

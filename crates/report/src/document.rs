@@ -136,7 +136,8 @@ fn examine<'a>(
     let headline = verdict.headline();
     let mut body = format!("<h2>{}</h2>\n", with_code(&headline));
     verdict.write(&mut body);
-    let pool_name = |pool: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool)).map(str::to_owned);
+    let pool_name =
+        |pool_id: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool_id)).map(str::to_owned);
     let shown = figures::DeviceFigures {
         device_index: place,
         recording,

@@ -153,7 +153,7 @@ impl TriedSetting {
             Ok(outcome) => outcome,
             Err(error) => return [escaped(&error.to_string()), "not replayed".to_owned(), String::new()],
         };
-        let high = self.row.outcome_at_high().unwrap_or(low);
+        let high = self.row.outcome_at_highest().unwrap_or(low);
         let oom = match (&low.first_oom, &high.first_oom) {
             (None, None) => "no".to_owned(),
             (Some(_), None) => "depends on the limit: yes at the lower end, no at the upper".to_owned(),

@@ -299,7 +299,7 @@ fn open_workload(
     let conditions = conditions_of(&requests);
     let capacity = conditions.capacity_of(&requests);
     let config = conditions.conf.parse().map_err(LabError::from)?;
-    let settings = RunSettings { title: title.to_owned(), config: config, capacity };
+    let settings = RunSettings { title: title.to_owned(), config, capacity };
     let recording = run(&workload, &settings, on_progress).map_err(LabError::from)?;
     let facts = vec![
         fact("Kind of file", "workload: requests as a text, which Blockyard's allocator serves"),

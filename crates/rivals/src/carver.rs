@@ -75,7 +75,7 @@ impl<I: FreeIndex> Carver<I> {
         block.is_free = true;
         self.blocks.insert(addr, block);
         self.free.insert(addr, block.size);
-        let ends_region = self.blocks.get(&(addr + block.size)).is_none_or(|behind| behind.begins_region);
+        let ends_region = self.blocks.get(&(addr + block.size)).is_none_or(|next| next.begins_region);
         (block.begins_region && ends_region).then_some((addr, block.size))
     }
 

@@ -185,7 +185,7 @@ fn no_release_is_named_outside_of_the_rules() {
 }
 
 /// Whether a line of code has a release that is written out, or compares one: `Release::V2_12`,
-/// `release >= other`, `.is_at_least(`.
+/// `release >= other`, `torch.version_pair() >= (2, 9)`, `.is_at_least(`.
 fn decides_by_release(line: &str) -> bool {
     let tokens = tokens(line);
     let is_version = |token: &String| {
@@ -194,7 +194,7 @@ fn decides_by_release(line: &str) -> bool {
     let is_compared = |index: usize| {
         let at = |after: usize| tokens.get(index + after).map_or("", String::as_str);
         let after = if at(1) == "(" && at(2) == ")" { 3 } else { 1 };
-        at(0) == "release" && ["<", ">"].contains(&at(after))
+        ["release", "version_pair"].contains(&at(0)) && ["<", ">"].contains(&at(after))
     };
     tokens.iter().any(|token| is_version(token) || token == "is_at_least")
         || (0..tokens.len()).any(is_compared)

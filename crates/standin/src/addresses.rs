@@ -349,14 +349,14 @@ mod tests {
         // `x = torch.zeros(64, 64, device="cuda"); x + 1; x @ x` took these on an H200.
         let mut addresses = driver();
         assert_eq!(places(&mut addresses, [2]), [-66]);
-        addresses.follow(NonPytorchUse::Kernel { has_stack: true, has_assertion: false });
+        addresses.follow(NonPytorchUse::Kernel { needs_local_memory: true, has_assertion: false });
         addresses.follow(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32, 2, 2, 2, 34]), [-416, -484, -482, -384, -382]);
         // An embedding of `torch.randint`, a linear layer, and its backward pass on another thread.
         let mut addresses = driver();
         assert_eq!(places(&mut addresses, [2]), [-66]);
-        addresses.follow(NonPytorchUse::Kernel { has_stack: false, has_assertion: false });
-        addresses.follow(NonPytorchUse::Kernel { has_stack: true, has_assertion: true });
+        addresses.follow(NonPytorchUse::Kernel { needs_local_memory: false, has_assertion: false });
+        addresses.follow(NonPytorchUse::Kernel { needs_local_memory: true, has_assertion: true });
         addresses.follow(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32]), [-406]);
         addresses.follow(NonPytorchUse::Blas);

@@ -186,7 +186,7 @@ impl Device {
     }
 
     /// How sure the least sure of these bytes is.
-    fn sureness(&self, start: u64, end: u64) -> Certainty {
+    fn certainty(&self, start: u64, end: u64) -> Certainty {
         if !self.known.covers(start, end) {
             Certainty::Unknown
         } else if self.assumed.overlaps(start, end) {
@@ -201,7 +201,7 @@ impl Device {
     /// The known parts of these bytes, each with the sureness of its least sure byte.
     fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64, Certainty)> {
         let parts = self.known.parts(start, end).into_iter();
-        parts.map(|(start, end)| (start, end, self.sureness(start, end))).collect()
+        parts.map(|(start, end)| (start, end, self.certainty(start, end))).collect()
     }
 
     /// The taken range that holds the address.
@@ -412,7 +412,7 @@ impl Devices {
         if start == end {
             return Certainty::Exact;
         }
-        self.at(start).map_or(Certainty::Unknown, |device| device.sureness(start, end))
+        self.at(start).map_or(Certainty::Unknown, |device| device.certainty(start, end))
     }
 
     /// Whether any of these bytes is known.

@@ -112,9 +112,9 @@ fn note_message(group: &mut Group, is_sent: bool) {
         non_pytorch::follow(NonPytorchUse::Message { ranks });
     }
     let (has, event) = if is_sent {
-        (&mut group.has_sent, NonPytorchUse::Sent { ranks })
+        (&mut group.has_sent, NonPytorchUse::FirstSend { ranks })
     } else {
-        (&mut group.has_received, NonPytorchUse::Received { ranks })
+        (&mut group.has_received, NonPytorchUse::FirstReceive { ranks })
     };
     if !std::mem::replace(has, true) {
         non_pytorch::follow(event);

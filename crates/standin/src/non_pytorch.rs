@@ -43,7 +43,7 @@ const STREAM: u64 = MIB;
 /// Parts of the names of kernels that need more local memory than a context starts with.
 /// `elementwise_kernel_with_index`, random numbers, `cat`, `softmax`, pooling, scans and the kernels of
 /// optimizers do not.
-const WITH_STACK: [&str; 12] = [
+const WITH_LOCAL_MEMORY: [&str; 12] = [
     "vectorized_elementwise_kernel",
     "18elementwise_kernelI",
     "layer_norm_kernel",
@@ -73,7 +73,7 @@ const WITH_ASSERTION: [&str; 6] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NonPytorchUse {
     /// A kernel is launched.
-    Kernel { has_stack: bool, has_assertion: bool },
+    Kernel { needs_local_memory: bool, has_assertion: bool },
     /// `cublasCreate`.
     Blas,
     /// `cudnnCreate`.
@@ -95,9 +95,9 @@ pub(crate) enum NonPytorchUse {
     /// The first message of a communicator.
     Message { ranks: u64 },
     /// The first message that this rank sends in a communicator.
-    Sent { ranks: u64 },
+    FirstSend { ranks: u64 },
     /// The first message that this rank receives in a communicator.
-    Received { ranks: u64 },
+    FirstReceive { ranks: u64 },
 }
 
 impl NonPytorchUse {
@@ -116,8 +116,8 @@ impl NonPytorchUse {
             Self::Communicator { ranks } => Some((NonPytorchHolder::Communicators, ranks)),
             Self::Collective { ranks } => Some((NonPytorchHolder::Collectives, ranks)),
             Self::Message { ranks } => Some((NonPytorchHolder::Messages, ranks)),
-            Self::Sent { ranks } => Some((NonPytorchHolder::Sent, ranks)),
-            Self::Received { ranks } => Some((NonPytorchHolder::Received, ranks)),
+            Self::FirstSend { ranks } => Some((NonPytorchHolder::Sent, ranks)),
+            Self::FirstReceive { ranks } => Some((NonPytorchHolder::Received, ranks)),
         }
     }
 }
@@ -174,11 +174,11 @@ impl Addresses {
             return counted;
         }
         match event {
-            NonPytorchUse::Kernel { has_stack, has_assertion } => {
+            NonPytorchUse::Kernel { needs_local_memory, has_assertion } => {
                 if self.once(OneTimeCost::Code, CODE) {
                     counted.push(self.count(NonPytorchHolder::Code, 0));
                 }
-                if has_stack && let Some(local) = self.non_pytorch.local.take() {
+                if needs_local_memory && let Some(local) = self.non_pytorch.local.take() {
                     self.allocate_for_driver(LOCAL_OF_KERNELS);
                     self.release_for_driver(local);
                     counted.push(self.count(NonPytorchHolder::LocalMemory, 0));
@@ -203,8 +203,8 @@ impl Addresses {
             | NonPytorchUse::Communicator { .. }
             | NonPytorchUse::Collective { .. }
             | NonPytorchUse::Message { .. }
-            | NonPytorchUse::Sent { .. }
-            | NonPytorchUse::Received { .. } => {}
+            | NonPytorchUse::FirstSend { .. }
+            | NonPytorchUse::FirstReceive { .. } => {}
         }
         counted
     }
@@ -255,9 +255,9 @@ fn report_bytes(device: i32, counted: Vec<CountedHolder>) {
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 /// The launch of a kernel of this name, as the compiler writes it.
-fn kernel(name: &str) -> NonPytorchUse {
+fn kernel_use(name: &str) -> NonPytorchUse {
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    NonPytorchUse::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
+    NonPytorchUse::Kernel { needs_local_memory: has(&WITH_LOCAL_MEMORY), has_assertion: has(&WITH_ASSERTION) }
 }
 
 /// How many kernels a thread remembers.
@@ -286,7 +286,7 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
     if KNOWN.load(Ordering::Relaxed) & bit != 0 || is_kept(kernel_address, device) {
         return;
     }
-    let event = kernel(&name().map(CStr::to_string_lossy).unwrap_or_default());
+    let event = kernel_use(&name().map(CStr::to_string_lossy).unwrap_or_default());
     let counted = state().devices.get(device).map(|device| {
         let counted = device.addresses().follow(event);
         if device.addresses().knows_kernels() {
@@ -299,7 +299,7 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use super::{NonPytorchAddresses, NonPytorchUse, kernel};
+    use super::{NonPytorchAddresses, NonPytorchUse, kernel_use};
     use crate::addresses::{Addresses, DriverAddressOrder};
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn names_of_kernels_tell_what_they_need() {
         // Names in PyTorch 2.11; what they need was seen on an H200.
-        for (name, has_stack, has_assertion) in [
+        for (name, needs_local_memory, has_assertion) in [
             (
                 "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
                 true,
@@ -338,7 +338,11 @@ mod tests {
             ("_ZN2at6native25multi_tensor_apply_kernelIfEEvT_", false, false),
             ("", false, false),
         ] {
-            assert_eq!(kernel(name), NonPytorchUse::Kernel { has_stack, has_assertion }, "{name}");
+            assert_eq!(
+                kernel_use(name),
+                NonPytorchUse::Kernel { needs_local_memory, has_assertion },
+                "{name}"
+            );
         }
     }
 }

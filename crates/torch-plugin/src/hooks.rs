@@ -188,11 +188,11 @@ pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut us
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
     device: c_int,
-    pool: MempoolId,
+    pool_id: MempoolId,
     filter: *const StreamFilter,
 ) {
     run_hook((), || {
-        let id = pool.pool()?;
+        let id = pool_id.pool()?;
         // SAFETY: as the caller says.
         let filter = unsafe { OwnFilter::copy(filter) };
         let begun = Device::get_or_open(device)?.allocator.with(|allocator| {
@@ -211,9 +211,9 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
 
 /// The function for `set_end_allocate_to_pool_fn`: ends the scope of [`blockyard_begin_allocate_to_pool`].
 #[unsafe(no_mangle)]
-pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId) {
+pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool_id: MempoolId) {
     run_hook((), || {
-        let id = pool.pool()?;
+        let id = pool_id.pool()?;
         let ended = Device::get_or_open(device)?.allocator.with(|allocator| {
             allocator.end_allocate_to_pool(id)?;
             allocator.mark_capture_end();
@@ -225,9 +225,9 @@ pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId)
 
 /// The function for `set_release_pool`: the pool has one user fewer.
 #[unsafe(no_mangle)]
-pub extern "C" fn blockyard_release_pool(device: c_int, pool: MempoolId) {
+pub extern "C" fn blockyard_release_pool(device: c_int, pool_id: MempoolId) {
     run_hook((), || {
-        let id = pool.pool()?;
+        let id = pool_id.pool()?;
         let released = Device::get_or_open(device)?.allocator.with(|allocator| allocator.release_pool(id));
         released.map_err(PluginError::Allocator)
     });

@@ -34,11 +34,11 @@ enum ConvertedValue {
 
 /// What parameters of a schema a type of Rust can be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Accepts {
+pub(crate) enum AcceptedParameters {
     /// One parameter of any of these kinds.
     One { kinds: &'static [ArgumentKind], is_optional: bool },
     /// Several parameters, one after another.
-    Several(&'static [Accepts]),
+    Several(&'static [AcceptedParameters]),
     /// One parameter of any kind.
     Unread,
 }
@@ -57,7 +57,7 @@ pub(crate) trait FromArgument<'a>: Sized {
 /// A Rust type that stands for one or more parameters of a schema, one after another.
 pub(crate) trait FromArguments<'a>: Sized {
     /// The parameters that can be of this type.
-    const ACCEPTS: Accepts;
+    const ACCEPTS: AcceptedParameters;
     /// How many parameters of the schema the type stands for.
     const COUNT: usize;
 
@@ -66,7 +66,8 @@ pub(crate) trait FromArguments<'a>: Sized {
 }
 
 impl<'a, T: FromArgument<'a>> FromArguments<'a> for T {
-    const ACCEPTS: Accepts = Accepts::One { kinds: T::KINDS, is_optional: T::IS_OPTIONAL };
+    const ACCEPTS: AcceptedParameters =
+        AcceptedParameters::One { kinds: T::KINDS, is_optional: T::IS_OPTIONAL };
     const COUNT: usize = 1;
 
     fn from_arguments(args: &'a Args, index: usize) -> Result<Self> {
@@ -79,7 +80,7 @@ impl<'a, T: FromArgument<'a>> FromArguments<'a> for T {
 pub(crate) struct Unread;
 
 impl FromArguments<'_> for Unread {
-    const ACCEPTS: Accepts = Accepts::Unread;
+    const ACCEPTS: AcceptedParameters = AcceptedParameters::Unread;
     const COUNT: usize = 1;
 
     fn from_arguments(_args: &Args, _index: usize) -> Result<Self> {
@@ -92,7 +93,7 @@ impl FromArguments<'_> for Unread {
 pub(crate) struct Rest<const N: usize>;
 
 impl<const N: usize> FromArguments<'_> for Rest<N> {
-    const ACCEPTS: Accepts = Accepts::Several(&[Accepts::Unread; N]);
+    const ACCEPTS: AcceptedParameters = AcceptedParameters::Several(&[AcceptedParameters::Unread; N]);
     const COUNT: usize = N;
 
     fn from_arguments(_args: &Args, _index: usize) -> Result<Self> {
@@ -119,7 +120,7 @@ macro_rules! arguments {
     // The first lifetime: the struct's own, or one for a struct that borrows nothing.
     (@implement ($name:ty) ($life:lifetime $($other:lifetime)?) $($field:ident: $type:ty,)*) => {
         impl<$life> $crate::arguments::FromArguments<$life> for $name {
-            const ACCEPTS: $crate::arguments::Accepts = $crate::arguments::Accepts::Several(
+            const ACCEPTS: $crate::arguments::AcceptedParameters = $crate::arguments::AcceptedParameters::Several(
                 &[$(<$type as $crate::arguments::FromArguments<$life>>::ACCEPTS,)*],
             );
             const COUNT: usize = 0 $(+ <$type as $crate::arguments::FromArguments<$life>>::COUNT)*;
@@ -343,7 +344,7 @@ impl<T: Into<Value>> IntoResult for Result<T> {
 /// parameters apart.
 pub(crate) trait Function<'a, P> {
     /// The parameters that the operator's schema has to have.
-    const ACCEPTS: &'static [Accepts];
+    const ACCEPTS: &'static [AcceptedParameters];
 
     /// Calls the function with the arguments of a call of the operator.
     fn call(self, args: &'a Args) -> Result<Value>;
@@ -357,7 +358,7 @@ macro_rules! functions {
             R: IntoResult,
             $($type: FromArguments<'a>,)*
         {
-            const ACCEPTS: &'static [Accepts] = &[$($type::ACCEPTS),*];
+            const ACCEPTS: &'static [AcceptedParameters] = &[$($type::ACCEPTS),*];
 
             #[allow(non_snake_case, reason = "one name for a type and its value")]
             fn call(self, args: &'a Args) -> Result<Value> {
@@ -387,13 +388,13 @@ functions! {
 }
 
 /// What parameters the schema of a function has to have.
-pub(crate) const fn accepted<'a, P, F: Function<'a, P>>(_function: &F) -> &'static [Accepts] {
+pub(crate) const fn accepted<'a, P, F: Function<'a, P>>(_function: &F) -> &'static [AcceptedParameters] {
     F::ACCEPTS
 }
 
 /// Whether a schema's parameters are those that a function takes: as many, of these kinds, optional where the
 /// function can do without.
-pub(crate) const fn agrees(schema: &str, accepted: &[Accepts]) -> bool {
+pub(crate) const fn agrees(schema: &str, accepted: &[AcceptedParameters]) -> bool {
     match without(schema.as_bytes(), accepted) {
         Some(text) => next_parameter(text).is_none(),
         None => false,
@@ -401,14 +402,14 @@ pub(crate) const fn agrees(schema: &str, accepted: &[Accepts]) -> bool {
 }
 
 /// The text of a schema after the accepted parameters; `None` if the text begins with other parameters.
-const fn without<'t>(mut text: &'t [u8], mut accepted: &[Accepts]) -> Option<&'t [u8]> {
+const fn without<'t>(mut text: &'t [u8], mut accepted: &[AcceptedParameters]) -> Option<&'t [u8]> {
     while let [first, others @ ..] = accepted {
         text = match first {
-            Accepts::Several(parameters) => match without(text, parameters) {
+            AcceptedParameters::Several(parameters) => match without(text, parameters) {
                 Some(text) => text,
                 None => return None,
             },
-            Accepts::One { kinds, is_optional } => match next_parameter(text) {
+            AcceptedParameters::One { kinds, is_optional } => match next_parameter(text) {
                 Some((parameter, text))
                     if parameter.is_any_of(kinds) && parameter.is_optional == *is_optional =>
                 {
@@ -416,7 +417,7 @@ const fn without<'t>(mut text: &'t [u8], mut accepted: &[Accepts]) -> Option<&'t
                 }
                 _ => return None,
             },
-            Accepts::Unread => match next_parameter(text) {
+            AcceptedParameters::Unread => match next_parameter(text) {
                 Some((_, text)) => text,
                 None => return None,
             },

@@ -25,7 +25,7 @@ use crate::{GpuProfile, Result, TorchError};
 use addresses::OtherAddresses;
 pub use block::OwnedBlock;
 pub use origin::{Category, LogEntry, Origin, Phase};
-use watch::Watch;
+use watch::StepCallback;
 
 /// The receiver of the allocator's events; without a recorder it drops them.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct SimulatedGpu {
     others: RefCell<OtherAddresses>,
     /// The stream that operators run on.
     stream: Cell<StreamId>,
-    notes: Rc<CurrentOrigin>,
+    current_origin: Rc<CurrentOrigin>,
     /// The origin of each allocation so far, by the allocation's number.
     origins: RefCell<Vec<Origin>>,
     /// The source line of each step of the recording.
@@ -64,7 +64,7 @@ pub struct SimulatedGpu {
     has_loaded_kernels: Cell<bool>,
     /// How many requests the allocator has got so far.
     requests: Cell<u64>,
-    watch: Watch,
+    watch: StepCallback,
 }
 
 /// How far below the first segments the later ones lie: those that are allocated after the driver loaded
@@ -109,21 +109,21 @@ impl SimulatedGpu {
             allocator: RefCell::new(Some(new_allocator(index, profile, non_pytorch, config, is_recorded))),
             others: RefCell::new(OtherAddresses::new(profile.total_memory, config)),
             stream: Cell::new(StreamId::DEFAULT),
-            notes,
+            current_origin: notes,
             origins: RefCell::default(),
             step_lines: RefCell::default(),
             log: RefCell::default(),
             has_loaded_kernels: Cell::new(false),
             requests: Cell::new(0),
-            watch: Watch::default(),
+            watch: StepCallback::default(),
         }
     }
 
-    /// Called before each allocation. The first kernel that does more than copy or fill makes the driver load
+    /// Called after each allocation. The first kernel that does more than copy or fill makes the driver load
     /// code, and later segments have lower addresses than earlier ones, as in the recordings. Best fit breaks
     /// ties by address, so the order matters.
     fn note_kernels(&self) {
-        if self.has_loaded_kernels.get() || self.notes.running.get().copies_or_fills {
+        if self.has_loaded_kernels.get() || self.current_origin.running.get().copies_or_fills {
             return;
         }
         self.has_loaded_kernels.set(true);
@@ -171,7 +171,7 @@ impl SimulatedGpu {
         if requested.is_zero() {
             return Ok(None);
         }
-        self.check_watch(false);
+        self.call_if_due(false);
         let result = self.step(|allocator| allocator.allocate(requested, self.stream.get()));
         let others = self.others.borrow_mut().allocate(requested, self.stream.get(), &result);
         let allocation = result?;
@@ -181,9 +181,9 @@ impl SimulatedGpu {
         origins.push(Origin {
             allocation: allocation.id(),
             requested,
-            line: self.notes.line(),
-            operator: self.notes.running.get().name,
-            phase: self.notes.phase.get(),
+            line: self.current_origin.line(),
+            operator: self.current_origin.running.get().name,
+            phase: self.current_origin.phase.get(),
             category,
         });
         if let Some(log) = self.log.borrow_mut().as_mut() {
@@ -203,7 +203,7 @@ impl SimulatedGpu {
         self.watch.set(steps, Box::new(callback));
     }
 
-    fn check_watch(&self, is_free: bool) {
+    fn call_if_due(&self, is_free: bool) {
         self.watch.check(|| self.step_count(), is_free);
     }
 
@@ -235,7 +235,7 @@ impl SimulatedGpu {
         };
         if let Some(recorder) = &mut allocator.sink_mut().recorder {
             recorder.finish_step(outcome);
-            self.step_lines.borrow_mut().push(self.notes.line());
+            self.step_lines.borrow_mut().push(self.current_origin.line());
         }
         result
     }
@@ -245,7 +245,7 @@ impl SimulatedGpu {
         &self,
         request: impl Fn(&mut Allocator) -> std::result::Result<T, AllocError>,
     ) -> Result<T> {
-        self.check_watch(false);
+        self.call_if_due(false);
         self.others.borrow_mut().each(|other| {
             // What an allocator refuses is refused by this device's own allocator, too, and reported from
             // there.

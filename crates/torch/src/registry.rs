@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::arguments::{Accepts, Args, agrees};
+use crate::arguments::{AcceptedParameters, Args, agrees};
 use crate::limits::check_result;
 use crate::schema::Schema;
 use crate::session::ActiveCall;
@@ -26,7 +26,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// A row for a function that takes these parameters; does not compile if the schema has other parameters.
-    pub(crate) const fn new(schema: &'static str, accepted: &[Accepts], call: Call) -> Self {
+    pub(crate) const fn new(schema: &'static str, accepted: &[AcceptedParameters], call: Call) -> Self {
         assert!(agrees(schema, accepted), "the function's parameters are not those of the schema");
         Self { schema, call, copies_or_fills: false, composed: &[], takes_sparse: false }
     }
@@ -144,7 +144,7 @@ pub fn names() -> Vec<&'static str> {
 /// no overload, and the errors of the operator itself.
 pub fn call(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
     let Some(operator) = lookup(name) else {
-        return Err(TorchError::NotImplemented(format!("the operator {name} is not there")));
+        return Err(TorchError::NotImplemented(format!("the operator {name} is not modeled")));
     };
     operator.call(args, keywords)
 }
@@ -210,10 +210,10 @@ impl Operator {
                 Ok(bound) => {
                     let session = session();
                     let running = ActiveCall { name: self.name, copies_or_fills: entry.copies_or_fills };
-                    let before = session.notes.running.replace(running);
+                    let before = session.current_origin.running.replace(running);
                     let result = (entry.call)(&bound);
                     drop(bound);
-                    session.notes.running.set(before);
+                    session.current_origin.running.set(before);
                     return result.and_then(|value| check_result(&value).map(|()| value));
                 }
                 Err(error) => {

@@ -138,7 +138,7 @@ pub struct Session {
     /// The allocator of pinned host memory.
     host: RefCell<HostAllocator<VirtualHostMemory>>,
     /// The line, the operator and the phase that run, which every allocation notes.
-    pub(crate) notes: Rc<CurrentOrigin>,
+    pub(crate) current_origin: Rc<CurrentOrigin>,
     pub(crate) modes: Modes,
     pub(crate) autocast: Autocast,
     /// The thread of PyTorch that runs.
@@ -220,7 +220,7 @@ impl Session {
             non_pytorch,
             release: Cell::new(config.release()),
             devices,
-            notes,
+            current_origin: notes,
             modes: Modes::default(),
             autocast: Autocast::default(),
             thread: Cell::default(),
@@ -313,7 +313,7 @@ impl Session {
     /// # Errors
     ///
     /// [`TorchError::OutOfMemory`] with PyTorch's text.
-    pub fn take_dropout_state(&self, device: u8) -> Result<()> {
+    pub fn allocate_dropout_state(&self, device: u8) -> Result<()> {
         // The recorded size of 132 multiprocessors; it grows with their number.
         const BYTES_PER_MULTIPROCESSOR: u64 = 6_488_064 / 132;
         if self.dropout_states.borrow().iter().any(|(index, _)| *index == device) {
@@ -379,18 +379,18 @@ impl Session {
 
     /// Sets the source line that allocations and frees are noted with.
     pub fn set_line(&self, line: u32) {
-        self.notes.line.set(line);
+        self.current_origin.line.set(line);
     }
 
     /// Calls `source` for the source line at each allocation and free, in place of [`Session::set_line`];
     /// `None` ends this.
     pub fn set_line_source(&self, source: Option<Rc<dyn Fn() -> u32>>) {
-        *self.notes.source.borrow_mut() = source;
+        *self.current_origin.source.borrow_mut() = source;
     }
 
     /// Sets the part of an iteration that runs from now on; returns the part before.
     pub fn set_phase(&self, phase: Phase) -> Phase {
-        self.notes.phase.replace(phase)
+        self.current_origin.phase.replace(phase)
     }
 
     /// The thread of PyTorch that runs.
@@ -424,8 +424,11 @@ impl Session {
     /// Notes that the bytes of this operator are an unverified estimate.
     pub fn note_estimate(&self, operator: &str, reason: &str) {
         self.estimate_count.set(self.estimate_count.get() + 1);
-        let estimate =
-            Estimate { operator: operator.to_owned(), line: self.notes.line(), reason: reason.to_owned() };
+        let estimate = Estimate {
+            operator: operator.to_owned(),
+            line: self.current_origin.line(),
+            reason: reason.to_owned(),
+        };
         let mut estimates = self.estimates.borrow_mut();
         if !estimates.contains(&estimate) {
             estimates.push(estimate);
@@ -460,13 +463,13 @@ impl Session {
     /// The name of the running operator or of the running node of autograd; empty where nothing runs.
     #[must_use]
     pub fn operator(&self) -> &'static str {
-        self.notes.running.get().name
+        self.current_origin.running.get().name
     }
 
     /// The part of an iteration that runs.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.notes.phase.get()
+        self.current_origin.phase.get()
     }
 
     /// Pinned host memory; `None` for no bytes.

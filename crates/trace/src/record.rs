@@ -83,12 +83,12 @@ pub fn record(
         sizes_at_end: &beginning.sizes_at_end,
         shown: &beginning.shown,
         steps: 0,
-        is_open: false,
+        is_in_step: false,
         names: Names::of(file, device, &beginning.snapshot),
         annotations: annotations_of(file, device),
         next_annotation: 0,
         markers: Markers::default(),
-        open: 0,
+        open_sizes: 0,
     };
     reader.run(&beginning, on_done)
 }
@@ -167,12 +167,12 @@ struct TraceReader<'a> {
     shown: &'a FxHashMap<BlockOrigin, u64>,
     steps: u32,
     /// Whether a step has begun and not ended.
-    is_open: bool,
+    is_in_step: bool,
     names: Names<'a>,
     annotations: Vec<(u64, TextId, bool)>,
     next_annotation: usize,
     markers: Markers,
-    open: usize,
+    open_sizes: usize,
 }
 
 impl TraceReader<'_> {
@@ -184,18 +184,18 @@ impl TraceReader<'_> {
                 return Err(SnapshotError::Cancelled);
             }
             self.names.pass(index, &self.layout);
-            if !self.is_open {
+            if !self.is_in_step {
                 self.begin_step(entry.time_us);
             }
             self.layout.recorder.set_stack(entry.stack);
-            self.take(index, &entry.entry);
+            self.add_entry(index, &entry.entry);
             let next = self.device.trace.entry(index + 1);
             if ends_step(&entry.entry, next.as_ref()) {
                 self.end_step(StepOutcome::Done);
             }
             index += 1;
         }
-        if self.is_open {
+        if self.is_in_step {
             self.end_step(StepOutcome::Done);
         }
         self.names.pass(total, &self.layout);
@@ -213,7 +213,7 @@ impl TraceReader<'_> {
     }
 
     fn begin_step(&mut self, time: u64) {
-        self.is_open = true;
+        self.is_in_step = true;
         if time > 0 {
             self.pass_annotations(time);
             self.layout.recorder.set_time_us(time);
@@ -223,10 +223,10 @@ impl TraceReader<'_> {
     fn end_step(&mut self, outcome: StepOutcome) {
         self.layout.recorder.finish_step(outcome);
         self.steps = self.steps.saturating_add(1);
-        self.is_open = false;
+        self.is_in_step = false;
     }
 
-    fn take(&mut self, index: usize, entry: &TraceEntry) {
+    fn add_entry(&mut self, index: usize, entry: &TraceEntry) {
         let TraceEntry { action, addr, size, stream } = *entry;
         match action {
             TraceAction::Alloc => self.allocate(index, entry),
@@ -309,7 +309,7 @@ impl TraceReader<'_> {
         self.layout.allocate(addr, size.size, requested);
         let extra = size.most_extra.saturating_sub(size.most_extra % UNIT);
         if extra > 0 {
-            self.open += 1;
+            self.open_sizes += 1;
             self.layout.recorder.set_open_size(allocation, Bytes::new(extra));
         }
     }
@@ -376,11 +376,11 @@ impl TraceReader<'_> {
                 counted(beginning.open.len(), "block")
             ));
         }
-        if self.open > 0 {
+        if self.open_sizes > 0 {
             notes.push(format!(
                 "how far roundup_power2_divisions rounded up the sizes of some blocks ({}) is not known; they are drawn as small as \
                  they can be",
-                counted(self.open, "block")
+                counted(self.open_sizes, "block")
             ));
         }
         notes

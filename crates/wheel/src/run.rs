@@ -169,7 +169,9 @@ impl RunData {
 
     /// What changed from one step of this run to another, as the JSON that the command prints.
     fn diff_steps(&self, py: Python<'_>, first: usize, second: usize) -> PyResult<String> {
-        answer_json(py, |on_progress| blockyard_cli::ask_diff_steps(&self.run, first, second, on_progress))
+        answer_json(py, |on_progress| {
+            blockyard_cli::ask_diff_iterations(&self.run, first, second, on_progress)
+        })
     }
 }
 

@@ -221,8 +221,8 @@ impl<'t> Parser<'t> {
     /// Whether the word is the name of a tensor that is allocated: a tensor may have the name of a line of
     /// the header.
     fn is_assigned(&self) -> bool {
-        let behind = self.text.get(self.token.span.end..).unwrap_or_default().trim_start_matches([' ', '\t']);
-        behind.starts_with(['=', '['])
+        let after = self.text.get(self.token.span.end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        after.starts_with(['=', '['])
     }
 
     /// `capacity 64 MiB`

@@ -135,8 +135,8 @@ impl Workload {
 
     /// The name of a memory pool in the text; `None` if the text declares no pool with this number.
     #[must_use]
-    pub fn pool_name(&self, pool: PoolId) -> Option<&str> {
-        let place = pool.user.checked_sub(1).filter(|_| pool.capture == 0)?;
+    pub fn pool_name(&self, pool_id: PoolId) -> Option<&str> {
+        let place = pool_id.user.checked_sub(1).filter(|_| pool_id.capture == 0)?;
         self.pools.get(usize::try_from(place).ok()?).map(String::as_str)
     }
 

@@ -38,7 +38,7 @@ impl Feature<LabSignals> {
     }
 
     fn take_trial(self, of: &PtrEq<Run>, (title, change): TriedChange, before: Row, after: Row) {
-        let rows = [&before, &after].map(|row| row.outcome_at_low().map_or(0, |outcome| outcome.requests));
+        let rows = [&before, &after].map(|row| row.outcome_at_lowest().map_or(0, |outcome| outcome.requests));
         let requests = rows.into_iter().max().unwrap_or(0);
         let trial = PtrEq::new(Trial { title, change, before, after, requests });
         self.write_answers(of, |answers| answers.trial = Some(trial));

@@ -69,9 +69,9 @@ const CLASSES: &[Class] = &[
     class("Bound", &["BoundAnswer"], ""),
     class("Growth", &["GrowingCallSiteAnswer"], ""),
     class("Leaks", &["LeaksAnswer"], "True where anything grows."),
-    class("AllocatorOutcome", &["AllocatorOutcomeAnswer"], ""),
+    class("AllocatorOutcome", &["AllocatorRowAnswer"], ""),
     class("ComparedAllocators", &["AllocatorsAnswer"], ""),
-    class("DiffTerm", &["DiffTermAnswer"], ""),
+    class("DiffTerm", &["PeakChangeAnswer"], ""),
     class("PeakDiff", &["PeakDiffAnswer"], ""),
     class("Diff", &["DiffAnswer"], "True where a peak changed."),
     class(

@@ -73,7 +73,7 @@ fn run<'a>(lines: impl Iterator<Item = &'a OperatorCall>, state: &Rc<RefCell<Sta
         if forward.contains(&DROPOUT_STATE) {
             session.release_dropout_states();
         } else {
-            session.take_dropout_state(0)?;
+            session.allocate_dropout_state(0)?;
         }
         device.take_log();
         let first = device.origin_count();

@@ -211,7 +211,7 @@ pub fn run_line(line: &OperatorCall) -> blockyard_torch::Result<CallResult> {
     if forward.contains(&DROPOUT_STATE) {
         session.release_dropout_states();
     } else {
-        session.take_dropout_state(0)?;
+        session.allocate_dropout_state(0)?;
     }
     device.take_log();
     session.take_estimates();

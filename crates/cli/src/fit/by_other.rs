@@ -144,13 +144,13 @@ fn ask(
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns
                     .iter()
-                    .map(|column| (column.terms.size(), column.found.probes.as_slice()))
+                    .map(|column| (column.conditions.size(), column.found.probes.as_slice()))
                     .filter(|(_, probes)| !probes.is_empty())
                     .collect();
                 guess(values, limit, &before, other.size())
             });
             let found = search_guessed(values, limit, guess, |value| probe(other, value));
-            ConditionsSearch { terms: other.clone(), found }
+            ConditionsSearch { conditions: other.clone(), found }
         };
         GpuColumns {
             conditions: conditions.clone(),
@@ -164,7 +164,7 @@ fn ask(
         answer.write(&mut text, vary, question.name, runs.options)?;
     }
     let rows = |answer: &GpuColumns| FitMapOnGpu {
-        terms: conditions(&answer.conditions),
+        conditions: conditions(&answer.conditions),
         rows: answer.columns.iter().map(|column| row(vary, column)).collect(),
     };
     let (first, others) = first_and_others(&answers, rows)?;
@@ -189,7 +189,7 @@ fn is_last(column: &ConditionsSearch<ColumnConditions, RunEnd>) -> bool {
     match &column.found.failure {
         Some((_, RunEnd::Stopped)) => true,
         // Another layout may be one that the program takes.
-        Some((_, RunEnd::Failed(_))) => !matches!(column.terms, ColumnConditions::Layout(_)),
+        Some((_, RunEnd::Failed(_))) => !matches!(column.conditions, ColumnConditions::Layout(_)),
         None => false,
     }
 }
@@ -222,7 +222,7 @@ fn row(vary: &Vary, column: &ConditionsSearch<ColumnConditions, RunEnd>) -> FitM
         error,
         ..FitMapRow::default()
     };
-    match &column.terms {
+    match &column.conditions {
         ColumnConditions::Value(set) => row.value = Some(set.value),
         ColumnConditions::Settings(conf) => row.conf = Some(conf.clone()),
         ColumnConditions::Layout(layout) => row.layout = Some(sizes(layout)),
@@ -243,7 +243,7 @@ impl GpuColumns {
         let limit = text::limit(&self.conditions);
         writeln!(text, "the largest {} of {} that fits {limit}, by {name}:", vary.name, vary.values)?;
         let best = self.best_layout(vary);
-        let names: Vec<String> = self.columns.iter().map(|column| column.terms.name()).collect();
+        let names: Vec<String> = self.columns.iter().map(|column| column.conditions.name()).collect();
         let width = names.iter().map(String::len).max().unwrap_or(0).max(name.len());
         let value = vary.name.len().max(6);
         writeln!(
@@ -270,7 +270,7 @@ impl GpuColumns {
             ran(
                 text,
                 options.run_ranks.as_ref(),
-                self.columns.iter().filter_map(|column| column.terms.layout()),
+                self.columns.iter().filter_map(|column| column.conditions.layout()),
             )?;
         }
         self.contradictions(text, vary)?;
@@ -285,7 +285,7 @@ impl GpuColumns {
     /// A line for each search.
     fn curves(&self, vary: &Vary, question: &MapQuestion<'_>, has_gpus: bool) -> Vec<FitCurve> {
         let of = |column: &ConditionsSearch<ColumnConditions, RunEnd>| {
-            let name = match &column.terms {
+            let name = match &column.conditions {
                 ColumnConditions::Value(set) => format!("{} {}", question.name, set.value),
                 other => other.name(),
             };
@@ -299,7 +299,9 @@ impl GpuColumns {
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
         let of = |column: &ConditionsSearch<ColumnConditions, RunEnd>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
-        layouts.filter_map(|column| Some((of(column)?, column.terms.layout()?))).max_by_key(|(most, _)| *most)
+        layouts
+            .filter_map(|column| Some((of(column)?, column.conditions.layout()?)))
+            .max_by_key(|(most, _)| *most)
     }
 
     /// Writes where memory does not grow with the value, or the largest value grows with the other option.
@@ -307,7 +309,7 @@ impl GpuColumns {
         for column in &self.columns {
             let found = column.found.contradictions();
             let fits = found.iter().filter(|found| matches!(found, Contradiction::Fits { .. })).count();
-            let name = column.terms.name();
+            let name = column.conditions.name();
             if fits > 0 {
                 writeln!(
                     text,
@@ -320,15 +322,15 @@ impl GpuColumns {
                 )?;
             }
         }
-        let sized = || self.columns.iter().filter(|column| column.terms.size().is_some());
+        let sized = || self.columns.iter().filter(|column| column.conditions.size().is_some());
         for (one, other) in sized().zip(sized().skip(1)) {
             let of = |column: &ConditionsSearch<ColumnConditions, RunEnd>| column.found.largest(&vary.values);
             if of(other) > of(one) && other.found.failure.is_none() {
                 writeln!(
                     text,
                     "  {} takes less than {}: a larger {} fits",
-                    other.terms.name(),
-                    one.terms.name(),
+                    other.conditions.name(),
+                    one.conditions.name(),
                     vary.name
                 )?;
             }
@@ -358,7 +360,9 @@ fn line(
     if let Some((value, ended)) = &column.found.failure {
         let why = match ended {
             RunEnd::Stopped => "was stopped".to_owned(),
-            RunEnd::Failed(error) if column.terms.layout().is_some() => format!("failed: {}", short(error)),
+            RunEnd::Failed(error) if column.conditions.layout().is_some() => {
+                format!("failed: {}", short(error))
+            }
             RunEnd::Failed(error) => format!("failed: {error}"),
         };
         let low = column.found.largest_fitting().map(|probe| format!("{} fits", probe.value));

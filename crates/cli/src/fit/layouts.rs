@@ -30,7 +30,7 @@ struct LayoutsOnGpu {
 /// The runs of one layout.
 #[derive(Clone, Debug)]
 struct LayoutRuns {
-    is_fitting: bool,
+    fits: bool,
     /// The ranks that ran on a GPU on which everything fits; `value` is the rank.
     ranks: Vec<Probe>,
     /// The ranks that ran under the limit; `None` if that run was not needed.
@@ -40,7 +40,7 @@ struct LayoutRuns {
 impl LayoutRuns {
     /// The ranks of the run that decides whether the layout fits.
     fn deciding(&self) -> &[Probe] {
-        self.under_limit.as_ref().filter(|_| self.is_fitting).unwrap_or(&self.ranks)
+        self.under_limit.as_ref().filter(|_| self.fits).unwrap_or(&self.ranks)
     }
 
     fn most(&self, of: impl Fn(&Probe) -> Bytes) -> Bytes {
@@ -112,7 +112,7 @@ impl LayoutsOnGpu {
 
     /// The layout that fits with the least peak reserved of all ranks that ran; the first of several.
     fn best(&self) -> Option<(&Layout, &LayoutRuns)> {
-        self.answered().filter(|(_, found)| found.is_fitting).min_by_key(|(_, found)| found.peak_reserved())
+        self.answered().filter(|(_, found)| found.fits).min_by_key(|(_, found)| found.peak_reserved())
     }
 
     fn json(&self) -> FitLayoutsOnGpu {
@@ -138,7 +138,7 @@ fn row(layout: &Layout, found: Option<&Result<LayoutRuns, String>>) -> FitLayout
     let ranks = |probes: &[Probe]| probes.iter().map(rank_answer).collect::<Vec<_>>();
     FitLayout {
         layout: sizes(layout),
-        fits: answered.map(|found| found.is_fitting),
+        fits: answered.map(|found| found.fits),
         peak_allocated: answered.map(|found| found.most(|probe| probe.peak_allocated).get()),
         peak_reserved: answered.map(|found| found.peak_reserved().get()),
         exact: answered.map(LayoutRuns::is_exact),

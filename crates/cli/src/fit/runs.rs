@@ -100,8 +100,9 @@ pub(super) struct Runs<'a> {
     pub(super) queue: RunQueue,
     /// How many files were made so far, for their names.
     pub(super) number: AtomicUsize,
-    /// How many runs were made; `known` counts the results that were kept from earlier runs.
+    /// How many runs were made.
     pub(super) made_count: AtomicUsize,
+    /// How many results of earlier runs were used.
     pub(super) cached_count: AtomicUsize,
 }
 

@@ -48,7 +48,7 @@ fn program(is_update: bool, held: &GuardedRun) -> GuardedProgram {
         holders: run.holders.iter().map(holder).collect(),
         baseline: entry.baseline.as_ref().map(|baseline| self::baseline(baseline, entry)),
         rows: found.rows.iter().map(row).collect(),
-        steps_changed: found.steps.iter().map(step).collect(),
+        steps_changed: found.iterations.iter().map(step).collect(),
         dry_run: report.to_answer(&gpus),
     }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    AutopsyAnswer, AutopsyFailure, Cause, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
-    FailureMemoryAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
+    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
+    FailureMemoryAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
 };
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
 use blockyard_record::{OomCause, PoolId, StreamId, frame_text, grouped, own_line};
@@ -82,17 +82,17 @@ fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
 }
 
 /// The cause as JSON.
-pub(super) fn cause_json(cause: OomCause) -> anyhow::Result<Cause> {
+pub(super) fn cause_json(cause: OomCause) -> anyhow::Result<OomCauseAnswer> {
     Ok(match cause {
-        OomCause::RequestAboveLimit => Cause::RequestAboveLimit,
-        OomCause::LiveBytesAtLimit => Cause::LiveBytesAtLimit,
-        OomCause::FragmentationByLiveBlocks => Cause::FragmentationByLiveBlocks,
-        OomCause::CachedInAnotherStream => Cause::CachedInAnotherStream,
-        OomCause::CachedInPrivatePool => Cause::CachedInPrivatePool,
-        OomCause::WaitingForAnotherStream => Cause::WaitingForAnotherStream,
-        OomCause::PoolNotSearchedAgain => Cause::PoolNotSearchedAgain,
-        OomCause::RoundingBySetting => Cause::RoundingBySetting,
-        OomCause::MemoryOfOthers => Cause::MemoryOfOthers,
+        OomCause::RequestAboveLimit => OomCauseAnswer::RequestAboveLimit,
+        OomCause::LiveBytesAtLimit => OomCauseAnswer::LiveBytesAtLimit,
+        OomCause::FragmentationByLiveBlocks => OomCauseAnswer::FragmentationByLiveBlocks,
+        OomCause::CachedInAnotherStream => OomCauseAnswer::CachedInAnotherStream,
+        OomCause::CachedInPrivatePool => OomCauseAnswer::CachedInPrivatePool,
+        OomCause::WaitingForAnotherStream => OomCauseAnswer::WaitingForAnotherStream,
+        OomCause::PoolNotSearchedAgain => OomCauseAnswer::PoolNotSearchedAgain,
+        OomCause::RoundingBySetting => OomCauseAnswer::RoundingBySetting,
+        OomCause::MemoryOfOthers => OomCauseAnswer::MemoryOfOthers,
         // A new cause must get a name in the JSON of answers before it can be printed.
         _ => bail!("the cause {cause:?} has no name in the JSON of answers"),
     })

@@ -25,7 +25,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
         bail!("the planned layout overlaps: please report this");
     }
     let baseline = replay_under(run, &run.conditions(), 0, &mut |_| std::ops::ControlFlow::Continue(()))?;
-    let own = baseline.outcome_at_low();
+    let own = baseline.outcome_at_lowest();
     let layout = || found.layout.iter().map(|at| (at.request, at.until, at.offset.get(), at.size.get()));
     let json = BoundAnswer {
         requests: run.requests().len() as u64,
@@ -35,7 +35,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
         layout_peak: found.layout_peak.get(),
         peak_reserved: own.map(|outcome| outcome.peak_reserved.get()),
         ooms: own.map(|outcome| outcome.ooms),
-        ooms_at_high: baseline.outcome_at_high().map(|outcome| outcome.ooms),
+        ooms_at_high: baseline.outcome_at_highest().map(|outcome| outcome.ooms),
         notes: found.notes.clone(),
         layout: options.layout.then(|| layout().collect()),
     };
@@ -51,7 +51,7 @@ fn text(run: &Run, found: &Bound, baseline: &Row) -> String {
         grouped(found.request)
     );
     let _ = writeln!(text, "  a planned layout needs       {} bytes", grouped(found.layout_peak.get()));
-    if let Some(own) = baseline.outcome_at_low() {
+    if let Some(own) = baseline.outcome_at_lowest() {
         let end = if baseline.fits() { "" } else { ", and go out of memory" };
         let _ =
             writeln!(text, "  the run's own settings take  {} bytes{end}", grouped(own.peak_reserved.get()));

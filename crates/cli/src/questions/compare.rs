@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use blockyard_answers::{AllocatorOutcomeAnswer, AllocatorsAnswer};
+use blockyard_answers::{AllocatorRowAnswer, AllocatorsAnswer};
 use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
 use blockyard_record::grouped;
 
@@ -23,7 +23,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     let conditions = options.conditions.of_run(run);
     let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
     let limit = run.limit_under(&conditions);
-    let allocators = rows.iter().map(|row| AllocatorOutcomeAnswer {
+    let allocators = rows.iter().map(|row| AllocatorRowAnswer {
         name: row.name.clone(),
         peak_reserved: row.peak_reserved.get(),
         external_fragmentation: row.external_fragmentation.get(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTermAnswer, PeakDiffAnswer};
+use blockyard_answers::{AlignmentAnswer, DiffAnswer, PeakChangeAnswer, PeakDiffAnswer};
 use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_iterations as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
@@ -71,7 +71,7 @@ fn written(
         before: before.name.clone(),
         limit: after.implied_limit().map(limit_json),
         limit_before: before.implied_limit().map(limit_json),
-        alignment: AlignedAllocations {
+        alignment: AlignmentAnswer {
             same: alignment.same,
             only_before: alignment.only_before,
             only_after: alignment.only_after,
@@ -88,7 +88,7 @@ fn written(
 }
 
 fn peak_json(peak: PeakDiff) -> PeakDiffAnswer {
-    let parts = peak.changes.into_iter().map(|part| DiffTermAnswer {
+    let parts = peak.changes.into_iter().map(|part| PeakChangeAnswer {
         site: part.site,
         change: part.change,
         count_before: part.count_before,

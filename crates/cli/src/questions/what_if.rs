@@ -100,8 +100,8 @@ fn outcome_json(outcome: &Outcome, row: &Row) -> ReplayedOutcome {
         device_frees: outcome.device_frees,
         alloc_retries: outcome.alloc_retries,
         ooms: outcome.ooms,
-        ooms_at_high: row.outcome_at_high().map(|at_high| at_high.ooms),
-        peak_reserved_at_high: row.outcome_at_high().map(|at_high| at_high.peak_reserved.get()),
+        ooms_at_high: row.outcome_at_highest().map(|at_high| at_high.ooms),
+        peak_reserved_at_high: row.outcome_at_highest().map(|at_high| at_high.peak_reserved.get()),
         first_oom: outcome.first_oom.as_ref().map(|oom| OutOfMemoryRequest {
             request: oom.request,
             allocations_before: oom.allocations_before,
@@ -162,7 +162,7 @@ fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {
         }
         None => {}
     }
-    for warning in row.outcome_at_low().into_iter().flat_map(|outcome| &outcome.warnings) {
+    for warning in row.outcome_at_lowest().into_iter().flat_map(|outcome| &outcome.warnings) {
         let _ = writeln!(text, "  {name}: warning: {warning}");
     }
 }

@@ -54,8 +54,8 @@ impl AddressMap {
     pub fn offset(&self, addr: u64) -> Option<u64> {
         let after = self.bands.partition_point(|(base, ..)| *base <= addr);
         let (base, size, begin) = self.bands.get(after.checked_sub(1)?)?;
-        let behind = addr.checked_sub(*base)?;
-        (behind <= *size).then(|| begin.saturating_add(behind))
+        let distance = addr.checked_sub(*base)?;
+        (distance <= *size).then(|| begin.saturating_add(distance))
     }
 
     /// The address at a place of the axis.

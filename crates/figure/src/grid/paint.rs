@@ -104,7 +104,7 @@ impl Grid {
         let cells = self.column(column);
         let before = column.checked_sub(1).map_or(cells, |before| self.column(before));
         // The last columns have no column after them.
-        let behind = self.column(column + DIVIDED);
+        let next = self.column(column + DIVIDED);
         let begun = colors.len();
         let mut below = None;
         for run in cells.chunk_by(|one, other| one == other) {
@@ -136,7 +136,7 @@ impl Grid {
                     continue;
                 }
                 let is_lowest = index == 0 && run.len() >= DIVIDED;
-                let is_first = before.get(at) != Some(value) && behind.get(at) == Some(value);
+                let is_first = before.get(at) != Some(value) && next.get(at) == Some(value);
                 if is_lowest || is_first {
                     *color = edge;
                 }

@@ -4,7 +4,7 @@ use blockyard_record::{Event, MemoryState, Recording, StepOutcome, StreamId};
 
 use crate::words::event::describe_event;
 use crate::words::names::{name_of, stream_phrase};
-use crate::words::story::Story;
+use crate::words::story::StepSentence;
 
 /// The text of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepText {
     let Ok(mut state) = recording.state_at(range.start) else {
         return StepText { title: format!("step {}", step + 1), sentence: damaged(), events: Vec::new() };
     };
-    let mut story = Story::new(&state);
+    let mut story = StepSentence::new(&state);
     let mut words = StepText::default();
     for index in range.start..range.end {
         let Some(event) = recording.event(index) else { continue };
@@ -119,7 +119,7 @@ fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<S
 }
 
 /// The request of a step whose events do not name it.
-fn default_title(story: &Story, outcome: &StepOutcome) -> String {
+fn default_title(story: &StepSentence, outcome: &StepOutcome) -> String {
     match outcome {
         StepOutcome::Refused(_) => "refused request",
         StepOutcome::Skipped(_) => "skipped request",

@@ -13,7 +13,7 @@ use crate::words::step::for_stream;
 
 /// Collects the events of a step into one sentence.
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct StepSentence {
     before: Breakdown,
     /// Clauses in the order of the events.
     clauses: Vec<String>,
@@ -57,7 +57,7 @@ struct CompletedFree {
     merged: Vec<Bytes>,
 }
 
-impl Story {
+impl StepSentence {
     pub(super) fn new(before: &MemoryState) -> Self {
         Self {
             before: before.breakdown(),

@@ -144,7 +144,7 @@ fn steps_that_changed_or_are_missing_are_told() {
         before: before.map(Bytes::new),
         after: after.map(Bytes::new),
     };
-    assert_eq!(found.steps, [of(2, Some(9), Some(8)), of(3, None, Some(9))]);
+    assert_eq!(found.iterations, [of(2, Some(9), Some(8)), of(3, None, Some(9))]);
 }
 
 /// Lines of three functions and few texts, so that some are alike, some moved and some are missing.

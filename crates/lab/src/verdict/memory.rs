@@ -109,7 +109,7 @@ pub(super) fn gpus_that_hold(
         ),
         Finding::about(FindingTopic::Gpus, non_pytorch_text(), None),
     ];
-    if let Some((row, outcome)) = best.and_then(|row| Some((row, row.outcome_at_low()?))) {
+    if let Some((row, outcome)) = best.and_then(|row| Some((row, row.outcome_at_lowest()?))) {
         let changed = conditions.and_conf(&row.conditions.conf);
         let with = least_device(run, &changed, outcome, &mut on_done)?;
         // A tenth of a GiB is as finely as devices are told apart.
@@ -236,7 +236,7 @@ pub(super) fn under_the_latest_release(
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying under another release", done, total));
     let row = replay_under(run, &conditions.and_release(to), 0, &mut on_done)?;
-    let Some(other) = row.outcome_at_low() else { return Ok(None) };
+    let Some(other) = row.outcome_at_lowest() else { return Ok(None) };
     let what = match own {
         _ if !row.fits() && own.is_some() => "the replay runs out of memory".to_owned(),
         _ if !row.fits() => "the replay runs out of memory, too".to_owned(),

@@ -142,7 +142,7 @@ fn alternatives(settings: &[&str]) -> String {
 
 /// The sentence about the effect of a setting on a run that fits; the setting helps if the run reserves less.
 pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
-    let other = row.outcome_at_low()?;
+    let other = row.outcome_at_lowest()?;
     let name = if conf.is_empty() { "the default settings" } else { conf };
     let (about, text) = if row.fits() {
         less_or_not(name, other, own)

@@ -15,7 +15,7 @@ use crate::{on, recorded};
 /// Whether a row passes all requests up to and with the given one, counted from 1, at the lower and at the
 /// upper bound of its limit.
 fn passes(row: &Row, request: u64) -> [bool; 2] {
-    [row.outcome_at_low(), row.outcome_at_high()].map(|outcome| {
+    [row.outcome_at_lowest(), row.outcome_at_highest()].map(|outcome| {
         outcome.is_some_and(|outcome| outcome.first_oom.as_ref().is_none_or(|oom| oom.request > request))
     })
 }
@@ -111,7 +111,11 @@ fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
     // The page asks for each row by itself.
     for row in found.rows.iter().take(8) {
         let asked = Question::ReplayUnder(row.conditions.clone());
-        assert_eq!(asked.ask(run, &mut || 0, &mut on).unwrap(), LabAnswer::SearchRow(row.clone()), "{name}");
+        assert_eq!(
+            asked.ask(run, &mut || 0, &mut on).unwrap(),
+            LabAnswer::ReplayUnder(row.clone()),
+            "{name}"
+        );
     }
 }
 

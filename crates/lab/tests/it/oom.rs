@@ -86,7 +86,7 @@ fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
             let conf = row["conf"].as_str().unwrap();
             let conditions = Conditions::with_conf(conf).and_limit(limit(program, scale));
             let found = what_if(&run, &[conditions], 0, &mut on).unwrap();
-            let outcome = found.rows[0].outcome_at_low().unwrap();
+            let outcome = found.rows[0].outcome_at_lowest().unwrap();
             let name = format!("{program} x {scale} under {conf:?}");
             let before = row["allocs_before"].as_u64().unwrap();
             // The snapshot ends with the request that failed: a run that got further passes it.
@@ -136,7 +136,7 @@ fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depe
             }
             // The requests that the run itself passed are known at each limit.
             assert!(!found.baseline.fits() && !found.baseline.depends_on_limit(), "{name}");
-            let own = found.baseline.outcome_at_low().unwrap();
+            let own = found.baseline.outcome_at_lowest().unwrap();
             let message = &own.first_oom.as_ref().unwrap().message;
             assert!(message.starts_with("out of memory in a replay where at most "), "{name}: {message}");
             assert_eq!(own.first_oom.as_ref().unwrap().request, run.requests().len() as u64, "{name}");

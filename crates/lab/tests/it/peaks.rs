@@ -40,7 +40,7 @@ fn counted(run: &RecordedRun) -> (Bytes, Bytes) {
 /// them.
 fn answered(run: &Run) -> [(Bytes, Bytes); 2] {
     let rows = what_if(run, &[run.conditions()], 0, &mut on).unwrap();
-    let outcome = rows.baseline.outcome_at_low().unwrap();
+    let outcome = rows.baseline.outcome_at_lowest().unwrap();
     assert_eq!(rows.rows[0].outcome, rows.baseline.outcome);
     let told = verdict(run, &run.conditions(), &mut on).unwrap();
     let allocated = format!("at most {} are allocated, and ", outcome.peak_allocated);

@@ -123,7 +123,7 @@ proptest! {
 
 fn run_peak(run: &Run) -> Bytes {
     let row = blockyard_lab::replay_under(run, &run.conditions(), 0, &mut crate::on_requests).unwrap();
-    row.outcome_at_low().unwrap().peak_reserved
+    row.outcome_at_lowest().unwrap().peak_reserved
 }
 
 /// Whether a request and all before it pass on a device of this size.

@@ -13,7 +13,7 @@ fn the_front_is_what_no_row_beats() {
         .unwrap();
     assert!(found.rows.len() >= 50, "{}", found.rows.len());
     let point = |row: &Row| {
-        let outcome = row.outcome_at_low().unwrap();
+        let outcome = row.outcome_at_lowest().unwrap();
         (outcome.peak_reserved, outcome.device_calls())
     };
     let beats = |one: (Bytes, u64), other: (Bytes, u64)| one.0 <= other.0 && one.1 <= other.1 && one != other;

@@ -129,7 +129,10 @@ fn a_verdict_says_what_the_other_answers_say() {
                 let oom = outcome.unwrap().first_oom.as_ref();
                 oom.is_none_or(|oom| oom.request > found.moment)
             };
-            assert!(passes(rows[0].outcome_at_low()) && passes(rows[0].outcome_at_high()), "{name}: {conf}");
+            assert!(
+                passes(rows[0].outcome_at_lowest()) && passes(rows[0].outcome_at_highest()),
+                "{name}: {conf}"
+            );
         }
         assert_eq!(found.kind == VerdictKind::Leak, name == "loss_history", "{name}: {}", found.headline);
     }
@@ -140,7 +143,7 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
     let run = program("gnn_random");
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
-    let own = own.outcome_at_low().unwrap();
+    let own = own.outcome_at_lowest().unwrap();
     let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
     assert_eq!((found.kind, held), (VerdictKind::Fits, own.peak_allocated));
     let (allocated, reserved) = (own.peak_allocated, own.peak_reserved);
@@ -166,7 +169,7 @@ fn a_limit_that_is_given_is_the_verdicts_limit() {
     assert!(found.kind != VerdictKind::Fits && failure.limit.highest == Bytes::gib(2), "{found:?}");
     let more = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
     let tried = try_change(&run, &limit, &more.kind, found.moment, 0, &mut on).unwrap();
-    let oom = tried.rows[0].outcome_at_low().unwrap().first_oom.as_ref();
+    let oom = tried.rows[0].outcome_at_lowest().unwrap().first_oom.as_ref();
     assert!(oom.is_none_or(|oom| oom.request > found.moment), "{oom:?}");
 }
 
@@ -215,7 +218,7 @@ fn a_run_that_fits_and_grows_says_for_how_many_more_steps() {
     assert_eq!(found.kind, VerdictKind::Grows, "{}", found.headline);
     assert!(found.headline.contains("each of 118 iterations kept 1 tensor (10 MiB)"), "{}", found.headline);
     let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
-    let left = Bytes::gib(4).saturating_sub(own.outcome_at_low().unwrap().peak_reserved);
+    let left = Bytes::gib(4).saturating_sub(own.outcome_at_lowest().unwrap().peak_reserved);
     let more = left.get() / Bytes::mib(10).get();
     let grows = about(&found, FindingTopic::Grows);
     assert!(grows[1].ends_with(&format!("last for about {more} more iterations (an estimate)")), "{grows:?}");

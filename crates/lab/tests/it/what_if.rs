@@ -7,7 +7,7 @@ use blockyard_workload::Workload;
 use crate::{on, program};
 
 fn answer(row: &Row) -> &Outcome {
-    row.outcome_at_low().unwrap_or_else(|| panic!("{:?}", row.outcome))
+    row.outcome_at_lowest().unwrap_or_else(|| panic!("{:?}", row.outcome))
 }
 
 /// PyTorch's peak reserved of `gnn_random` under each setting, in bytes, as recorded.
@@ -101,7 +101,7 @@ fn a_run_under_other_conditions_is_what_a_row_says() {
     let row = blockyard_lab::replay_under(&run, &limited, 0, &mut crate::on_requests).unwrap();
     let own = blockyard_lab::replay_under(&other, &other.conditions(), 0, &mut crate::on_requests).unwrap();
     assert_eq!(row.outcome, own.outcome);
-    let failed = row.outcome_at_low().unwrap().first_oom.as_ref().expect("2 GiB are too few").request;
+    let failed = row.outcome_at_lowest().unwrap().first_oom.as_ref().expect("2 GiB are too few").request;
     let cut = other.until_oom(&mut crate::on_requests).unwrap();
     assert_eq!(cut.requests().len() as u64, failed);
     assert_eq!(run.until_oom(&mut crate::on_requests).unwrap().requests().len(), run.requests().len());

@@ -121,7 +121,7 @@ pub(crate) struct Heap {
     pub(super) segment_lists: Vec<Vec<SegmentRow>>,
     block_lists: Vec<Vec<SnapshotBlock>>,
     pub(super) annotation_lists: Vec<Vec<Annotation>>,
-    passed: FxHashMap<Object, SkippedItems>,
+    skipped: FxHashMap<Object, SkippedItems>,
     /// Blocks of the last segment that lack a field which a block cannot do without: how many, and the first.
     lost_blocks: Option<(usize, Misfit)>,
     pub(super) unknown: UnknownParts,
@@ -145,7 +145,7 @@ impl Heap {
             segment_lists: Vec::new(),
             block_lists: Vec::new(),
             annotation_lists: Vec::new(),
-            passed: FxHashMap::default(),
+            skipped: FxHashMap::default(),
             lost_blocks: None,
             unknown: UnknownParts::default(),
             frames: Vec::new(),
@@ -165,7 +165,7 @@ impl Heap {
             + self.so_far.iter().map(PartialTrace::size).sum::<usize>()
             + self.segment_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<SegmentRow>()
             + self.annotation_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<Annotation>()
-            + self.passed.capacity() * size_of::<(Object, SkippedItems)>()
+            + self.skipped.capacity() * size_of::<(Object, SkippedItems)>()
             + self.contexts.capacity() * 4 * size_of::<EntryContext>()
     }
 

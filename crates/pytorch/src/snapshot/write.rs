@@ -189,12 +189,12 @@ impl<'a, W: Write> Writer<'a, W> {
         let file = self.file;
         self.pickle.opcode(op::MARK)?;
         for frame in file.stacks.frames(stack) {
-            self.frame(frame)?;
+            self.write_frame(frame)?;
         }
         self.pickle.opcode(op::APPENDS)
     }
 
-    fn frame(&mut self, id: FrameId) -> io::Result<()> {
+    fn write_frame(&mut self, id: FrameId) -> io::Result<()> {
         if let Some(entry) = self.frames.get(&id) {
             return self.pickle.get(*entry);
         }
@@ -211,9 +211,9 @@ impl<'a, W: Write> Writer<'a, W> {
         self.pickle.opcode(op::SETITEMS)
     }
 
-    fn pool_id(&mut self, pool: PoolId) -> io::Result<()> {
-        self.pickle.number(pool.capture.into())?;
-        self.pickle.number(pool.user.into())?;
+    fn write_pool_id(&mut self, pool_id: PoolId) -> io::Result<()> {
+        self.pickle.number(pool_id.capture.into())?;
+        self.pickle.number(pool_id.user.into())?;
         self.pickle.opcode(op::TUPLE2)?;
         self.pickle.memoize().map(|_| ())
     }
@@ -240,7 +240,7 @@ impl<'a, W: Write> Writer<'a, W> {
             writer.key("segment_type")?;
             writer.key(&segment.pool.to_string())?;
             writer.key("segment_pool_id")?;
-            writer.pool_id(segment.pool_id)?;
+            writer.write_pool_id(segment.pool_id)?;
             writer.key("is_expandable")?;
             writer.pickle.boolean(segment.is_expandable)?;
             writer.key("frames")?;
@@ -300,7 +300,7 @@ impl<'a, W: Write> Writer<'a, W> {
             }
             if let Some(pool) = context.pool_id {
                 writer.key("pool_id")?;
-                writer.pool_id(pool)?;
+                writer.write_pool_id(pool)?;
             }
             if let Some(text) = context.internal_metadata {
                 writer.key("internal_metadata")?;

@@ -30,7 +30,7 @@ fn content(file: &SnapshotFile) -> Vec<String> {
         for segment in &device.segments {
             lines.push(format!(
                 "{:?} {:?}",
-                (segment.device, segment.addr, segment.size, segment.stream, segment.pool_id, segment.pool),
+                (segment.device, segment.addr, segment.size, segment.stream, segment.pool, segment.pool_id),
                 (segment.is_expandable, segment.sums, stack(segment.stack))
             ));
             lines.extend(segment.blocks.iter().map(|block| {

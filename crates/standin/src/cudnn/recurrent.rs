@@ -159,7 +159,7 @@ fn sequence(handle: usize) -> Option<Sequence> {
     }
 }
 
-fn small(value: i64) -> c_int {
+fn to_c_int(value: i64) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
@@ -168,8 +168,8 @@ fn shape(kind: c_int, sizes: Option<(i64, i64)>) -> Object {
     let (sizes, strides) = match sizes {
         None => (Vec::new(), Vec::new()),
         Some((rows, columns)) => (
-            vec![1, small(rows), small(columns)],
-            vec![small(rows.saturating_mul(columns)), small(columns), 1],
+            vec![1, to_c_int(rows), to_c_int(columns)],
+            vec![to_c_int(rows.saturating_mul(columns)), to_c_int(columns), 1],
         ),
     };
     Object::Tensor { kind, sizes, strides }

@@ -70,7 +70,7 @@ extern "C" fn query(event: usize, caller: usize) -> c_int {
     }
 }
 
-/// Goes on in [`query`], with the address to which the call will return: the address says which library asks.
+/// Calls [`query`] with the address to which this call returns: the address says which library asks.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]

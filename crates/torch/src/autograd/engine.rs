@@ -162,13 +162,13 @@ fn run(
     let session = session();
     let before_thread = session.thread();
     let before_phase = session.set_phase(Phase::Backward);
-    let before = session.notes.running.get();
+    let before = session.current_origin.running.get();
     let mode = GradModeGuard::new(create_graph);
     let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
     let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
     // What is left after a failure dies as PyTorch's graph task does.
     drop(mode);
-    session.notes.running.set(before);
+    session.current_origin.running.set(before);
     session.set_phase(before_phase);
     session.set_thread(before_thread);
     result?;
@@ -270,7 +270,7 @@ impl GraphTask {
     fn evaluate(&mut self, task: Task, accumulates: bool) -> Result<()> {
         let Task { node, mut inputs, .. } = task;
         let session = session();
-        session.notes.running.set(ActiveCall { name: node.name(), copies_or_fills: false });
+        session.current_origin.running.set(ActiveCall { name: node.name(), copies_or_fills: false });
         let stream = node.stream();
         let mut before_stream = None;
         if let Some((index, stream)) = stream {

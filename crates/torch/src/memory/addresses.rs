@@ -59,7 +59,7 @@ impl OtherAddresses {
             }
         }
         if !is_same {
-            let operator = session().notes.running.get().name;
+            let operator = session().current_origin.running.get().name;
             session().note_estimate(
                 operator,
                 "whether memory runs out depends on addresses that the driver chooses",

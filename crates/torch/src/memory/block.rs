@@ -45,7 +45,7 @@ impl OwnedBlock {
     ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) when the device fails.
     pub fn record_stream(&self, stream: StreamId) -> Result<()> {
-        self.device.check_watch(false);
+        self.device.call_if_due(false);
         let allocation = self.allocation.borrow();
         let Some(allocation) = allocation.as_ref() else { return Ok(()) };
         self.device.others.borrow_mut().record_stream(&self.others, stream);
@@ -72,7 +72,7 @@ impl OwnedBlock {
 
 impl Drop for OwnedBlock {
     fn drop(&mut self) {
-        self.device.check_watch(true);
+        self.device.call_if_due(true);
         let Some(allocation) = self.allocation.take() else { return };
         if let Some(log) = self.device.log.borrow_mut().as_mut() {
             log.push(LogEntry::Free(self.number));

@@ -7,18 +7,18 @@ type Callback = Box<dyn FnOnce(bool)>;
 
 /// Calls back once, when a device has done this many steps and the next one is about to begin.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(super) struct StepCallback {
     steps: Cell<Option<usize>>,
     callback: RefCell<Option<Callback>>,
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for StepCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").field("steps", &self.steps).finish_non_exhaustive()
     }
 }
 
-impl Watch {
+impl StepCallback {
     /// Sets the callback, in the place of an earlier one.
     pub(super) fn set(&self, steps: usize, callback: Callback) {
         self.steps.set(Some(steps));

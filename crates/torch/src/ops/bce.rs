@@ -16,12 +16,12 @@ use super::views::first;
 
 /// `binary_cross_entropy`, which autocast refuses on a GPU.
 pub(super) fn binary_cross_entropy(
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     weight: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Value> {
-    if crate::autocast::dtype().is_some() && own.device().is_cuda() {
+    if crate::autocast::dtype().is_some() && input.device().is_cuda() {
         return runtime(
             "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models use a \
              sigmoid layer right before the binary cross entropy layer.\nIn this case, combine the two layers using \
@@ -31,7 +31,7 @@ pub(super) fn binary_cross_entropy(
     }
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        let loss = empty_like(own)?;
+        let loss = empty_like(input)?;
         if let Some(weight) = &weight {
             elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
         }
@@ -45,16 +45,17 @@ pub(super) fn binary_cross_entropy(
             loss
         }
     };
-    let saved = [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
-    record(nodes::BinaryCrossEntropyBackward0, &[own, target], &[&output], &saved, move |ctx, grads| {
+    let saved = [Save::Input(Some(input)), Save::Input(Some(target)), Save::Input(weight)];
+    record(nodes::BinaryCrossEntropyBackward0, &[input, target], &[&output], &saved, move |ctx, grads| {
         reduction.note();
-        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let (input, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let weight = ctx.saved_optional(2)?;
         let grad = first(grads)?;
-        let to_own = ctx.gradient(0, || bce_backward(grad, &own, &target, weight.as_ref(), reduction))?;
+        let grad_input =
+            ctx.gradient(0, || bce_backward(grad, &input, &target, weight.as_ref(), reduction))?;
         let to_target =
-            ctx.gradient(1, || bce_target_backward(grad, &own, &target, weight.as_ref(), reduction))?;
-        Ok(vec![to_own, to_target])
+            ctx.gradient(1, || bce_target_backward(grad, &input, &target, weight.as_ref(), reduction))?;
+        Ok(vec![grad_input, to_target])
     })?;
     Ok(output.into())
 }
@@ -62,12 +63,12 @@ pub(super) fn binary_cross_entropy(
 /// `binary_cross_entropy_target_backward`: `-logit(self)` times the gradient, in place after the first.
 fn bce_target_backward(
     grad: &Tensor,
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     weight: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    let gradient = crate::call("logit", &[own.into()], &[])?.tensor()?;
+    let gradient = crate::call("logit", &[input.into()], &[])?.tensor()?;
     elementwise_in_place(&[&gradient, grad], gradient.dtype(), None)?;
     if let Some(weight) = &weight {
         elementwise_in_place(&[&gradient, weight], gradient.dtype(), None)?;
@@ -81,26 +82,26 @@ fn bce_target_backward(
 
 /// `binary_cross_entropy_with_logits`.
 pub(super) fn bce_with_logits(
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     weight: Option<&Tensor>,
     pos_weight: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Value> {
-    let cast = Cast::full(own.device());
+    let cast = Cast::full(input.device());
     let pos_weight = cast.apply_optional(pos_weight)?;
     let weight = cast.apply_optional(weight)?;
-    let [own, target] = &cast.apply_all([own, target])?;
-    if own.shape() != target.shape() {
+    let [input, target] = &cast.apply_all([input, target])?;
+    if input.shape() != target.shape() {
         return Err(crate::TorchError::Value(format!(
             "Target size ({:?}) must be the same as input size ({:?})",
             target.shape(),
-            own.shape()
+            input.shape()
         )));
     }
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
+        let logarithm = crate::call("log_sigmoid", &[input.into()], &[])?.tensor()?;
         let one = wrapped(Scalar::Int(1));
         let loss = if let Some(pos_weight) = &pos_weight {
             // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) *
@@ -114,12 +115,12 @@ pub(super) fn bce_with_logits(
             elementwise_in_place(&[&logarithm, &log_weight], logarithm.dtype(), None)?;
             drop(log_weight);
             let loss = sub(&one, target)?;
-            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
+            elementwise_in_place(&[&loss, input], loss.dtype(), None)?;
             elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
             loss
         } else {
             let loss = sub(&one, target)?;
-            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
+            elementwise_in_place(&[&loss, input], loss.dtype(), None)?;
             elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
             loss
         };
@@ -132,21 +133,21 @@ pub(super) fn bce_with_logits(
     };
     let saved = [
         Save::Input(pos_weight.as_ref()),
-        Save::Input(Some(own)),
+        Save::Input(Some(input)),
         Save::Input(Some(target)),
         Save::Input(weight.as_ref()),
     ];
     record(
         nodes::BinaryCrossEntropyWithLogitsBackward0,
-        &[own, target],
+        &[input, target],
         &[&output],
         &saved,
         move |ctx, grads| {
             let grad = first(grads)?;
             reduction.note();
-            let to_own = ctx.gradient(0, || bce_with_logits_backward(ctx, grad, reduction))?;
+            let grad_input = ctx.gradient(0, || bce_with_logits_backward(ctx, grad, reduction))?;
             let to_target = ctx.gradient(1, || bce_with_logits_target_backward(ctx, grad, reduction))?;
-            Ok(vec![to_own, to_target])
+            Ok(vec![grad_input, to_target])
         },
     )?;
     Ok(output.into())
@@ -158,20 +159,20 @@ fn bce_with_logits_backward(
     grad: &Tensor,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    let own = ctx.saved(1)?;
+    let input = ctx.saved(1)?;
     if GradMode::is_enabled() {
-        return bce_with_logits_again(ctx, grad, &own, reduction);
+        return bce_with_logits_again(ctx, grad, &input, reduction);
     }
     if let Some(pos_weight) = ctx.saved_optional(0)? {
         // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
         let t = mul(&pos_weight, &ctx.saved(2)?)?;
         let one = wrapped(Scalar::Int(1));
         let gradient = add(&t, &one)?;
-        let sigmoid = crate::call("sigmoid", &[(&own).into()], &[])?.tensor()?;
+        let sigmoid = crate::call("sigmoid", &[(&input).into()], &[])?.tensor()?;
         elementwise_in_place(&[&gradient, &sigmoid], gradient.dtype(), None)?;
         return Ok(gradient);
     }
-    empty_like(&own)
+    empty_like(&input)
 }
 
 /// `binary_cross_entropy_with_logits_target_backward`: what follows the first product is written in place.
@@ -180,13 +181,13 @@ fn bce_with_logits_target_backward(
     grad: &Tensor,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    let own = ctx.saved(1)?;
-    let negative = super::unary::neg(&own)?;
+    let input = ctx.saved(1)?;
+    let negative = super::unary::neg(&input)?;
     let result = if let Some(pos_weight) = ctx.saved_optional(0)? {
         // log_sigmoid(-self).sub_(log_sigmoid(self).mul_(pos_weight)).mul_(grad)
         let log_sigmoid = |tensor: &Tensor| crate::call("log_sigmoid", &[tensor.into()], &[])?.tensor();
         let minuend = log_sigmoid(&negative)?;
-        let subtrahend = log_sigmoid(&own)?;
+        let subtrahend = log_sigmoid(&input)?;
         elementwise_in_place(&[&subtrahend, &pos_weight], subtrahend.dtype(), None)?;
         elementwise_in_place(&[&minuend, &subtrahend], minuend.dtype(), None)?;
         elementwise_in_place(&[&minuend, grad], minuend.dtype(), None)?;
@@ -198,7 +199,7 @@ fn bce_with_logits_target_backward(
         elementwise_in_place(&[&result, &weight], result.dtype(), None)?;
     }
     if reduction == Reduction::Mean {
-        let count = wrapped(Scalar::Int(own.numel()));
+        let count = wrapped(Scalar::Int(input.numel()));
         elementwise_in_place(&[&result, &count], result.dtype(), None)?;
     }
     Ok(result)
@@ -209,7 +210,7 @@ fn bce_with_logits_target_backward(
 fn bce_with_logits_again(
     ctx: &crate::autograd::Context<'_>,
     grad: &Tensor,
-    own: &Tensor,
+    input: &Tensor,
     reduction: Reduction,
 ) -> Result<Tensor> {
     let target = ctx.saved(2)?;
@@ -218,11 +219,11 @@ fn bce_with_logits_again(
         let t = mul(&pos_weight, &target)?;
         let more = add(&t, &wrapped(Scalar::Int(1)))?;
         let less = sub(&more, &target)?;
-        let squashed = unary::sigmoid(own)?;
+        let squashed = unary::sigmoid(input)?;
         let product = mul(&less, &squashed)?;
         sub(&product, &t)?
     } else {
-        let squashed = unary::sigmoid(own)?;
+        let squashed = unary::sigmoid(input)?;
         sub(&squashed, &target)?
     };
     result = mul(&result, grad)?;
@@ -230,7 +231,7 @@ fn bce_with_logits_again(
         result = mul(&result, &weight)?;
     }
     if reduction == Reduction::Mean {
-        div_in_place(&result, &wrapped(Scalar::Int(own.numel())))?;
+        div_in_place(&result, &wrapped(Scalar::Int(input.numel())))?;
     }
     Ok(result)
 }
@@ -238,17 +239,17 @@ fn bce_with_logits_again(
 /// `binary_cross_entropy_backward`: one kernel, with separate formulas for the second derivative.
 fn bce_backward(
     grad: &Tensor,
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     weight: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    let output = empty_like(own)?;
+    let output = empty_like(input)?;
     let saved =
-        [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
+        [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(target)), Save::Input(weight)];
     let node = nodes::BinaryCrossEntropyBackwardBackward0;
-    record(node, &[grad, own], &[&output], &saved, move |ctx, grads| {
-        let (again, grad, own, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+    record(node, &[grad, input], &[&output], &saved, move |ctx, grads| {
+        let (grad_grad, grad, input, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let weight = ctx.saved_optional(3)?;
         reduction.note();
         let finish = |result: Tensor| -> Result<Tensor> {
@@ -256,59 +257,60 @@ fn bce_backward(
                 mul_in_place(&result, weight)?;
             }
             if reduction == Reduction::Mean {
-                return div(&result, &wrapped(Scalar::Int(own.numel())));
+                return div(&result, &wrapped(Scalar::Int(input.numel())));
             }
             Ok(result)
         };
-        let to_grad = ctx.gradient(0, || finish(bce_of_grad(again, &own, &target)?))?;
-        let to_own = ctx.gradient(1, || bce_double_backward(again, &grad, &own, &target, &finish))?;
-        Ok(vec![to_grad, to_own])
+        let to_grad = ctx.gradient(0, || finish(bce_of_grad(grad_grad, &input, &target)?))?;
+        let grad_input =
+            ctx.gradient(1, || bce_double_backward(grad_grad, &grad, &input, &target, &finish))?;
+        Ok(vec![to_grad, grad_input])
     })?;
     Ok(output)
 }
 
 /// `(input - target) / ((input + eps) * (1 - input + eps))`, times the gradient.
-fn bce_of_grad(again: &Tensor, own: &Tensor, target: &Tensor) -> Result<Tensor> {
+fn bce_of_grad(grad_grad: &Tensor, input: &Tensor, target: &Tensor) -> Result<Tensor> {
     let eps = wrapped(Scalar::Float(1e-12));
     let result = {
-        let rest = one_minus(own)?;
+        let rest = one_minus(input)?;
         let rest = (add(&rest, &eps)?, rest);
-        let more = add(own, &eps)?;
+        let more = add(input, &eps)?;
         let product = mul(&more, &rest.0)?;
-        let difference = sub(own, target)?;
+        let difference = sub(input, target)?;
         div(&difference, &product)?
     };
-    mul_in_place(&result, again)
+    mul_in_place(&result, grad_grad)
 }
 
 /// `(input * input - 2 * input * target + target) / ((input + eps)^2 * (1 - input + eps)^2)`, times both
 /// gradients.
 fn bce_double_backward(
-    again: &Tensor,
+    grad_grad: &Tensor,
     grad: &Tensor,
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     finish: &dyn Fn(Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
     let eps = wrapped(Scalar::Float(1e-12));
-    let more = add(own, &eps)?;
+    let more = add(input, &eps)?;
     let rest = {
-        let rest = one_minus(own)?;
+        let rest = one_minus(input)?;
         add(&rest, &eps)?
     };
     let result = {
         let right = pow_scalar(&rest, Scalar::Int(2))?;
         let left = pow_scalar(&more, Scalar::Int(2))?;
         let below = mul(&left, &right)?;
-        let doubled = scale(own, 2.0)?;
+        let doubled = scale(input, 2.0)?;
         let product = mul(&doubled, target)?;
-        let squared = mul(own, own)?;
+        let squared = mul(input, input)?;
         let difference = sub(&squared, &product)?;
         let above = add(&difference, target)?;
         div(&above, &below)?
     };
     {
-        let product = mul(again, grad)?;
+        let product = mul(grad_grad, grad)?;
         mul_in_place(&result, &product)?;
     }
     let result = finish(result)?;

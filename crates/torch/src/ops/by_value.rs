@@ -124,9 +124,9 @@ fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
     };
     let saved = [Save::Input(Some(mask)), Save::Input(Some(tensor))];
     record(nodes::MaskedSelectBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
-        let (mask, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let (mask, input) = (ctx.saved(0)?, ctx.saved(1)?);
         // zeros_like(input.expand(...)).masked_scatter(mask, grad)
-        let full = super::creation::zeros_like(&expand(&own, &shape)?)?;
+        let full = super::creation::zeros_like(&expand(&input, &shape)?)?;
         let scattered = [(&full).into(), (&mask).into(), first(grads)?.into()];
         Ok(vec![Some(crate::call("masked_scatter_", &scattered, &[])?.tensor()?)])
     })?;

@@ -382,7 +382,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
         let no_grad = GradModeGuard::new(false);
         let wide = |tensor: &Tensor| if is_flat { unsqueeze(tensor, 2) } else { Ok(tensor.clone()) };
         let read = if is_flat { super::copy::contiguous(&input)? } else { input.clone() };
-        let [to_input, to_weight] =
+        let [to_input, grad_weight] =
             core.backward(&wide(grad)?, &wide(&read)?, &wide(&weight)?, [ctx.wants(0), ctx.wants(1)])?;
         drop(read);
         let narrow = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
@@ -398,7 +398,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
             Ok(Some(flat.alias(&flat.shape(), &flat.strides(), flat.offset())))
         };
         let mut results: Gradients =
-            if is_flat { vec![narrow(to_input)?, narrow(to_weight)?] } else { vec![to_input, to_weight] };
+            if is_flat { vec![narrow(to_input)?, narrow(grad_weight)?] } else { vec![to_input, grad_weight] };
         if has_bias {
             results.push(ctx.gradient(2, || {
                 let dims: Vec<i64> = (0..grad.dim() as i64).filter(|dim| *dim != 1).collect();

@@ -205,11 +205,11 @@ fn pdist(tensor: &Tensor, _: Unread) -> Result<Value> {
     drop(read);
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(nodes::PdistBackward0, &[tensor], &[&output], &saved, |ctx, _| {
-        let own = ctx.saved(0)?;
+        let input = ctx.saved(0)?;
         crate::session().note_estimate(nodes::PdistBackward0, "the gradient was not recorded");
-        let result = creation::empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
-        let rows = own.size(0);
-        let partial = zeros(&[rows - 1, rows, own.size(1)], own.dtype(), own.device())?;
+        let result = creation::empty_like_as(&input, input.dtype(), MemoryFormat::Contiguous)?;
+        let rows = input.size(0);
+        let partial = zeros(&[rows - 1, rows, input.size(1)], input.dtype(), input.device())?;
         reduce::sum_into(&result, &partial, &[true, false, false])?;
         drop(partial);
         Ok(vec![Some(result)])

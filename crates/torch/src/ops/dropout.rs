@@ -68,14 +68,14 @@ fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> 
     mul(input, &noise)
 }
 
-fn bernoulli(own: &Tensor) -> Result<Value> {
-    crate::session().generators.forget_on(own.device());
-    let output = empty_like(own)?;
+fn bernoulli(input: &Tensor) -> Result<Value> {
+    crate::session().generators.forget_on(input.device());
+    let output = empty_like(input)?;
     // The probabilities are read in double precision for such a result, in single precision for any other.
     let no_grad = GradModeGuard::new(false);
-    drop(to_dtype(own, if own.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
+    drop(to_dtype(input, if input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
     drop(no_grad);
-    record(nodes::BernoulliBackward0, &[own], &[&output], &[], |_, grads| {
+    record(nodes::BernoulliBackward0, &[input], &[&output], &[], |_, grads| {
         Ok(vec![Some(super::creation::zeros_like(first(grads)?)?)])
     })?;
     Ok(output.into())
@@ -83,50 +83,52 @@ fn bernoulli(own: &Tensor) -> Result<Value> {
 
 /// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement
 /// a top-k.
-fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
-    crate::session().generators.forget_on(own.device());
+fn multinomial(input: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
+    crate::session().generators.forget_on(input.device());
     let _no_grad = GradModeGuard::new(false);
     if samples > 1 && replacement {
-        return multinomial_with_replacement(own, samples);
+        return multinomial_with_replacement(input, samples);
     }
-    let rows: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
+    let rows: Vec<i64> = input.shape().iter().take(input.dim().saturating_sub(1)).copied().collect();
     let mut shape = rows.clone();
     shape.push(samples);
     // Valid weights: finite, not negative, and none of the sums zero.
-    let result = empty(&shape, Dtype::I64, own.device())?;
+    let result = empty(&shape, Dtype::I64, input.device())?;
     let one = wrapped(Scalar::Int(1));
     {
-        let all = vec![true; own.dim()];
-        let highest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(own, &all, reduce::ReductionKernel::of(own.dtype().size()))?;
+        let all = vec![true; input.dim()];
+        let highest = empty(&[], input.dtype(), input.device())?;
+        reduce::run(input, &all, reduce::ReductionKernel::of(input.dtype().size()))?;
         let is_finite = pointwise::lt(&highest, &wrapped(Scalar::Float(f64::INFINITY)))?;
-        let lowest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(own, &all, reduce::ReductionKernel::of(own.dtype().size()))?;
+        let lowest = empty(&[], input.dtype(), input.device())?;
+        reduce::run(input, &all, reduce::ReductionKernel::of(input.dtype().size()))?;
         let is_positive = pointwise::ge(&lowest, &one)?;
         let is_valid = pointwise::logical_and(&is_positive, &is_finite)?;
         drop(is_positive);
         drop(lowest);
         drop(is_finite);
         drop(highest);
-        let sums = sum(own, Some(&[-1]), false, None)?;
+        let sums = sum(input, Some(&[-1]), false, None)?;
         let is_zero = pointwise::eq(&sums, &one)?;
-        let any = empty(&[], Dtype::Bool, own.device())?;
+        let any = empty(&[], Dtype::Bool, input.device())?;
         reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::ReductionKernel::of(1))?;
         drop(is_zero);
         drop(sums);
         drop(unary::logical_not(&any)?);
-        drop_after(own, any, is_valid, samples, &result)?;
+        drop_after(input, any, is_valid, samples, &result)?;
     }
     Ok(result.into())
 }
 
 /// Several samples with replacement: a copy of the weights, their shares, and running sums of these.
-fn multinomial_with_replacement(own: &Tensor, samples: i64) -> Result<Value> {
-    let mut shape: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
+fn multinomial_with_replacement(input: &Tensor, samples: i64) -> Result<Value> {
+    let mut shape: Vec<i64> = input.shape().iter().take(input.dim().saturating_sub(1)).copied().collect();
     shape.push(samples);
-    let result = empty(&shape, Dtype::I64, own.device())?;
-    let [weights, shares] =
-        [empty(&own.shape(), own.dtype(), own.device())?, empty(&own.shape(), own.dtype(), own.device())?];
+    let result = empty(&shape, Dtype::I64, input.device())?;
+    let [weights, shares] = [
+        empty(&input.shape(), input.dtype(), input.device())?,
+        empty(&input.shape(), input.dtype(), input.device())?,
+    ];
     let sums = super::sort::cumsum(&shares, -1)?;
     drop(sums);
     drop(shares);
@@ -134,10 +136,10 @@ fn multinomial_with_replacement(own: &Tensor, samples: i64) -> Result<Value> {
     Ok(result.into())
 }
 
-fn drop_after(own: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, result: &Tensor) -> Result<()> {
-    let noise = empty_like(own)?;
+fn drop_after(input: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, result: &Tensor) -> Result<()> {
+    let noise = empty_like(input)?;
     if samples == 1 {
-        reduce::run(own, &last_only(own), reduce::ReductionKernel::of(16))?;
+        reduce::run(input, &last_only(input), reduce::ReductionKernel::of(16))?;
     } else {
         // topk_out into the result, for which the values are thrown away.
         let values = super::sort::topk_values(&noise, samples)?;

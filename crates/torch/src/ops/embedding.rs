@@ -64,11 +64,11 @@ fn embedding(weight: &Tensor, indices: &Tensor, rows: Rows) -> Result<Tensor> {
             None,
             &[&indices],
             &result,
-            |again, saved| {
-                let [indices] = saved else { return Ok(again.clone()) };
-                let rows = super::scatter::index_select(again, 0, &views::reshape(indices, &[-1])?)?;
+            |grad_grad, saved| {
+                let [indices] = saved else { return Ok(grad_grad.clone()) };
+                let rows = super::scatter::index_select(grad_grad, 0, &views::reshape(indices, &[-1])?)?;
                 let mut shape = indices.shape().to_vec();
-                shape.push(again.size(1));
+                shape.push(grad_grad.size(1));
                 views::view(&rows, &shape)
             },
         )?;
@@ -235,7 +235,7 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
     record(nodes::EmbeddingBagBackward0, &inputs, &outputs, &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_weights = ctx.gradient(1, || empty(&[ctx.saved(0)?.numel()], grad.dtype(), grad.device()))?;
-        let to_weight = if ctx.wants(0) && to_rows.is_sparse {
+        let grad_weight = if ctx.wants(0) && to_rows.is_sparse {
             let bags = sparse::Bags {
                 of_index: ctx.saved(4)?,
                 sizes: ctx.saved(5)?,
@@ -245,7 +245,7 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
         } else {
             ctx.gradient(0, || bag_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?, rows, mode, scales))?
         };
-        Ok(vec![to_weight, to_weights])
+        Ok(vec![grad_weight, to_weights])
     })?;
     Ok(Value::List(vec![output.into(), bag_of_index.into(), bag_size.into(), greatest.into()]))
 }

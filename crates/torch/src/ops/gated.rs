@@ -28,9 +28,9 @@ pub(super) fn prelu(tensor: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let output = elementwise(&[tensor, weight], tensor.dtype(), None)?;
     let saved = [Save::Input(Some(tensor)), Save::Input(Some(weight))];
     record(nodes::PreluKernelBackward0, &[tensor, weight], &[&output], &saved, |ctx, grads| {
-        let (grad, own, weight) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let [to_own, to_weight] = prelu_backward(grad, &own, &weight)?;
-        Ok(vec![Some(to_own), Some(to_weight)])
+        let (grad, input, weight) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let [grad_input, grad_weight] = prelu_backward(grad, &input, &weight)?;
+        Ok(vec![Some(grad_input), Some(grad_weight)])
     })?;
     Ok(output)
 }
@@ -53,11 +53,11 @@ pub(super) fn glu(tensor: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// `_prelu_kernel_backward`: one kernel, and both gradients are made even where one is not needed.
-fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tensor; 2]> {
-    let to_own = elementwise(&[own, weight, grad], grad.dtype(), None)?;
-    let to_weight = elementwise(&[own, weight, grad], grad.dtype(), None)?;
-    let saved = [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(weight))];
-    let (inputs, outputs) = ([grad, own, weight], [&to_own, &to_weight]);
+fn prelu_backward(grad: &Tensor, input: &Tensor, weight: &Tensor) -> Result<[Tensor; 2]> {
+    let to_own = elementwise(&[input, weight, grad], grad.dtype(), None)?;
+    let to_weight = elementwise(&[input, weight, grad], grad.dtype(), None)?;
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(weight))];
+    let (inputs, outputs) = ([grad, input, weight], [&to_own, &to_weight]);
     record(nodes::PreluKernelBackwardBackward0, &inputs, &outputs, &saved, |ctx, grads| {
         let (grad, own, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let again = [grads.first(), grads.get(1)].map(|again| again.and_then(Option::as_ref));
@@ -99,32 +99,32 @@ fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tenso
 }
 
 /// `glu_backward`: one kernel over both halves.
-fn glu_backward(grad: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
-    let is_last = dim == -1 || dim + 1 == own.dim() as i64;
+fn glu_backward(grad: &Tensor, input: &Tensor, dim: i64) -> Result<Tensor> {
+    let is_last = dim == -1 || dim + 1 == input.dim() as i64;
     double_backward::set_variant(if is_last { "last dimension" } else { "another dimension" });
     // `at::empty({0})`, resized.
-    let output = empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?;
-    let saved = [Save::Input(Some(grad)), Save::Input(Some(own))];
-    record(nodes::GluBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
-        let (again, grad, own) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_grad = ctx.gradient(0, || glu_of_grad(again, &own, dim))?;
-        let to_own = ctx.gradient(1, || glu_double_backward(again, &grad, &own, dim))?;
-        Ok(vec![to_grad, to_own])
+    let output = empty_like_as(input, input.dtype(), MemoryFormat::Contiguous)?;
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(input))];
+    record(nodes::GluBackwardBackward0, &[grad, input], &[&output], &saved, move |ctx, grads| {
+        let (grad_grad, grad, input) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_grad = ctx.gradient(0, || glu_of_grad(grad_grad, &input, dim))?;
+        let grad_input = ctx.gradient(1, || glu_double_backward(grad_grad, &grad, &input, dim))?;
+        Ok(vec![to_grad, grad_input])
     })?;
     Ok(output)
 }
 
 /// `glu_double_backward_grad_output`.
-fn glu_of_grad(again: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
-    let half = own.size(dim) / 2;
-    let mut shape = own.shape().to_vec();
-    if let Some(size) = shape.get_mut(wrap(dim, own.dim())?) {
+fn glu_of_grad(grad_grad: &Tensor, input: &Tensor, dim: i64) -> Result<Tensor> {
+    let half = input.size(dim) / 2;
+    let mut shape = input.shape().to_vec();
+    if let Some(size) = shape.get_mut(wrap(dim, input.dim())?) {
         *size = half;
     }
     let product = {
-        let ones = ones(&shape, own.dtype(), own.device())?;
-        let slope = glu_backward(&ones, own, dim)?;
-        mul(again, &slope)?
+        let ones = ones(&shape, input.dtype(), input.device())?;
+        let slope = glu_backward(&ones, input, dim)?;
+        mul(grad_grad, &slope)?
     };
     let right = narrow(&product, dim, half, half)?;
     let left = narrow(&product, dim, 0, half)?;
@@ -132,15 +132,15 @@ fn glu_of_grad(again: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// `glu_double_backward`; each name is one of PyTorch's.
-fn glu_double_backward(again: &Tensor, grad: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
-    let half = own.size(dim) / 2;
-    let first_half = narrow(own, dim, 0, half)?;
-    let second_half = narrow(own, dim, half, half)?;
+fn glu_double_backward(grad_grad: &Tensor, grad: &Tensor, input: &Tensor, dim: i64) -> Result<Tensor> {
+    let half = input.size(dim) / 2;
+    let first_half = narrow(input, dim, 0, half)?;
+    let second_half = narrow(input, dim, half, half)?;
     let squashed = unary::sigmoid(&second_half)?;
     let rest = one_minus(&squashed)?;
     let slope = mul(&squashed, &rest)?;
-    let again_first = narrow(again, dim, 0, half)?;
-    let again_second = narrow(again, dim, half, half)?;
+    let again_first = narrow(grad_grad, dim, 0, half)?;
+    let again_second = narrow(grad_grad, dim, half, half)?;
     let weighted = mul(&again_second, &first_half)?;
     let to_first = {
         let product = mul(&again_second, grad)?;

@@ -62,22 +62,22 @@ pub(super) fn group_norm(
                 has_weight && ctx.wants(1),
                 has_bias && ctx.wants(1 + usize::from(has_weight)),
             ];
-            let of_inputs = |to_own, to_weight, to_bias| {
-                let mut results = vec![to_own];
-                results.extend(has_weight.then_some(to_weight));
-                results.extend(has_bias.then_some(to_bias));
+            let of_inputs = |grad_input, grad_weight, grad_bias| {
+                let mut results = vec![grad_input];
+                results.extend(has_weight.then_some(grad_weight));
+                results.extend(has_bias.then_some(grad_bias));
                 results
             };
             if GradMode::is_enabled() || grads.iter().skip(1).any(Option::is_some) {
                 let statistics = [ctx.saved(2)?, ctx.saved(3)?];
-                let parts = Parts { own: &own, statistics: &statistics, weight: weight.as_ref(), sizes };
-                let [to_own, to_weight, to_bias] = parts.backward(grads, wanted)?;
-                return Ok(of_inputs(to_own, to_weight, to_bias));
+                let parts = Parts { input: &own, statistics: &statistics, weight: weight.as_ref(), sizes };
+                let [grad_input, grad_weight, grad_bias] = parts.backward(grads, wanted)?;
+                return Ok(of_inputs(grad_input, grad_weight, grad_bias));
             }
             let _grad = contiguous(first(grads)?)?;
-            let to_own = ctx.gradient(0, || empty_like(&own))?;
-            let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
-            let to_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
+            let grad_input = ctx.gradient(0, || empty_like(&own))?;
+            let grad_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
+            let grad_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
                 Some(match &weight {
                     Some(weight) => empty_like(weight)?,
                     None => empty(&[channels], own.dtype(), own.device())?,
@@ -87,7 +87,7 @@ pub(super) fn group_norm(
             };
             let ds = wide_scratch(&own, batch * channels)?;
             let db = wide_scratch(&own, batch * channels)?;
-            if to_own.is_some() {
+            if grad_input.is_some() {
                 let c2 = wide_scratch(&own, batch * groups)?;
                 let c3 = wide_scratch(&own, batch * groups)?;
                 let c1 = if area > 1 && weight.is_some() {
@@ -101,7 +101,7 @@ pub(super) fn group_norm(
             }
             drop(db);
             drop(ds);
-            Ok(of_inputs(to_own, to_weight, to_bias))
+            Ok(of_inputs(grad_input, grad_weight, grad_bias))
         },
     )?;
     drop(mean);
@@ -110,14 +110,14 @@ pub(super) fn group_norm(
 }
 
 /// Sums of the backward kernels, in `float64` where the input is.
-fn wide_scratch(own: &Tensor, elements: i64) -> Result<std::rc::Rc<crate::Storage>> {
-    scratch(own, elements, own.dtype().accumulate())
+fn wide_scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<crate::Storage>> {
+    scratch(input, elements, input.dtype().accumulate())
 }
 
 /// What `infinitely_differentiable_native_group_norm_backward` reads. `sizes`: images, groups, channels of a
 /// group, pixels.
 struct Parts<'a> {
-    own: &'a Tensor,
+    input: &'a Tensor,
     statistics: &'a [Tensor; 2],
     weight: Option<&'a Tensor>,
     sizes: [i64; 4],
@@ -130,7 +130,7 @@ impl Parts<'_> {
     fn backward(&self, grads: &[Option<Tensor>], wanted: [bool; 3]) -> Result<[Option<Tensor>; 3]> {
         let [n, g, d, pixels] = self.sizes;
         let of = |index: usize| grads.get(index).and_then(Option::as_ref);
-        let own = reshape(self.own, &[n, g, d, pixels])?;
+        let own = reshape(self.input, &[n, g, d, pixels])?;
         let [average, rstd] = self.statistics;
         let average = reshape(average, &[n, g, 1, 1])?;
         let rstd = reshape(rstd, &[n, g, 1, 1])?;
@@ -175,7 +175,7 @@ impl Parts<'_> {
 
     fn to_own(
         &self,
-        own: &Tensor,
+        input: &Tensor,
         [average, rstd]: [&Tensor; 2],
         grad: Option<(&Tensor, &(Tensor, Tensor))>,
         [to_mean, to_rstd]: [Option<&Tensor>; 2],
@@ -201,13 +201,13 @@ impl Parts<'_> {
             None => None,
         };
         let of_statistics = |to_variance: &Tensor, to_mean: &Tensor| {
-            moments_backward(to_variance, &view(to_mean, &[n, g, 1, 1])?, own, d * pixels)
+            moments_backward(to_variance, &view(to_mean, &[n, g, 1, 1])?, input, d * pixels)
         };
         let pair = to_variance.as_ref().zip(to_mean);
         let Some((wide, (ds, db))) = grad else {
             return match pair {
                 Some((to_variance, to_mean)) => {
-                    Ok(Some(reshape(&of_statistics(to_variance, to_mean)?, &self.own.shape())?))
+                    Ok(Some(reshape(&of_statistics(to_variance, to_mean)?, &self.input.shape())?))
                 }
                 None => Ok(None),
             };
@@ -243,7 +243,7 @@ impl Parts<'_> {
             drop(negative);
         }
         let result = {
-            let right = mul(&b, own)?;
+            let right = mul(&b, input)?;
             let left = mul(&a, wide)?;
             let both = add(&left, &right)?;
             add(&both, &c)?
@@ -251,7 +251,7 @@ impl Parts<'_> {
         if let Some((to_variance, to_mean)) = pair {
             add_in_place(&result, &of_statistics(to_variance, to_mean)?)?;
         }
-        let result = reshape(&result, &self.own.shape())?;
+        let result = reshape(&result, &self.input.shape())?;
         drop(c);
         drop(b);
         drop(a);
@@ -260,13 +260,13 @@ impl Parts<'_> {
 }
 
 /// `var_mean_backward` over the channels of a group and the pixels, `count` elements, without a correction.
-fn moments_backward(to_variance: &Tensor, to_mean: &Tensor, own: &Tensor, count: i64) -> Result<Tensor> {
+fn moments_backward(to_variance: &Tensor, to_mean: &Tensor, input: &Tensor, count: i64) -> Result<Tensor> {
     let spread = {
-        let average = mean(own, Some(&[2, 3]), true, None)?;
-        let centered = sub(own, &average)?;
+        let average = mean(input, Some(&[2, 3]), true, None)?;
+        let centered = sub(input, &average)?;
         let scaled = scale(to_variance, 2.0 / count as f64)?;
         mul(&scaled, &centered)?
     };
-    let even = div(&expand(to_mean, &own.shape())?, &wrapped(Scalar::Int(count)))?;
+    let even = div(&expand(to_mean, &input.shape())?, &wrapped(Scalar::Int(count)))?;
     add(&spread, &even)
 }

@@ -397,13 +397,13 @@ fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumu
         to_device(value, tensor.device(), false)?
     };
     if accumulates {
-        let own = {
+        let input = {
             let _no_grad = GradModeGuard::new(false);
             copy::contiguous(tensor)?
         };
         check_bounds(tensor, &indices)?;
-        accumulate_memory(&own, &indices, &value)?;
-        drop(own);
+        accumulate_memory(&input, &indices, &value)?;
+        drop(input);
     }
     record_index_put(tensor, tensor, &indices, &value, accumulates)
 }
@@ -429,7 +429,7 @@ fn record_index_put(
             indices.push(if *is_there { ctx.saved_optional(number)? } else { None });
             number += usize::from(*is_there);
         }
-        let own = match (ctx.wants(0), accumulates) {
+        let input = match (ctx.wants(0), accumulates) {
             (false, _) => None,
             (true, true) => Some(grad.clone()),
             (true, false) => {
@@ -438,7 +438,7 @@ fn record_index_put(
             }
         };
         let to_value = ctx.gradient(1, || index(grad, &indices))?;
-        Ok(vec![own, to_value])
+        Ok(vec![input, to_value])
     })
 }
 

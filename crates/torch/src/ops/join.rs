@@ -25,11 +25,11 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let mut shape = like.shape().to_vec();
     let mut total = 0;
     for (number, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !is_skipped(tensor)) {
-        let own = tensor.shape();
-        let fits = own.len() == shape.len()
-            && own.iter().zip(&shape).enumerate().all(|(index, (a, b))| index == at || a == b);
+        let input = tensor.shape();
+        let fits = input.len() == shape.len()
+            && input.iter().zip(&shape).enumerate().all(|(index, (a, b))| index == at || a == b);
         if !fits {
-            let other = own.iter().zip(&shape).enumerate().find(|(index, (a, b))| *index != at && a != b);
+            let other = input.iter().zip(&shape).enumerate().find(|(index, (a, b))| *index != at && a != b);
             let (expected, got) = other.map_or((0, 0), |(_, (a, b))| (*b, *a));
             return runtime(format!(
                 "Sizes of tensors must match except in dimension {at}. Expected size {expected} but got size {got} for \

@@ -65,9 +65,9 @@ fn kernel_into(
 ) -> Result<Tensor> {
     let saves = [Save::Input(Some(grad)), Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| -> Result<Gradients> {
-        let (again, grad, saved) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_grad = ctx.gradient(0, || kernel(again, &saved))?;
-        let to_saved = ctx.gradient(1, || formula(again, &grad, &saved))?;
+        let (grad_grad, grad, saved) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_grad = ctx.gradient(0, || kernel(grad_grad, &saved))?;
+        let to_saved = ctx.gradient(1, || formula(grad_grad, &grad, &saved))?;
         Ok(vec![to_grad, to_saved])
     })?;
     Ok(output)
@@ -108,9 +108,9 @@ fn gate_named(node: &'static str, order: Order, grad: &Tensor, saved: &Tensor) -
     };
     let saves = [Save::Input(Some(saved))];
     record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| {
-        let (again, saved) = (first(grads)?, ctx.saved(0)?);
-        let to_grad = ctx.gradient(0, || gate_named(node, order, again, &saved))?;
-        let to_saved = ctx.gradient(1, || zeros_like(again))?;
+        let (grad_grad, saved) = (first(grads)?, ctx.saved(0)?);
+        let to_grad = ctx.gradient(0, || gate_named(node, order, grad_grad, &saved))?;
+        let to_saved = ctx.gradient(1, || zeros_like(grad_grad))?;
         Ok(vec![to_grad, to_saved])
     })?;
     Ok(output)
@@ -127,29 +127,29 @@ pub(crate) fn hardsigmoid(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
 
 /// `tanh_backward`: `grad * (-2 * output * grad_output)`.
 pub(crate) fn tanh(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::TanhBackwardBackward0, grad, result, tanh, |again, grad, result| {
+    kernel_with(nodes::TanhBackwardBackward0, grad, result, tanh, |grad_grad, grad, result| {
         let doubled = scale(result, -2.0)?;
         let product = mul(&doubled, grad)?;
-        mul(again, &product)
+        mul(grad_grad, &product)
     })
 }
 
 /// `sigmoid_backward`: `grad * grad_output * (-2 * output + 1)`.
 pub(crate) fn sigmoid(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::SigmoidBackwardBackward0, grad, result, sigmoid, |again, grad, result| {
+    kernel_with(nodes::SigmoidBackwardBackward0, grad, result, sigmoid, |grad_grad, grad, result| {
         let doubled = scale(result, -2.0)?;
         let right = add(&doubled, &number(1.0))?;
-        let left = mul(again, grad)?;
+        let left = mul(grad_grad, grad)?;
         mul(&left, &right)
     })
 }
 
 /// `softplus_backward`: `sigmoid_backward(grad, x.sigmoid()) * (x < threshold).type_as(grad) * beta`, with
 /// `x = input * beta`.
-pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::SoftplusBackwardBackward0, grad, own, softplus, |again, grad, own| {
-        let product = mul(again, grad)?;
-        let x = scale(own, 1.0)?;
+pub(crate) fn softplus(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+    kernel_with(nodes::SoftplusBackwardBackward0, grad, input, softplus, |grad_grad, grad, input| {
+        let product = mul(grad_grad, grad)?;
+        let x = scale(input, 1.0)?;
         let mask = lt(&x, &number(20.0))?;
         let right = to_dtype(&mask, product.dtype())?;
         let squashed = unary::sigmoid(&x)?;
@@ -161,11 +161,11 @@ pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`. Its result is like the gradient,
 /// whatever the order of the input.
-pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+pub(crate) fn log_sigmoid(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
     let node = nodes::LogSigmoidBackwardBackward0;
-    kernel_into(node, empty_like(grad)?, grad, own, log_sigmoid, |again, grad, own| {
-        let product = mul(again, grad)?;
-        let z = unary::sigmoid(own)?;
+    kernel_into(node, empty_like(grad)?, grad, input, log_sigmoid, |grad_grad, grad, input| {
+        let product = mul(grad_grad, grad)?;
+        let z = unary::sigmoid(input)?;
         let less = sub(&z, &number(1.0))?;
         let left = mul(&product, &less)?;
         mul(&left, &z)
@@ -173,45 +173,45 @@ pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 }
 
 /// `elu_backward` from the input: itself of `grad * grad_output * input_scale`, where the input is negative.
-pub(crate) fn elu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::EluBackwardBackward0, grad, own, elu, |again, grad, own| {
-        let mask = lt(own, &number(0.0))?;
-        let right = to_dtype(&mask, again.dtype())?;
-        let product = mul(again, grad)?;
+pub(crate) fn elu(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+    kernel_with(nodes::EluBackwardBackward0, grad, input, elu, |grad_grad, grad, input| {
+        let mask = lt(input, &number(0.0))?;
+        let right = to_dtype(&mask, grad_grad.dtype())?;
+        let product = mul(grad_grad, grad)?;
         let scaled = scale(&product, 1.0)?;
-        let left = elu(&scaled, own)?;
+        let left = elu(&scaled, input)?;
         mul(&left, &right)
     })
 }
 
 /// `elu_backward` from the result, as the operator in place has it.
 pub(crate) fn elu_of_result(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::EluBackwardBackward0, grad, result, elu_of_result, |again, grad, result| {
+    kernel_with(nodes::EluBackwardBackward0, grad, result, elu_of_result, |grad_grad, grad, result| {
         let mask = lt(result, &number(0.0))?;
-        let right = to_dtype(&mask, again.dtype())?;
-        let product = mul(again, grad)?;
+        let right = to_dtype(&mask, grad_grad.dtype())?;
+        let product = mul(grad_grad, grad)?;
         let left = scale(&product, 1.0)?;
         mul(&left, &right)
     })
 }
 
 /// `hardswish_backward`: `where(-3 < self and self < 3, grad * grad_output / 3, 0)`.
-pub(crate) fn hardswish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::HardswishBackwardBackward0, grad, own, hardswish, |again, grad, own| {
-        let zero = super::creation::zeros(&[], own.dtype(), own.device())?;
-        let product = mul(again, grad)?;
+pub(crate) fn hardswish(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+    kernel_with(nodes::HardswishBackwardBackward0, grad, input, hardswish, |grad_grad, grad, input| {
+        let zero = super::creation::zeros(&[], input.dtype(), input.device())?;
+        let product = mul(grad_grad, grad)?;
         let third = div(&product, &number(3.0))?;
-        let below = lt(own, &number(3.0))?;
-        let above = super::pointwise::gt(own, &number(-3.0))?;
+        let below = lt(input, &number(3.0))?;
+        let above = super::pointwise::gt(input, &number(-3.0))?;
         let within = super::pointwise::logical_and(&above, &below)?;
         super::pointwise::where_(&within, &third, &zero)
     })
 }
 
 /// `gelu_backward`: the exact one, by the normal distribution.
-pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with(nodes::GeluBackwardBackward0, grad, own, gelu, |again, grad, own| {
-        let squared = mul(own, own)?;
+pub(crate) fn gelu(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+    kernel_with(nodes::GeluBackwardBackward0, grad, input, gelu, |grad_grad, grad, input| {
+        let squared = mul(input, input)?;
         let density = {
             let exponent = scale(&squared, -0.5)?;
             let power = unary::exp(&exponent)?;
@@ -222,21 +222,21 @@ pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
             let left = scale(&density, 2.0)?;
             sub(&left, &right)?
         };
-        let left = mul(again, grad)?;
+        let left = mul(grad_grad, grad)?;
         mul(&left, &slope)
     })
 }
 
 /// `gelu_backward` with `approximate="tanh"`.
-pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+pub(crate) fn gelu_tanh(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
     double_backward::set_variant("tanh");
-    kernel_with(nodes::GeluBackwardBackward0, grad, own, gelu_tanh, |further, grad, own| {
+    kernel_with(nodes::GeluBackwardBackward0, grad, input, gelu_tanh, |further, grad, input| {
         double_backward::set_variant("tanh");
         let factor = 0.8;
         let inner = {
-            let cube = pow_scalar(own, Scalar::Int(3))?;
+            let cube = pow_scalar(input, Scalar::Int(3))?;
             let scaled = scale(&cube, factor)?;
-            let sum = add(own, &scaled)?;
+            let sum = add(input, &scaled)?;
             scale(&sum, factor)?
         };
         let tanh_inner = unary::tanh(&inner)?;
@@ -244,14 +244,14 @@ pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
             let cosh = unary::cosh(&inner)?;
             one_over(&cosh)?
         };
-        let f = scale(own, 0.5)?;
+        let f = scale(input, 0.5)?;
         let g = {
             let squared = mul(&tanh_inner, &tanh_inner)?;
             one_minus(&squared)?
         };
         let h = {
-            let scaled = scale(own, factor)?;
-            let squared = mul(&scaled, own)?;
+            let scaled = scale(input, factor)?;
+            let squared = mul(&scaled, input)?;
             let sum = add(&squared, &number(1.0))?;
             scale(&sum, factor)?
         };
@@ -271,7 +271,7 @@ pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
             mul(&both, &g_prime)?
         };
         let h_prime = {
-            let scaled = scale(own, factor)?;
+            let scaled = scale(input, factor)?;
             scale(&scaled, factor)?
         };
         let h_prime_fg = {
@@ -287,13 +287,13 @@ pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 }
 
 /// `silu_backward`, or where it is differentiated again `grad * sigmoid * (1 + input * (1 - sigmoid))`.
-pub(crate) fn silu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+pub(crate) fn silu(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
     if !GradMode::is_enabled() {
-        return run_kernel(grad, own);
+        return run_kernel(grad, input);
     }
-    let sigmoid = unary::sigmoid(own)?;
+    let sigmoid = unary::sigmoid(input)?;
     let rest = one_minus(&sigmoid)?;
-    let product = mul(own, &rest)?;
+    let product = mul(input, &rest)?;
     let right = add(&product, &number(1.0))?;
     let left = mul(grad, &sigmoid)?;
     mul(&left, &right)
@@ -301,19 +301,19 @@ pub(crate) fn silu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `mish_backward`, or where it is differentiated again
 /// `grad * (tanh_softplus + input * sigmoid * (1 - tanh_softplus * tanh_softplus))`.
-pub(crate) fn mish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+pub(crate) fn mish(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
     if !GradMode::is_enabled() {
-        return run_kernel(grad, own);
+        return run_kernel(grad, input);
     }
-    let sigmoid = unary::sigmoid(own)?;
+    let sigmoid = unary::sigmoid(input)?;
     let softplus = {
-        let power = unary::exp(own)?;
+        let power = unary::exp(input)?;
         unary::log1p(&power)?
     };
     let squashed = unary::tanh(&softplus)?;
     let squared = mul(&squashed, &squashed)?;
     let rest = one_minus(&squared)?;
-    let left = mul(own, &sigmoid)?;
+    let left = mul(input, &sigmoid)?;
     let product = mul(&left, &rest)?;
     let sum = add(&squashed, &product)?;
     mul(grad, &sum)
@@ -330,21 +330,21 @@ pub(crate) fn no_slope(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
 pub(crate) fn record_linear(
     node: &'static str,
     grad: &Tensor,
-    own: Option<&Tensor>,
+    input: Option<&Tensor>,
     saved: &[&Tensor],
     result: &Tensor,
     forward: impl Fn(&Tensor, &[Tensor]) -> Result<Tensor> + 'static,
 ) -> Result<()> {
     let mut inputs = vec![grad];
-    inputs.extend(own);
+    inputs.extend(input);
     let count = saved.len();
     let saves: Vec<Save<'_>> = saved.iter().map(|tensor| Save::Input(Some(tensor))).collect();
     record(node, &inputs, &[result], &saves, move |ctx, grads| -> Result<Gradients> {
-        let again = first(grads)?;
+        let grad_grad = first(grads)?;
         let saved = (0..count).map(|index| ctx.saved(index)).collect::<Result<Vec<_>>>()?;
-        let to_grad = ctx.gradient(0, || forward(again, &saved))?;
+        let to_grad = ctx.gradient(0, || forward(grad_grad, &saved))?;
         // The gradient of the result has the shape of that input.
-        let to_own = ctx.gradient(1, || zeros_like(again))?;
-        Ok(vec![to_grad, to_own])
+        let grad_input = ctx.gradient(1, || zeros_like(grad_grad))?;
+        Ok(vec![to_grad, grad_input])
     })
 }

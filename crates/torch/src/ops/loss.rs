@@ -67,16 +67,21 @@ pub(crate) fn reduced(loss: Tensor, reduction: Reduction) -> Result<Tensor> {
 }
 
 /// `nll_loss` of one or two dimensions; `nll_loss2d` of more.
-fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
-    let cast = Cast::full(own.device());
+fn nll_loss(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let cast = Cast::full(input.device());
     // The last argument is cast first.
     let weight = &cast.apply_optional(weight)?;
-    let own = &cast.apply(own)?;
-    if own.dim() == 0 {
-        return runtime(format!("Expected 1 or more dimensions, got {}", own.dim()));
+    let input = &cast.apply(input)?;
+    if input.dim() == 0 {
+        return runtime(format!("Expected 1 or more dimensions, got {}", input.dim()));
     }
-    iterator::common_device(&[own, target])?;
-    let batch = if own.dim() == 1 { 1 } else { own.size(0) };
+    iterator::common_device(&[input, target])?;
+    let batch = if input.dim() == 1 { 1 } else { input.size(0) };
     if target.dim() > 0 && target.size(0) != batch {
         return Err(crate::TorchError::Value(format!(
             "Expected input batch_size ({batch}) to match target batch_size ({}).",
@@ -85,44 +90,44 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
     }
     let no_grad = GradModeGuard::new(false);
     let output = if reduction == Reduction::None {
-        empty(&target.shape(), own.dtype(), own.device())?
+        empty(&target.shape(), input.dtype(), input.device())?
     } else {
-        empty(&[], own.dtype(), own.device())?
+        empty(&[], input.dtype(), input.device())?
     };
-    let total_weight = empty(&[], own.dtype(), own.device())?;
+    let total_weight = empty(&[], input.dtype(), input.device())?;
     drop(no_grad);
     let saved = [
-        Save::Input(Some(own)),
+        Save::Input(Some(input)),
         Save::Input(Some(target)),
         Save::Input(weight.as_ref()),
         Save::Input(Some(&total_weight)),
     ];
-    let is_image = own.dim() > 2;
+    let is_image = input.dim() > 2;
     record(
         if is_image { nodes::NllLoss2DBackward0 } else { nodes::NllLossBackward0 },
-        &[own],
+        &[input],
         &[&output],
         &saved,
         move |ctx, grads| {
-            let (own, grad, target, weight) =
+            let (input, grad, target, weight) =
                 (ctx.saved(0)?, first(grads)?, ctx.saved(1)?, ctx.saved_optional(2)?);
             reduction.note();
             let no_grad = GradModeGuard::new(false);
-            let result = zeros_like(&own)?;
+            let result = zeros_like(&input)?;
             // Without a reduction the kernel reads a gradient for each row.
             let read =
-                if reduction == Reduction::None && own.dim() == 2 { Some(contiguous(grad)?) } else { None };
+                if reduction == Reduction::None && input.dim() == 2 { Some(contiguous(grad)?) } else { None };
             drop(read);
             drop(no_grad);
             let node =
                 if is_image { nodes::NllLoss2DBackwardBackward0 } else { nodes::NllLossBackwardBackward0 };
             let saves = [Save::Input(Some(&target)), Save::Input(weight.as_ref())];
-            record(node, &[grad, &own], &[&result], &saves, move |ctx, grads| {
-                let again = first(grads)?;
+            record(node, &[grad, &input], &[&result], &saves, move |ctx, grads| {
+                let grad_grad = first(grads)?;
                 let (target, weight) = (ctx.saved(0)?, ctx.saved_optional(1)?);
-                let to_grad = ctx.gradient(0, || nll_loss(again, &target, weight.as_ref(), reduction))?;
-                let to_own = ctx.gradient(1, || zeros_like(again))?;
-                Ok(vec![to_grad, to_own])
+                let to_grad = ctx.gradient(0, || nll_loss(grad_grad, &target, weight.as_ref(), reduction))?;
+                let grad_input = ctx.gradient(1, || zeros_like(grad_grad))?;
+                Ok(vec![to_grad, grad_input])
             })?;
             Ok(vec![Some(result)])
         },
@@ -222,16 +227,16 @@ fn cross_entropy_of_probabilities(
 
 /// `mse_loss` and `smooth_l1_loss`: the result keeps the memory of all elements.
 fn elementwise_loss(
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     reduction: Reduction,
     node: &'static str,
 ) -> Result<Value> {
-    let cast = Cast::full(own.device());
-    let [own, target] = &cast.apply_all([own, target])?;
+    let cast = Cast::full(input.device());
+    let [input, target] = &cast.apply_all([input, target])?;
     let no_grad = GradModeGuard::new(false);
-    let dtype = iterator::result_type(&[own, target]);
-    let output = elementwise(&[own, target], dtype, None)?;
+    let dtype = iterator::result_type(&[input, target]);
+    let output = elementwise(&[input, target], dtype, None)?;
     if reduction != Reduction::None {
         let loss = empty_like(&output)?;
         let mask = vec![true; loss.dim()];
@@ -241,7 +246,7 @@ fn elementwise_loss(
     }
     drop(no_grad);
     let difference = if node == nodes::MseLossBackward0 { Difference::Squared } else { Difference::Smooth };
-    record_difference(node, own, target, &output, difference, reduction)?;
+    record_difference(node, input, target, &output, difference, reduction)?;
     Ok(output.into())
 }
 
@@ -255,59 +260,65 @@ enum Difference {
 
 fn record_difference(
     node: &'static str,
-    own: &Tensor,
+    input: &Tensor,
     target: &Tensor,
     output: &Tensor,
     difference: Difference,
     reduction: Reduction,
 ) -> Result<()> {
-    let saved = [Save::Input(Some(own)), Save::Input(Some(target))];
-    record(node, &[own, target], &[output], &saved, move |ctx, grads| {
+    let saved = [Save::Input(Some(input)), Save::Input(Some(target))];
+    record(node, &[input, target], &[output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let (input, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let backward = |a, b| difference.backward(grad, a, b, reduction);
-        let to_own = ctx.gradient(0, || backward(&own, &target))?;
-        let to_target = ctx.gradient(1, || backward(&target, &own))?;
-        Ok(vec![to_own, to_target])
+        let grad_input = ctx.gradient(0, || backward(&input, &target))?;
+        let to_target = ctx.gradient(1, || backward(&target, &input))?;
+        Ok(vec![grad_input, to_target])
     })
 }
 
 impl Difference {
     /// `mse_loss_backward`, `smooth_l1_loss_backward`, `huber_loss_backward`.
-    fn backward(self, grad: &Tensor, own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+    fn backward(
+        self,
+        grad: &Tensor,
+        input: &Tensor,
+        target: &Tensor,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
         reduction.note();
-        let result = zeros_of(own, target)?;
-        let saved = [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target))];
+        let result = zeros_of(input, target)?;
+        let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(target))];
         let node = match self {
             Self::Squared => nodes::MseLossBackwardBackward0,
             Self::Smooth => nodes::SmoothL1LossBackwardBackward0,
             Self::Huber => nodes::HuberLossBackwardBackward0,
         };
-        record(node, &[grad, own, target], &[&result], &saved, move |ctx, grads| {
-            let (grad, own, target) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
-            let again = first(grads)?;
+        record(node, &[grad, input, target], &[&result], &saved, move |ctx, grads| {
+            let (grad, input, target) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+            let grad_grad = first(grads)?;
             reduction.note();
             let to_grad = match (ctx.wants(0), self, reduction) {
                 (false, _, _) => None,
                 (true, Self::Huber, Reduction::Mean | Reduction::Sum) => {
                     let ones = super::creation::ones_like(&grad)?;
-                    let slope = self.backward(&ones, &own, &target, reduction)?;
+                    let slope = self.backward(&ones, &input, &target, reduction)?;
                     drop(ones);
-                    let product = mul(&slope, again)?;
+                    let product = mul(&slope, grad_grad)?;
                     Some(sum_all(&product)?)
                 }
-                (true, _, _) => Some(self.backward(again, &own, &target, reduction)?),
+                (true, _, _) => Some(self.backward(grad_grad, &input, &target, reduction)?),
             };
-            let to_own = ctx.gradient(1, || {
-                let product = mul(again, &grad)?;
-                self.double_backward(&product, &own, &target, reduction)
+            let grad_input = ctx.gradient(1, || {
+                let product = mul(grad_grad, &grad)?;
+                self.double_backward(&product, &input, &target, reduction)
             })?;
             let to_target = ctx.gradient(2, || {
-                let product = mul(again, &grad)?;
-                let slope = self.double_backward(&product, &own, &target, reduction)?;
+                let product = mul(grad_grad, &grad)?;
+                let slope = self.double_backward(&product, &input, &target, reduction)?;
                 unary::neg(&slope)
             })?;
-            Ok(vec![to_grad, to_own, to_target])
+            Ok(vec![to_grad, grad_input, to_target])
         })?;
         Ok(result)
     }
@@ -315,7 +326,7 @@ impl Difference {
     fn double_backward(
         self,
         product: &Tensor,
-        own: &Tensor,
+        input: &Tensor,
         target: &Tensor,
         reduction: Reduction,
     ) -> Result<Tensor> {
@@ -323,7 +334,7 @@ impl Difference {
             scale(product, 2.0)?
         } else {
             let distance = {
-                let difference = sub(own, target)?;
+                let difference = sub(input, target)?;
                 unary::abs(&difference)?
             };
             let is_near = pointwise::lt(&distance, &wrapped(Scalar::Float(1.0)))?;
@@ -336,37 +347,37 @@ impl Difference {
             }
         };
         if reduction == Reduction::Mean {
-            pointwise::div_in_place(&result, &wrapped(Scalar::Int(own.numel())))?;
+            pointwise::div_in_place(&result, &wrapped(Scalar::Int(input.numel())))?;
         }
         Ok(result)
     }
 }
 
-fn zeros_of(own: &Tensor, other: &Tensor) -> Result<Tensor> {
+fn zeros_of(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     // The result has the plain order and no gaps, for inputs of any order.
-    let shape = iterator::broadcast(&[&own.shape(), &other.shape()])?;
-    empty(&shape, own.dtype(), own.device())
+    let shape = iterator::broadcast(&[&input.shape(), &other.shape()])?;
+    empty(&shape, input.dtype(), input.device())
 }
 
-fn l1_loss(own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
-    let cast = Cast::full(own.device());
-    let [own, target] = &cast.apply_all([own, target])?;
-    let difference = sub(own, target)?;
+fn l1_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
+    let cast = Cast::full(input.device());
+    let [input, target] = &cast.apply_all([input, target])?;
+    let difference = sub(input, target)?;
     let loss = unary::abs(&difference)?;
     let result = reduced(loss, reduction)?;
     Ok(result.into())
 }
 
-fn huber_loss(own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) -> Result<Value> {
-    let cast = Cast::full(own.device());
-    let [own, target] = &cast.apply_all([own, target])?;
+fn huber_loss(input: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) -> Result<Value> {
+    let cast = Cast::full(input.device());
+    let [input, target] = &cast.apply_all([input, target])?;
     let output = {
         let _no_grad = GradModeGuard::new(false);
         // at::empty_like(input)
-        let loss = elementwise(&[own, target], own.dtype(), None)?;
+        let loss = elementwise(&[input, target], input.dtype(), None)?;
         reduced(loss, reduction)?
     };
-    record_difference(nodes::HuberLossBackward0, own, target, &output, Difference::Huber, reduction)?;
+    record_difference(nodes::HuberLossBackward0, input, target, &output, Difference::Huber, reduction)?;
     Ok(output.into())
 }
 
@@ -396,7 +407,7 @@ fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64) -> Result<Val
     let x1 = cast.apply(x1)?;
     let shape = iterator::broadcast(&[&x1.shape(), &x2.shape()])?;
     let (x1, x2) = (same(&x1, &shape)?, same(&x2, &shape)?);
-    let own = cloned_norm(&x1, dim)?;
+    let input = cloned_norm(&x1, dim)?;
     let other = cloned_norm(&x2, dim)?;
     // The bound lies on the GPU, in `float32` at least; both norms are raised to it in place, without
     // history.
@@ -404,7 +415,7 @@ fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64) -> Result<Val
     let bound = empty(&[], wide, x1.device())?;
     let _ = eps;
     let right = div(&x2, &other)?;
-    let left = div(&x1, &own)?;
+    let left = div(&x1, &input)?;
     let product = mul(&left, &right)?;
     let result = sum(&product, Some(&[dim]), false, None)?;
     drop(product);
@@ -412,7 +423,7 @@ fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64) -> Result<Val
     drop(right);
     drop(bound);
     drop(other);
-    drop(own);
+    drop(input);
     Ok(result.into())
 }
 

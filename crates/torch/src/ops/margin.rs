@@ -95,9 +95,9 @@ fn cosine_embedding(
         add(&total, &number(EPSILON))
     };
     let product = total(a, b)?;
-    let own = squared(a)?;
+    let input = squared(a)?;
     let other = squared(b)?;
-    let denominator = crate::call("sqrt_", &[mul(&own, &other)?.into()], &[])?.tensor()?;
+    let denominator = crate::call("sqrt_", &[mul(&input, &other)?.into()], &[])?.tensor()?;
     let cosine = div(&product, &denominator)?;
     let zeros = zeros_like(&cosine)?;
     let positive = crate::call("rsub", &[(&cosine).into(), 1.into()], &[])?.tensor()?;
@@ -134,15 +134,15 @@ fn margin_ranking(
     Ok(reduced(output, reduction)?.into())
 }
 
-fn hinge_embedding(own: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Value> {
-    let cast = crate::autocast::Cast::full(own.device());
-    let [own, target] = &cast.apply_all([own, target])?;
-    let zeros = zeros_like(own)?;
-    let difference = crate::call("rsub", &[(own).into(), margin.into()], &[])?.tensor()?;
+fn hinge_embedding(input: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(input.device());
+    let [input, target] = &cast.apply_all([input, target])?;
+    let zeros = zeros_like(input)?;
+    let difference = crate::call("rsub", &[(input).into(), margin.into()], &[])?.tensor()?;
     clamp_at_zero(&difference)?;
     let output_margin = where_(&super::pointwise::ne(target, &int(1))?, &difference, &zeros)?;
-    let output_own = where_(&super::pointwise::ne(target, &int(-1))?, own, &zeros)?;
-    let output = add(&output_margin, &output_own)?;
+    let output_input = where_(&super::pointwise::ne(target, &int(-1))?, input, &zeros)?;
+    let output = add(&output_margin, &output_input)?;
     let result = reduced(output, reduction)?;
     Ok(result.into())
 }
@@ -242,22 +242,22 @@ fn soft_margin_backward(
     let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(target))];
     let node = nodes::SoftMarginLossBackwardBackward0;
     record(node, &[grad, input], &[&result], &saved, move |ctx, grads| {
-        let (again, grad) = (first(grads)?, ctx.saved(0)?);
+        let (grad_grad, grad) = (first(grads)?, ctx.saved(0)?);
         let (input, target) = (ctx.saved(1)?, ctx.saved(2)?);
         reduction.note();
         let to_grad = match (ctx.wants(0), reduction) {
             (false, _) => None,
-            (true, Reduction::None) => Some(soft_margin_backward(again, &input, &target, reduction)?),
+            (true, Reduction::None) => Some(soft_margin_backward(grad_grad, &input, &target, reduction)?),
             (true, _) => {
                 let slope = {
                     let ones = super::creation::ones_like(&grad)?;
                     soft_margin_backward(&ones, &input, &target, reduction)?
                 };
-                Some(super::reduce::sum_all(&mul(&slope, again)?)?)
+                Some(super::reduce::sum_all(&mul(&slope, grad_grad)?)?)
             }
         };
         let to_input =
-            ctx.gradient(1, || soft_margin_double(&mul(again, &grad)?, &input, &target, reduction))?;
+            ctx.gradient(1, || soft_margin_double(&mul(grad_grad, &grad)?, &input, &target, reduction))?;
         Ok(vec![to_grad, to_input])
     })?;
     Ok(result)

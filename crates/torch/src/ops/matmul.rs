@@ -181,22 +181,22 @@ impl Target {
         if self == Self::New { Cast::lower(device) } else { Cast::off() }
     }
 
-    fn output(self, own: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
+    fn output(self, input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
         if self == Self::New {
-            return empty(shape, dtype, own.device());
+            return empty(shape, dtype, input.device());
         }
-        if *own.shape() != *shape {
+        if *input.shape() != *shape {
             return runtime(format!(
                 "output with shape {:?} doesn't match the broadcast shape {shape:?}",
-                own.shape()
+                input.shape()
             ));
         }
-        if !own.is_contiguous() {
+        if !input.is_contiguous() {
             session().note_estimate("addmm_", "a result with gaps was not recorded");
         }
-        super::pointwise::change_in_place(own)?;
-        own.set_values(None);
-        Ok(own.clone())
+        super::pointwise::change_in_place(input)?;
+        input.set_values(None);
+        Ok(input.clone())
     }
 }
 

@@ -12,21 +12,21 @@ use super::pointwise::{self, add, add_in_place, change_in_place, mul, mul_in_pla
 use super::views::first;
 
 /// `rrelu_with_noise_backward`.
-fn rrelu_backward(grad: &Tensor, own: &Tensor, noise: &Tensor, is_training: bool) -> Result<Tensor> {
+fn rrelu_backward(grad: &Tensor, input: &Tensor, noise: &Tensor, is_training: bool) -> Result<Tensor> {
     if !is_training {
-        return gate_of_leaky_relu(grad, own);
+        return gate_of_leaky_relu(grad, input);
     }
     let output = {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         mul(noise, grad)?
     };
-    let saved = [Save::Input(Some(noise)), Save::Input(Some(own))];
-    record(nodes::RreluWithNoiseBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
-        let again = first(grads)?;
-        let to_own = ctx.gradient(1, || zeros_like(again))?;
+    let saved = [Save::Input(Some(noise)), Save::Input(Some(input))];
+    record(nodes::RreluWithNoiseBackwardBackward0, &[grad, input], &[&output], &saved, move |ctx, grads| {
+        let grad_grad = first(grads)?;
+        let grad_input = ctx.gradient(1, || zeros_like(grad_grad))?;
         let to_grad =
-            ctx.gradient(0, || rrelu_backward(again, &ctx.saved(1)?, &ctx.saved(0)?, is_training))?;
-        Ok(vec![to_grad, to_own])
+            ctx.gradient(0, || rrelu_backward(grad_grad, &ctx.saved(1)?, &ctx.saved(0)?, is_training))?;
+        Ok(vec![to_grad, grad_input])
     })?;
     Ok(output)
 }

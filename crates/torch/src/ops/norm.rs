@@ -103,8 +103,8 @@ pub(crate) fn layer_norm(
             &statistics,
             &results,
             &slots,
-            move |own, weight, again, grad, statistics| {
-                norm_double::layer_norm(own, weight, again, grad, statistics, sizes)
+            move |own, weight, grad_grad, grad, statistics| {
+                norm_double::layer_norm(own, weight, grad_grad, grad, statistics, sizes)
             },
         )?;
         Ok(results)

@@ -174,13 +174,13 @@ impl<'a> Parts<'a> {
         bias: Option<Tensor>,
         gamma: &Tensor,
     ) -> Result<Option<Tensor>> {
-        let mut to_grad = input.map(|again| self.first_backward(again, gamma)).transpose()?;
-        if let Some(again) = weight {
-            let term = mul(&mul(again, &self.centered)?, &self.power_1)?;
+        let mut to_grad = input.map(|grad_grad| self.first_backward(grad_grad, gamma)).transpose()?;
+        if let Some(grad_grad) = weight {
+            let term = mul(&mul(grad_grad, &self.centered)?, &self.power_1)?;
             to_grad = Some(into_sum(to_grad, term)?);
         }
-        if let Some(again) = bias {
-            to_grad = Some(into_sum(to_grad, again)?);
+        if let Some(grad_grad) = bias {
+            to_grad = Some(into_sum(to_grad, grad_grad)?);
         }
         Ok(to_grad)
     }
@@ -191,16 +191,16 @@ impl<'a> Parts<'a> {
         grad: &Tensor,
         grad_centered: &Tensor,
         grad_sum: &Tensor,
-        again: &Tensor,
+        grad_grad: &Tensor,
         gamma: Option<&Tensor>,
     ) -> Result<Tensor> {
         let many = count(self.count);
-        let again_sum = self.total(again)?;
-        let again_centered = self.total_of_product(again, &self.centered)?;
+        let again_sum = self.total(grad_grad)?;
+        let again_centered = self.total_of_product(grad_grad, &self.centered)?;
         let all = {
             let all = mul(&again_sum, grad_sum)?;
             div_in_place(&all, &many)?;
-            let product = mul(again, grad)?;
+            let product = mul(grad_grad, grad)?;
             let sum = self.total(&product)?;
             subtract(&all, &sum)?;
             let left = mul(&self.power_2, grad_centered)?;
@@ -217,7 +217,7 @@ impl<'a> Parts<'a> {
             mul(&left, &right)
         };
         let term_1 = term(&again_centered, grad_sum, grad)?;
-        let term_2 = term(grad_centered, &again_sum, again)?;
+        let term_2 = term(grad_centered, &again_sum, grad_grad)?;
         add_in_place(&term_0, &term_1)?;
         add_in_place(&term_0, &term_2)?;
         // The terms have names: they live until the product with the weight exists.
@@ -232,7 +232,7 @@ impl<'a> Parts<'a> {
 pub(super) fn layer_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
-    again: &BackwardGrads<'_>,
+    grad_grad: &BackwardGrads<'_>,
     grad: &Tensor,
     statistics: [&Tensor; 2],
     sizes: [i64; 2],
@@ -248,9 +248,9 @@ pub(super) fn layer_norm(
         Some(weight) => in_row(weight)?,
         None => ones(&[1], own.dtype(), own.device())?,
     };
-    let again_weight = again.weight.filter(|_| weight.is_some()).map(in_row).transpose()?;
-    let again_bias = again.bias.filter(|_| weight.is_some()).map(in_row).transpose()?;
-    let again_input = again.input.map(|tensor| reshape(tensor, &[rows, width])).transpose()?;
+    let again_weight = grad_grad.weight.filter(|_| weight.is_some()).map(in_row).transpose()?;
+    let again_bias = grad_grad.bias.filter(|_| weight.is_some()).map(in_row).transpose()?;
+    let again_input = grad_grad.input.map(|tensor| reshape(tensor, &[rows, width])).transpose()?;
     let total = |tensor: &Tensor| sum(tensor, Some(&[1]), true, None);
     let mean = to_dtype(&mean, own.dtype())?;
     let parts = Parts::new(&own, &mean, to_dtype(&rstd, own.dtype())?, width, &total)?;
@@ -324,7 +324,7 @@ fn expanded_by_channel(tensor: &Tensor, input: &Tensor) -> Result<Tensor> {
 pub(super) fn evaluated_batch_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
-    again: &BackwardGrads<'_>,
+    grad_grad: &BackwardGrads<'_>,
     grad: &Tensor,
     [mean, var]: [&Tensor; 2],
 ) -> Result<SecondGrads> {
@@ -334,8 +334,8 @@ pub(super) fn evaluated_batch_norm(
         Some(weight) => wide(weight)?,
         None => ones(&[], input.dtype(), input.device())?,
     };
-    let again_weight = again.weight.filter(|_| weight.is_some()).map(wide).transpose()?;
-    let again_bias = again.bias.filter(|_| weight.is_some()).map(wide).transpose()?;
+    let again_weight = grad_grad.weight.filter(|_| weight.is_some()).map(wide).transpose()?;
+    let again_bias = grad_grad.bias.filter(|_| weight.is_some()).map(wide).transpose()?;
     let centered = sub(input, &by_channel(mean, input.dim())?)?;
     let power_1 = {
         let more = add(var, &wrapped(Scalar::Float(1e-5)))?;
@@ -356,12 +356,12 @@ pub(super) fn evaluated_batch_norm(
     };
     let to_input = again_weight.as_ref().map(|again| product(again, &power_1, grad)).transpose()?;
     let mut to_weight = None;
-    if let (Some(_), Some(again)) = (weight, again.input) {
+    if let (Some(_), Some(again)) = (weight, grad_grad.input) {
         let left = mul(again, grad)?;
         let all = mul(&left, &power_1)?;
         to_weight = Some(total_but_channels(&all, false)?);
     }
-    let mut to_grad = again.input.map(|again| product(again, &power_1, &gamma)).transpose()?;
+    let mut to_grad = grad_grad.input.map(|again| product(again, &power_1, &gamma)).transpose()?;
     if let Some(again) = &again_weight {
         to_grad = Some(into_sum(to_grad, product(again, &centered, &power_1)?)?);
     }
@@ -378,7 +378,7 @@ pub(super) fn evaluated_batch_norm(
 pub(super) fn batch_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
-    again: &BackwardGrads<'_>,
+    grad_grad: &BackwardGrads<'_>,
     grad: &Tensor,
     statistics: [&Tensor; 2],
 ) -> Result<SecondGrads> {
@@ -387,8 +387,8 @@ pub(super) fn batch_norm(
         None => ones(&[], input.dtype(), input.device())?,
     };
     let wide = |tensor: &Tensor| expanded_by_channel(tensor, input);
-    let again_weight = again.weight.filter(|_| weight.is_some()).map(wide).transpose()?;
-    let again_bias = again.bias.filter(|_| weight.is_some()).map(wide).transpose()?;
+    let again_weight = grad_grad.weight.filter(|_| weight.is_some()).map(wide).transpose()?;
+    let again_bias = grad_grad.bias.filter(|_| weight.is_some()).map(wide).transpose()?;
     let many = input.numel() / input.size(1).max(1);
     let total = |tensor: &Tensor| total_but_channels(tensor, true);
     let [mean, invstd] = statistics;
@@ -398,7 +398,7 @@ pub(super) fn batch_norm(
     let grad_centered = parts.total_of_product(grad, &parts.centered)?;
     let grad_sum = parts.total(grad)?;
     let mut to_input = None;
-    if let Some(again) = again.input {
+    if let Some(again) = grad_grad.input {
         to_input = Some(parts.through_input(grad, &grad_centered, &grad_sum, again, Some(&gamma))?);
     }
     if let Some(again) = &again_weight {
@@ -413,7 +413,7 @@ pub(super) fn batch_norm(
         to_input = Some(into_sum(to_input, term)?);
     }
     let mut to_weight = None;
-    if let (Some(_), Some(again)) = (weight, again.input) {
+    if let (Some(_), Some(again)) = (weight, grad_grad.input) {
         let slope = {
             let one = ones(&[], input.dtype(), input.device())?;
             let first = parts.first_backward(grad, &one)?;
@@ -421,6 +421,6 @@ pub(super) fn batch_norm(
         };
         to_weight = Some(total_but_channels(&slope, false)?);
     }
-    let to_grad = parts.to_grad(again.input, again_weight.as_ref(), again_bias, &gamma)?;
+    let to_grad = parts.to_grad(grad_grad.input, again_weight.as_ref(), again_bias, &gamma)?;
     Ok(SecondGrads { grad: to_grad, input: to_input, weight: to_weight })
 }

@@ -6,7 +6,7 @@ use crate::{Dtype, Result, Tensor, Value, session};
 /// The tensor of `out=` that the running operator's result goes into, resized to the result's shape
 /// (`resize_output`). `None` for a call without `out=`.
 pub(crate) fn take(shape: &[i64], strides: &[i64], dtype: Dtype) -> Result<Option<Tensor>> {
-    let Some(out) = session().notes.out.take() else { return Ok(None) };
+    let Some(out) = session().current_origin.out.take() else { return Ok(None) };
     let to = out.dtype();
     if (dtype.is_floating() && to.is_integral()) || (dtype.is_complex() && !to.is_complex()) {
         return runtime(format!(
@@ -45,8 +45,8 @@ pub(crate) fn with<'a, T>(
             session().operator()
         ));
     }
-    let before = session().notes.out.replace(Some(out.clone()));
+    let before = session().current_origin.out.replace(Some(out.clone()));
     let result = run();
-    session().notes.out.replace(before);
+    session().current_origin.out.replace(before);
     result
 }

@@ -153,8 +153,8 @@ fn record_add(node: &'static str, a: &Tensor, b: &Tensor, output: &Tensor, alpha
     record(node, &[a, b], &[output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let other = ctx.gradient(1, || maybe_multiply(grad, alpha))?;
-        let own = ctx.wants(0).then(|| grad.clone());
-        Ok(vec![own, other])
+        let input = ctx.wants(0).then(|| grad.clone());
+        Ok(vec![input, other])
     })
 }
 
@@ -196,8 +196,8 @@ fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<
     record(nodes::SubBackward0, &[a, b], &[output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let other = ctx.gradient(1, || maybe_multiply(&unary::neg(grad)?, alpha))?;
-        let own = ctx.wants(0).then(|| grad.clone());
-        Ok(vec![own, other])
+        let input = ctx.wants(0).then(|| grad.clone());
+        Ok(vec![input, other])
     })
 }
 
@@ -219,8 +219,8 @@ fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     record(nodes::RsubBackward1, &[a, b], &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let other = ctx.wants(1).then(|| grad.clone());
-        let own = ctx.gradient(0, || maybe_multiply(&unary::neg(grad)?, alpha))?;
-        Ok(vec![own, other])
+        let input = ctx.gradient(0, || maybe_multiply(&unary::neg(grad)?, alpha))?;
+        Ok(vec![input, other])
     })?;
     Ok(output)
 }

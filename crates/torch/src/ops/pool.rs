@@ -154,17 +154,12 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         }
         drop(read);
         drop(no_grad);
-        record_linear(
-            again_node,
-            grad,
-            Some(&input),
-            &[&indices],
-            &result,
-            move |again, saved| match saved {
-                [indices] => max_pool_double_backward(again, indices, dims),
-                _ => Ok(again.clone()),
-            },
-        )?;
+        record_linear(again_node, grad, Some(&input), &[&indices], &result, move |grad_grad, saved| {
+            match saved {
+                [indices] => max_pool_double_backward(grad_grad, indices, dims),
+                _ => Ok(grad_grad.clone()),
+            }
+        })?;
         Ok(vec![Some(result)])
     })?;
     Ok((output, indices))
@@ -237,8 +232,8 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
         let result = empty_strided(&from, &strides, grad.dtype(), grad.device())?;
         // The kernel reads a gradient without gaps.
         let no_grad = GradModeGuard::new(false);
-        let reads_own = node == nodes::AvgPool2DBackward0;
-        let read = reads_own.then(|| contiguous_in(&own, format)).transpose()?;
+        let reads_input = node == nodes::AvgPool2DBackward0;
+        let read = reads_input.then(|| contiguous_in(&own, format)).transpose()?;
         let reads_any_strides =
             node == nodes::AdaptiveAvgPool2DBackward0 && format != MemoryFormat::Contiguous;
         if !reads_any_strides {

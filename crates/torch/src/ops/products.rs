@@ -48,8 +48,8 @@ fn chain_order(matrices: &[Tensor]) -> Vec<Vec<usize>> {
             let j = i + length;
             let mut least = (i64::MAX, i);
             for k in i..j {
-                let own = size(i).saturating_mul(size(k + 1)).saturating_mul(size(j + 1));
-                let cost = at(&costs, i, k).saturating_add(at(&costs, k + 1, j)).saturating_add(own);
+                let input = size(i).saturating_mul(size(k + 1)).saturating_mul(size(j + 1));
+                let cost = at(&costs, i, k).saturating_add(at(&costs, k + 1, j)).saturating_add(input);
                 if cost < least.0 {
                     least = (cost, k);
                 }

@@ -261,11 +261,11 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
         };
         let is_zero = has_dims.then_some(is_zero);
         let ratio = div(&result, &own)?;
-        let to_own = mul(&grad, &ratio)?;
+        let grad_input = mul(&grad, &ratio)?;
         drop(ratio);
         drop(counts);
         drop(is_zero);
-        Ok(vec![Some(to_own)])
+        Ok(vec![Some(grad_input)])
     })?;
     Ok(output)
 }
@@ -315,15 +315,15 @@ fn record_norm(
     let names_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(nodes::LinalgVectorNormBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
-        let (grad, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let (grad, input, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let grad = restore_named(grad, &mask, keeps, names_dims)?;
         let norm = restore_named(&norm, &mask, keeps, names_dims)?;
         if order == 0.0 {
             // How many elements are not zero has no derivative.
             return Ok(vec![None]);
         }
-        let own = if reads_wide { to_dtype(&own, grad.dtype())? } else { own };
-        Ok(vec![Some(super::vector_norm::backward(&grad, &own, &norm, order, &dims_of(&mask))?)])
+        let input = if reads_wide { to_dtype(&input, grad.dtype())? } else { input };
+        Ok(vec![Some(super::vector_norm::backward(&grad, &input, &norm, order, &dims_of(&mask))?)])
     })?;
     Ok(output)
 }
@@ -358,10 +358,10 @@ fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
     };
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(nodes::LogsumexpBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
-        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let (grad, input, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let grad = restore(grad, &mask, keeps)?;
         let result = restore(&result, &mask, keeps)?;
-        Ok(vec![Some(mul(&grad, &unary::exp(&sub(&own, &result)?)?)?)])
+        Ok(vec![Some(mul(&grad, &unary::exp(&sub(&input, &result)?)?)?)])
     })?;
     Ok(output)
 }

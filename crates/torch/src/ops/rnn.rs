@@ -178,7 +178,7 @@ fn run(
         session().note_estimate("rnn", "recurrent layers under autocast were not recorded");
     }
     if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, layer.is_training, input.device()) {
-        session().take_dropout_state(index)?;
+        session().allocate_dropout_state(index)?;
     }
     let outputs = cudnn(input, states, weights, layer, batch_first)?;
     Ok(Value::List(outputs.into_iter().map(Value::Tensor).collect()))

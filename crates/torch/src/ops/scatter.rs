@@ -35,9 +35,9 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
             None,
             &saved,
             &full,
-            move |again, saved| match saved {
-                [index, _] => index_select(again, dim, index),
-                _ => Ok(again.clone()),
+            move |grad_grad, saved| match saved {
+                [index, _] => index_select(grad_grad, dim, index),
+                _ => Ok(grad_grad.clone()),
             },
         )?;
         Ok(vec![Some(full)])
@@ -70,36 +70,36 @@ pub(crate) fn record_scattered(
     index: &Tensor,
     full: &Tensor,
 ) -> Result<()> {
-    record_linear(node, grad, None, &[index], full, move |again, saved| match saved {
-        [index] => gather(again, dim, index),
-        _ => Ok(again.clone()),
+    record_linear(node, grad, None, &[index], full, move |grad_grad, saved| match saved {
+        [index] => gather(grad_grad, dim, index),
+        _ => Ok(grad_grad.clone()),
     })
 }
 
 /// The tensor that an operator writes into: the given tensor, or a copy of the tensor without a history.
-fn changed_or_cloned(own: &Tensor, in_place: bool) -> Result<Tensor> {
+fn changed_or_cloned(input: &Tensor, in_place: bool) -> Result<Tensor> {
     if in_place {
-        change_in_place(own)?;
-        own.set_values(None);
-        return Ok(own.clone());
+        change_in_place(input)?;
+        input.set_values(None);
+        return Ok(input.clone());
     }
     let _no_grad = GradModeGuard::new(false);
-    copy::clone(own, MemoryFormat::Contiguous)
+    copy::clone(input, MemoryFormat::Contiguous)
 }
 
 /// `scatter` and `scatter_add`, as a new tensor or in place.
 fn scatter(
-    own: &Tensor,
+    input: &Tensor,
     dim: i64,
     index: &Tensor,
     source: &Tensor,
     adds: bool,
     in_place: bool,
 ) -> Result<Value> {
-    let output = changed_or_cloned(own, in_place)?;
+    let output = changed_or_cloned(input, in_place)?;
     let saved = [Save::Input(Some(index))];
     let is_number = source.is_wrapped_number();
-    let inputs: Vec<&Tensor> = if is_number { vec![own] } else { vec![own, source] };
+    let inputs: Vec<&Tensor> = if is_number { vec![input] } else { vec![input, source] };
     let node = match (adds, is_number) {
         (true, _) => nodes::ScatterAddBackward0,
         (false, false) => nodes::ScatterBackward0,
@@ -108,20 +108,20 @@ fn scatter(
     record(node, &inputs, &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
-        let to_own = match (ctx.wants(0), adds) {
+        let grad_input = match (ctx.wants(0), adds) {
             (false, _) => None,
             (true, true) => Some(grad.clone()),
             (true, false) => Some(copy::clone(grad, MemoryFormat::Contiguous)?),
         };
         let to_source = ctx.gradient(1, || gather(grad, dim, &index))?;
-        Ok(vec![to_own, to_source])
+        Ok(vec![grad_input, to_source])
     })?;
     Ok(output.into())
 }
 
 /// `index_add`, as a new tensor or in place.
 fn index_add(
-    own: &Tensor,
+    input: &Tensor,
     dim: i64,
     index: &Tensor,
     source: &Tensor,
@@ -130,24 +130,31 @@ fn index_add(
 ) -> Result<Value> {
     // Both tensors serve the source's gradient alone.
     let saved = [index, source].map(|tensor| Save::InputIf(source.requires_grad(), tensor));
-    let early = save_early(&[own, source], &saved)?;
+    let early = save_early(&[input, source], &saved)?;
     let output = if in_place {
-        change_in_place(own)?;
-        own.clone()
+        change_in_place(input)?;
+        input.clone()
     } else {
         let _no_grad = GradModeGuard::new(false);
-        copy::clone(own, MemoryFormat::Preserve)?
+        copy::clone(input, MemoryFormat::Preserve)?
     };
-    record_after(early, nodes::IndexAddBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
-        let grad = first(grads)?;
-        let to_source = ctx.gradient(1, || {
-            let (index, source) = (ctx.saved(0)?, ctx.saved(1)?);
-            let chosen = expand(&index_select(grad, dim, &index)?, &source.shape())?;
-            maybe_multiply(&chosen, alpha)
-        })?;
-        let to_own = ctx.wants(0).then(|| grad.clone());
-        Ok(vec![to_own, to_source])
-    })?;
+    record_after(
+        early,
+        nodes::IndexAddBackward0,
+        &[input, source],
+        &[&output],
+        &saved,
+        move |ctx, grads| {
+            let grad = first(grads)?;
+            let to_source = ctx.gradient(1, || {
+                let (index, source) = (ctx.saved(0)?, ctx.saved(1)?);
+                let chosen = expand(&index_select(grad, dim, &index)?, &source.shape())?;
+                maybe_multiply(&chosen, alpha)
+            })?;
+            let grad_input = ctx.wants(0).then(|| grad.clone());
+            Ok(vec![grad_input, to_source])
+        },
+    )?;
     Ok(output.into())
 }
 
@@ -199,8 +206,8 @@ fn one_hot(tensor: &Tensor, classes: i64) -> Result<Value> {
 }
 
 /// `index_copy`, as a new tensor or in place.
-fn index_copy(own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place: bool) -> Result<Value> {
-    let at = wrap(dim, own.dim())? as i64;
+fn index_copy(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place: bool) -> Result<Value> {
+    let at = wrap(dim, input.dim())? as i64;
     if source.dim() > 0 && index.numel() != source.size(at) {
         return Err(crate::TorchError::Index(format!(
             "index_copy_(): Number of indices ({}) should be equal to source.size(dim) ({})",
@@ -208,21 +215,21 @@ fn index_copy(own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place:
             source.size(at)
         )));
     }
-    let output = changed_or_cloned(own, in_place)?;
+    let output = changed_or_cloned(input, in_place)?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
-    record(nodes::IndexCopyBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
+    record(nodes::IndexCopyBackward0, &[input, source], &[&output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_own = ctx.gradient(0, || copy::clone(grad, MemoryFormat::Preserve))?;
+        let grad_input = ctx.gradient(0, || copy::clone(grad, MemoryFormat::Preserve))?;
         let to_source = ctx.gradient(1, || expand(&index_select(grad, dim, &index)?, &source.shape()))?;
-        Ok(vec![to_own, to_source])
+        Ok(vec![grad_input, to_source])
     })?;
     Ok(output.into())
 }
 
 /// `index_fill`, as a new tensor or in place: a number, or a tensor without dimensions, which is read on the
 /// host.
-fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: bool) -> Result<Value> {
-    wrap(dim, own.dim())?;
+fn index_fill(input: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: bool) -> Result<Value> {
+    wrap(dim, input.dim())?;
     if index.dtype() != Dtype::I64 {
         return Err(crate::TorchError::Index("index_fill_(): Expected dtype int64 for index.".to_owned()));
     }
@@ -236,22 +243,28 @@ fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: 
         ));
     }
     let output = if in_place {
-        changed_or_cloned(own, true)?
+        changed_or_cloned(input, true)?
     } else {
         let _no_grad = GradModeGuard::new(false);
-        copy::clone(own, MemoryFormat::Preserve)?
+        copy::clone(input, MemoryFormat::Preserve)?
     };
-    record_index_fill(own, dim, index, value, &output)?;
+    record_index_fill(input, dim, index, value, &output)?;
     Ok(output.into())
 }
 
-fn record_index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, output: &Tensor) -> Result<()> {
+fn record_index_fill(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    value: &Tensor,
+    output: &Tensor,
+) -> Result<()> {
     let is_number = value.is_wrapped_number();
     let node = if is_number { nodes::IndexFillBackward0 } else { nodes::IndexFillBackward1 };
-    let inputs: Vec<&Tensor> = if is_number { vec![own] } else { vec![own, value] };
+    let inputs: Vec<&Tensor> = if is_number { vec![input] } else { vec![input, value] };
     record(node, &inputs, &[output], &[Save::Input(Some(index))], move |ctx, grads| {
         let (grad, index) = (first(grads)?, ctx.saved(0)?);
-        let to_own = if ctx.wants(0) {
+        let grad_input = if ctx.wants(0) {
             let filled = {
                 let _no_grad = GradModeGuard::new(false);
                 copy::clone(grad, MemoryFormat::Preserve)?
@@ -272,7 +285,7 @@ fn record_index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, out
         } else {
             None
         };
-        Ok(vec![to_own, to_value])
+        Ok(vec![grad_input, to_value])
     })
 }
 

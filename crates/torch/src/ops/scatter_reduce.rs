@@ -45,9 +45,9 @@ impl Kind {
     }
 
     /// `scatter_add` or `index_add`, as a new tensor.
-    fn add(self, own: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    fn add(self, input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let name = if self == Self::Scatter { "scatter_add" } else { "index_add" };
-        crate::call(name, &[own.into(), dim.into(), index.into(), source.into()], &[])?.tensor()
+        crate::call(name, &[input.into(), dim.into(), index.into(), source.into()], &[])?.tensor()
     }
 
     fn node(self) -> &'static str {
@@ -61,7 +61,7 @@ struct Plan {
     kind: Kind,
     reduce: Reduce,
     dim: i64,
-    includes_own: bool,
+    includes_input: bool,
 }
 
 fn zero() -> Tensor {
@@ -76,20 +76,20 @@ arguments! {
     /// The arguments of `scatter_reduce` and `index_reduce`.
     #[derive(Clone, Copy)]
     struct ReduceArguments<'a> {
-        own: &'a Tensor,
+        input: &'a Tensor,
         dim: i64,
         index: &'a Tensor,
         source: &'a Tensor,
         reduce: &'a str,
-        includes_own: bool,
+        includes_input: bool,
     }
 }
 
 /// The tensors that a call keeps for its gradient.
 #[derive(Clone, Copy)]
-struct Kept<'a> {
+struct SavedTensors<'a> {
     index: &'a Tensor,
-    own: &'a Tensor,
+    input: &'a Tensor,
     source: &'a Tensor,
     result: &'a Tensor,
 }
@@ -103,8 +103,8 @@ impl Plan {
             ("amax" | "amin", _) => Reduce::Extremum,
             _ => return runtime("reduce argument must be either sum, prod, mean, amax or amin."),
         };
-        let dim = wrap(arguments.dim, arguments.own.dim())? as i64;
-        Ok(Self { kind, reduce, dim, includes_own: arguments.includes_own })
+        let dim = wrap(arguments.dim, arguments.input.dim())? as i64;
+        Ok(Self { kind, reduce, dim, includes_input: arguments.includes_input })
     }
 
     /// Runs the kernels; `output` has the values of the tensor already.
@@ -113,7 +113,7 @@ impl Plan {
             return Ok(());
         }
         let ones = if self.kind == Kind::Scatter { Some(ones_like(source)?) } else { None };
-        let count = if self.includes_own { ones_like(output)? } else { zeros_like(output)? };
+        let count = if self.includes_input { ones_like(output)? } else { zeros_like(output)? };
         if self.kind == Kind::Index {
             // This tensor of ones lives to the end of the statement in which it is added up.
             drop(ones_like(source)?);
@@ -124,21 +124,21 @@ impl Plan {
         Ok(())
     }
 
-    fn again(self, own: &Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    fn again(self, input: &Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
             let _no_grad = GradModeGuard::new(false);
-            let output = empty(&own.shape(), own.dtype(), own.device())?;
-            copy_below(&output, own, false)?;
+            let output = empty(&input.shape(), input.dtype(), input.device())?;
+            copy_below(&output, input, false)?;
             self.fill(&output, source)?;
             output
         };
-        self.note(own, own, index, source, &output)?;
+        self.note(input, input, index, source, &output)?;
         Ok(output)
     }
 
     fn note(
         self,
-        own: &Tensor,
+        input: &Tensor,
         kept: &Tensor,
         index: &Tensor,
         source: &Tensor,
@@ -146,33 +146,33 @@ impl Plan {
     ) -> Result<()> {
         let saved =
             [Save::Input(Some(index)), Save::Input(Some(kept)), Save::Input(Some(source)), Save::Output(0)];
-        record(self.kind.node(), &[own, source], &[output], &saved, move |ctx, grads| {
+        record(self.kind.node(), &[input, source], &[output], &saved, move |ctx, grads| {
             self.backward(ctx, first(grads)?)
         })
     }
 
     /// `scatter_reduce_backward` and `index_reduce_backward`.
     fn backward(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
-        let (index, own, source, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?, ctx.saved(3)?);
-        let kept = Kept { index: &index, own: &own, source: &source, result: &result };
-        double_backward::set_variant(&format!("{:?} {}", self.reduce, self.includes_own));
-        let (mut to_own, to_source) = match self.reduce {
+        let (index, input, source, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?, ctx.saved(3)?);
+        let kept = SavedTensors { index: &index, input: &input, source: &source, result: &result };
+        double_backward::set_variant(&format!("{:?} {}", self.reduce, self.includes_input));
+        let (mut grad_input, to_source) = match self.reduce {
             Reduce::Sum => (grad.clone(), gather(grad, self.dim, &index)?),
             Reduce::Mean => self.mean_backward(grad, &index, &source)?,
             Reduce::Extremum => self.extremum_backward(grad, kept)?,
             Reduce::Product => self.product_backward(grad, kept)?,
         };
-        if !self.includes_own {
+        if !self.includes_input {
             let name = if self.kind == Kind::Scatter { "scatter" } else { "index_fill" };
             let filled =
-                crate::call(name, &[(&to_own).into(), self.dim.into(), (&index).into(), 0.into()], &[])?;
-            to_own = filled.tensor()?;
+                crate::call(name, &[(&grad_input).into(), self.dim.into(), (&index).into(), 0.into()], &[])?;
+            grad_input = filled.tensor()?;
         }
-        Ok(vec![Some(to_own), Some(to_source)])
+        Ok(vec![Some(grad_input), Some(to_source)])
     }
 
     fn mean_backward(self, grad: &Tensor, index: &Tensor, source: &Tensor) -> Result<(Tensor, Tensor)> {
-        let start = if self.includes_own { ones_like(grad)? } else { zeros_like(grad)? };
+        let start = if self.includes_input { ones_like(grad)? } else { zeros_like(grad)? };
         let count = {
             let ones = ones_like(source)?;
             let count = self.kind.add(&start, self.dim, index, &ones)?;
@@ -180,55 +180,55 @@ impl Plan {
             count
         };
         masked_fill_in_place(&count, &eq(&count, &zero())?, &one())?;
-        let to_own = div(grad, &count)?;
+        let grad_input = div(grad, &count)?;
         let of_source = self.kind.pick(&count, self.dim, index)?;
         let to_source = div(&self.kind.pick(grad, self.dim, index)?, &of_source)?;
         drop(of_source);
         drop(count);
-        Ok((to_own, to_source))
+        Ok((grad_input, to_source))
     }
 
-    fn extremum_backward(self, grad: &Tensor, kept: Kept<'_>) -> Result<(Tensor, Tensor)> {
-        let Kept { index, own, source, result } = kept;
+    fn extremum_backward(self, grad: &Tensor, kept: SavedTensors<'_>) -> Result<(Tensor, Tensor)> {
+        let SavedTensors { index, input, source, result } = kept;
         let value = self.kind.pick(result, self.dim, index)?;
-        let own_is_result = to_dtype(&eq(own, result)?, own.dtype())?;
-        let source_is_result = to_dtype(&eq(source, &value)?, own.dtype())?;
+        let own_is_result = to_dtype(&eq(input, result)?, input.dtype())?;
+        let source_is_result = to_dtype(&eq(source, &value)?, input.dtype())?;
         let count = self.kind.add(&own_is_result, self.dim, index, &source_is_result)?;
         let spread = div(grad, &count)?;
-        let (to_own, to_source) = if self.kind == Kind::Scatter {
-            let to_own = mul(&eq(own, result)?, &spread)?;
+        let (grad_input, to_source) = if self.kind == Kind::Scatter {
+            let grad_input = mul(&eq(input, result)?, &spread)?;
             let picked = gather(&spread, self.dim, index)?;
             let to_source = mul(&eq(source, &value)?, &picked)?;
             drop(picked);
-            (to_own, to_source)
+            (grad_input, to_source)
         } else {
-            let to_own = mul(&own_is_result, &spread)?;
+            let grad_input = mul(&own_is_result, &spread)?;
             let to_source = mul(&source_is_result, &index_select(&spread, self.dim, index)?)?;
-            (to_own, to_source)
+            (grad_input, to_source)
         };
         drop(spread);
         drop(count);
         drop(source_is_result);
         drop(own_is_result);
         drop(value);
-        Ok((to_own, to_source))
+        Ok((grad_input, to_source))
     }
 
-    fn product_backward(self, grad: &Tensor, kept: Kept<'_>) -> Result<(Tensor, Tensor)> {
-        let Kept { index, own, source, result } = kept;
-        let masked_own = masked_fill(own, &eq(own, &zero())?, &one())?;
-        let masked_own_result = self.again(&masked_own, index, source)?;
-        let to_own = div(&mul(grad, &masked_own_result)?, &masked_own)?;
+    fn product_backward(self, grad: &Tensor, kept: SavedTensors<'_>) -> Result<(Tensor, Tensor)> {
+        let SavedTensors { index, input, source, result } = kept;
+        let masked_input = masked_fill(input, &eq(input, &zero())?, &one())?;
+        let masked_own_result = self.again(&masked_input, index, source)?;
+        let grad_input = div(&mul(grad, &masked_own_result)?, &masked_input)?;
         let is_zero = eq(source, &zero())?;
         let zeros = {
-            let start = zeros_like(own)?;
-            let flags = to_dtype(&is_zero, own.dtype())?;
+            let start = zeros_like(input)?;
+            let flags = to_dtype(&is_zero, input.dtype())?;
             let count = self.kind.add(&start, self.dim, index, &flags)?;
             self.kind.pick(&count, self.dim, index)?
         };
         let is_single_zero = logical_and(&is_zero, &eq(&zeros, &one())?)?;
         let masked_source = masked_fill(source, &is_single_zero, &one())?;
-        let masked_source_result = self.again(own, index, &masked_source)?;
+        let masked_source_result = self.again(input, index, &masked_source)?;
         let to_source = {
             let divisor = masked_fill(source, &is_zero, &one())?;
             let product = mul(grad, result)?;
@@ -247,48 +247,48 @@ impl Plan {
         drop(zeros);
         drop(is_zero);
         drop(masked_own_result);
-        drop(masked_own);
-        Ok((to_own, to_source))
+        drop(masked_input);
+        Ok((grad_input, to_source))
     }
 }
 
 fn reduce_into(arguments: &ReduceArguments<'_>, kind: Kind, in_place: bool) -> Result<Tensor> {
-    let ReduceArguments { own, index, source, .. } = *arguments;
+    let ReduceArguments { input, index, source, .. } = *arguments;
     let plan = Plan::of(arguments, kind)?;
     if !in_place {
-        return plan.again(own, index, source);
+        return plan.again(input, index, source);
     }
-    let kept = kept_for_gradient(own)?;
-    change_in_place(own)?;
-    own.set_values(None);
+    let kept = kept_for_gradient(input)?;
+    change_in_place(input)?;
+    input.set_values(None);
     {
         let _no_grad = GradModeGuard::new(false);
-        plan.fill(own, source)?;
+        plan.fill(input, source)?;
     }
-    plan.note(own, kept.as_ref().unwrap_or(own), index, source, own)?;
-    Ok(own.clone())
+    plan.note(input, kept.as_ref().unwrap_or(input), index, source, input)?;
+    Ok(input.clone())
 }
 
 /// `take`: elements by their place in the whole tensor.
-pub(crate) fn take(own: &Tensor, index: &Tensor) -> Result<Tensor> {
+pub(crate) fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
     if index.dtype() != Dtype::I64 {
         return runtime(format!(
             "take(): Expected a long tensor for index, but got {}",
             index.dtype().scalar_name()
         ));
     }
-    let output = empty(&index.shape(), own.dtype(), own.device())?;
-    let saved = [Save::Input(Some(index)), Save::Input(Some(own))];
-    record(nodes::TakeBackward0, &[own], &[&output], &saved, |ctx, grads| {
-        let (index, own) = (ctx.saved(0)?, ctx.saved(1)?);
-        let full = zeros_like(&own)?;
+    let output = empty(&index.shape(), input.dtype(), input.device())?;
+    let saved = [Save::Input(Some(index)), Save::Input(Some(input))];
+    record(nodes::TakeBackward0, &[input], &[&output], &saved, |ctx, grads| {
+        let (index, input) = (ctx.saved(0)?, ctx.saved(1)?);
+        let full = zeros_like(&input)?;
         put_in_place(&full, &index, first(grads)?, true)?;
         Ok(vec![Some(full)])
     })?;
     Ok(output)
 }
 
-fn put_in_place(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<()> {
+fn put_in_place(input: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<()> {
     if index.dtype() != Dtype::I64 {
         return runtime(format!(
             "put_(): Expected a long tensor for index, but got {}",
@@ -303,49 +303,49 @@ fn put_in_place(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool
             index.numel()
         ));
     }
-    change_in_place(own)?;
-    own.set_values(None);
-    record_put(own, own, index, source, accumulates)
+    change_in_place(input)?;
+    input.set_values(None);
+    record_put(input, input, index, source, accumulates)
 }
 
 fn record_put(
-    own: &Tensor,
+    input: &Tensor,
     output: &Tensor,
     index: &Tensor,
     source: &Tensor,
     accumulates: bool,
 ) -> Result<()> {
     let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
-    record(nodes::PutBackward0, &[own, source], &[output], &saved, move |ctx, grads| {
+    record(nodes::PutBackward0, &[input, source], &[output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_own = match (ctx.wants(0), accumulates) {
+        let grad_input = match (ctx.wants(0), accumulates) {
             (false, _) => None,
             (true, true) => Some(grad.clone()),
             (true, false) => Some(put(grad, &index, &zeros_like(&source)?, false)?),
         };
         let to_source = ctx.gradient(1, || super::views::reshape(&take(grad, &index)?, &source.shape()))?;
-        Ok(vec![to_own, to_source])
+        Ok(vec![grad_input, to_source])
     })
 }
 
 /// `put`: a copy into which `put_` writes.
-fn put(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<Tensor> {
+fn put(input: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<Tensor> {
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        let output = clone(own, MemoryFormat::Preserve)?;
+        let output = clone(input, MemoryFormat::Preserve)?;
         put_in_place(&output, index, source, accumulates)?;
         output
     };
-    record_put(own, &output, index, source, accumulates)?;
+    record_put(input, &output, index, source, accumulates)?;
     Ok(output)
 }
 
 /// `masked_scatter`, as a new tensor or in place.
-fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) -> Result<Value> {
-    if own.dtype() != source.dtype() {
+fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) -> Result<Value> {
+    if input.dtype() != source.dtype() {
         return runtime(format!(
             "masked_scatter_: expected self and source to have same dtypes but got {} and {}",
-            own.dtype().scalar_name(),
+            input.dtype().scalar_name(),
             source.dtype().scalar_name()
         ));
     }
@@ -358,19 +358,19 @@ fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) 
     let output = {
         let _no_grad = GradModeGuard::new(false);
         let output = if in_place {
-            change_in_place(own)?;
-            own.set_values(None);
-            own.clone()
+            change_in_place(input)?;
+            input.set_values(None);
+            input.clone()
         } else {
-            let shape = iterator::broadcast(&[&mask.shape(), &own.shape()])?;
-            clone(&expand(own, &shape)?, MemoryFormat::Contiguous)?
+            let shape = iterator::broadcast(&[&mask.shape(), &input.shape()])?;
+            clone(&expand(input, &shape)?, MemoryFormat::Contiguous)?
         };
         let spread = expand(mask, &output.shape())?;
         let count = output.numel().max(0) as u64;
-        let sums = empty(&output.shape(), Dtype::I64, own.device())?;
+        let sums = empty(&output.shape(), Dtype::I64, input.device())?;
         let read = contiguous(&spread)?;
-        if own.device().is_cuda() {
-            drop(temporary(own.device(), scan_bytes(count, Dtype::I64))?);
+        if input.device().is_cuda() {
+            drop(temporary(input.device(), scan_bytes(count, Dtype::I64))?);
         }
         drop(contiguous(source)?);
         drop(read);
@@ -380,14 +380,14 @@ fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) 
     let sizes = source.shape();
     record(
         nodes::MaskedScatterBackward0,
-        &[own, source],
+        &[input, source],
         &[&output],
         &[Save::Input(Some(mask))],
         move |ctx, grads| {
             let (grad, mask) = (first(grads)?, ctx.saved(0)?);
-            let to_own = ctx.gradient(0, || masked_fill(grad, &mask, &zero()))?;
+            let grad_input = ctx.gradient(0, || masked_fill(grad, &mask, &zero()))?;
             let to_source = ctx.gradient(1, || masked_scatter_backward(grad, &mask, &sizes))?;
-            Ok(vec![to_own, to_source])
+            Ok(vec![grad_input, to_source])
         },
     )?;
     Ok(output.into())

@@ -38,10 +38,10 @@ impl Part {
     }
 
     /// `select_scatter`, `slice_scatter` and `diagonal_scatter`.
-    fn scatter(self, own: &Tensor, source: &Tensor) -> Result<Tensor> {
+    fn scatter(self, input: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
             let _no_grad = GradModeGuard::new(false);
-            let output = with_its_storage(own)?;
+            let output = with_its_storage(input)?;
             let place = self.of(&output)?;
             if place.shape() != source.shape() {
                 return runtime(format!(
@@ -54,11 +54,11 @@ impl Part {
             output
         };
         let (shape, dtype, device) = (source.shape(), source.dtype(), source.device());
-        record(self.node(), &[own, source], &[&output], &[], move |ctx, grads| -> Result<Gradients> {
+        record(self.node(), &[input, source], &[&output], &[], move |ctx, grads| -> Result<Gradients> {
             let grad = first(grads)?;
-            let to_own = ctx.gradient(0, || self.scatter(grad, &zeros(&shape, dtype, device)?))?;
+            let grad_input = ctx.gradient(0, || self.scatter(grad, &zeros(&shape, dtype, device)?))?;
             let to_source = ctx.gradient(1, || self.of(grad))?;
-            Ok(vec![to_own, to_source])
+            Ok(vec![grad_input, to_source])
         })?;
         Ok(output)
     }
@@ -66,25 +66,26 @@ impl Part {
 
 /// `clone_preserve_strides`: a copy of all memory between a tensor's first and last element, unless elements
 /// share places.
-fn with_its_storage(own: &Tensor) -> Result<Tensor> {
-    let shares = own.shape().iter().zip(own.strides().iter()).any(|(size, stride)| *size > 1 && *stride == 0);
-    let count = (own.storage().bytes() / own.dtype().size()) as i64;
-    if shares || count == own.numel() {
-        return clone(own, MemoryFormat::Preserve);
+fn with_its_storage(input: &Tensor) -> Result<Tensor> {
+    let shares =
+        input.shape().iter().zip(input.strides().iter()).any(|(size, stride)| *size > 1 && *stride == 0);
+    let count = (input.storage().bytes() / input.dtype().size()) as i64;
+    if shares || count == input.numel() {
+        return clone(input, MemoryFormat::Preserve);
     }
-    let whole = empty(&[count], own.dtype(), own.device())?;
-    Ok(Tensor::over(whole.storage(), &own.shape(), &own.strides(), own.offset(), own.dtype()))
+    let whole = empty(&[count], input.dtype(), input.device())?;
+    Ok(Tensor::over(whole.storage(), &input.shape(), &input.strides(), input.offset(), input.dtype()))
 }
 
 /// `diag_embed`: zeros with the values on a diagonal of two new dimensions.
-fn diag_embed(own: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> {
-    let count = own.dim() + 1;
+fn diag_embed(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> {
+    let count = input.dim() + 1;
     let (dim1, dim2) = (wrap(dim1, count)?, wrap(dim2, count)?);
     if dim1 == dim2 {
         return runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}"));
     }
-    let length = own.size(-1).saturating_add(offset.saturating_abs());
-    let shape = own.shape();
+    let length = input.size(-1).saturating_add(offset.saturating_abs());
+    let shape = input.shape();
     let mut rest = shape.iter().take(shape.len().saturating_sub(1)).copied();
     let sizes: Vec<i64> = (0..count)
         .filter_map(|dim| if dim == dim1 || dim == dim2 { Some(length) } else { rest.next() })
@@ -92,27 +93,27 @@ fn diag_embed(own: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> 
     let (dim1, dim2) = (dim1 as i64, dim2 as i64);
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        let output = zeros(&sizes, own.dtype(), own.device())?;
-        copy_in_place(&diagonal(&output, offset, dim1, dim2)?, own)?;
+        let output = zeros(&sizes, input.dtype(), input.device())?;
+        copy_in_place(&diagonal(&output, offset, dim1, dim2)?, input)?;
         output
     };
-    record(nodes::DiagEmbedBackward0, &[own], &[&output], &[], move |_, grads| {
+    record(nodes::DiagEmbedBackward0, &[input], &[&output], &[], move |_, grads| {
         Ok(vec![Some(diagonal(first(grads)?, offset, dim1, dim2)?)])
     })?;
     Ok(output.into())
 }
 
 /// `trace`: its gradient is filled into zeros at the places of the diagonal.
-fn trace(own: &Tensor) -> Result<Tensor> {
-    if own.dim() != 2 {
+fn trace(input: &Tensor) -> Result<Tensor> {
+    if input.dim() != 2 {
         return runtime("trace: expected a matrix");
     }
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        super::reduce::sum_all(&diagonal(own, 0, 0, 1)?)?
+        super::reduce::sum_all(&diagonal(input, 0, 0, 1)?)?
     };
-    let shape = own.shape();
-    record(nodes::TraceBackward0, &[own], &[&output], &[], move |_, grads| {
+    let shape = input.shape();
+    record(nodes::TraceBackward0, &[input], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         let count = crate::numel(&shape);
         let step = shape.last().copied().unwrap_or(1).saturating_add(1);
@@ -130,9 +131,16 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 }
 
 /// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
-fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_place: bool) -> Result<Value> {
-    let cast = if in_place { Cast::off() } else { Cast::lower(own.device()) };
-    let [own, a, b] = &cast.apply_all([own, a, b])?;
+fn addr(
+    input: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+    in_place: bool,
+) -> Result<Value> {
+    let cast = if in_place { Cast::off() } else { Cast::lower(input.device()) };
+    let [input, a, b] = &cast.apply_all([input, a, b])?;
     if a.dim() != 1 || b.dim() != 1 {
         return runtime(format!(
             "addr: Expected 1-D argument vec1 and vec2, but got {}-D and {}-D",
@@ -144,20 +152,20 @@ fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_pl
         let _no_grad = GradModeGuard::new(false);
         view(a, &[-1, 1])?
     };
-    let dtype = crate::iterator::result_type(&[own, a, b]);
+    let dtype = crate::iterator::result_type(&[input, a, b]);
     let output = if in_place {
-        super::pointwise::elementwise_in_place(&[own, &column, b], dtype, None)?;
-        own.clone()
+        super::pointwise::elementwise_in_place(&[input, &column, b], dtype, None)?;
+        input.clone()
     } else {
-        elementwise(&[own, &column, b], dtype, None)?
+        elementwise(&[input, &column, b], dtype, None)?
     };
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    record(nodes::AddrBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record(nodes::AddrBackward0, &[input, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_own = ctx.gradient(0, || maybe_multiply(grad, beta))?;
+        let grad_input = ctx.gradient(0, || maybe_multiply(grad, beta))?;
         let to_a = ctx.gradient(1, || maybe_multiply(&mv(grad, &ctx.saved(1)?)?, alpha))?;
         let to_b = ctx.gradient(2, || maybe_multiply(&mv(&t(grad)?, &ctx.saved(0)?)?, alpha))?;
-        Ok(vec![to_own, to_a, to_b])
+        Ok(vec![grad_input, to_a, to_b])
     })?;
     Ok(output.into())
 }

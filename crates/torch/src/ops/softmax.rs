@@ -49,7 +49,7 @@ pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor
 fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_log: bool) -> Result<Tensor> {
     note_dim(dim, result);
     let no_grad = GradModeGuard::new(false);
-    let own = empty_like_as_contiguous(result, dtype)?;
+    let input = empty_like_as_contiguous(result, dtype)?;
     // host_softmax_backward reads the gradient, or for softmax its product with the result.
     let product = if is_log { grad.clone() } else { mul(grad, result)? };
     let read = contiguous(&product)?;
@@ -59,30 +59,30 @@ fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_l
     let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
     let node =
         if is_log { nodes::LogSoftmaxBackwardDataBackward0 } else { nodes::SoftmaxBackwardDataBackward0 };
-    record(node, &[grad, result], &[&own], &saved, move |ctx, grads| {
+    record(node, &[grad, result], &[&input], &saved, move |ctx, grads| {
         let (grad, result) = (ctx.saved(0)?, ctx.saved(1)?);
-        let again = first(grads)?;
+        let grad_grad = first(grads)?;
         note_dim(dim, &result);
         let to_grad = match (ctx.wants(0), is_log) {
             (false, _) => None,
-            (true, true) => Some(log_softmax_of_grad(&to_dtype(again, result.dtype())?, &result, dim)?),
+            (true, true) => Some(log_softmax_of_grad(&to_dtype(grad_grad, result.dtype())?, &result, dim)?),
             (true, false) => {
-                Some(softmax_backward(&to_dtype(again, result.dtype())?, &result, dim, dtype, false)?)
+                Some(softmax_backward(&to_dtype(grad_grad, result.dtype())?, &result, dim, dtype, false)?)
             }
         };
         let to_result = if ctx.wants(1) {
-            let again = to_dtype(again, result.dtype())?;
+            let grad_grad = to_dtype(grad_grad, result.dtype())?;
             Some(if is_log {
-                log_softmax_of_result(&again, &grad, &result, dim)?
+                log_softmax_of_result(&grad_grad, &grad, &result, dim)?
             } else {
-                softmax_double_backward(&again, &grad, &result, dim)?
+                softmax_double_backward(&grad_grad, &grad, &result, dim)?
             })
         } else {
             None
         };
         Ok(vec![to_grad, to_result])
     })?;
-    Ok(own)
+    Ok(input)
 }
 
 /// Notes which dimension a second derivative was taken along.
@@ -100,24 +100,24 @@ fn log_softmax_of_grad(grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tenso
 }
 
 /// `-grad_output.sum(dim, true) * output.exp() * grad`.
-fn log_softmax_of_result(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+fn log_softmax_of_result(grad_grad: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
     let power = unary::exp(result)?;
     let total = sum(grad, Some(&[dim]), true, None)?;
     let negative = unary::neg(&total)?;
     let product = mul(&negative, &power)?;
-    mul(&product, again)
+    mul(&product, grad_grad)
 }
 
 /// `grad_output * grad - (output * grad_output).sum(dim, true) * grad - grad_output * (output * grad).sum(dim, true)`.
-fn softmax_double_backward(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+fn softmax_double_backward(grad_grad: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
     // C++ evaluates the right operand first.
-    let weighted = mul(result, again)?;
+    let weighted = mul(result, grad_grad)?;
     let total = sum(&weighted, Some(&[dim]), true, None)?;
     let right = mul(grad, &total)?;
     let own_weighted = mul(result, grad)?;
     let own_total = sum(&own_weighted, Some(&[dim]), true, None)?;
-    let middle = mul(&own_total, again)?;
-    let left = mul(grad, again)?;
+    let middle = mul(&own_total, grad_grad)?;
+    let left = mul(grad, grad_grad)?;
     let difference = sub(&left, &middle)?;
     sub(&difference, &right)
 }

@@ -238,13 +238,14 @@ fn scan(
     dim: i64,
     dtype: Option<Dtype>,
     node: &'static str,
-    in_place: bool,
+    is_in_place: bool,
 ) -> Result<Tensor> {
     let at = wrap(dim, tensor.dim())?;
-    let dtype = if in_place { Some(tensor.dtype()) } else { full_dtype(tensor, dtype) };
+    let dtype = if is_in_place { Some(tensor.dtype()) } else { full_dtype(tensor, dtype) };
     let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
-    let original = if in_place && node != SUM { super::pointwise::kept_for_gradient(tensor)? } else { None };
-    let output = if in_place {
+    let original =
+        if is_in_place && node != SUM { super::pointwise::kept_for_gradient(tensor)? } else { None };
+    let output = if is_in_place {
         if !tensor.is_contiguous() {
             session().note_estimate(node, "running sums in place of a tensor with gaps were not recorded");
         }
@@ -306,8 +307,8 @@ fn reversed_cumsum(tensor: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// `cumprod_backward`: the path of an input without zeros.
-fn cumprod_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
-    if own.numel() <= 1 || own.size(dim) == 1 {
+fn cumprod_backward(grad: &Tensor, input: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    if input.numel() <= 1 || input.size(dim) == 1 {
         return Ok(grad.clone());
     }
     session().note_estimate(
@@ -315,12 +316,12 @@ fn cumprod_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> R
         "the path depends on where the input is zero; no zeros are assumed",
     );
     let weighted = super::pointwise::mul(result, grad)?;
-    let is_zero = super::pointwise::eq(own, &super::creation::wrapped(crate::Scalar::Int(0)))?;
+    let is_zero = super::pointwise::eq(input, &super::creation::wrapped(crate::Scalar::Int(0)))?;
     drop(crate::call("any", &[(&is_zero).into()], &[])?);
-    let to_own = super::pointwise::div(&reversed_cumsum(&weighted, dim)?, own);
+    let grad_input = super::pointwise::div(&reversed_cumsum(&weighted, dim)?, input);
     drop(is_zero);
     drop(weighted);
-    to_own
+    grad_input
 }
 
 /// `logcumsumexp`.
@@ -341,17 +342,17 @@ fn logcumsumexp(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     }
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(nodes::LogcumsumexpBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
-        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let (grad, input, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         if grad.numel() == 0 || grad.dim() == 0 {
             return Ok(vec![Some(grad.clone())]);
         }
-        logcumsumexp_backward(grad, &own, &result, at).map(|to_own| vec![Some(to_own)])
+        logcumsumexp_backward(grad, &input, &result, at).map(|grad_input| vec![Some(grad_input)])
     })?;
     Ok(output)
 }
 
 /// `logcumsumexp_backward`: positive and negative gradients apart, so that both have a logarithm.
-fn logcumsumexp_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+fn logcumsumexp_backward(grad: &Tensor, input: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
     let least = empty(&[], grad.dtype(), grad.device())?;
     let logarithm = {
         let absolute = super::unary::abs(grad)?;
@@ -367,7 +368,7 @@ fn logcumsumexp_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64)
             let summed = logcumsumexp(&flipped, dim)?;
             flip(&summed, &[dim])?
         };
-        let shifted = add(&summed, own)?;
+        let shifted = add(&summed, input)?;
         super::unary::exp(&shifted)
     };
     let output_positive = part(&positive)?;
@@ -418,9 +419,9 @@ fn cumulative_extremum(tensor: &Tensor, dim: i64, node: &'static str) -> Result<
     }
     let saved = [Save::Input(Some(tensor)), Save::Input(Some(&indices))];
     record(node, &[tensor], &[&values, &indices], &saved, move |ctx, grads| {
-        let (grad, own, indices) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let (grad, input, indices) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         // at::zeros(input.sizes()).scatter_add_(dim, indices, grad)
-        let full = super::creation::zeros(&own.shape(), own.dtype(), own.device())?;
+        let full = super::creation::zeros(&input.shape(), input.dtype(), input.device())?;
         super::scatter::record_scattered(nodes::ScatterAddBackward0, grad, dim, &indices, &full)?;
         Ok(vec![Some(full)])
     })?;

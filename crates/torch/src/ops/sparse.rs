@@ -46,9 +46,9 @@ pub(crate) fn one_by_one(name: &str, args: &[Value], keywords: &[(&str, Value)])
     };
     let mut results = Vec::with_capacity(count);
     for number in 0..count {
-        let own: Vec<Value> = args.iter().map(|arg| nth(arg, number)).collect();
+        let input: Vec<Value> = args.iter().map(|arg| nth(arg, number)).collect();
         let named: Vec<_> = keywords.iter().map(|(name, value)| (*name, nth(value, number))).collect();
-        results.push(crate::call(name, &own, &named)?);
+        results.push(crate::call(name, &input, &named)?);
     }
     Ok(Value::List(results))
 }
@@ -61,20 +61,20 @@ fn parts_of(tensor: &Tensor, operator: &str) -> Result<SparseParts> {
 }
 
 /// `add`, of which one or both are sparse.
-pub(crate) fn add(own: &Tensor, other: &Tensor, alpha: Scalar) -> Result<Tensor> {
+pub(crate) fn add(input: &Tensor, other: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
-    let dtype = iterator::result_type(&[own, other]);
-    match (own.sparse_parts(), other.sparse_parts()) {
+    let dtype = iterator::result_type(&[input, other]);
+    match (input.sparse_parts(), other.sparse_parts()) {
         (Some(own_parts), Some(other_parts)) => {
-            check_shapes(own, other, "")?;
-            let sum = added_parts(&own_parts, &other_parts, alpha, dtype, own)?;
-            Tensor::sparse(&sum, &own.shape())
+            check_shapes(input, other, "")?;
+            let sum = added_parts(&own_parts, &other_parts, alpha, dtype, input)?;
+            Tensor::sparse(&sum, &input.shape())
         }
         (None, Some(parts)) => {
-            check_shapes(own, other, DENSE)?;
-            let before = to_dtype(own, dtype)?;
+            check_shapes(input, other, DENSE)?;
+            let before = to_dtype(input, dtype)?;
             let values = to_dtype(parts.values(), dtype)?;
-            let sum = empty(&own.shape(), dtype, own.device())?;
+            let sum = empty(&input.shape(), dtype, input.device())?;
             copy::copy_in_place(&sum, &before)?;
             add_to_dense(&sum, &parts, &values, alpha)?;
             Ok(sum)
@@ -85,8 +85,8 @@ pub(crate) fn add(own: &Tensor, other: &Tensor, alpha: Scalar) -> Result<Tensor>
 
 const DENSE: &str = " (FYI: dense-sparse addition does not currently support broadcasting)";
 
-fn check_shapes(own: &Tensor, other: &Tensor, more: &str) -> Result<()> {
-    let (mine, theirs) = (own.shape(), other.shape());
+fn check_shapes(input: &Tensor, other: &Tensor, more: &str) -> Result<()> {
+    let (mine, theirs) = (input.shape(), other.shape());
     if mine == theirs {
         return Ok(());
     }
@@ -102,53 +102,53 @@ fn check_shapes(own: &Tensor, other: &Tensor, more: &str) -> Result<()> {
 }
 
 /// `add_`, of which one or both are sparse.
-pub(crate) fn add_in_place(own: &Tensor, other: &Tensor, alpha: Scalar) -> Result<()> {
-    own.check_in_place()?;
+pub(crate) fn add_in_place(input: &Tensor, other: &Tensor, alpha: Scalar) -> Result<()> {
+    input.check_in_place()?;
     let _no_grad = GradModeGuard::new(false);
-    let dtype = iterator::result_type(&[own, other]);
-    match (own.sparse_parts(), other.sparse_parts()) {
+    let dtype = iterator::result_type(&[input, other]);
+    match (input.sparse_parts(), other.sparse_parts()) {
         (Some(own_parts), Some(other_parts)) => {
-            check_shapes(own, other, "")?;
+            check_shapes(input, other, "")?;
             if other_parts.count() > 0 {
-                let sum = added_parts(&own_parts, &other_parts, alpha, own.dtype(), own)?;
-                own.set_sparse_parts(Some(sum));
+                let sum = added_parts(&own_parts, &other_parts, alpha, input.dtype(), input)?;
+                input.set_sparse_parts(Some(sum));
             }
         }
         (None, Some(parts)) => {
-            check_shapes(own, other, DENSE)?;
+            check_shapes(input, other, DENSE)?;
             if parts.count() > 0 {
-                let wide = to_dtype(own, dtype)?;
+                let wide = to_dtype(input, dtype)?;
                 let values = to_dtype(parts.values(), dtype)?;
                 add_to_dense(&wide, &parts, &values, alpha)?;
             }
         }
         _ => return runtime("add(sparse, dense) is not supported. Use add(dense, sparse) instead."),
     }
-    own.bump_version();
+    input.bump_version();
     Ok(())
 }
 
 /// `add_out_sparse_cuda`: the values and indices of both are joined, and coalesced only if they are more than
 /// the tensor has elements.
 fn added_parts(
-    own: &SparseParts,
+    input: &SparseParts,
     other: &SparseParts,
     alpha: Scalar,
     dtype: Dtype,
     like: &Tensor,
 ) -> Result<SparseParts> {
     if other.count() == 0 {
-        return cloned_parts(own);
+        return cloned_parts(input);
     }
-    if own.count() == 0 {
+    if input.count() == 0 {
         return multiplied_parts(other, &wrapped(alpha));
     }
-    let before = to_dtype(own.values(), dtype)?;
+    let before = to_dtype(input.values(), dtype)?;
     let mut more = to_dtype(other.values(), dtype)?;
     if alpha.to_f64() != Some(1.0) {
         more = mul(&more, &wrapped(alpha))?;
     }
-    let indices = cat(&[own.indices().clone(), other.indices().clone()], 1)?;
+    let indices = cat(&[input.indices().clone(), other.indices().clone()], 1)?;
     let values = cat(&[before, more], 0)?;
     let sum = SparseParts::new(indices, values);
     if sum.count() > like.numel() { coalesced_parts(&sum, &like.shape()) } else { Ok(sum) }
@@ -216,42 +216,42 @@ fn check_factor(factor: &Tensor, operator: &str) -> Result<()> {
     Ok(())
 }
 
-fn multiply(own: &Tensor, factor: &Tensor) -> Result<Tensor> {
+fn multiply(input: &Tensor, factor: &Tensor) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
-    let (own, factor) = if own.is_sparse() { (own, factor) } else { (factor, own) };
+    let (input, factor) = if input.is_sparse() { (input, factor) } else { (factor, input) };
     check_factor(factor, "the product")?;
-    Tensor::sparse(&multiplied_parts(&parts_of(own, "mul")?, factor)?, &own.shape())
+    Tensor::sparse(&multiplied_parts(&parts_of(input, "mul")?, factor)?, &input.shape())
 }
 
-fn multiply_in_place(own: &Tensor, factor: &Tensor) -> Result<()> {
+fn multiply_in_place(input: &Tensor, factor: &Tensor) -> Result<()> {
     let _no_grad = GradModeGuard::new(false);
     check_factor(factor, "the product")?;
-    let before = parts_of(own, "mul_")?;
-    own.set_sparse_parts(Some(multiplied_parts(&before, factor)?));
-    own.bump_version();
+    let before = parts_of(input, "mul_")?;
+    input.set_sparse_parts(Some(multiplied_parts(&before, factor)?));
+    input.bump_version();
     Ok(())
 }
 
-fn divide(own: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<Tensor> {
+fn divide(input: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
     check_factor(divisor, "the quotient")?;
-    let parts = parts_of(own, "div")?;
+    let parts = parts_of(input, "div")?;
     let indices = copy::clone(parts.indices(), MemoryFormat::Preserve)?;
     let values = pointwise::div(parts.values(), divisor)?;
     let parts = SparseParts::new(indices, values).coalesced(parts.is_coalesced());
-    Tensor::sparse(&parts, &own.shape())
+    Tensor::sparse(&parts, &input.shape())
 }
 
-fn divide_in_place(own: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<()> {
+fn divide_in_place(input: &Tensor, divisor: &Tensor, _rounding: Unread) -> Result<()> {
     let _no_grad = GradModeGuard::new(false);
     check_factor(divisor, "the quotient")?;
-    pointwise::div_in_place(parts_of(own, "div_")?.values(), divisor)?;
-    own.bump_version();
+    pointwise::div_in_place(parts_of(input, "div_")?.values(), divisor)?;
+    input.bump_version();
     Ok(())
 }
 
-fn negate(own: &Tensor) -> Result<Tensor> {
-    let copy = clone(own)?;
+fn negate(input: &Tensor) -> Result<Tensor> {
+    let copy = clone(input)?;
     change_in_place(parts_of(&copy, "neg")?.values())?;
     Ok(copy)
 }

@@ -19,12 +19,12 @@ use super::views::first;
 /// The wanted gradients of both operands, the second before the first: C++ evaluates from the right.
 fn of_two(
     ctx: &Context<'_>,
-    to_own: impl FnOnce() -> Result<Tensor>,
+    grad_input: impl FnOnce() -> Result<Tensor>,
     to_other: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Gradients> {
     let to_other = ctx.gradient(1, to_other)?;
-    let to_own = ctx.gradient(0, to_own)?;
-    Ok(vec![to_own, to_other])
+    let grad_input = ctx.gradient(0, grad_input)?;
+    Ok(vec![grad_input, to_other])
 }
 
 static HYPOT: Binary = Binary {
@@ -71,9 +71,9 @@ static LOGADDEXP2: Binary = Binary {
 };
 
 /// `copysign_tensor_self_backward`.
-fn copysign_backward(grad: &Tensor, own: &Tensor, result: &Tensor) -> Result<Tensor> {
-    let ratio = div(result, own)?;
-    masked_fill_in_place(&ratio, &eq(own, &wrapped(Scalar::Int(0)))?, &wrapped(Scalar::Int(0)))?;
+fn copysign_backward(grad: &Tensor, input: &Tensor, result: &Tensor) -> Result<Tensor> {
+    let ratio = div(result, input)?;
+    masked_fill_in_place(&ratio, &eq(input, &wrapped(Scalar::Int(0)))?, &wrapped(Scalar::Int(0)))?;
     mul(grad, &ratio)
 }
 
@@ -94,9 +94,9 @@ static COPYSIGN: Binary = Binary {
 
 /// `product.masked_fill((self == 0) & (other <= least), 0)`: where the first operand is 0, the product is 0
 /// for any logarithm.
-fn without_zeros(product: &Tensor, own: &Tensor, other: &Tensor, least: f64) -> Result<Tensor> {
+fn without_zeros(product: &Tensor, input: &Tensor, other: &Tensor, least: f64) -> Result<Tensor> {
     let right = le(other, &number(least))?;
-    let left = eq(own, &number(0.0))?;
+    let left = eq(input, &number(0.0))?;
     let is_zero = logical_and(&left, &right)?;
     masked_fill(product, &is_zero, &wrapped(Scalar::Int(0)))
 }
@@ -149,16 +149,16 @@ without_derivative! {
 
 /// `xlogy` and `special_xlog1py`; a number in the place of one of the two has a separate node.
 fn xlog(
-    own: &Tensor,
+    input: &Tensor,
     other: &Tensor,
     kind: &'static Binary,
     least: f64,
     nodes: [&'static str; 2],
 ) -> Result<Value> {
-    if own.is_wrapped_number() {
+    if input.is_wrapped_number() {
         let output =
-            pointwise::elementwise(&[own, other], pointwise::dtype_by(kind.rule, &[own, other]), None)?;
-        let own = own.clone();
+            pointwise::elementwise(&[input, other], pointwise::dtype_by(kind.rule, &[input, other]), None)?;
+        let own = input.clone();
         record(nodes[0], &[other], &[&output], &[Save::Input(Some(other))], move |ctx, grads| {
             let other = ctx.saved(0)?;
             let divisor = if least < 0.0 { add(&other, &wrapped(Scalar::Int(1)))? } else { other };
@@ -168,9 +168,9 @@ fn xlog(
     }
     if other.is_wrapped_number() {
         let output =
-            pointwise::elementwise(&[own, other], pointwise::dtype_by(kind.rule, &[own, other]), None)?;
+            pointwise::elementwise(&[input, other], pointwise::dtype_by(kind.rule, &[input, other]), None)?;
         let other = other.clone();
-        record(nodes[1], &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
+        record(nodes[1], &[input], &[&output], &[Save::Input(Some(input))], move |ctx, grads| {
             let is_above = known_or_unknown(&other).to_f64().is_some_and(|other| other > least);
             double_backward::set_variant(if is_above { "above" } else { "not above" });
             let product = kind.call(first(grads)?, &other)?;
@@ -182,36 +182,36 @@ fn xlog(
         })?;
         return Ok(output.into());
     }
-    Ok(kind.call(own, other)?.into())
+    Ok(kind.call(input, other)?.into())
 }
 
 /// `copysign`; a number in the place of the second operand gets no gradient.
-fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
+fn copysign(input: &Tensor, other: &Tensor) -> Result<Value> {
     if !other.is_wrapped_number() {
-        return Ok(COPYSIGN.call(own, other)?.into());
+        return Ok(COPYSIGN.call(input, other)?.into());
     }
     let output =
-        pointwise::elementwise(&[own, other], pointwise::dtype_by(Rule::Float, &[own, other]), None)?;
-    let saved = [Save::Input(Some(own)), Save::Output(0)];
-    record(nodes::CopysignBackward1, &[own], &[&output], &saved, |ctx, grads| {
+        pointwise::elementwise(&[input, other], pointwise::dtype_by(Rule::Float, &[input, other]), None)?;
+    let saved = [Save::Input(Some(input)), Save::Output(0)];
+    record(nodes::CopysignBackward1, &[input], &[&output], &saved, |ctx, grads| {
         Ok(vec![Some(copysign_backward(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
     })?;
     Ok(output.into())
 }
 
 /// `dist`: a norm of the difference, with one node for both.
-fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
-    let cast = crate::autocast::Cast::full(own.device());
+fn dist(input: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(input.device());
     // C++ evaluates arguments from the last to the first.
     let other = cast.apply(other)?;
-    let own = cast.apply(own)?;
+    let input = cast.apply(input)?;
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        super::reduce::vector_norm(&sub(&own, &other)?, order, None, false, None)?
+        super::reduce::vector_norm(&sub(&input, &other)?, order, None, false, None)?
     };
-    let saved = [Save::Input(Some(&other)), Save::Input(Some(&own)), Save::Output(0)];
-    record(nodes::DistBackward0, &[&own, &other], &[&output], &saved, move |ctx, grads| {
-        let (grad, other, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+    let saved = [Save::Input(Some(&other)), Save::Input(Some(&input)), Save::Output(0)];
+    record(nodes::DistBackward0, &[&input, &other], &[&output], &saved, move |ctx, grads| {
+        let (grad, other, input, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let half = |negates: bool| -> Result<Option<Tensor>> {
             if order == 0.0 {
                 // The derivative is undefined, which `neg` refuses.
@@ -223,15 +223,15 @@ fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
                     Ok(None)
                 };
             }
-            let difference = sub(&own, &other)?;
+            let difference = sub(&input, &other)?;
             let dims: Vec<i64> = (0..difference.dim() as i64).collect();
             let half = super::vector_norm::backward(grad, &difference, &norm, order, &dims)?;
             let half = if negates { unary::neg(&half)? } else { half };
             Ok(Some(half))
         };
         let to_other = if ctx.wants(1) { half(true)? } else { None };
-        let to_own = if ctx.wants(0) { half(false)? } else { None };
-        Ok(vec![to_own, to_other])
+        let grad_input = if ctx.wants(0) { half(false)? } else { None };
+        Ok(vec![grad_input, to_other])
     })?;
     Ok(output.into())
 }
@@ -244,11 +244,11 @@ fn combine_in_place(mask: &Tensor) -> Result<()> {
 }
 
 /// `isclose`, composed of operators.
-fn isclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan: bool) -> Result<Tensor> {
-    if own.dtype() != other.dtype() {
+fn isclose(input: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan: bool) -> Result<Tensor> {
+    if input.dtype() != other.dtype() {
         return runtime(format!(
             "{} did not match {}",
-            own.dtype().scalar_name(),
+            input.dtype().scalar_name(),
             other.dtype().scalar_name()
         ));
     }
@@ -257,9 +257,9 @@ fn isclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan
             return runtime(format!("{name} must be greater than or equal to zero, but got {tolerance}"));
         }
     }
-    let close = eq(own, other)?;
-    if equal_nan && own.dtype().is_floating() {
-        let is_nan = pointwise::ne(own, own)?;
+    let close = eq(input, other)?;
+    if equal_nan && input.dtype().is_floating() {
+        let is_nan = pointwise::ne(input, input)?;
         let is_other_nan = pointwise::ne(other, other)?;
         combine_in_place(&is_nan)?;
         drop(is_other_nan);
@@ -269,10 +269,10 @@ fn isclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan
         return Ok(close);
     }
     let default = crate::session().default_dtype();
-    let cast_own = if own.dtype() == Dtype::Bool { to_dtype(own, default)? } else { own.clone() };
+    let cast_input = if input.dtype() == Dtype::Bool { to_dtype(input, default)? } else { input.clone() };
     let cast_other = if other.dtype().is_integral() { to_dtype(other, default)? } else { other.clone() };
     let allowed = add(&unary::abs(&scale(&cast_other, relative)?)?, &number(absolute))?;
-    let actual = unary::abs(&sub(&cast_own, &cast_other)?)?;
+    let actual = unary::abs(&sub(&cast_input, &cast_other)?)?;
     {
         let is_finite = unary::isfinite(&actual)?;
         let _is_within = le(&actual, &allowed)?;
@@ -282,35 +282,41 @@ fn isclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan
     drop(actual);
     drop(allowed);
     drop(cast_other);
-    drop(cast_own);
+    drop(cast_input);
     Ok(close)
 }
 
 /// Whether all elements are close: a number, which is read from the GPU.
-fn allclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan: bool) -> Result<Value> {
-    let close = isclose(own, other, relative, absolute, equal_nan)?;
+fn allclose(input: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan: bool) -> Result<Value> {
+    let close = isclose(input, other, relative, absolute, equal_nan)?;
     let all = crate::call("all", &[close.into()], &[])?;
     crate::call("item", &[all], &[])
 }
 
 /// `polygamma`: the derivative of that order of `digamma`.
-pub(crate) fn polygamma(order: i64, own: &Tensor) -> Result<Tensor> {
+pub(crate) fn polygamma(order: i64, input: &Tensor) -> Result<Tensor> {
     if order < 0 {
         return runtime("polygamma(n, x) does not support negative n.");
     }
-    let output = pointwise::elementwise(&[own], pointwise::dtype_by(Rule::Float, &[own]), None)?;
-    record(nodes::PolygammaBackward0, &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
-        Ok(vec![Some(mul(first(grads)?, &polygamma(order.saturating_add(1), &ctx.saved(0)?)?)?)])
-    })?;
+    let output = pointwise::elementwise(&[input], pointwise::dtype_by(Rule::Float, &[input]), None)?;
+    record(
+        nodes::PolygammaBackward0,
+        &[input],
+        &[&output],
+        &[Save::Input(Some(input))],
+        move |ctx, grads| {
+            Ok(vec![Some(mul(first(grads)?, &polygamma(order.saturating_add(1), &ctx.saved(0)?)?)?)])
+        },
+    )?;
     Ok(output)
 }
 
 /// `frexp`: mantissas, and exponents of 32 bits.
-fn frexp(own: &Tensor) -> Result<Value> {
-    let mantissa = creation::empty_like(own)?;
-    let exponent = creation::empty_like_as(own, Dtype::I32, crate::MemoryFormat::Preserve)?;
+fn frexp(input: &Tensor) -> Result<Value> {
+    let mantissa = creation::empty_like(input)?;
+    let exponent = creation::empty_like_as(input, Dtype::I32, crate::MemoryFormat::Preserve)?;
     let saved = [Save::Input(Some(&exponent))];
-    record(nodes::FrexpBackward0, &[own], &[&mantissa, &exponent], &saved, |ctx, grads| {
+    record(nodes::FrexpBackward0, &[input], &[&mantissa, &exponent], &saved, |ctx, grads| {
         let power = crate::call("exp2", &[ctx.saved(0)?.into()], &[])?.tensor()?;
         Ok(vec![Some(div(first(grads)?, &power)?)])
     })?;
@@ -318,16 +324,16 @@ fn frexp(own: &Tensor) -> Result<Value> {
 }
 
 /// `gcd` and `lcm`: kernels over integers.
-fn of_integers(own: &Tensor, other: &Tensor, in_place: bool) -> Result<Value> {
-    let dtype = pointwise::dtype_by(Rule::Promoted, &[own, other]);
+fn of_integers(input: &Tensor, other: &Tensor, in_place: bool) -> Result<Value> {
+    let dtype = pointwise::dtype_by(Rule::Promoted, &[input, other]);
     if !dtype.is_integral() {
         return runtime(format!("\"gcd_cuda\" not implemented for '{}'", dtype.scalar_name()));
     }
     if in_place {
-        pointwise::elementwise_in_place(&[own, other], dtype, None)?;
-        return Ok(own.into());
+        pointwise::elementwise_in_place(&[input, other], dtype, None)?;
+        return Ok(input.into());
     }
-    Ok(pointwise::elementwise(&[own, other], dtype, None)?.into())
+    Ok(pointwise::elementwise(&[input, other], dtype, None)?.into())
 }
 
 /// The gradients of `fmax` and `fmin`: each element's gradient goes to the operand that was chosen.
@@ -336,10 +342,10 @@ fn chosen(
     grad: &Tensor,
     compare: fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Gradients> {
-    let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+    let (other, input) = (ctx.saved(0)?, ctx.saved(1)?);
     // Both masks live to the end of the statement.
-    let is_own = || -> Result<(Tensor, Tensor)> {
-        let chosen = compare(&own, &other)?;
+    let is_input = || -> Result<(Tensor, Tensor)> {
+        let chosen = compare(&input, &other)?;
         let is_nan = crate::call("isnan", &[(&other).into()], &[])?.tensor()?;
         Ok((crate::call("logical_or_", &[chosen.into(), (&is_nan).into()], &[])?.tensor()?, is_nan))
     };
@@ -347,7 +353,7 @@ fn chosen(
     of_two(
         ctx,
         || {
-            let (mask, is_nan) = is_own()?;
+            let (mask, is_nan) = is_input()?;
             let mask = crate::call("logical_not_", &[mask.into()], &[])?.tensor()?;
             let result = masked_fill(grad, &mask, &zero)?;
             drop(is_nan);
@@ -355,7 +361,7 @@ fn chosen(
             Ok(result)
         },
         || {
-            let (mask, _is_nan) = is_own()?;
+            let (mask, _is_nan) = is_input()?;
             masked_fill(grad, &mask, &zero)
         },
     )
@@ -378,35 +384,35 @@ static FMIN: Binary = Binary {
 };
 
 /// `logit_backward`, which is composed of operators where it may be differentiated again.
-fn logit_backward(grad: &Tensor, own: &Tensor, eps: Option<f64>) -> Result<Tensor> {
+fn logit_backward(grad: &Tensor, input: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     if !crate::autograd::GradMode::is_enabled() {
-        return super::kernels::run_kernel(grad, own);
+        return super::kernels::run_kernel(grad, input);
     }
     double_backward::set_variant(if eps.is_some() { "eps" } else { "no eps" });
     let low = eps.unwrap_or(0.0);
-    let outside = creation::zeros(&[], own.dtype(), own.device())?;
+    let outside = creation::zeros(&[], input.dtype(), input.device())?;
     let slope = {
-        let product = mul(own, &super::kernels::one_minus(own)?)?;
+        let product = mul(input, &super::kernels::one_minus(input)?)?;
         div(grad, &product)?
     };
     let is_within = {
-        let below = le(own, &number(1.0 - low))?;
-        let above = pointwise::ge(own, &number(low))?;
+        let below = le(input, &number(1.0 - low))?;
+        let above = pointwise::ge(input, &number(low))?;
         logical_and(&above, &below)?
     };
     pointwise::where_(&is_within, &slope, &outside)
 }
 
-fn logit(own: &Tensor, eps: Option<f64>, in_place: bool) -> Result<Value> {
+fn logit(input: &Tensor, eps: Option<f64>, in_place: bool) -> Result<Value> {
     let (output, saved) = if in_place {
-        let saved = pointwise::kept_for_gradient(own)?;
-        pointwise::elementwise_in_place(&[own], own.dtype(), None)?;
-        (own.clone(), saved)
+        let saved = pointwise::kept_for_gradient(input)?;
+        pointwise::elementwise_in_place(&[input], input.dtype(), None)?;
+        (input.clone(), saved)
     } else {
-        (pointwise::elementwise(&[own], pointwise::dtype_by(Rule::Float, &[own]), None)?, None)
+        (pointwise::elementwise(&[input], pointwise::dtype_by(Rule::Float, &[input]), None)?, None)
     };
-    let kept = saved.as_ref().unwrap_or(own);
-    record(nodes::LogitBackward0, &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+    let kept = saved.as_ref().unwrap_or(input);
+    record(nodes::LogitBackward0, &[input], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
         Ok(vec![Some(logit_backward(first(grads)?, &ctx.saved(0)?, eps)?)])
     })?;
     Ok(output.into())

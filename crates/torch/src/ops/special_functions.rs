@@ -28,14 +28,14 @@ struct OfBoth {
 }
 
 impl OfBoth {
-    fn call(&'static self, own: &Tensor) -> Result<Tensor> {
-        let output = float_kernel(&[own])?;
-        let saved = [Save::Input(Some(own)), Save::Output(0)];
+    fn call(&'static self, input: &Tensor) -> Result<Tensor> {
+        let output = float_kernel(&[input])?;
+        let saved = [Save::Input(Some(input)), Save::Output(0)];
         let saved = saved.get(usize::from(!self.keeps_input)..).unwrap_or_default();
-        record(self.node, &[own], &[&output], saved, move |ctx, grads| {
-            let own = ctx.saved(0)?;
-            let result = if self.keeps_input { ctx.saved(1)? } else { own.clone() };
-            Ok(vec![Some((self.backward)(first(grads)?, &own, &result)?)])
+        record(self.node, &[input], &[&output], saved, move |ctx, grads| {
+            let input = ctx.saved(0)?;
+            let result = if self.keeps_input { ctx.saved(1)? } else { input.clone() };
+            Ok(vec![Some((self.backward)(first(grads)?, &input, &result)?)])
         })?;
         Ok(output)
     }
@@ -68,16 +68,16 @@ static I0E: OfBoth = OfBoth {
 /// Near 0 the formulas of `i1` and `i1e` divide by 0, so both take a half there.
 fn half_near_zero(
     grad: &Tensor,
-    own: &Tensor,
+    input: &Tensor,
     slope: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
-    let is_not_tiny = gt(&unary::abs(own)?, &number(f64::EPSILON))?;
+    let is_not_tiny = gt(&unary::abs(input)?, &number(f64::EPSILON))?;
     let safe = {
-        let tiny = creation::full(&[], Scalar::Float(f64::EPSILON), own.dtype(), own.device())?;
-        where_(&is_not_tiny, own, &tiny)?
+        let tiny = creation::full(&[], Scalar::Float(f64::EPSILON), input.dtype(), input.device())?;
+        where_(&is_not_tiny, input, &tiny)?
     };
     let slope = slope(&safe)?;
-    let half = creation::full(&[], Scalar::Float(0.5), own.dtype(), own.device())?;
+    let half = creation::full(&[], Scalar::Float(0.5), input.dtype(), input.device())?;
     let chosen = where_(&is_not_tiny, &slope, &half)?;
     mul(grad, &chosen)
 }
@@ -146,10 +146,10 @@ fn incomplete(
     if ctx.wants(0) {
         return not_implemented(format!("the derivative for '{name}: input' is not implemented."));
     }
-    let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-    let gamma = crate::call("lgamma", &[(&own).into()], &[])?.tensor()?;
+    let (other, input) = (ctx.saved(0)?, ctx.saved(1)?);
+    let gamma = crate::call("lgamma", &[(&input).into()], &[])?.tensor()?;
     let logarithm = unary::log(&other)?;
-    let less = sub(&own, &wrapped(Scalar::Int(1)))?;
+    let less = sub(&input, &wrapped(Scalar::Int(1)))?;
     let product = mul(&less, &logarithm)?;
     let difference = sub(&product, &other)?;
     let exponent = sub(&difference, &gamma)?;
@@ -190,48 +190,55 @@ static ZETA: Binary = Binary {
 
 /// The arguments of `mvlgamma`'s sum, one for each dimension:
 /// `arange((1 - p) / 2, 0.5, 0.5) + self.unsqueeze(-1)`.
-fn multivariate(own: &Tensor, p: i64, dtype: Dtype) -> Result<Tensor> {
+fn multivariate(input: &Tensor, p: i64, dtype: Dtype) -> Result<Tensor> {
     let halves: [Value; 3] =
         [Scalar::Float((1 - p) as f64 / 2.0).into(), Scalar::Float(0.5).into(), Scalar::Float(0.5).into()];
-    let steps = crate::call("arange", &halves, &[("dtype", dtype.into()), ("device", own.device().into())])?;
-    add(&steps.tensor()?, &super::views::unsqueeze(own, -1)?)
+    let steps =
+        crate::call("arange", &halves, &[("dtype", dtype.into()), ("device", input.device().into())])?;
+    add(&steps.tensor()?, &super::views::unsqueeze(input, -1)?)
 }
 
 /// `mvlgamma`.
-fn mvlgamma(own: &Tensor, p: i64) -> Result<Tensor> {
+fn mvlgamma(input: &Tensor, p: i64) -> Result<Tensor> {
     if p < 1 {
         return runtime("mvlgamma: p has to be greater than or equal to 1");
     }
-    let dtype = pointwise::dtype_by(Rule::Float, &[own]);
+    let dtype = pointwise::dtype_by(Rule::Float, &[input]);
     let output = {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
-        let terms = multivariate(own, p, dtype)?;
+        let terms = multivariate(input, p, dtype)?;
         crate::call("lgamma_", &[(&terms).into()], &[])?;
         let sum = super::reduce::sum(&terms, Some(&[-1]), false, None)?;
         pointwise::add_in_place(&sum, &number((p * (p - 1)) as f64 * PI.ln() * 0.25))?
     };
-    record(nodes::MvlgammaBackward0, &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let terms = multivariate(&own, p, own.dtype())?;
-        let slopes = crate::call("digamma_", &[(&terms).into()], &[])?.tensor()?;
-        let sum = super::reduce::sum(&slopes, Some(&[-1]), false, None)?;
-        Ok(vec![Some(mul(first(grads)?, &sum)?)])
-    })?;
+    record(
+        nodes::MvlgammaBackward0,
+        &[input],
+        &[&output],
+        &[Save::Input(Some(input))],
+        move |ctx, grads| {
+            let input = ctx.saved(0)?;
+            let terms = multivariate(&input, p, input.dtype())?;
+            let slopes = crate::call("digamma_", &[(&terms).into()], &[])?.tensor()?;
+            let sum = super::reduce::sum(&slopes, Some(&[-1]), false, None)?;
+            Ok(vec![Some(mul(first(grads)?, &sum)?)])
+        },
+    )?;
     Ok(output)
 }
 
 /// `angle` of real numbers: 0 or pi, whose derivative is zeros.
-fn angle(own: &Tensor) -> Result<Tensor> {
-    let output = float_kernel(&[own])?;
-    record(nodes::AngleBackward0, &[own], &[&output], &[Save::Input(Some(own))], |ctx, _| {
+fn angle(input: &Tensor) -> Result<Tensor> {
+    let output = float_kernel(&[input])?;
+    record(nodes::AngleBackward0, &[input], &[&output], &[Save::Input(Some(input))], |ctx, _| {
         Ok(vec![Some(creation::zeros_like(&ctx.saved(0)?)?)])
     })?;
     Ok(output)
 }
 
 /// `special_ndtr`: `(1 + erf(self / sqrt(2))) * 0.5`.
-fn ndtr(own: &Tensor) -> Result<Tensor> {
-    let scaled = scale(own, std::f64::consts::FRAC_1_SQRT_2)?;
+fn ndtr(input: &Tensor) -> Result<Tensor> {
+    let scaled = scale(input, std::f64::consts::FRAC_1_SQRT_2)?;
     let error = crate::call("erf", &[(&scaled).into()], &[])?.tensor()?;
     let sum = add(&error, &wrapped(Scalar::Int(1)))?;
     scale(&sum, 0.5)

@@ -107,14 +107,14 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
 }
 
 /// `corrcoef`: covariances over the products of the deviations.
-fn corrcoef(own: &Tensor) -> Result<Tensor> {
-    if own.dim() > 2 {
+fn corrcoef(input: &Tensor) -> Result<Tensor> {
+    if input.dim() > 2 {
         return runtime(format!(
             "corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions",
-            own.dim()
+            input.dim()
         ));
     }
-    let mut covariances = cov(own, 1, None, None)?;
+    let mut covariances = cov(input, 1, None, None)?;
     if covariances.dim() == 0 {
         return div(&covariances, &covariances);
     }
@@ -136,15 +136,15 @@ fn others(count: usize, dim: usize) -> Vec<i64> {
 }
 
 /// `renorm_backward`.
-fn renorm_backward(grad: &Tensor, own: &Tensor, p: f64, dim: usize, most: f64) -> Result<Tensor> {
-    let dims = others(own.dim(), dim);
-    let wide = own.dtype().accumulate();
-    let norm = vector_norm(own, p, Some(&dims), true, Some(wide))?;
+fn renorm_backward(grad: &Tensor, input: &Tensor, p: f64, dim: usize, most: f64) -> Result<Tensor> {
+    let dims = others(input.dim(), dim);
+    let wide = input.dtype().accumulate();
+    let norm = vector_norm(input, p, Some(&dims), true, Some(wide))?;
     let slope = {
-        let product = mul(own, grad)?;
+        let product = mul(input, grad)?;
         let summed = sum(&product, Some(&dims), true, Some(wide))?;
         drop(product);
-        super::vector_norm::backward(&summed, own, &norm, p, &dims)?
+        super::vector_norm::backward(&summed, input, &norm, p, &dims)?
     };
     let inverse = unary::reciprocal(&add(&norm, &number(1e-7))?)?;
     let scaled = {
@@ -164,35 +164,39 @@ fn renorm_backward(grad: &Tensor, own: &Tensor, p: f64, dim: usize, most: f64) -
 }
 
 /// `renorm`: rows whose norm is above a limit are scaled down to the limit.
-fn renorm(own: &Tensor, p: f64, dim: i64, most: f64, in_place: bool) -> Result<Value> {
+fn renorm(input: &Tensor, p: f64, dim: i64, most: f64, in_place: bool) -> Result<Value> {
     if p <= 0.0 {
         return runtime("renorm: non-positive-norm not supported");
     }
     if most < 0.0 {
         return runtime(format!("renorm: expected maxnorm to be >= 0 but got {most}"));
     }
-    if own.dim() < 2 {
-        return runtime(format!("renorm: input needs at least 2 dimensions, got {} dimensions", own.dim()));
+    if input.dim() < 2 {
+        return runtime(format!("renorm: input needs at least 2 dimensions, got {} dimensions", input.dim()));
     }
-    let own = if in_place { own } else { &Cast::full(own.device()).apply(own)? };
-    let at = wrap(dim, own.dim())?;
-    let before = if in_place { kept_for_gradient(own)? } else { None };
+    let input = if in_place { input } else { &Cast::full(input.device()).apply(input)? };
+    let at = wrap(dim, input.dim())?;
+    let before = if in_place { kept_for_gradient(input)? } else { None };
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        let output = if in_place { own.clone() } else { empty(&own.shape(), own.dtype(), own.device())? };
-        let wide = own.dtype().accumulate();
-        let norm = vector_norm(own, p, Some(&others(own.dim(), at)), true, Some(wide))?;
-        let factor =
-            if wide == own.dtype() { norm.clone() } else { empty(&norm.shape(), own.dtype(), own.device())? };
+        let output =
+            if in_place { input.clone() } else { empty(&input.shape(), input.dtype(), input.device())? };
+        let wide = input.dtype().accumulate();
+        let norm = vector_norm(input, p, Some(&others(input.dim(), at)), true, Some(wide))?;
+        let factor = if wide == input.dtype() {
+            norm.clone()
+        } else {
+            empty(&norm.shape(), input.dtype(), input.device())?
+        };
         if in_place {
-            elementwise_in_place(&[own, &factor], own.dtype(), None)?;
+            elementwise_in_place(&[input, &factor], input.dtype(), None)?;
         }
         drop(factor);
         drop(norm);
         output
     };
-    let kept = before.as_ref().unwrap_or(own);
-    record(nodes::RenormBackward0, &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+    let kept = before.as_ref().unwrap_or(input);
+    record(nodes::RenormBackward0, &[input], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
         Ok(vec![Some(renorm_backward(first(grads)?, &ctx.saved(0)?, p, at, most)?)])
     })?;
     Ok(output.into())

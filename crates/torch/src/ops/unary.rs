@@ -213,9 +213,9 @@ unary! {
 }
 
 /// `sinc_backward`.
-fn sinc_backward(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    let by_pi = scale(own, std::f64::consts::PI)?;
-    let squared_by_pi = scale(&mul(own, own)?, std::f64::consts::PI)?;
+fn sinc_backward(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+    let by_pi = scale(input, std::f64::consts::PI)?;
+    let squared_by_pi = scale(&mul(input, input)?, std::f64::consts::PI)?;
     let slope = {
         let sine = SIN.call(&by_pi)?;
         let cosine = COS.call(&by_pi)?;

@@ -37,7 +37,7 @@ fn fill_where_zero(tensor: &Tensor, tested: &Tensor) -> Result<()> {
 /// end of a statement.
 pub(super) fn backward(
     grad: &Tensor,
-    own: &Tensor,
+    input: &Tensor,
     norm: &Tensor,
     order: f64,
     dims: &[i64],
@@ -52,29 +52,29 @@ pub(super) fn backward(
         _ => "order above 2",
     });
     if order == 0.0 {
-        return zeros_like(own);
+        return zeros_like(input);
     }
     if (order - 1.0).abs() < f64::EPSILON {
-        return mul(&unary::sgn(own)?, grad);
+        return mul(&unary::sgn(input)?, grad);
     }
     if (order - 2.0).abs() < f64::EPSILON {
         // grad * (self / norm).masked_fill_(norm == 0, 0): the mask is a temporary of the product's
         // expression.
-        let ratio = div(own, norm)?;
+        let ratio = div(input, norm)?;
         let mask = eq(norm, &zero())?;
         masked_fill_in_place(&ratio, &mask, &zero())?;
         return mul(grad, &ratio);
     }
     if order.is_infinite() {
-        return of_the_greatest(grad, own, norm, dims);
+        return of_the_greatest(grad, input, norm, dims);
     }
     if order < 1.0 {
         let scaled = {
-            let power = unary::abs(own)?;
+            let power = unary::abs(input)?;
             pow_in_place(&power, order - 1.0)?;
-            let is_zero = eq(own, &zero())?;
+            let is_zero = eq(input, &zero())?;
             masked_fill_in_place(&power, &is_zero, &zero())?;
-            let sign = unary::sgn(own)?;
+            let sign = unary::sgn(input)?;
             mul(&sign, &power)?
         };
         let right = pow_scalar(norm, Scalar::Float(1.0 - order))?;
@@ -82,14 +82,14 @@ pub(super) fn backward(
         return mul(&left, &right);
     }
     let scaled = if order < 2.0 {
-        let power = unary::abs(own)?;
+        let power = unary::abs(input)?;
         pow_in_place(&power, order - 1.0)?;
-        let sign = unary::sgn(own)?;
+        let sign = unary::sgn(input)?;
         mul(&sign, &power)?
     } else {
-        let power = unary::abs(own)?;
+        let power = unary::abs(input)?;
         pow_in_place(&power, order - 2.0)?;
-        mul(own, &power)?
+        mul(input, &power)?
     };
     let share = {
         let power = pow_scalar(norm, Scalar::Float(order - 1.0))?;
@@ -100,8 +100,8 @@ pub(super) fn backward(
 }
 
 /// `self.sgn() * ((grad / mask.sum(dim, true)) * mask)`, where the mask has the greatest elements.
-fn of_the_greatest(grad: &Tensor, own: &Tensor, norm: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    let absolute = unary::abs(own)?;
+fn of_the_greatest(grad: &Tensor, input: &Tensor, norm: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let absolute = unary::abs(input)?;
     let mask = {
         let is_greatest = eq(&absolute, norm)?;
         let is_nan = ne(&absolute, &absolute)?;
@@ -110,6 +110,6 @@ fn of_the_greatest(grad: &Tensor, own: &Tensor, norm: &Tensor, dims: &[i64]) -> 
     let count = sum(&mask, Some(dims), true, None)?;
     let share = div(grad, &count)?;
     let right = mul(&share, &mask)?;
-    let sign = unary::sgn(own)?;
+    let sign = unary::sgn(input)?;
     mul(&sign, &right)
 }

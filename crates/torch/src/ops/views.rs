@@ -203,20 +203,20 @@ pub(crate) fn expand(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let shift = shape.len() - sizes.len();
     let mut full = Vec::with_capacity(shape.len());
     for (dim, size) in shape.iter().enumerate() {
-        let own = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied();
-        full.push(if *size == -1 { own.unwrap_or(-1) } else { *size });
+        let input = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied();
+        full.push(if *size == -1 { input.unwrap_or(-1) } else { *size });
     }
     let Some(view) = expand_quietly(tensor, &full) else {
         let dim = (0..shape.len())
             .rev()
             .find(|dim| {
-                let own = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied().unwrap_or(1);
-                own != 1 && full.get(*dim) != Some(&own)
+                let input = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied().unwrap_or(1);
+                input != 1 && full.get(*dim) != Some(&input)
             })
             .unwrap_or(0);
-        let own = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied().unwrap_or(1);
+        let input = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied().unwrap_or(1);
         return runtime(format!(
-            "The expanded size of the tensor ({}) must match the existing size ({own}) at non-singleton dimension {dim}.  \
+            "The expanded size of the tensor ({}) must match the existing size ({input}) at non-singleton dimension {dim}.  \
              Target sizes: {shape:?}.  Tensor sizes: {sizes:?}",
             shape.get(dim).copied().unwrap_or(0)
         ));
@@ -290,8 +290,8 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
         move |grad| {
             let full = creation::zeros(&from, grad.dtype(), grad.device())?;
             copy::copy_below(&select(&full, dim, index)?, grad, false)?;
-            record_linear(nodes::SelectBackwardBackward0, grad, None, &[], &full, move |again, _| {
-                select(again, dim, index)
+            record_linear(nodes::SelectBackwardBackward0, grad, None, &[], &full, move |grad_grad, _| {
+                select(grad_grad, dim, index)
             })?;
             Ok(full)
         },
@@ -327,8 +327,8 @@ pub(crate) fn slice(
     viewed(nodes::SliceBackward0, tensor, &shape, &strides, offset, move |grad| {
         let full = creation::zeros(&from, grad.dtype(), grad.device())?;
         copy::copy_below(&slice(&full, dim, Some(start), Some(end), step)?, grad, false)?;
-        record_linear(nodes::SliceBackwardBackward0, grad, None, &[], &full, move |again, _| {
-            slice(again, dim, Some(start), Some(end), step)
+        record_linear(nodes::SliceBackwardBackward0, grad, None, &[], &full, move |grad_grad, _| {
+            slice(grad_grad, dim, Some(start), Some(end), step)
         })?;
         Ok(full)
     })

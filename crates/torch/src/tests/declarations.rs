@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::arguments::{Accepts, Operand, Rest, Unread, accepted, agrees, arguments};
+use crate::arguments::{AcceptedParameters, Operand, Rest, Unread, accepted, agrees, arguments};
 use crate::autograd::DERIVATIVES;
 use crate::{Scalar, Tensor, Value, registry};
 
@@ -29,7 +29,7 @@ fn first_of(_: &[Tensor], _: Rest<2>) {}
 
 #[test]
 fn a_row_whose_function_takes_other_parameters_than_the_schema_does_not_compile() {
-    let rows: [(&str, &[Accepts], bool); 21] = [
+    let rows: [(&str, &[AcceptedParameters], bool); 21] = [
         ("glu(Tensor self, int dim=-1)", accepted(&glu), true),
         ("glu(Tensor self, *, int dim=-1)", accepted(&glu), true),
         ("glu(Operand self, int dim=-1)", accepted(&glu), true),

@@ -32,13 +32,13 @@ fn says(line: &str, keyword: &str) -> bool {
 
 fn replaced(line: &str, keyword: &str, value: &str) -> String {
     let indent = line.len() - line.trim_start().len();
-    let behind = line.find([';', '#']).map_or("", |at| line.get(at..).unwrap_or_default());
-    let gap = if behind.is_empty() { "" } else { " " };
+    let after = line.find([';', '#']).map_or("", |at| line.get(at..).unwrap_or_default());
+    let gap = if after.is_empty() { "" } else { " " };
     let indent = line.get(..indent).unwrap_or_default();
     if value.is_empty() {
-        return format!("{indent}{}", behind.trim_start_matches([';', ' ']));
+        return format!("{indent}{}", after.trim_start_matches([';', ' ']));
     }
-    format!("{indent}{keyword} {value}{gap}{behind}")
+    format!("{indent}{keyword} {value}{gap}{after}")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::view::program::memory_need;
 const HEIGHT_PX: f32 = 190.0;
 
 fn curve(row: &Row) -> ComparedCurve {
-    let Some(outcome) = row.outcome_at_low() else { return ComparedCurve::default() };
+    let Some(outcome) = row.outcome_at_lowest() else { return ComparedCurve::default() };
     let parts = outcome.timeline.iter().map(|part| CurvePart {
         until: part.until,
         allocated: part.allocated,
@@ -60,7 +60,7 @@ fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
 
 /// A table of the values before and after, with their differences.
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
-    let (Some(old), Some(new)) = (before.outcome_at_low(), after.outcome_at_low()) else {
+    let (Some(old), Some(new)) = (before.outcome_at_lowest(), after.outcome_at_lowest()) else {
         return ().into_any();
     };
     // Peaks of a run that ended earlier are not a saving.
@@ -172,7 +172,7 @@ fn passes_text(session: Session, trial: &Trial) -> String {
 }
 
 fn trial_view(session: Session, trial: &Trial) -> AnyView {
-    let (result_class, result) = match (trial.after.outcome_at_low(), &trial.after.outcome) {
+    let (result_class, result) = match (trial.after.outcome_at_lowest(), &trial.after.outcome) {
         _ if trial.after.fits() => ("verdict is-right", passes_text(session, trial)),
         _ if trial.after.depends_on_limit() => {
             ("verdict is-wrong", sentence(&trial.after.dependence().unwrap_or_default()))

@@ -131,8 +131,8 @@ fn asked(session: Session) -> AnyView {
 /// headline, or if the question was refused.
 fn asked_text(answers: &Answers) -> Option<String> {
     let row = answers.what_if.first()?.rows.first()?;
-    let outcome = row.outcome_at_low().filter(|_| row.conditions != answers.verdict_for.1)?;
-    let most = outcome.peak_reserved.max(row.outcome_at_high()?.peak_reserved);
+    let outcome = row.outcome_at_lowest().filter(|_| row.conditions != answers.verdict_for.1)?;
+    let most = outcome.peak_reserved.max(row.outcome_at_highest()?.peak_reserved);
     let result = match row.dependence() {
         Some(depends) => depends,
         None if !row.fits() => format!("out of memory at {}", first_oom(outcome)),

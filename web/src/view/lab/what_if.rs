@@ -112,8 +112,8 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
             classes.push(if row.fits() { "" } else { "is-failed" });
         }
     }
-    let requests = latest.baseline.outcome_at_low().map_or(0, |outcome| outcome.requests);
-    let pictured = row.outcome_at_low().map(|after| {
+    let requests = latest.baseline.outcome_at_lowest().map_or(0, |outcome| outcome.requests);
+    let pictured = row.outcome_at_lowest().map(|after| {
         view! {
             {deltas(&latest.baseline, row)}
             {compared(session, &latest.baseline, row, requests.max(after.requests))}
@@ -131,7 +131,7 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
     if let (true, Some([_, reason])) = (row.outcome.is_err(), shown.rows.get_mut(1).map(Vec::as_mut_slice)) {
         *reason = Cell::text("refused");
     }
-    let warnings = row.outcome_at_low().map(|outcome| {
+    let warnings = row.outcome_at_lowest().map(|outcome| {
         let all = outcome
             .warnings
             .iter()

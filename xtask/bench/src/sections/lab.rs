@@ -148,7 +148,7 @@ fn in_a_tab(file: &Path, rounds: usize) -> Result<Vec<TabAnswer>> {
 fn autopsies(context: &BenchContext, section: &mut Section, name: &str, run: &Run) -> Result<()> {
     let own = run.conditions();
     let peak = search(run, &own, &[], &mut |_| ControlFlow::Continue(()))?;
-    let peak = peak.baseline.outcome_at_low().context("the recording cannot be replayed")?.peak_allocated;
+    let peak = peak.baseline.outcome_at_lowest().context("the recording cannot be replayed")?.peak_allocated;
     for limit in [peak.get() / 4 * 3, peak.get().saturating_sub(1)] {
         let limited = own.and_limit(Bytes::new(limit));
         let mut failed = 0;

@@ -63,19 +63,19 @@ impl<'a> LayoutRunner<'a> {
     /// Whether a layout fits.
     pub(super) fn ask(&self, conditions: &RunConditions, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
         let conditions = of_layout(conditions, layout);
-        let ranks = self.of_terms(&conditions.without_end(), layout)?;
+        let ranks = self.rank_probes(&conditions.without_end(), layout)?;
         let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
         if all(&|probe| probe.fits && probe.peak_reserved <= conditions.left(probe)) {
-            return Ok(LayoutRuns { is_fitting: true, ranks, under_limit: None });
+            return Ok(LayoutRuns { fits: true, ranks, under_limit: None });
         }
         if !all(&|probe| probe.fits && probe.peak_allocated <= conditions.left(probe)) {
-            return Ok(LayoutRuns { is_fitting: false, ranks, under_limit: None });
+            return Ok(LayoutRuns { fits: false, ranks, under_limit: None });
         }
         // The allocated bytes would fit, so the allocator may get by with a release of cached segments: a run
         // under the limit decides.
-        let under_limit = self.of_terms(&conditions, layout)?;
+        let under_limit = self.rank_probes(&conditions, layout)?;
         let is_fitting = under_limit.iter().all(|probe| probe.fits);
-        Ok(LayoutRuns { is_fitting, ranks, under_limit: Some(under_limit) })
+        Ok(LayoutRuns { fits: is_fitting, ranks, under_limit: Some(under_limit) })
     }
 
     /// Runs a layout with a value under the limit. The probe has the peaks of the rank that takes most.
@@ -87,11 +87,11 @@ impl<'a> LayoutRunner<'a> {
         value: u64,
     ) -> Result<Probe, RunEnd> {
         let conditions = of_layout(conditions, layout).with(vary.set(value));
-        Ok(together(value, self.of_terms(&conditions, layout)?))
+        Ok(together(value, self.rank_probes(&conditions, layout)?))
     }
 
     /// The results of the ranks of a layout; kept results are used.
-    fn of_terms(&self, conditions: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
+    fn rank_probes(&self, conditions: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
         let asked = match &self.runs.options.run_ranks {
             Some(ranks) => ranks.of(self.world),
             None => layout.distinct_ranks(self.world),

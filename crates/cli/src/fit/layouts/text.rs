@@ -59,7 +59,7 @@ pub(in super::super) fn ran<'a>(
 
 fn write_sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let rows = || answer.found.iter().flatten();
-    let fitting = answer.answered().filter(|(_, found)| found.is_fitting).count();
+    let fitting = answer.answered().filter(|(_, found)| found.fits).count();
     let answered = answer.answered().count();
     let errors = rows().filter(|row| row.is_err()).count();
     write!(
@@ -88,7 +88,7 @@ fn write_sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 /// The layouts that fit with the least first, then those that do not.
 fn write_table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let mut rows: Vec<(&Layout, &LayoutRuns)> = answer.answered().collect();
-    rows.sort_by_key(|(_, found)| (!found.is_fitting, found.peak_reserved()));
+    rows.sort_by_key(|(_, found)| (!found.fits, found.peak_reserved()));
     if rows.is_empty() {
         return Ok(());
     }
@@ -116,7 +116,7 @@ fn write_table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 
 fn fit_text(found: &LayoutRuns) -> String {
     let limited = found.under_limit.iter().flatten();
-    match (found.is_fitting, limited.clone().find(|probe| !probe.fits)) {
+    match (found.fits, limited.clone().find(|probe| !probe.fits)) {
         (true, _) if found.under_limit.is_some() => {
             "fits after the allocator releases cached segments".to_owned()
         }
@@ -189,7 +189,7 @@ fn map(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
 fn gib(found: &LayoutRuns) -> String {
-    let mark = if found.is_fitting { "" } else { "!" };
+    let mark = if found.fits { "" } else { "!" };
     format!("{:.2}{mark}", found.peak_reserved().get() as f64 / GIB)
 }
 

@@ -45,7 +45,7 @@ mod _torch {
                 Some(Ok(None)) => Ok(vm.ctx.none()),
                 Some(Err(error)) => Err(errors::to_exception(vm, error)),
                 None => Err(vm.new_not_implemented_error(format!(
-                    "{}.{text} is not here: of what a node saves, its tensors are modeled",
+                    "{}.{text} is not modeled: of what a node saves, its tensors are",
                     zelf.0.name()
                 ))),
             }

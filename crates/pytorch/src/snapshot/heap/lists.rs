@@ -55,7 +55,7 @@ impl Heap {
             Object::Annotations(number) => self.annotation_lists.get(number as usize).map_or(0, Vec::len),
             _ => 0,
         };
-        rows + self.passed.get(&list).map_or(0, |passed| passed.items)
+        rows + self.skipped.get(&list).map_or(0, |passed| passed.items)
     }
 
     /// Sets keys of a dictionary; keys and values alternate.
@@ -120,7 +120,7 @@ impl Heap {
             RowKind::Blocks => Object::Blocks(number),
             RowKind::Annotations => Object::Annotations(number),
         };
-        self.passed.remove(&list).unwrap_or_default()
+        self.skipped.remove(&list).unwrap_or_default()
     }
 
     /// An item becomes a row, or it is counted.
@@ -135,7 +135,7 @@ impl Heap {
             Ok(false) => (1, 0, None),
             Err(misfit) => (1, 1, Some(misfit.inside(&format!("[{}]", self.items(list))))),
         };
-        let passed = self.passed.entry(list).or_default();
+        let passed = self.skipped.entry(list).or_default();
         passed.items = passed.items.saturating_add(items);
         passed.misfits = passed.misfits.saturating_add(misfits);
         passed.first = passed.first.take().or(first);

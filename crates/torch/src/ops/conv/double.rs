@@ -82,7 +82,7 @@ fn double_backward(
 }
 
 /// The weight's gradient: a convolution over the batch, one for each group.
-fn weight_again(again: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Settings) -> Result<Tensor> {
+fn weight_again(grad_grad: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Settings) -> Result<Tensor> {
     let swapped = Settings {
         stride: settings.dilation.clone(),
         dilation: settings.stride.clone(),
@@ -90,9 +90,9 @@ fn weight_again(again: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Setti
         is_transposed: false,
         ..settings.clone()
     };
-    let (mut grad_t, again_t) = (transpose(grad, 0, 1)?, transpose(again, 0, 1)?);
-    let one = |again: &Tensor, grad: &Tensor| {
-        let (input, filter) = if settings.is_transposed { (grad, again) } else { (again, grad) };
+    let (mut grad_t, again_t) = (transpose(grad, 0, 1)?, transpose(grad_grad, 0, 1)?);
+    let one = |grad_grad: &Tensor, grad: &Tensor| {
+        let (input, filter) = if settings.is_transposed { (grad, grad_grad) } else { (grad_grad, grad) };
         convolution(input, filter, None, swapped.clone())
     };
     let summed = if settings.groups == 1 {
@@ -105,9 +105,9 @@ fn weight_again(again: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Setti
         };
         let mut parts = Vec::new();
         for group in 0..settings.groups {
-            let again = part(&again_t, group)?;
+            let grad_grad = part(&again_t, group)?;
             let grad = contiguous(&part(&grad_t, group)?)?;
-            parts.push(one(&again, &grad)?);
+            parts.push(one(&grad_grad, &grad)?);
         }
         crate::ops::join::cat(&parts, 1)?
     };
@@ -121,11 +121,12 @@ fn weight_again(again: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Setti
 }
 
 /// The input's gradient: a convolution in the other direction with the gradient of the weight's gradient.
-fn input_again(again: &Tensor, grad: &Tensor, input: &Tensor, settings: &Settings) -> Result<Tensor> {
+fn input_again(grad_grad: &Tensor, grad: &Tensor, input: &Tensor, settings: &Settings) -> Result<Tensor> {
     let mut other = Settings { is_transposed: !settings.is_transposed, ..settings.clone() };
     if !settings.is_transposed {
         for dim in 0..input.dim().saturating_sub(2) {
-            let reach = (value_of_dim(&again.shape(), dim + 2) - 1) * value_of_dim(&settings.dilation, dim);
+            let reach =
+                (value_of_dim(&grad_grad.shape(), dim + 2) - 1) * value_of_dim(&settings.dilation, dim);
             let expected = reach - 2 * value_of_dim(&settings.padding, dim)
                 + value_of_dim(&settings.stride, dim) * (value_of_dim(&grad.shape(), dim + 2) - 1)
                 + 1;
@@ -135,7 +136,7 @@ fn input_again(again: &Tensor, grad: &Tensor, input: &Tensor, settings: &Setting
             }
         }
     }
-    let mut result = convolution(&contiguous(grad)?, again, None, other)?;
+    let mut result = convolution(&contiguous(grad)?, grad_grad, None, other)?;
     if settings.is_transposed {
         for dim in 2..input.dim() as i64 {
             if result.size(dim) > input.size(dim) {

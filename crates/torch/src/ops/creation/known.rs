@@ -63,11 +63,11 @@ pub(super) fn tensor(data: &Value, keywords: Keywords) -> Result<Value> {
     let mut values = Vec::new();
     flatten(data, 0, &mut shape, &mut values)?;
     let found = values.iter().fold(None, |found: Option<Dtype>, value| {
-        let own = match value.dtype() {
+        let input = match value.dtype() {
             Dtype::F64 => default_dtype(),
             other => other,
         };
-        Some(found.map_or(own, |found| crate::promote(found, own)))
+        Some(found.map_or(input, |found| crate::promote(found, input)))
     });
     let options = keywords.or(found.unwrap_or(default_dtype()));
     let bytes = values.len() as u64 * options.dtype.size();

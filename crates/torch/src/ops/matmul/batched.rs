@@ -105,13 +105,13 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// `baddbmm`.
 pub(super) fn baddbmm(
     into: Target,
-    own: &Tensor,
+    input: &Tensor,
     a: &Tensor,
     b: &Tensor,
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let [own, a, b] = &cast.apply_all([own, a, b])?;
+    let [own, a, b] = &cast.apply_all([input, a, b])?;
     check_dtypes(a, b)?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
@@ -132,13 +132,13 @@ pub(super) fn baddbmm(
 /// `addbmm`: one product of matrices after the other into the same result.
 pub(super) fn addbmm(
     into: Target,
-    own: &Tensor,
+    input: &Tensor,
     a: &Tensor,
     b: &Tensor,
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let [own, a, b] = &cast.apply_all([own, a, b])?;
+    let [own, a, b] = &cast.apply_all([input, a, b])?;
     check_dtypes(a, b)?;
     if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
         return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");

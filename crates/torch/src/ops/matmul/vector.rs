@@ -56,13 +56,13 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// `addmv`.
 pub(super) fn addmv(
     into: Target,
-    own: &Tensor,
+    input: &Tensor,
     a: &Tensor,
     b: &Tensor,
     [beta, alpha]: [Scalar; 2],
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
-    let [own, a, b] = &cast.apply_all([own, a, b])?;
+    let [own, a, b] = &cast.apply_all([input, a, b])?;
     check_dtypes(a, b)?;
     if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
         return runtime(format!(

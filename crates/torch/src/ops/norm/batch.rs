@@ -263,18 +263,18 @@ struct Backward {
 
 impl Backward {
     fn run(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
-        let own = ctx.saved(0)?;
+        let input = ctx.saved(0)?;
         let weight = ctx.saved_optional(3)?;
         double_backward::set_variant(if self.is_training { "training" } else { "evaluation" });
         let no_grad = GradModeGuard::new(false);
         let statistics = [ctx.saved(4)?, ctx.saved(5)?];
         let results = if self.kernels.is_cudnn {
-            self.cudnn(grad, &own, weight.as_ref())?
+            self.cudnn(grad, &input, weight.as_ref())?
         } else {
-            self.native(ctx, grad, &own, weight.as_ref())?
+            self.native(ctx, grad, &input, weight.as_ref())?
         };
         drop(no_grad);
-        self.record_double(ctx, [grad, &own], weight.as_ref(), &statistics, &results)?;
+        self.record_double(ctx, [grad, &input], weight.as_ref(), &statistics, &results)?;
         Ok(results)
     }
 
@@ -286,26 +286,26 @@ impl Backward {
     /// The gradients of the input, the weight and the bias, without those of a missing weight and bias.
     fn results(
         self,
-        to_own: Option<Tensor>,
-        to_weight: Option<Tensor>,
-        to_bias: Option<Tensor>,
+        grad_input: Option<Tensor>,
+        grad_weight: Option<Tensor>,
+        grad_bias: Option<Tensor>,
     ) -> Gradients {
-        let mut results = vec![to_own];
-        results.extend(self.has_weight.then_some(to_weight));
-        results.extend(self.has_bias.then_some(to_bias));
+        let mut results = vec![grad_input];
+        results.extend(self.has_weight.then_some(grad_weight));
+        results.extend(self.has_bias.then_some(grad_bias));
         results
     }
 
     /// `cudnn_batch_norm_backward`, which writes all gradients, wanted or not.
-    fn cudnn(self, grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Gradients> {
-        let _grad = contiguous_like(grad, own)?;
-        let to_own = Some(empty_like(own)?);
-        let to_weight = gamma(weight, true)?;
-        let to_bias = gamma(weight, true)?;
+    fn cudnn(self, grad: &Tensor, input: &Tensor, weight: Option<&Tensor>) -> Result<Gradients> {
+        let _grad = contiguous_like(grad, input)?;
+        let grad_input = Some(empty_like(input)?);
+        let grad_weight = gamma(weight, true)?;
+        let grad_bias = gamma(weight, true)?;
         if self.kernels.takes_workspace {
-            drop(temporary(own.device(), channels_last_workspace(own, true))?);
+            drop(temporary(input.device(), channels_last_workspace(input, true))?);
         }
-        Ok(self.results(to_own, to_weight, to_bias))
+        Ok(self.results(grad_input, grad_weight, grad_bias))
     }
 
     /// `batch_norm_backward_cuda`.
@@ -313,52 +313,52 @@ impl Backward {
         self,
         ctx: &Context<'_>,
         grad: &Tensor,
-        own: &Tensor,
+        input: &Tensor,
         weight: Option<&Tensor>,
     ) -> Result<Gradients> {
         let (wants_weight, wants_bias) = self.wanted(ctx);
-        let wants_own = ctx.wants(0);
+        let wants_input = ctx.wants(0);
         let needs_sums = self.is_training || wants_weight || wants_bias;
-        let has_small_indices = has_small_indices(own) && has_small_indices(grad);
-        if needs_sums && wants_own && !lies_channels_last(own) && has_small_indices {
-            return self.fused(grad, own, [wants_weight, wants_bias], weight);
+        let has_small_indices = has_small_indices(input) && has_small_indices(grad);
+        if needs_sums && wants_input && !lies_channels_last(input) && has_small_indices {
+            return self.fused(grad, input, [wants_weight, wants_bias], weight);
         }
-        let invstd = if self.kernels.keeps_statistics { None } else { Some(statistic(own)?) };
+        let invstd = if self.kernels.keeps_statistics { None } else { Some(statistic(input)?) };
         let mut sums = Sums::default();
         if needs_sums {
-            sums = Sums::of(grad, own, weight, [wants_own, wants_weight, wants_bias])?;
+            sums = Sums::of(grad, input, weight, [wants_input, wants_weight, wants_bias])?;
         }
-        let to_own = if !wants_own {
+        let grad_input = if !wants_input {
             None
         } else if self.is_training {
-            Some(elements_of_training(grad, own, weight)?)
+            Some(elements_of_training(grad, input, weight)?)
         } else {
             // In evaluation mode the gradient is written without gaps in the plain order.
-            Some(empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?)
+            Some(empty_like_as(input, input.dtype(), MemoryFormat::Contiguous)?)
         };
-        let Sums { dy_xmu, dy, to_weight, to_bias } = sums;
+        let Sums { dy_xmu, dy, grad_weight, grad_bias } = sums;
         drop(dy_xmu);
         drop(dy);
         drop(invstd);
-        Ok(self.results(to_own, to_weight, to_bias))
+        Ok(self.results(grad_input, grad_weight, grad_bias))
     }
 
     /// `batch_norm_backward_cuda_template`: one kernel for all gradients, which are written without gaps.
     fn fused(
         self,
         grad: &Tensor,
-        own: &Tensor,
+        input: &Tensor,
         wants: [bool; 2],
         weight: Option<&Tensor>,
     ) -> Result<Gradients> {
-        let read_own = rows(own)?;
+        let read_input = rows(input)?;
         let read_grad = rows(grad)?;
-        let to_own = empty_like_as(own, own.dtype(), MemoryFormat::Contiguous)?;
-        let to_weight = gamma(weight, wants[0])?;
-        let to_bias = gamma(weight, wants[1])?;
+        let to_own = empty_like_as(input, input.dtype(), MemoryFormat::Contiguous)?;
+        let grad_weight = gamma(weight, wants[0])?;
+        let grad_bias = gamma(weight, wants[1])?;
         drop(read_grad);
-        drop(read_own);
-        Ok(self.results(Some(to_own), to_weight, to_bias))
+        drop(read_input);
+        Ok(self.results(Some(to_own), grad_weight, grad_bias))
     }
 
     fn record_double(
@@ -388,14 +388,14 @@ impl Backward {
 }
 
 /// `batch_norm_elementwise_backward_train`.
-fn elements_of_training(grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
-    match Layout::of_both(own, grad) {
-        Layout::Contiguous => empty_like_as(own, own.dtype(), MemoryFormat::Contiguous),
-        Layout::ChannelsLast => empty_like(own),
+fn elements_of_training(grad: &Tensor, input: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+    match Layout::of_both(input, grad) {
+        Layout::Contiguous => empty_like_as(input, input.dtype(), MemoryFormat::Contiguous),
+        Layout::ChannelsLast => empty_like(input),
         Layout::General => {
             // An iterator wants a tensor where there is no weight.
-            let one = weight.is_none().then(|| scratch(own, 1, own.dtype().accumulate())).transpose()?;
-            let result = empty_like_as(own, own.dtype(), own.suggested_format())?;
+            let one = weight.is_none().then(|| scratch(input, 1, input.dtype().accumulate())).transpose()?;
+            let result = empty_like_as(input, input.dtype(), input.suggested_format())?;
             drop(one);
             Ok(result)
         }
@@ -407,38 +407,38 @@ fn elements_of_training(grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) ->
 struct Sums {
     dy: Option<Tensor>,
     dy_xmu: Option<Tensor>,
-    to_weight: Option<Tensor>,
-    to_bias: Option<Tensor>,
+    grad_weight: Option<Tensor>,
+    grad_bias: Option<Tensor>,
 }
 
 impl Sums {
     fn of(
         grad: &Tensor,
-        own: &Tensor,
+        input: &Tensor,
         weight: Option<&Tensor>,
-        [wants_own, wants_weight, wants_bias]: [bool; 3],
+        [wants_input, wants_weight, wants_bias]: [bool; 3],
     ) -> Result<Self> {
-        if has_small_indices(grad) && lies_channels_last(grad) && lies_channels_last(own) {
+        if has_small_indices(grad) && lies_channels_last(grad) && lies_channels_last(input) {
             // These kernels write all sums, wanted or not.
-            let (dy, dy_xmu) = (Some(statistic(own)?), Some(statistic(own)?));
-            let (to_weight, to_bias) = (gamma(weight, true)?, gamma(weight, true)?);
-            staging(own, 2)?;
-            return Ok(Self { dy, dy_xmu, to_weight, to_bias });
+            let (dy, dy_xmu) = (Some(statistic(input)?), Some(statistic(input)?));
+            let (grad_weight, grad_bias) = (gamma(weight, true)?, gamma(weight, true)?);
+            staging(input, 2)?;
+            return Ok(Self { dy, dy_xmu, grad_weight, grad_bias });
         }
-        let read_own = rows(own)?;
+        let read_input = rows(input)?;
         let read_grad = rows(grad)?;
-        let statistic = || wants_own.then(|| statistic(own)).transpose();
+        let statistic = || wants_input.then(|| statistic(input)).transpose();
         let (dy, dy_xmu) = (statistic()?, statistic()?);
-        let (to_weight, to_bias) = (gamma(weight, wants_weight)?, gamma(weight, wants_bias)?);
+        let (grad_weight, grad_bias) = (gamma(weight, wants_weight)?, gamma(weight, wants_bias)?);
         drop(read_grad);
-        drop(read_own);
-        Ok(Self { dy, dy_xmu, to_weight, to_bias })
+        drop(read_input);
+        Ok(Self { dy, dy_xmu, grad_weight, grad_bias })
     }
 }
 
 /// A new tensor with a number for each channel.
-fn statistic(own: &Tensor) -> Result<Tensor> {
-    empty(&[own.size(1)], own.dtype().accumulate(), own.device())
+fn statistic(input: &Tensor) -> Result<Tensor> {
+    empty(&[input.size(1)], input.dtype().accumulate(), input.device())
 }
 
 /// A new tensor for the gradient of the weight or of the bias; `None` where the gradient is not wanted.

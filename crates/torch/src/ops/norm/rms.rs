@@ -67,16 +67,16 @@ pub(super) fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tenso
             );
         }
         let read = contiguous(&own)?;
-        let to_own = ctx.gradient(0, || empty_like(&read))?;
-        let mut to_weight = match weight {
+        let grad_input = ctx.gradient(0, || empty_like(&read))?;
+        let mut grad_weight = match weight {
             Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
             _ => None,
         };
         let of_output = contiguous(first(grads)?)?;
-        sum_blocks_of_rows(&own, to_weight.iter_mut().collect(), true)?;
+        sum_blocks_of_rows(&own, grad_weight.iter_mut().collect(), true)?;
         drop(of_output);
         drop(read);
-        Ok(vec![to_own, to_weight])
+        Ok(vec![grad_input, grad_weight])
     })?;
     drop(rstd);
     Ok(output)

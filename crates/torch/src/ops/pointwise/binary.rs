@@ -160,7 +160,7 @@ static DIV: Binary = Binary {
 /// The backward function of `maximum` and `minimum`: where the inputs are equal, each gets half of the
 /// gradient.
 fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<Gradients> {
-    let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+    let (other, input) = (ctx.saved(0)?, ctx.saved(1)?);
     let half = |wants: bool, a: &Tensor, b: &Tensor| -> Result<Option<Tensor>> {
         if !wants {
             return Ok(None);
@@ -168,7 +168,7 @@ fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<
         // at::where(a == b, grad / 2, grad).masked_fill_(a lost to b, 0)
         // C++ evaluates the arguments last to first, and all temporaries live until the statement ends.
         let halved = div(grad, &wrapped(Scalar::Int(2)))?;
-        let equal = EQ.call(&own, &other)?;
+        let equal = EQ.call(&input, &other)?;
         let result = where_(&equal, &halved, grad)?;
         let lost = loses.call(a, b)?;
         masked_fill_in_place(&result, &lost, &wrapped(Scalar::Int(0)))?;
@@ -177,9 +177,9 @@ fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<
         drop(halved);
         Ok(Some(result))
     };
-    let to_other = half(ctx.wants(1), &other, &own)?;
-    let to_own = half(ctx.wants(0), &own, &other)?;
-    Ok(vec![to_own, to_other])
+    let to_other = half(ctx.wants(1), &other, &input)?;
+    let grad_input = half(ctx.wants(0), &input, &other)?;
+    Ok(vec![grad_input, to_other])
 }
 
 static MAXIMUM: Binary = Binary {
@@ -286,8 +286,8 @@ static FLOOR_DIVIDE: Binary = Binary {
 
 fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
     let to_other = ctx.gradient(1, || zeros_like(grad))?;
-    let to_own = ctx.gradient(0, || zeros_like(grad))?;
-    Ok(vec![to_own, to_other])
+    let grad_input = ctx.gradient(0, || zeros_like(grad))?;
+    Ok(vec![grad_input, to_other])
 }
 
 /// `div` with a rounding mode: both gradients are zeros.
@@ -441,24 +441,24 @@ fn division(divisor: &Tensor, rounding: Option<&str>) -> &'static Binary {
 }
 
 /// `div(rounding_mode)`.
-pub(super) fn div_rounded(own: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
-    division(other, rounding).call(own, other)
+pub(super) fn div_rounded(input: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
+    division(other, rounding).call(input, other)
 }
 
 /// `div_(rounding_mode)`.
-pub(super) fn div_rounded_in_place(own: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
-    division(other, rounding).call_in_place(own, other)
+pub(super) fn div_rounded_in_place(input: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
+    division(other, rounding).call_in_place(input, other)
 }
 
 /// `remainder` and `fmod`: by a number nothing is saved.
 pub(super) fn modulo(
-    own: &Tensor,
+    input: &Tensor,
     other: &Tensor,
     kinds: [&'static Binary; 2],
     in_place: bool,
 ) -> Result<Tensor> {
     let kind = kinds[usize::from(other.is_wrapped_number())];
-    if in_place { kind.call_in_place(own, other) } else { kind.call(own, other) }
+    if in_place { kind.call_in_place(input, other) } else { kind.call(input, other) }
 }
 
 /// `remainder` by a tensor, and by a number.

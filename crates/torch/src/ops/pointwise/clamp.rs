@@ -36,14 +36,19 @@ fn record_clamp(
         &[output],
         &[Save::Input(Some(saved))],
         move |ctx, grads| {
-            let (grad, own) = (first(grads)?, ctx.saved(0)?);
-            Ok(vec![Some(clamp_backward(grad, &own, low, high)?)])
+            let (grad, input) = (first(grads)?, ctx.saved(0)?);
+            Ok(vec![Some(clamp_backward(grad, &input, low, high)?)])
         },
     )
 }
 
 /// `clamp_backward`: `where(self within bounds, grad, 0)`.
-fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
+fn clamp_backward(
+    grad: &Tensor,
+    input: &Tensor,
+    low: Option<Scalar>,
+    high: Option<Scalar>,
+) -> Result<Tensor> {
     crate::autograd::double_backward::set_variant(match (low, high) {
         (Some(_), Some(_)) => "both bounds",
         (Some(_), None) => "lower bound",
@@ -54,13 +59,13 @@ fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option
     match (low, high) {
         (Some(low), Some(high)) => {
             // (self >= low).logical_and_(self <= high): both masks live to the end of the expression.
-            let below = le(own, &wrapped(high))?;
-            let within = ge(own, &wrapped(low))?;
+            let below = le(input, &wrapped(high))?;
+            let within = ge(input, &wrapped(low))?;
             logical_and_in_place(&within, &below)?;
             where_(&within, grad, &zero)
         }
-        (Some(low), None) => where_(&ge(own, &wrapped(low))?, grad, &zero),
-        (None, Some(high)) => where_(&le(own, &wrapped(high))?, grad, &zero),
+        (Some(low), None) => where_(&ge(input, &wrapped(low))?, grad, &zero),
+        (None, Some(high)) => where_(&le(input, &wrapped(high))?, grad, &zero),
         (None, None) => Ok(grad.clone()),
     }
 }

@@ -25,8 +25,8 @@ pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tenso
         // The number becomes a tensor on the GPU, for each of the two.
         let zero = || creation::zeros(&[], grad.dtype(), grad.device());
         let other = ctx.gradient(1, || where_(&condition, &zero()?, grad))?;
-        let own = ctx.gradient(0, || where_(&condition, grad, &zero()?))?;
-        Ok(vec![own, other])
+        let input = ctx.gradient(0, || where_(&condition, grad, &zero()?))?;
+        Ok(vec![input, other])
     })?;
     Ok(output)
 }
@@ -68,7 +68,7 @@ fn record_masked_fill(
         move |ctx, grads| {
             let grad = first(grads)?;
             let mask = ctx.saved(0)?;
-            let own = if !ctx.wants(0) {
+            let input = if !ctx.wants(0) {
                 None
             } else if order == MemoryFormat::Preserve && !GradMode::is_enabled() {
                 Some(copy::clone(grad, order)?)
@@ -81,7 +81,7 @@ fn record_masked_fill(
             } else {
                 None
             };
-            Ok(vec![own, other])
+            Ok(vec![input, other])
         },
     )
 }

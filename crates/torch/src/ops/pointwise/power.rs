@@ -26,12 +26,12 @@ pub(crate) fn pow_scalar(tensor: &Tensor, exponent: Scalar) -> Result<Tensor> {
 }
 
 /// `pow_backward`: `grad * (exponent * self.pow(exponent - 1))`.
-pub(crate) fn pow_backward(grad: &Tensor, own: &Tensor, exponent: f64) -> Result<Tensor> {
+pub(crate) fn pow_backward(grad: &Tensor, input: &Tensor, exponent: f64) -> Result<Tensor> {
     if exponent == 0.0 {
         // In the plain order, also for an input in another one.
-        return zeros(&own.shape(), own.dtype(), own.device());
+        return zeros(&input.shape(), input.dtype(), input.device());
     }
-    mul(grad, &scale(&pow_scalar(own, Scalar::Float(exponent - 1.0))?, exponent)?)
+    mul(grad, &scale(&pow_scalar(input, Scalar::Float(exponent - 1.0))?, exponent)?)
 }
 
 /// `pow` of two tensors.
@@ -86,26 +86,26 @@ pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<
 
 /// `ldexp`: one kernel for whole exponents, else `self * 2 ** other`. The type decides whether the 2 is a
 /// number or a tensor of the GPU.
-pub(in crate::ops) fn ldexp(own: &Tensor, other: &Tensor) -> Result<Tensor> {
+pub(in crate::ops) fn ldexp(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let output = {
         let _no_grad = GradModeGuard::new(false);
-        if own.dtype().is_floating() && other.dtype().is_integral() {
-            elementwise(&[own, other], own.dtype(), None)?
+        if input.dtype().is_floating() && other.dtype().is_integral() {
+            elementwise(&[input, other], input.dtype(), None)?
         } else {
-            let is_number = own.dtype().is_integral() || own.dtype() == Dtype::F32;
-            let two = || full(&[], Scalar::Int(2), own.dtype(), own.device());
+            let is_number = input.dtype().is_integral() || input.dtype() == Dtype::F32;
+            let two = || full(&[], Scalar::Int(2), input.dtype(), input.device());
             let number = wrapped(Scalar::Float(2.0));
             let power = if is_number { pow_of_number(&number, other)? } else { power(&two()?, other)? };
-            mul(own, &power)?
+            mul(input, &power)?
         }
     };
-    let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
-    record(nodes::LdexpBackward0, &[own, other], &[&output], &saved, |ctx, grads| {
+    let saved = [Save::InputIf(input.requires_grad(), other), Save::Output(0)];
+    record(nodes::LdexpBackward0, &[input, other], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_other = ctx.gradient(1, || scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2))?;
-        let to_own =
+        let grad_input =
             ctx.gradient(0, || mul(grad, &pow_of_number(&wrapped(Scalar::Int(2)), &ctx.saved(0)?)?))?;
-        Ok(vec![to_own, to_other])
+        Ok(vec![grad_input, to_other])
     })?;
     Ok(output)
 }

@@ -12,37 +12,37 @@ use super::{div, elementwise, elementwise_in_place, mul, rsub, sub};
 
 /// `addcmul` and `addcdiv`.
 pub(super) fn addc(
-    own: &Tensor,
+    input: &Tensor,
     a: &Tensor,
     b: &Tensor,
     value: Scalar,
     divides: bool,
     in_place: bool,
 ) -> Result<Value> {
-    let cast = Cast::widest(&[own, a, b]);
-    let (own, a, b) = if in_place {
-        (own.clone(), a.clone(), b.clone())
+    let cast = Cast::widest(&[input, a, b]);
+    let (input, a, b) = if in_place {
+        (input.clone(), a.clone(), b.clone())
     } else {
-        (cast.apply(own)?, cast.apply(a)?, cast.apply(b)?)
+        (cast.apply(input)?, cast.apply(a)?, cast.apply(b)?)
     };
-    let dtype = result_type(&[&own, &a, &b]);
+    let dtype = result_type(&[&input, &a, &b]);
     let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
     let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || divides, &b)];
-    let early = save_early(&[&own, &a, &b], &saved)?;
+    let early = save_early(&[&input, &a, &b], &saved)?;
     let output = if in_place {
-        elementwise_in_place(&[&own, &a, &b], dtype, None)?;
-        own.clone()
+        elementwise_in_place(&[&input, &a, &b], dtype, None)?;
+        input.clone()
     } else {
-        elementwise(&[&own, &a, &b], dtype, None)?
+        elementwise(&[&input, &a, &b], dtype, None)?
     };
     let node = if divides { nodes::AddcdivBackward0 } else { nodes::AddcmulBackward0 };
     let is_noted = in_place && !crate::autograd::is_in_formula();
-    record_after(early, node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, node, &[&input, &a, &b], &[&output], &saved, move |ctx, grads| {
         if is_noted {
             double_backward::set_variant(double_backward::IN_PLACE);
         }
         let grad = first(grads)?;
-        let to_own = ctx.wants(0).then(|| grad.clone());
+        let grad_input = ctx.wants(0).then(|| grad.clone());
         let to_a = ctx.gradient(1, || {
             let b = ctx.saved(1)?;
             // `value / tensor2`: a filled tensor, divided in place.
@@ -66,45 +66,45 @@ pub(super) fn addc(
         } else {
             None
         };
-        Ok(vec![to_own, to_a, to_b])
+        Ok(vec![grad_input, to_a, to_b])
     })?;
     Ok(output.into())
 }
 
 /// `lerp` and `lerp_`, whose weight is a number or a tensor.
-pub(super) fn lerp(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
+pub(super) fn lerp(input: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
     let is_number = weight.is_wrapped_number();
-    let inputs = [own, end];
+    let inputs = [input, end];
     if !is_number {
-        return lerp_by_tensor(own, end, weight, in_place);
+        return lerp_by_tensor(input, end, weight, in_place);
     }
     let output = if in_place {
-        elementwise_in_place(&inputs, own.dtype(), None)?;
-        own.clone()
+        elementwise_in_place(&inputs, input.dtype(), None)?;
+        input.clone()
     } else {
         elementwise(&inputs, result_type(&inputs), None)?
     };
     // The backward function has the number itself, and computes what is left of 1 on the host.
     let number = crate::schema::known_or_unknown(weight);
     let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
-    record(nodes::LerpBackward0, &[own, end], &[&output], &[Save::Input(None)], move |ctx, grads| {
+    record(nodes::LerpBackward0, &[input, end], &[&output], &[Save::Input(None)], move |ctx, grads| {
         let grad = first(grads)?;
         let to_end = ctx.gradient(1, || mul(grad, &wrapped(number)))?;
-        let to_own = ctx.gradient(0, || mul(grad, &wrapped(rest)))?;
-        Ok(vec![to_own, to_end])
+        let grad_input = ctx.gradient(0, || mul(grad, &wrapped(rest)))?;
+        Ok(vec![grad_input, to_end])
     })?;
     Ok(output.into())
 }
 
 /// `lerp` whose weight is a tensor, which has a gradient too.
-fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
-    let inputs = [own, end, weight];
+fn lerp_by_tensor(input: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
+    let inputs = [input, end, weight];
     let needs_ends = weight.requires_grad();
-    let saved = [Save::InputIf(needs_ends, end), Save::InputIf(needs_ends, own), Save::Input(Some(weight))];
+    let saved = [Save::InputIf(needs_ends, end), Save::InputIf(needs_ends, input), Save::Input(Some(weight))];
     let early = save_early(&inputs, &saved)?;
     let output = if in_place {
-        elementwise_in_place(&inputs, own.dtype(), None)?;
-        own.clone()
+        elementwise_in_place(&inputs, input.dtype(), None)?;
+        input.clone()
     } else {
         elementwise(&inputs, result_type(&inputs), None)?
     };
@@ -112,10 +112,10 @@ fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -
         let grad = first(grads)?;
         let weight = ctx.saved(2)?;
         let to_end = ctx.gradient(1, || mul(grad, &weight))?;
-        let to_own =
+        let grad_input =
             ctx.gradient(0, || mul(grad, &rsub(&weight, &wrapped(Scalar::Int(1)), Scalar::Int(1))?))?;
-        let to_weight = ctx.gradient(2, || mul(grad, &sub(&ctx.saved(0)?, &ctx.saved(1)?)?))?;
-        Ok(vec![to_own, to_end, to_weight])
+        let grad_weight = ctx.gradient(2, || mul(grad, &sub(&ctx.saved(0)?, &ctx.saved(1)?)?))?;
+        Ok(vec![grad_input, to_end, grad_weight])
     })?;
     Ok(output.into())
 }

@@ -63,10 +63,10 @@ pub(super) fn nansum_call(
         &[&output],
         &[Save::Input(Some(tensor))],
         move |ctx, grads| {
-            let own = ctx.saved(0)?;
-            let grad = super::super::copy::to_dtype(first(grads)?, own.dtype())?;
-            let grad = spread(&grad, &own.shape(), &mask, keeps)?;
-            let is_nan = crate::call("isnan", &[(&own).into()], &[])?.tensor()?;
+            let input = ctx.saved(0)?;
+            let grad = super::super::copy::to_dtype(first(grads)?, input.dtype())?;
+            let grad = spread(&grad, &input.shape(), &mask, keeps)?;
+            let is_nan = crate::call("isnan", &[(&input).into()], &[])?.tensor()?;
             let is_number = crate::call("logical_not", &[(&is_nan).into()], &[])?.tensor()?;
             let result = mul(&grad, &is_number)?;
             drop(is_number);

@@ -26,19 +26,19 @@ pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor
     }
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(node, &[tensor], &[&output], &saved, |ctx, grads| {
-        let (own, result) = (ctx.saved(0)?, ctx.saved(1)?);
-        Ok(vec![Some(evenly_distribute(first(grads)?, &own, &result)?)])
+        let (input, result) = (ctx.saved(0)?, ctx.saved(1)?);
+        Ok(vec![Some(evenly_distribute(first(grads)?, &input, &result)?)])
     })?;
     Ok(output)
 }
 
 /// `evenly_distribute_backward`.
-pub(crate) fn evenly_distribute(grad: &Tensor, own: &Tensor, value: &Tensor) -> Result<Tensor> {
+pub(crate) fn evenly_distribute(grad: &Tensor, input: &Tensor, value: &Tensor) -> Result<Tensor> {
     let isnan = |tensor: &Tensor| pointwise::ne(tensor, tensor);
-    let own_nan = isnan(own)?;
+    let own_nan = isnan(input)?;
     let value_nan = isnan(value)?;
     pointwise::change_in_place(&own_nan)?;
-    let mask = eq(own, value)?;
+    let mask = eq(input, value)?;
     let result = mul(&mask, &div(grad, &sum_all(&mask)?)?)?;
     drop(mask);
     drop(value_nan);
@@ -101,11 +101,11 @@ pub(crate) fn extremum_dims(
     // The dimension of a number that is reduced is restored: the engine sums the gradient over it.
     let gains_a_dim = tensor.dim() == 0 && !keeps && dims.is_some_and(|dims| !dims.is_empty());
     record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
-        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let equal = eq(&restore(&result, &mask, keeps)?, &own)?;
+        let (grad, input, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let equal = eq(&restore(&result, &mask, keeps)?, &input)?;
         let grad = restore(grad, &mask, keeps)?;
-        let to_own = scale_by_count(&grad, &equal, &mask)?;
-        Ok(vec![Some(if gains_a_dim { views::unsqueeze(&to_own, 0)? } else { to_own })])
+        let grad_input = scale_by_count(&grad, &equal, &mask)?;
+        Ok(vec![Some(if gains_a_dim { views::unsqueeze(&grad_input, 0)? } else { grad_input })])
     })?;
     Ok(output)
 }

@@ -43,15 +43,15 @@ impl Spread {
         std::iter::once(Save::Input(Some(tensor))).chain(root).collect()
     }
 
-    fn backward(&self, ctx: &Context<'_>, grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    fn backward(&self, ctx: &Context<'_>, grad: &Tensor, input: &Tensor) -> Result<Tensor> {
         if self.roots {
-            return self.std_backward(grad, &ctx.saved(1)?, own);
+            return self.std_backward(grad, &ctx.saved(1)?, input);
         }
-        self.var_backward(grad, own)
+        self.var_backward(grad, input)
     }
 
     /// `std_backward`: `(grad / (result * 2)).masked_fill_(result == 0, 0)`, then that of the variance.
-    fn std_backward(&self, grad: &Tensor, result: &Tensor, own: &Tensor) -> Result<Tensor> {
+    fn std_backward(&self, grad: &Tensor, result: &Tensor, input: &Tensor) -> Result<Tensor> {
         let grad_var = {
             let double = mul(result, &wrapped(Scalar::Int(2)))?;
             let quotient = div(grad, &double)?;
@@ -59,25 +59,25 @@ impl Spread {
             drop(is_zero);
             quotient
         };
-        self.var_backward(&grad_var, own)
+        self.var_backward(&grad_var, input)
     }
 
-    fn var_backward(&self, grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-        let count = reduced_count(&own.shape(), &self.mask) as f64;
+    fn var_backward(&self, grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+        let count = reduced_count(&input.shape(), &self.mask) as f64;
         let factor = 2.0 / (count - self.correction);
-        if own.dim() == 0 || !self.has_dims {
+        if input.dim() == 0 || !self.has_dims {
             if count - self.correction <= 0.0 {
-                return var_of_one(grad, own);
+                return var_of_one(grad, input);
             }
-            let center = mean(own, None, false, None)?;
-            let centered = sub(own, &center)?;
+            let center = mean(input, None, false, None)?;
+            let centered = sub(input, &center)?;
             let scaled = scale(grad, factor)?;
             return mul(&scaled, &centered);
         }
-        let grad = restore(grad, &self.mask, self.keeps || own.dim() <= 1)?;
+        let grad = restore(grad, &self.mask, self.keeps || input.dim() <= 1)?;
         let dims = dims_of(&self.mask);
-        let center = mean(own, Some(&dims), true, None)?;
-        let centered = sub(own, &center)?;
+        let center = mean(input, Some(&dims), true, None)?;
+        let centered = sub(input, &center)?;
         let scaled = scale(&grad, factor)?;
         mul(&scaled, &centered)
     }
@@ -102,8 +102,8 @@ pub(super) fn variance(
     run(tensor, &plan.mask, ReductionKernel::welford(tensor.dtype()))?;
     let name = if roots { nodes::StdBackward0 } else { nodes::VarBackward0 };
     record(name, &[tensor], &[&output], &plan.saved(tensor), move |ctx, grads| {
-        let (grad, own) = (first(grads)?, ctx.saved(0)?);
-        Ok(vec![Some(plan.backward(ctx, grad, &own)?)])
+        let (grad, input) = (first(grads)?, ctx.saved(0)?);
+        Ok(vec![Some(plan.backward(ctx, grad, &input)?)])
     })?;
     Ok(output)
 }
@@ -116,13 +116,13 @@ fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<Tensor> {
 }
 
 /// `grad * at::where(self == self.mean(), NaN, INFINITY)`: the spread of too few elements.
-fn var_of_one(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    let center = mean(own, None, false, None)?;
-    let is_center = eq(own, &center)?;
+fn var_of_one(grad: &Tensor, input: &Tensor) -> Result<Tensor> {
+    let center = mean(input, None, false, None)?;
+    let is_center = eq(input, &center)?;
     let wide = Dtype::F32;
     let chosen = {
-        let nan = full(&[], Scalar::Float(f64::NAN), wide, own.device())?;
-        let infinity = full(&[], Scalar::Float(f64::INFINITY), wide, own.device())?;
+        let nan = full(&[], Scalar::Float(f64::NAN), wide, input.device())?;
+        let infinity = full(&[], Scalar::Float(f64::INFINITY), wide, input.device())?;
         pointwise::where_(&is_center, &nan, &infinity)?
     };
     mul(grad, &chosen)
@@ -142,12 +142,12 @@ pub(super) fn moments(
     run(tensor, &plan.mask, ReductionKernel::welford(tensor.dtype()))?;
     let name = if roots { nodes::StdMeanBackward0 } else { nodes::VarMeanBackward0 };
     record(name, &[tensor], &[&spread_out, &center], &plan.saved(tensor), move |ctx, grads| {
-        let own = ctx.saved(0)?;
+        let input = ctx.saved(0)?;
         let grad = grads.first().and_then(Option::as_ref);
-        let to_spread = grad.map(|grad| plan.backward(ctx, grad, &own)).transpose()?;
+        let to_spread = grad.map(|grad| plan.backward(ctx, grad, &input)).transpose()?;
         let Some(grad) = grads.get(1).and_then(Option::as_ref) else { return Ok(vec![to_spread]) };
-        let count = reduced_count(&own.shape(), &plan.mask);
-        let wide = spread(grad, &own.shape(), &plan.mask, keeps)?;
+        let count = reduced_count(&input.shape(), &plan.mask);
+        let wide = spread(grad, &input.shape(), &plan.mask, keeps)?;
         let to_center = div(&wide, &wrapped(Scalar::Int(count)))?;
         Ok(vec![Some(match to_spread {
             Some(to_spread) => pointwise::add(&to_spread, &to_center)?,

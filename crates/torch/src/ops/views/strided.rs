@@ -46,7 +46,7 @@ pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<
     let at = wrap(dim, tensor.dim())?;
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
     if let (Some(length), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
-        let own = *stride;
+        let input = *stride;
         if size < 0 {
             return runtime(format!("size is {size} but must be >= 0"));
         }
@@ -61,7 +61,7 @@ pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<
         *length = (*length - size) / step + 1;
         *stride = stride.saturating_mul(step);
         shape.push(size);
-        strides.push(own);
+        strides.push(input);
     }
     let from = tensor.shape();
     viewed(nodes::UnfoldBackward0, tensor, &shape, &strides, tensor.offset(), move |grad| {
