@@ -30,7 +30,7 @@
 //! let other = Conditions::with_conf("large_segment_size_mb:40");
 //! let answer = what_if(&run, &[other], 0, &mut |_| ControlFlow::Continue(()))?;
 //!
-//! let baseline = answer.baseline.outcome_at_low().map(|outcome| outcome.peak_reserved);
+//! let baseline = answer.baseline.outcome_at_lowest().map(|outcome| outcome.peak_reserved);
 //! assert_eq!(baseline, Some(Bytes::mib(50)));
 //! assert_eq!(answer.rows.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -105,7 +105,7 @@ impl Row {
         self.outcome.as_ref().ok()
     }
 
-    /// The outcome at the upper bound of the limit; equal to [`Self::outcome_at_low`] if the limit is known
+    /// The outcome at the upper bound of the limit; equal to [`Self::outcome_at_lowest`] if the limit is known
     /// exactly.
     #[must_use]
     pub fn outcome_at_highest(&self) -> Option<&Outcome> {

@@ -146,7 +146,7 @@ fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
 ///
 /// `on_step` gets every row as soon as it is known. In WebAssembly there is one thread; the page's workers
-/// answer [`Question::SearchRow`](crate::Question) for each of the [`candidates`], and the page calls
+/// answer [`Question::ReplayUnder`](crate::Question) for each of the [`candidates`], and the page calls
 /// [`SearchResult::of`].
 ///
 /// # Errors

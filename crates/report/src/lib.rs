@@ -7,7 +7,7 @@
 //! With [`ReportOptions::is_redacted`] the page has no stacks, and no names of functions, files or tensors.
 //! They are taken out of the data before anything is computed, so that no later sentence can contain one.
 //!
-//! [`fit_page`] makes the page of another answer: which value of a program's option fits a GPU, as a curve.
+//! [`fit_report`] makes the page of another answer: which value of a program's option fits a GPU, as a curve.
 //!
 //! This crate knows no file, no screen and no clock: the same input gives the same page.
 //!
