@@ -70,7 +70,7 @@ fn fields_and_actions_of_another_vendor_are_passed_over_and_counted() -> Result<
         page.drop_file("body", "vendor.json", snapshot.to_string().as_bytes())?;
         page.wait_text(&id("document-title"), "vendor.json")?;
         page.wait_until("document.body.textContent.includes('xpu_queue (3 times)')")?;
-        page.wait_until("document.body.textContent.includes('xpu_prefetch (1 times)')")?;
+        page.wait_until("document.body.textContent.includes('xpu_prefetch (1 time)')")?;
         page.wait_text(&id("segments-summary"), "1 segment, 2 MiB")
     })
 }
