@@ -82,17 +82,17 @@ pub(crate) struct Link {
     /// A question of the lab, as [`crate::lab::QuestionKind`] names it.
     pub(crate) lab: Option<String>,
     /// The settings of the question.
-    pub(crate) with: Option<String>,
+    pub(crate) question_conf: Option<String>,
     /// The capacity of the device in the question.
-    pub(crate) on: Option<String>,
+    pub(crate) question_capacity: Option<String>,
     /// The limit of reserved bytes in the question.
-    pub(crate) limit: Option<String>,
+    pub(crate) question_limit: Option<String>,
     /// Lines that a reader wrote into the exercise of a lesson's card.
     pub(crate) solution: Option<String>,
 }
 
 /// Sentences about the parts of an address that were not understood.
-pub(crate) type Problems = Vec<String>;
+pub(crate) type LinkProblems = Vec<String>;
 
 /// The version of the format of compressed texts.
 const VERSION: &str = "1.";
@@ -101,7 +101,7 @@ const VERSION: &str = "1.";
 const MAX_TEXT_BYTES: u64 = 4 << 20;
 
 /// Longer addresses are not written, because some programs cut them off.
-pub(crate) const MAX_CHARS: usize = 16_000;
+pub(crate) const MAX_ADDRESS_CHARS: usize = 16_000;
 
 impl From<LinkTarget> for Link {
     fn from(target: LinkTarget) -> Self {
@@ -124,11 +124,11 @@ impl LinkTarget {
 
 impl Link {
     /// Reads the hash of an address, with or without its `#`.
-    pub(crate) fn read(hash: &str) -> (Self, Problems) {
+    pub(crate) fn read(hash: &str) -> (Self, LinkProblems) {
         let mut link = Self::default();
         let mut title = None;
         let mut text = None;
-        let mut problems = Problems::new();
+        let mut problems = LinkProblems::new();
         for pair in hash.trim_start_matches('#').split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = unescaped(value);
@@ -198,9 +198,9 @@ impl Link {
                 "args" => link.arguments = Some(value),
                 "theme" => link.theme = Some(value),
                 "lab" => link.lab = Some(value),
-                "with" => link.with = Some(value),
-                "on" => link.on = Some(value),
-                "limit" => link.limit = Some(value),
+                "with" => link.question_conf = Some(value),
+                "on" => link.question_capacity = Some(value),
+                "limit" => link.question_limit = Some(value),
                 "step" => link.step = number("step"),
                 "event" => link.event = number("event"),
                 "block" => link.block = number("block").and_then(|number| u64::try_from(number).ok()),
@@ -255,9 +255,12 @@ impl Link {
         parts.extend(self.event.map(|event| format!("event={event}")));
         parts.extend(self.block.map(|block| format!("block={block}")));
         parts.extend(self.theme.as_deref().map(|theme| pair("theme", theme)));
-        for (key, value) in
-            [("lab", &self.lab), ("with", &self.with), ("on", &self.on), ("limit", &self.limit)]
-        {
+        for (key, value) in [
+            ("lab", &self.lab),
+            ("with", &self.question_conf),
+            ("on", &self.question_capacity),
+            ("limit", &self.question_limit),
+        ] {
             parts.extend(value.as_deref().map(|value| pair(key, value)));
         }
         parts.join("&")
@@ -427,9 +430,9 @@ mod tests {
             block: Some(3),
             theme: Some("dark".to_owned()),
             lab: Some("what-if".to_owned()),
-            with: Some("roundup_power2_divisions:[256:1,>:4]".to_owned()),
-            on: Some("24 GiB".to_owned()),
-            limit: Some("8 GiB".to_owned()),
+            question_conf: Some("roundup_power2_divisions:[256:1,>:4]".to_owned()),
+            question_capacity: Some("24 GiB".to_owned()),
+            question_limit: Some("8 GiB".to_owned()),
             solution: Some("x = 1\n".to_owned()),
         };
         both_ways(&link);

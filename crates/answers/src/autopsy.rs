@@ -30,7 +30,7 @@ pub struct AutopsyFailure {
     /// The request that failed.
     pub request: FailedAllocationAnswer,
     /// What the memory was used for then.
-    pub memory: FailureMemoryAnswer,
+    pub memory: MemoryAtFailureAnswer,
     /// The segments whose free bytes could not serve the request, with the blocks that keep them.
     pub pinned_by: Vec<PinnedSegmentAnswer>,
     /// What lets the request pass, each proved by a replay; of every kind the smallest first.
@@ -95,7 +95,7 @@ pub struct FailedAllocationAnswer {
 /// The bytes of the memory at a failure, after everything was released that could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FailureMemoryAnswer {
+pub struct MemoryAtFailureAnswer {
     /// Bytes of all segments.
     pub reserved: u64,
     /// Bytes of allocated blocks.
@@ -161,7 +161,7 @@ pub struct PinningBlockAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeAnswer {
     /// What the change is about.
-    pub kind: ChangeName,
+    pub kind: ChangeKindAnswer,
     /// What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for
     /// `free_tensors`, else null.
     pub value: Option<ChangeValue>,
@@ -178,7 +178,7 @@ pub struct ChangeAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ChangeName {
+pub enum ChangeKindAnswer {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     Setting,
     /// Tensors are freed right before the request.

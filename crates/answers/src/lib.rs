@@ -54,8 +54,8 @@ mod verdict;
 
 pub use allocators::{AllocatorRowAnswer, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
-    FailureMemoryAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
+    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocationAnswer,
+    MemoryAtFailureAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{

@@ -28,20 +28,20 @@ pub enum AddressOrder {
 
 impl AddressOrder {
     /// How many orders [`AddressOrder::others`] gives.
-    pub const OTHERS: usize = 8;
+    pub const OTHER_ORDERS: usize = 8;
 
     /// The orders to try beside that of a run: growing and falling addresses decide each tie of two segments
     /// in both ways, and the scattered ones tell more than two segments apart. `own` is the order of the run,
     /// which is left out; `None` for recorded addresses.
     #[must_use]
-    pub fn others(own: Option<Self>) -> [Self; Self::OTHERS] {
+    pub fn others(own: Option<Self>) -> [Self; Self::OTHER_ORDERS] {
         let scattered = |seed: usize| Self::Scattered(seed as u64);
         let all = |place: usize| match place {
             0 => Self::Rising,
             1 => Self::Falling,
             _ => scattered(place - 1),
         };
-        let skipped = own.and_then(|own| (0..=Self::OTHERS).find(|place| all(*place) == own));
+        let skipped = own.and_then(|own| (0..=Self::OTHER_ORDERS).find(|place| all(*place) == own));
         std::array::from_fn(|place| all(place + usize::from(skipped.is_some_and(|skipped| skipped <= place))))
     }
 }

@@ -7,7 +7,9 @@ use blockyard_answers::{
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
-use crate::{ChildPeak, Fit, Iteration, ProgramLine, RankReport, Ranks, RanksReport, ReplayedOrders, Report};
+use crate::{
+    ChildPeak, GpuFit, Iteration, ProgramLine, RankReport, Ranks, RanksReport, ReplayedOrders, Report,
+};
 
 impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
@@ -82,7 +84,7 @@ impl RanksReport {
         let each = self.ranks.iter().map(|rank| DryRunRank { version: DRY_RUN_VERSION, run: of_rank(rank) });
         let ranks = DryRunRanks {
             world_size: ranks.world_size(),
-            failed_rank: self.failed,
+            failed_rank: self.first_failed,
             interrupted: self.is_interrupted,
             ranks: each.collect(),
         };
@@ -120,7 +122,7 @@ fn step(step: &Iteration) -> Vec<DryRunStep> {
     rows.collect()
 }
 
-fn fit(fit: &Fit) -> DryRunGpu {
+fn fit(fit: &GpuFit) -> DryRunGpu {
     DryRunGpu {
         name: fit.gpu.name.to_owned(),
         id: fit.gpu.id.to_owned(),

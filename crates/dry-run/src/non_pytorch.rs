@@ -1,7 +1,9 @@
 //! Non-PyTorch memory, which `nvidia-smi` would show beside PyTorch's segments: an estimate from what was
 //! recorded.
 
-use blockyard_gpus::{GpuProfile, LIBRARIES, NCCL_CODE, NonPytorchHolder, non_pytorch_measured_text};
+use blockyard_gpus::{
+    GpuProfile, NCCL_CODE, NonPytorchHolder, SHARED_LIBRARY_BYTES, non_pytorch_measured_text,
+};
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
@@ -74,7 +76,7 @@ fn device_memory(taken: &[&HolderCount], gpu: &GpuProfile) -> NonPytorchMemory {
     ];
     let mut dnn = bytes(NonPytorchHolder::Dnn);
     if count(NonPytorchHolder::Blas) == 0 && !dnn.is_zero() {
-        dnn = dnn.saturating_add(LIBRARIES);
+        dnn = dnn.saturating_add(SHARED_LIBRARY_BYTES);
     }
     all.push((handles(count(NonPytorchHolder::Dnn), "cuDNN"), dnn));
     let others = [

@@ -4,23 +4,22 @@
 mod answers;
 mod store;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use blockyard_record::Bytes;
 
-pub use self::store::Store;
+pub use self::store::StoreServer;
 use crate::run::{RunningProgram, STORE};
 use crate::{DryRunError, EstimateNote, LibraryFolder, Program, Report, Torch};
 
 /// How long the other ranks may run after one failed: they may fail by themselves, and then report why.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_WAIT_AFTER_FAILURE: Duration = Duration::from_secs(3);
 /// How long ranks may take to count their memory after they were told to end.
-const COUNTING: Duration = Duration::from_secs(12);
+const MAX_WAIT_FOR_COUNTS: Duration = Duration::from_secs(12);
 /// The time between two looks at the processes.
-const PAUSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The exit status of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -32,25 +31,18 @@ const INTERRUPT: &str = "KeyboardInterrupt";
 pub struct Ranks {
     nodes: u32,
     per_node: u32,
-    asked: Vec<u32>,
+    running: Vec<u32>,
 }
 
 /// The error for a rank that the program does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no rank {rank}: the ranks are 0 to {}", world.saturating_sub(1))]
 pub struct RankError {
     /// The rank that was asked for.
     pub rank: u32,
     /// How many ranks the program has.
     pub world: u32,
 }
-
-impl fmt::Display for RankError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no rank {}: the ranks are 0 to {}", self.rank, self.world.saturating_sub(1))
-    }
-}
-
-impl std::error::Error for RankError {}
 
 impl Ranks {
     /// The ranks of this many nodes with this many processes each. The ranks in `asked` run; where it is
@@ -72,7 +64,7 @@ impl Ranks {
         };
         asked.sort_unstable();
         asked.dedup();
-        Ok(Self { nodes, per_node, asked })
+        Ok(Self { nodes, per_node, running: asked })
     }
 
     /// How many ranks the program has.
@@ -96,7 +88,7 @@ impl Ranks {
     /// The ranks that run, in ascending order.
     #[must_use]
     pub fn running(&self) -> &[u32] {
-        &self.asked
+        &self.running
     }
 
     /// The number of a rank in its node, which is the device that most programs take.
@@ -129,7 +121,7 @@ impl Ranks {
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1".to_owned()),
             // For the stand-in, and for the runner.
             (STORE, format!("127.0.0.1:{port}")),
-            ("STANDIN_RANKS", self.asked.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+            ("STANDIN_RANKS", self.running.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
         ];
         if self.per_node > 1 && std::env::var_os("OMP_NUM_THREADS").is_none() {
             variables.push(("OMP_NUM_THREADS", "1".to_owned()));
@@ -140,7 +132,7 @@ impl Ranks {
     /// The file of a rank, where one file was named for all ranks: the name gets the rank's number.
     #[must_use]
     pub fn path(&self, path: &Path, rank: u32) -> PathBuf {
-        if self.asked.len() == 1 {
+        if self.running.len() == 1 {
             return path.to_owned();
         }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -165,7 +157,7 @@ pub struct RanksReport {
     /// The ranks that ran, in ascending order.
     pub ranks: Vec<RankReport>,
     /// The rank that failed first; `None` where the run was interrupted before.
-    pub failed: Option<u32>,
+    pub first_failed: Option<u32>,
     /// Whether the run was interrupted, and the ranks ended for that.
     pub is_interrupted: bool,
 }
@@ -184,7 +176,7 @@ impl RanksReport {
         if self.is_interrupted {
             return INTERRUPTED;
         }
-        let failed = self.ranks.iter().find(|rank| Some(rank.rank) == self.failed);
+        let failed = self.ranks.iter().find(|rank| Some(rank.rank) == self.first_failed);
         failed.map_or(0, |rank| rank.report.status)
     }
 }
@@ -205,7 +197,7 @@ pub fn run_ranks(
     prepared: &LibraryFolder,
     is_interrupted: impl Fn() -> bool,
 ) -> Result<RanksReport, DryRunError> {
-    let store = Store::start(port, ranks.running(), ranks.world_size())
+    let store = StoreServer::start(port, ranks.running(), ranks.world_size())
         .map_err(|error| DryRunError::Port { port, error })?;
     let mut running = RankProcesses { processes: Vec::new() };
     for rank in ranks.running() {
@@ -233,12 +225,12 @@ pub fn run_ranks(
     if is_interrupted {
         failed = None;
     }
-    Ok(RanksReport { ranks: reports, failed, is_interrupted })
+    Ok(RanksReport { ranks: reports, first_failed: failed, is_interrupted })
 }
 
 /// The assumption about keys that the program read in the store and that only a rank which does not run would
 /// have set; `None` where no such key was read.
-fn assumed(store: &Store, ranks: &Ranks) -> Option<EstimateNote> {
+fn assumed(store: &StoreServer, ranks: &Ranks) -> Option<EstimateNote> {
     let keys = store.assumed();
     let first = keys.first()?;
     let count = keys.len();
@@ -260,7 +252,7 @@ impl RankProcesses {
     /// Waits for all processes; returns the rank that failed first.
     fn wait(
         &mut self,
-        store: &Store,
+        store: &StoreServer,
         is_interrupted: &impl Fn() -> bool,
     ) -> Result<Option<u32>, DryRunError> {
         let mut failed = None;
@@ -286,15 +278,15 @@ impl RankProcesses {
                 return Ok(failed);
             }
             if ends.is_none() && (failed.is_some() || is_interrupted()) {
-                ends = Some((Instant::now() + PATIENCE, false));
+                ends = Some((Instant::now() + MAX_WAIT_AFTER_FAILURE, false));
             }
             if let Some((_, was_asked)) = ends.filter(|(at, _)| Instant::now() >= *at) {
                 for (_, started) in &mut self.processes {
                     started.end(was_asked);
                 }
-                ends = Some((Instant::now() + COUNTING, true));
+                ends = Some((Instant::now() + MAX_WAIT_FOR_COUNTS, true));
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -356,11 +348,11 @@ mod tests {
         };
         let report = RanksReport {
             ranks: vec![rank(0, 5), rank(1, 9), rank(7, 9)],
-            failed: Some(7),
+            first_failed: Some(7),
             is_interrupted: false,
         };
         assert_eq!((report.largest().map(|largest| largest.rank), report.status()), (Some(1), 3));
-        let interrupted = RanksReport { failed: None, is_interrupted: true, ..report };
+        let interrupted = RanksReport { first_failed: None, is_interrupted: true, ..report };
         assert_eq!(interrupted.status(), 130);
     }
 }

@@ -58,7 +58,7 @@ pub struct RunOom {
 
 /// Whether a program fits on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fit {
+pub struct GpuFit {
     /// The GPU.
     pub gpu: GpuProfile,
     /// Whether the program fits; `None` where the run ended before the answer was known.
@@ -229,12 +229,12 @@ impl Report {
 
     /// Whether the program fits on each of these GPUs; the program saw the first.
     #[must_use]
-    pub fn fits(&self, gpus: &[GpuProfile]) -> Vec<Fit> {
+    pub fn fits(&self, gpus: &[GpuProfile]) -> Vec<GpuFit> {
         let Some(own) = gpus.first() else { return Vec::new() };
         gpus.iter().map(|gpu| self.fit(gpu, own)).collect()
     }
 
-    fn fit(&self, gpu: &GpuProfile, own: &GpuProfile) -> Fit {
+    fn fit(&self, gpu: &GpuProfile, own: &GpuProfile) -> GpuFit {
         let is_above = self.peak_reserved() > gpu.total_memory;
         let ended_for_memory = self.error.as_deref() == Some("OutOfMemoryError");
         let (is_fitting, at) = if is_above {
@@ -251,7 +251,7 @@ impl Report {
         } else {
             (Some(true), None)
         };
-        Fit { gpu: gpu.clone(), fits: is_fitting, at }
+        GpuFit { gpu: gpu.clone(), fits: is_fitting, at }
     }
 
     /// Whether a request found no memory, even if the program went on.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
 use crate::preloaded::{PreloadedProcess, ProcessCopy};
-use crate::{DryRunError, LibraryFolder, Report, Store, Torch};
+use crate::{DryRunError, LibraryFolder, Report, StoreServer, Torch};
 
 /// The release of Python that keeps a generator's variables after `close` (CPython's issue 118272).
 const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
@@ -176,7 +176,7 @@ pub(crate) fn wait(
             started.end(true);
             return Ok(true);
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(false)
 }
@@ -247,7 +247,7 @@ pub(crate) struct RunningProgram {
     scratch: Scratch,
     /// The store in which processes that the program itself starts find each other; `None` for a rank, since
     /// all ranks share one.
-    _store: Option<Store>,
+    _store: Option<StoreServer>,
     /// Most bytes of the host's memory so far.
     host_peak: u64,
 }
@@ -268,7 +268,7 @@ impl RunningProgram {
         let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
         // Without a store, the values that processes receive from each other are unknown, and no number is
         // wrong.
-        let store = if is_rank { None } else { Store::start(None, &[], 0).ok() };
+        let store = if is_rank { None } else { StoreServer::start(None, &[], 0).ok() };
         if let Some(store) = &store {
             environment.push((STORE.into(), format!("127.0.0.1:{}", store.port()).into()));
         }
@@ -333,7 +333,7 @@ pub(crate) fn no_python(program: &Program, error: std::io::Error) -> DryRunError
 }
 
 /// The time between two questions whether a process is to be stopped.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Sentences about properties of the run that were never compared with a recording.
 fn remarks(program: &Program, torch: &Torch) -> Vec<String> {

@@ -27,7 +27,7 @@ fn ran(name: &str, world: u32, asked: &[u32], is_interrupted: bool) -> Option<Ra
 fn checkpoints_are_saved_and_loaded_where_ranks_are_absent() {
     for asked in [&[0][..], &[1, 3]] {
         let Some(report) = ran("checkpoint_load.py", 4, asked, false) else { return };
-        assert_eq!((report.status(), report.failed), (0, None), "{asked:?}");
+        assert_eq!((report.status(), report.first_failed), (0, None), "{asked:?}");
         for rank in &report.ranks {
             let notes = rank.report.sentences().join("\n");
             assert!(
@@ -42,7 +42,7 @@ fn checkpoints_are_saved_and_loaded_where_ranks_are_absent() {
 #[test]
 fn an_interrupted_run_blames_no_rank() {
     let Some(report) = ran("checkpoint_load.py", 2, &[], true) else { return };
-    assert_eq!((report.status(), report.failed, report.is_interrupted), (130, None, true));
+    assert_eq!((report.status(), report.first_failed, report.is_interrupted), (130, None, true));
 }
 
 /// What one rank sends to another (here gradients) is used by NCCL's stream: when its block is free again,

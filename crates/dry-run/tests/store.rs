@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
 
-use blockyard_dry_run::Store;
+use blockyard_dry_run::StoreServer;
 
 const SET: u8 = 1;
 const COMPARE_SET: u8 = 2;
@@ -20,7 +20,7 @@ const PING: u8 = 13;
 struct Client(TcpStream);
 
 impl Client {
-    fn new(store: &Store) -> Self {
+    fn new(store: &StoreServer) -> Self {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, store.port())).expect("a connection");
         stream.write_all(&[0]).expect("a query");
         stream.write_all(&0x3C85_F7CE_u32.to_ne_bytes()).expect("the number that a client sends");
@@ -67,7 +67,7 @@ impl Client {
 
 #[test]
 fn ranks_find_what_others_set() {
-    let store = Store::start(None, &[0, 1], 2).expect("a port");
+    let store = StoreServer::start(None, &[0, 1], 2).expect("a port");
     let (mut first, mut second) = (Client::new(&store), Client::new(&store));
     first.ask(PING, &[]);
     first.0.write_all(&7_u32.to_ne_bytes()).expect("a number");
@@ -92,7 +92,7 @@ fn ranks_find_what_others_set() {
 
 #[test]
 fn a_wait_is_taken_back() {
-    let store = Store::start(None, &[0, 1], 2).expect("a port");
+    let store = StoreServer::start(None, &[0, 1], 2).expect("a port");
     let mut client = Client::new(&store);
     client.ask_for_one(WAIT, "never");
     client.ask(CANCEL_WAIT, &[]);
@@ -101,7 +101,7 @@ fn a_wait_is_taken_back() {
 
 #[test]
 fn ranks_that_do_not_run_are_answered_for_once_all_others_wait() {
-    let store = Store::start(None, &[0, 7], 64).expect("a port");
+    let store = StoreServer::start(None, &[0, 7], 64).expect("a port");
     let (mut first, mut second) = (Client::new(&store), Client::new(&store));
     first.ask(SET, &[b"name/0", b"zero"]);
     first.ask_for_one(WAIT, "name/63");

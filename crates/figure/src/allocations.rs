@@ -35,8 +35,8 @@ pub struct Allocations {
     ends: Vec<u32>,
     segments: Vec<SegmentId>,
     /// Indices into `streams` and `pools`.
-    stream_places: Vec<u16>,
-    pool_places: Vec<u16>,
+    stream_indices: Vec<u16>,
+    pool_indices: Vec<u16>,
     streams: Vec<StreamId>,
     pools: Vec<(PoolId, PoolKind)>,
     reserved: Vec<ReservedRange>,
@@ -125,7 +125,7 @@ impl Allocations {
     #[must_use]
     pub fn get(&self, row: usize) -> Option<AllocationLifetime> {
         let moment = |moment: u32| (moment != NEVER).then_some(moment as usize);
-        let (pool_id, pool) = *self.pools.get(*self.pool_places.get(row)? as usize)?;
+        let (pool_id, pool) = *self.pools.get(*self.pool_indices.get(row)? as usize)?;
         Some(AllocationLifetime {
             id: *self.ids.get(row)?,
             addr: DeviceAddr::new(*self.addrs.get(row)?),
@@ -135,7 +135,7 @@ impl Allocations {
             freed: moment(*self.frees.get(row)?),
             end: moment(*self.ends.get(row)?),
             segment: *self.segments.get(row)?,
-            stream: *self.streams.get(*self.stream_places.get(row)? as usize)?,
+            stream: *self.streams.get(*self.stream_indices.get(row)? as usize)?,
             pool_id,
             pool,
         })

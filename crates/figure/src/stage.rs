@@ -131,7 +131,7 @@ pub enum StageForm {
 
 /// A limit of more than this many times the bytes that are ever reserved would leave the blocks little room
 /// on the ruler.
-const FARTHEST_LIMIT: f64 = 2.5;
+const MAX_LIMIT_RATIO: f64 = 2.5;
 
 /// A stage narrower than this has small letters and few words.
 const NARROW_PX: f32 = 560.0;
@@ -189,7 +189,7 @@ impl Stage {
     /// How far a ruler goes for a run that reserves at most `highest`: to the end of a request that failed,
     /// and to the limit of the process where that is not far beyond `highest`.
     fn end_of_ruler(&self, highest: Bytes) -> Bytes {
-        let is_near = |limit: &Bytes| bytes_f64(*limit) <= bytes_f64(highest) * FARTHEST_LIMIT;
+        let is_near = |limit: &Bytes| bytes_f64(*limit) <= bytes_f64(highest) * MAX_LIMIT_RATIO;
         let limit = self.limit.map(|limit| limit.highest).filter(is_near);
         highest.max(self.refused_end()).max(limit.unwrap_or_default())
     }

@@ -14,7 +14,7 @@ use blockyard_record::Bytes;
 use crate::{Probe, Values};
 
 /// The second probe is this part of the range above the first.
-const SECOND: u64 = 16;
+const SECOND_PROBE_DIVISOR: u64 = 16;
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             return Some(());
         }
         // Without a prediction, steps upwards are as long as the way so far.
-        self.narrow(SearchRange { low: 0, high: end }, Phase::Up((end / SECOND).max(1)))
+        self.narrow(SearchRange { low: 0, high: end }, Phase::Up((end / SECOND_PROBE_DIVISOR).max(1)))
     }
 
     /// `None` where a probe failed.
@@ -192,7 +192,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         }
         // The first step down is as long as the step between the first two probes of a search; once two
         // values fit, the line through them leads on.
-        let (mut high, mut step) = (start, (start / SECOND).max(1));
+        let (mut high, mut step) = (start, (start / SECOND_PROBE_DIVISOR).max(1));
         while high > 0 {
             let number = high.saturating_sub(step);
             if self.ask(number)? {

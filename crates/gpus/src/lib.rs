@@ -21,7 +21,7 @@ pub mod tables;
 
 pub use assumption::{Assumption, AssumptionError};
 pub use non_pytorch::{
-    LIBRARIES, NCCL_CODE, NON_PYTORCH_RECORDED_ON, NonPytorchHolder, context_and_libraries,
+    NCCL_CODE, NON_PYTORCH_RECORDED_ON, NonPytorchHolder, SHARED_LIBRARY_BYTES, context_and_libraries,
     non_pytorch_bytes, non_pytorch_measured_text, parts_of_training, pytorch_memory, pytorch_memory_beside,
 };
 pub use profile::GpuProfile;

@@ -108,7 +108,7 @@ impl NonPytorchHolder {
     fn rule(self, ranks: u64) -> Option<Rule> {
         let rule = |first: u64, each: u64| Some(Rule { first: first << 20, each: each << 20 });
         match self {
-            Self::Context => Some(Rule { first: CONTEXT, each: 0 }),
+            Self::Context => Some(Rule { first: CONTEXT_BYTES, each: 0 }),
             Self::Code | Self::Sparse => rule(2, 0),
             Self::LocalMemory => rule(90, 0),
             Self::Streams => rule(70, 0),
@@ -142,11 +142,11 @@ impl NonPytorchHolder {
 }
 
 /// Bytes of a context.
-const CONTEXT: u64 = 552_402_944;
+const CONTEXT_BYTES: u64 = 552_402_944;
 /// Code of NCCL's kernels, at the first collective or message of a process.
 pub const NCCL_CODE: Bytes = Bytes::mib(186);
 /// Bytes that the first handle of cuDNN takes in a process without a handle of cuBLAS.
-pub const LIBRARIES: Bytes = Bytes::mib(2);
+pub const SHARED_LIBRARY_BYTES: Bytes = Bytes::mib(2);
 /// The GPU that the bytes were recorded on.
 pub const NON_PYTORCH_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
 
@@ -170,7 +170,7 @@ pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64,
         }
     }
     if has_dnn && !has_blas {
-        sum = sum.saturating_add(LIBRARIES);
+        sum = sum.saturating_add(SHARED_LIBRARY_BYTES);
     }
     if has_work { sum.saturating_add(NCCL_CODE) } else { sum }
 }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn all_together_are_the_sum_with_what_is_shared() {
-        let context = Bytes::new(CONTEXT);
+        let context = Bytes::new(CONTEXT_BYTES);
         assert_eq!(non_pytorch_bytes([]), context);
         assert_eq!(context_and_libraries(), context.saturating_add(Bytes::mib(222)));
         let parts = parts_of_training();

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// At most this many rows, notes and iterations are listed.
-const SHOWN_ROWS: usize = 10;
+const MAX_ROWS: usize = 10;
 
 /// A change with its sign: `+1,024`.
 #[must_use]
@@ -112,13 +112,13 @@ fn write_comparison(
         let more = signed(reserved.saturating_sub(allocated));
         writeln!(text, "    {more:>16}  of segments beyond it")?;
     }
-    let changed = found.iterations.iter().take(SHOWN_ROWS);
+    let changed = found.iterations.iter().take(MAX_ROWS);
     for step in changed {
         let of = |bytes: Option<Bytes>| bytes.map_or_else(|| "no such iteration".to_owned(), size);
         writeln!(text, "  iteration {}: {} instead of {}", step.number, of(step.after), of(step.before))?;
     }
-    if found.iterations.len() > SHOWN_ROWS {
-        writeln!(text, "  and {} more iterations", found.iterations.len().saturating_sub(SHOWN_ROWS))?;
+    if found.iterations.len() > MAX_ROWS {
+        writeln!(text, "  and {} more iterations", found.iterations.len().saturating_sub(MAX_ROWS))?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn write_rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &
     if changed.is_empty() && rest.change() == 0 {
         return Ok(());
     }
-    for row in changed.iter().take(SHOWN_ROWS) {
+    for row in changed.iter().take(MAX_ROWS) {
         let Some(line) = &row.line else { continue };
         let before = match (row.most_before, row.before, row.after) {
             (Some(most), ..) => format!(", not listed before: at most {most} then"),
@@ -138,7 +138,7 @@ fn write_rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &
         };
         writeln!(text, "    {:>16}  {line}{before}", signed(row.change()))?;
     }
-    let hidden = changed.get(SHOWN_ROWS..).unwrap_or_default();
+    let hidden = changed.get(MAX_ROWS..).unwrap_or_default();
     if !hidden.is_empty() {
         let sum = hidden.iter().map(ChangeRow::change).fold(0_i128, i128::saturating_add);
         writeln!(text, "    {:>16}  {} more lines", signed(sum), hidden.len())?;
@@ -179,11 +179,11 @@ fn write_certainty(
         return writeln!(text, "  an estimate: {whose} numbers are marked");
     }
     writeln!(text, "  an estimate, because:")?;
-    for note in run.notes.iter().take(SHOWN_ROWS) {
+    for note in run.notes.iter().take(MAX_ROWS) {
         writeln!(text, "    {note}")?;
     }
-    if run.notes.len() > SHOWN_ROWS {
-        writeln!(text, "    and {} more, in the JSON", run.notes.len().saturating_sub(SHOWN_ROWS))?;
+    if run.notes.len() > MAX_ROWS {
+        writeln!(text, "    and {} more, in the JSON", run.notes.len().saturating_sub(MAX_ROWS))?;
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependenc
     let fixed = fixed.first().ok_or(LabError::NoTrace)?;
     let config = fixed.config()?;
     let mut recorded = fixed.replayer(run, &config, NullSink)?;
-    let mut others = Vec::with_capacity(AddressOrder::OTHERS);
+    let mut others = Vec::with_capacity(AddressOrder::OTHER_ORDERS);
     for order in AddressOrder::others(None) {
         let device = VirtualDevice::new(fixed.capacity).with_order(order);
         others.push(Replayer::new(run.plan(), &config, device, NullSink).map_err(LabError::Run)?);
@@ -80,7 +80,7 @@ pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependenc
         };
         (each(Bytes::min, least), each(Bytes::max, most))
     });
-    Ok(AddressDependence { recorded: own, least, most, orders: AddressOrder::OTHERS, first_difference })
+    Ok(AddressDependence { recorded: own, least, most, orders: AddressOrder::OTHER_ORDERS, first_difference })
 }
 
 /// Replays up to and including the request with index `at`. Returns allocated bytes and their peak, then

@@ -69,7 +69,7 @@ const MAX_LAYERS: usize = 100;
 
 /// Repetitions that free less than one in this many of their allocations are not iterations: they may be the
 /// layers of a model that is being built.
-const MIN_FREED: usize = 4;
+const MIN_FREED_DIVISOR: usize = 4;
 
 /// Functions that only a training step calls.
 const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
@@ -83,16 +83,16 @@ const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
 /// [`LabError::Cancelled`].
 pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let total = run.requests().len();
-    let mut tell = |done: usize| {
+    let mut report = |done: usize| {
         let progress =
             Progress { phase: "looking for growth".to_owned(), done: done as u64, total: total as u64 };
         if on_progress(progress).is_break() { Err(LabError::Cancelled) } else { Ok(()) }
     };
-    tell(0)?;
+    report(0)?;
     let sites = Sites::of(run);
     let (found_by, boundaries) = iteration_ends(run, &sites);
     let lifetimes = lifetimes(run);
-    let are_iterations_known = match found_by {
+    let has_known_iterations = match found_by {
         IterationSource::Markers => true,
         IterationSource::Repetition => {
             boundaries.len() > MAX_LAYERS || are_training_iterations(run, &sites, &boundaries)
@@ -104,7 +104,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let mut kept = vec![(0, 0); sites.names.len()];
     for (index, lifetime) in lifetimes.iter().enumerate() {
         if index.is_multiple_of(8192) {
-            tell(lifetime.request)?;
+            report(lifetime.request)?;
         }
         let site = sites.at(lifetime.request) as usize;
         let from = boundaries.partition_point(|boundary| *boundary <= lifetime.request);
@@ -156,14 +156,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         );
     }
     let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
-    Ok(Leaks {
-        found_by,
-        has_known_iterations: are_iterations_known,
-        iteration_ends: boundaries,
-        live: sums,
-        growing,
-        notes,
-    })
+    Ok(Leaks { found_by, has_known_iterations, iteration_ends: boundaries, live: sums, growing, notes })
 }
 
 /// How many bytes a site grows after the first iteration; `None` if it ever falls, or grows in at most half
@@ -292,5 +285,5 @@ fn gives_back(lifetimes: &[Lifetime], from: usize, to: usize) -> bool {
     let (all, freed) = within.fold((0_usize, 0_usize), |(all, freed), lifetime| {
         (all.saturating_add(1), freed.saturating_add(usize::from(lifetime.freed < to)))
     });
-    freed.saturating_mul(MIN_FREED) >= all
+    freed.saturating_mul(MIN_FREED_DIVISOR) >= all
 }

@@ -178,11 +178,11 @@ impl SearchResult {
     /// The result of rows that were found elsewhere, with what is not known about their run.
     #[must_use]
     pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
-        judged(baseline, rows, notes)
+        judged_result(baseline, rows, notes)
     }
 }
 
-fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
+fn judged_result(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
     let front = pareto_front(&rows);
     let best = recommended_row(&baseline, &rows);
     let chosen = best.and_then(|best| rows.get(best));

@@ -247,7 +247,7 @@ impl Search {
     fn search_all(&mut self, vm: &VirtualMachine) {
         while let Some((referent, name)) = self.queue.pop_front() {
             match referent {
-                Referent::Object(object) => self.object(&object, &name, vm),
+                Referent::Object(object) => self.visit_object(&object, &name, vm),
                 Referent::Tensor(tensor) => self.tensor(&tensor, &name),
                 Referent::Node(node) => self.node(&node, &name),
             }
@@ -330,7 +330,7 @@ impl Search {
         }
     }
 
-    fn object(&mut self, object: &PyObjectRef, name: &Name, vm: &VirtualMachine) {
+    fn visit_object(&mut self, object: &PyObjectRef, name: &Name, vm: &VirtualMachine) {
         if object.downcast_ref::<PyFunction>().is_some() {
             let place: Rc<str> = Rc::from(format!(" in the closure of {name}"));
             return self.closure(object, &place, vm);

@@ -238,7 +238,7 @@ fn interpret(program: &ProgramSource, settings: &ProgramSettings, session: &Rc<S
             exception.and_then(|exception| kept_graphs::cause(vm, exception, globals, &program.source));
         // Blocks that the program still holds get their names in the recording.
         if let Some(first) = session.device(0).ok().filter(|device| device.is_recorded()) {
-            first.name_blocks(referrers::names_at_end(vm, exception, globals));
+            first.name_allocations(referrers::names_at_end(vm, exception, globals));
         }
         let (status, traceback) = result
             .map_or_else(|exception| describe_exception(vm, &exception, &program.source), |()| (0, None));

@@ -154,7 +154,7 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     );
     reasons.push(format!(
         "another release of PyTorch, another vendor's allocator or a plug-in may decide differently from PyTorch {}",
-        Release::default()
+        run.meta.release()
     ));
     reasons
 }
@@ -205,6 +205,16 @@ mod tests {
         let mut found = vec![allocation(1)];
         found.push(TraceEntry { action: TraceAction::FreeCompleted, ..allocation(1) });
         assert_eq!(placements(&run(&[1]), &found), (1, 1));
+    }
+
+    #[test]
+    fn the_reasons_name_the_release_that_decided() {
+        let mut run = run(&[1]);
+        for (torch, release) in [("2.12.1", "PyTorch 2.12"), ("2.14.0", "PyTorch 2.14")] {
+            run.meta.torch = torch.to_owned();
+            let reasons = reasons(&SnapshotFile::default(), 0, &run);
+            assert!(reasons.last().is_some_and(|reason| reason.ends_with(release)), "{reasons:?}");
+        }
     }
 
     #[test]

@@ -349,17 +349,17 @@ mod tests {
         // `x = torch.zeros(64, 64, device="cuda"); x + 1; x @ x` took these on an H200.
         let mut addresses = driver();
         assert_eq!(places(&mut addresses, [2]), [-66]);
-        addresses.follow(NonPytorchUse::Kernel { needs_local_memory: true, has_assertion: false });
-        addresses.follow(NonPytorchUse::Blas);
+        addresses.note_use(NonPytorchUse::Kernel { needs_local_memory: true, has_assertion: false });
+        addresses.note_use(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32, 2, 2, 2, 34]), [-416, -484, -482, -384, -382]);
         // An embedding of `torch.randint`, a linear layer, and its backward pass on another thread.
         let mut addresses = driver();
         assert_eq!(places(&mut addresses, [2]), [-66]);
-        addresses.follow(NonPytorchUse::Kernel { needs_local_memory: false, has_assertion: false });
-        addresses.follow(NonPytorchUse::Kernel { needs_local_memory: true, has_assertion: true });
-        addresses.follow(NonPytorchUse::Blas);
+        addresses.note_use(NonPytorchUse::Kernel { needs_local_memory: false, has_assertion: false });
+        addresses.note_use(NonPytorchUse::Kernel { needs_local_memory: true, has_assertion: true });
+        addresses.note_use(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32]), [-406]);
-        addresses.follow(NonPytorchUse::Blas);
+        addresses.note_use(NonPytorchUse::Blas);
         assert_eq!(places(&mut addresses, [32, 2, 2, 2]), [-310, -484, -482, -278]);
     }
 
@@ -380,7 +380,7 @@ mod tests {
     fn a_device_with_few_addresses_has_no_context() {
         for length in [0, 1, CHUNK, 512 * MIB] {
             let mut addresses = Addresses::new(FIRST, length, DriverAddressOrder::Driver);
-            addresses.follow(NonPytorchUse::Blas);
+            addresses.note_use(NonPytorchUse::Blas);
             assert_eq!(addresses.allocate(u64::MAX), None);
             assert_eq!(addresses.reserve(CHUNK).is_some(), length >= CHUNK);
         }

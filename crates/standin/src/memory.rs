@@ -172,7 +172,7 @@ impl Device {
     }
 
     /// Sets how sure these bytes are from now on.
-    fn mark(&mut self, start: u64, end: u64, sureness: Certainty) {
+    fn mark(&mut self, start: u64, end: u64, certainty: Certainty) {
         let sets = [
             (&mut self.known, Certainty::Exact),
             (&mut self.rounded, Certainty::Rounded),
@@ -180,7 +180,7 @@ impl Device {
         ];
         for (set, from) in sets {
             // Assumed bytes are in `known` and in `assumed`, rounded ones in `known` and in `rounded`.
-            let belongs = sureness != Certainty::Unknown && (from == Certainty::Exact || from == sureness);
+            let belongs = certainty != Certainty::Unknown && (from == Certainty::Exact || from == certainty);
             if belongs { set.add(start, end) } else { set.remove(start, end) }
         }
     }
@@ -324,17 +324,17 @@ impl Devices {
                 for (start, end, _) in &parts {
                     move_bytes(to.saturating_add(start - from), *start, end - start);
                 }
-                let sureness = parts.iter().map(|(_, _, sureness)| *sureness).max().unwrap_or_default();
-                Ok(HostRead { unknown: count.saturating_sub(known), known: sureness })
+                let certainty = parts.iter().map(|(_, _, certainty)| *certainty).max().unwrap_or_default();
+                Ok(HostRead { unknown: count.saturating_sub(known), known: certainty })
             }
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
                 device.mark(to, to.saturating_add(count), Certainty::Unknown);
                 if count <= MAX_KEPT {
-                    for (start, end, sureness) in parts {
+                    for (start, end, certainty) in parts {
                         let place = to.saturating_add(start - from);
                         move_bytes(place, start, end - start);
-                        device.mark(place, place.saturating_add(end - start), sureness);
+                        device.mark(place, place.saturating_add(end - start), certainty);
                     }
                 }
                 Ok(HostRead::default())
@@ -368,19 +368,19 @@ impl Devices {
     /// The bytes from here, and how sure they are; `None` where one of them is unknown.
     pub(crate) fn known_bytes(&mut self, from: u64, count: u64) -> Option<(Vec<u8>, Certainty)> {
         self.checked(from, count).ok()??;
-        let sureness = Some(self.sureness(from, from.saturating_add(count)))
-            .filter(|sureness| *sureness != Certainty::Unknown)?;
+        let certainty = Some(self.certainty(from, from.saturating_add(count)))
+            .filter(|certainty| *certainty != Certainty::Unknown)?;
         let mut bytes = vec![0; usize::try_from(count).ok()?];
         move_bytes(bytes.as_mut_ptr() as u64, from, count);
-        Some((bytes, sureness))
+        Some((bytes, certainty))
     }
 
     /// Writes bytes to the device, and sets how sure they are.
-    pub(crate) fn put(&mut self, to: u64, bytes: &[u8], sureness: Certainty) {
+    pub(crate) fn put(&mut self, to: u64, bytes: &[u8], certainty: Certainty) {
         let count = bytes.len() as u64;
         if let Ok(Some(_device)) = self.checked(to, count) {
             move_bytes(to, bytes.as_ptr() as u64, count);
-            self.mark(to, to.saturating_add(count), sureness);
+            self.mark(to, to.saturating_add(count), certainty);
         }
     }
 
@@ -399,16 +399,16 @@ impl Devices {
     }
 
     /// Sets how sure these bytes are from now on.
-    pub(crate) fn mark(&mut self, start: u64, end: u64, sureness: Certainty) {
+    pub(crate) fn mark(&mut self, start: u64, end: u64, certainty: Certainty) {
         let device =
             device_of(start).and_then(|index| self.devices.get_mut(usize::try_from(index).ok()?)?.as_mut());
         if let Some(device) = device {
-            device.mark(start, end, sureness);
+            device.mark(start, end, certainty);
         }
     }
 
     /// How sure the least sure of these bytes is.
-    pub(crate) fn sureness(&self, start: u64, end: u64) -> Certainty {
+    pub(crate) fn certainty(&self, start: u64, end: u64) -> Certainty {
         if start == end {
             return Certainty::Exact;
         }

@@ -13,7 +13,7 @@ use std::ffi::{CStr, c_char, c_int, c_longlong};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use self::group::{Group, Part, known, write};
+use self::group::{Communicator, Part, known, write};
 use self::reduce::{element, reduce};
 pub(crate) use self::watchdog::is_pending;
 use crate::abi::{In, Out, text};
@@ -24,7 +24,7 @@ use crate::runtime::errors::{INVALID_HANDLE, SUCCESS};
 use crate::runtime::memory::{allocate, release};
 use crate::state::state;
 
-static GROUPS: Mutex<Handles<Group>> = Mutex::new(Handles::above(0x5000_0000));
+static COMMUNICATORS: Mutex<Handles<Communicator>> = Mutex::new(Handles::above(0x5000_0000));
 
 /// `ncclUniqueId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,8 +69,8 @@ fn has_absent() -> bool {
 /// `NCCL_SPLIT_NOCOLOR`.
 const NO_COLOR: c_int = -1;
 
-fn groups() -> std::sync::MutexGuard<'static, Handles<Group>> {
-    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+fn communicators() -> std::sync::MutexGuard<'static, Handles<Communicator>> {
+    COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unsigned(number: c_int) -> u64 {
@@ -78,25 +78,25 @@ fn unsigned(number: c_int) -> u64 {
 }
 
 fn create(to: Out<usize>, ranks: c_int, id: UniqueId, rank: c_int) -> c_int {
-    let group = Group::meet(&id, Some(unsigned(ranks)), unsigned(rank));
+    let group = Communicator::meet(&id, Some(unsigned(ranks)), unsigned(rank));
     non_pytorch::follow(NonPytorchUse::Communicator { ranks: unsigned(ranks) });
-    to.put(groups().add(group));
+    to.put(communicators().add(group));
     SUCCESS
 }
 
 /// Acts with a group. The lock is not held meanwhile: the act may wait for other ranks.
-fn with(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
-    let found = groups().get(handle).cloned();
+fn with(handle: usize, act: impl FnOnce(&mut Communicator)) -> c_int {
+    let found = communicators().get(handle).cloned();
     let Some(mut group) = found else { return INVALID_HANDLE };
     act(&mut group);
-    if let Some(place) = groups().get_mut(handle) {
+    if let Some(place) = communicators().get_mut(handle) {
         *place = group;
     }
     SUCCESS
 }
 
 /// A collective of a group. NCCL takes buffers at the first.
-fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
+fn collective(handle: usize, act: impl FnOnce(&mut Communicator)) -> c_int {
     with(handle, |group| {
         if !std::mem::replace(&mut group.has_collectives, true) {
             non_pytorch::follow(NonPytorchUse::Collective { ranks: group.ranks.unwrap_or(0) });
@@ -106,7 +106,7 @@ fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
 }
 
 /// Messages within a group, to other ranks or from them. NCCL takes further buffers at the first.
-fn note_message(group: &mut Group, is_sent: bool) {
+fn note_message(group: &mut Communicator, is_sent: bool) {
     let ranks = group.ranks.unwrap_or(0);
     if !group.has_sent && !group.has_received {
         non_pytorch::follow(NonPytorchUse::Message { ranks });
@@ -123,19 +123,19 @@ fn note_message(group: &mut Group, is_sent: bool) {
 
 fn remove(handle: usize) -> c_int {
     watchdog::hurry();
-    if groups().remove(handle).is_some() { SUCCESS } else { INVALID_HANDLE }
+    if communicators().remove(handle).is_some() { SUCCESS } else { INVALID_HANDLE }
 }
 
 /// The sum of all parts; a part that is less sure makes the sum less sure.
 fn reduced(parts: &[Part], kind: c_int, operator: c_int) -> Part {
     let all: Option<Vec<&(Vec<u8>, Certainty)>> = parts.iter().map(Option::as_ref).collect();
     let all = all.filter(|all| !all.is_empty())?;
-    if let [(bytes, sureness)] = all.as_slice() {
-        return Some((bytes.clone(), *sureness));
+    if let [(bytes, certainty)] = all.as_slice() {
+        return Some((bytes.clone(), *certainty));
     }
     let bytes: Vec<&[u8]> = all.iter().map(|part| part.0.as_slice()).collect();
-    let (sum, sureness) = reduce(&bytes, kind, operator)?;
-    Some((sum, all.iter().map(|part| part.1).fold(sureness, Certainty::max)))
+    let (sum, certainty) = reduce(&bytes, kind, operator)?;
+    Some((sum, all.iter().map(|part| part.1).fold(certainty, Certainty::max)))
 }
 
 /// Bytes of this many elements.
@@ -150,7 +150,7 @@ fn forget_after(from: u64) {
     state.devices.mark(from, end, Certainty::Unknown);
 }
 
-fn all_gather(from: u64, to: u64, bytes: u64, group: &mut Group) {
+fn all_gather(from: u64, to: u64, bytes: u64, group: &mut Communicator) {
     let parts = group.exchange(&known(from, bytes), bytes);
     if group.ranks.is_none() {
         forget_after(to);
@@ -160,7 +160,7 @@ fn all_gather(from: u64, to: u64, bytes: u64, group: &mut Group) {
     }
 }
 
-fn broadcast(from: u64, to: u64, bytes: u64, root: u64, group: &mut Group) {
+fn broadcast(from: u64, to: u64, bytes: u64, root: u64, group: &mut Communicator) {
     let is_root = root == group.rank;
     // A receive from a rank that does not run leaves the bytes as they are.
     let own = known(if is_root { from } else { to }, bytes);
@@ -170,35 +170,35 @@ fn broadcast(from: u64, to: u64, bytes: u64, root: u64, group: &mut Group) {
     write(to, bytes, &part);
 }
 
-fn all_reduce(from: u64, to: u64, bytes: u64, kind: c_int, operator: c_int, group: &mut Group) {
+fn all_reduce(from: u64, to: u64, bytes: u64, kind: c_int, operator: c_int, group: &mut Communicator) {
     let parts = group.exchange(&known(from, bytes), bytes);
     write(to, bytes, &reduced(&parts, kind, operator));
 }
 
-fn reduce_scatter(from: u64, to: u64, bytes: u64, kind: c_int, operator: c_int, group: &mut Group) {
+fn reduce_scatter(from: u64, to: u64, bytes: u64, kind: c_int, operator: c_int, group: &mut Communicator) {
     let all = bytes.saturating_mul(group.ranks.unwrap_or(1));
     let parts = group.exchange(&known(from, all), all);
     let range = usize::try_from(group.rank.saturating_mul(bytes))
         .ok()
         .zip(usize::try_from(group.rank.saturating_add(1).saturating_mul(bytes)).ok());
     let own = |part: &Part| {
-        let (bytes, sureness) = part.as_ref()?;
+        let (bytes, certainty) = part.as_ref()?;
         let (start, end) = range?;
-        Some((bytes.get(start..end)?.to_vec(), *sureness))
+        Some((bytes.get(start..end)?.to_vec(), *certainty))
     };
     let parts: Vec<Part> = parts.iter().map(own).collect();
     write(to, bytes, &reduced(&parts, kind, operator));
 }
 
-fn all_to_all(from: u64, to: u64, bytes: u64, group: &mut Group) {
+fn all_to_all(from: u64, to: u64, bytes: u64, group: &mut Communicator) {
     let ranks = group.ranks.unwrap_or(1);
     let all = bytes.saturating_mul(ranks);
     let parts = group.exchange(&known(from, all), all);
     let start = usize::try_from(group.rank.saturating_mul(bytes)).unwrap_or(usize::MAX);
     let length = usize::try_from(bytes).unwrap_or(usize::MAX);
     for (part, rank) in parts.iter().zip(0_u64..) {
-        let of_this = part.as_ref().and_then(|(bytes, sureness)| {
-            Some((bytes.get(start..start.checked_add(length)?)?.to_vec(), *sureness))
+        let of_this = part.as_ref().and_then(|(bytes, certainty)| {
+            Some((bytes.get(start..start.checked_add(length)?)?.to_vec(), *certainty))
         });
         write(to.saturating_add(rank.saturating_mul(bytes)), bytes, &of_this);
     }
@@ -294,9 +294,9 @@ entries! {
         // One process holds all ranks of the group, and none waits for another. Without a list, each rank has
         // the device of its number.
         for (rank, place) in (0..count.max(0)).zip(0_usize..) {
-            let group = Group::alone(unsigned(count), unsigned(rank));
+            let group = Communicator::alone(unsigned(count), unsigned(rank));
             non_pytorch::follow_on(devices.at(place).unwrap_or(rank), NonPytorchUse::Communicator { ranks: unsigned(count) });
-            to.put_at(place, groups().add(group));
+            to.put_at(place, communicators().add(group));
         }
         SUCCESS
     }
@@ -308,7 +308,7 @@ entries! {
         if let Some(part) = &part {
             non_pytorch::follow(NonPytorchUse::Communicator { ranks: part.ranks.unwrap_or(0) });
         }
-        to.put(part.map_or(0, |part| groups().add(part)));
+        to.put(part.map_or(0, |part| communicators().add(part)));
         known
     }
 

@@ -165,7 +165,7 @@ impl Addresses {
 
     /// Takes the addresses that the driver takes after an event, and counts them for the report. Without room
     /// nothing is taken: a segment will not find room either.
-    pub(crate) fn follow(&mut self, event: NonPytorchUse) -> Vec<CountedHolder> {
+    pub(crate) fn note_use(&mut self, event: NonPytorchUse) -> Vec<CountedHolder> {
         let mut counted = Vec::new();
         if let Some((holder, ranks)) = event.holder() {
             counted.push(self.count(holder, ranks));
@@ -238,7 +238,7 @@ pub(crate) fn follow(event: NonPytorchUse) {
 
 /// Takes the addresses that the driver takes after an event, on the device of this number.
 pub(crate) fn follow_on(number: i32, event: NonPytorchUse) {
-    let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
+    let counted = state().devices.get(number).map(|device| device.addresses().note_use(event));
     report_bytes(number, counted.unwrap_or_default());
 }
 
@@ -288,7 +288,7 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
     }
     let event = kernel_use(&name().map(CStr::to_string_lossy).unwrap_or_default());
     let counted = state().devices.get(device).map(|device| {
-        let counted = device.addresses().follow(event);
+        let counted = device.addresses().note_use(event);
         if device.addresses().knows_kernels() {
             KNOWN.fetch_or(bit, Ordering::Relaxed);
         }
@@ -308,11 +308,11 @@ mod tests {
         assert_eq!(context, 552_402_944);
         for order in [DriverAddressOrder::Driver, DriverAddressOrder::Rising] {
             let mut addresses = Addresses::new(1 << 40, 1 << 38, order);
-            addresses.follow(NonPytorchUse::Blas);
+            addresses.note_use(NonPytorchUse::Blas);
             assert_eq!(addresses.non_pytorch.bytes() - context, 66 << 20, "{order:?}");
-            addresses.follow(NonPytorchUse::Blas);
-            addresses.follow(NonPytorchUse::Stream);
-            addresses.follow(NonPytorchUse::Stream);
+            addresses.note_use(NonPytorchUse::Blas);
+            addresses.note_use(NonPytorchUse::Stream);
+            addresses.note_use(NonPytorchUse::Stream);
             assert_eq!(addresses.non_pytorch.bytes() - context, (130 + 70) << 20, "{order:?}");
         }
     }

@@ -128,9 +128,9 @@ const MAX_WAIT: u64 = 2_000;
 
 /// One thread that uses Python. Python ends a thread that asks for its lock while Python itself ends, which
 /// C++ does not survive.
-struct User;
+struct PythonUse;
 
-impl User {
+impl PythonUse {
     fn new() -> Option<Self> {
         USERS.fetch_add(1, Ordering::SeqCst);
         let user = Self;
@@ -138,7 +138,7 @@ impl User {
     }
 }
 
-impl Drop for User {
+impl Drop for PythonUse {
     fn drop(&mut self) {
         USERS.fetch_sub(1, Ordering::SeqCst);
     }
@@ -178,7 +178,7 @@ impl Interpreter {
     /// Python's garbage collector does not begin meanwhile: what we make for a moment counts for its
     /// threshold, and tensors in cycles would be freed sooner than on a GPU.
     pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> Option<T> {
-        let _user = User::new()?;
+        let _user = PythonUse::new()?;
         let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];
         // SAFETY: Python is initialized; the places are those of three references, which are ours until they
         // are given back.

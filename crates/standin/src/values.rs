@@ -70,13 +70,13 @@ extern "C" fn blockyard_values_storage(tensor: u64, storage: u64, data: u64, byt
 /// on. Returns 0 where the layout is not complete.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_ready(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> c_int {
-    c_int::from(Helper::set(classify, begin, end) && observers::ready())
+    c_int::from(Helper::set(classify, begin, end) && observers::start_following())
 }
 
 /// How sure the least sure of these bytes is, as the helper numbers it.
 #[unsafe(no_mangle)]
-extern "C" fn blockyard_values_sureness(address: u64, bytes: u64) -> c_int {
-    c_int::try_from(state().devices.sureness(address, address.saturating_add(bytes)).number()).unwrap_or(3)
+extern "C" fn blockyard_values_certainty(address: u64, bytes: u64) -> c_int {
+    c_int::try_from(state().devices.certainty(address, address.saturating_add(bytes)).number()).unwrap_or(3)
 }
 
 /// How many blocks the allocator handed out and took back.

@@ -101,7 +101,7 @@ impl SimulatedGpu {
         non_pytorch: Bytes,
         config: &AllocatorConfig,
         is_recorded: bool,
-        notes: Rc<CurrentOrigin>,
+        current_origin: Rc<CurrentOrigin>,
     ) -> Self {
         Self {
             index,
@@ -109,7 +109,7 @@ impl SimulatedGpu {
             allocator: RefCell::new(Some(new_allocator(index, profile, non_pytorch, config, is_recorded))),
             others: RefCell::new(OtherAddresses::new(profile.total_memory, config)),
             stream: Cell::new(StreamId::DEFAULT),
-            current_origin: notes,
+            current_origin,
             origins: RefCell::default(),
             step_lines: RefCell::default(),
             log: RefCell::default(),
@@ -358,7 +358,7 @@ impl SimulatedGpu {
     /// # Errors
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
-    pub fn begin_pool(&self, pool_id: PoolId) -> Result<()> {
+    pub fn begin_allocate_to_pool(&self, pool_id: PoolId) -> Result<()> {
         self.step_everywhere(|allocator| allocator.begin_allocate_to_pool(pool_id, None))
     }
 
@@ -367,7 +367,7 @@ impl SimulatedGpu {
     /// # Errors
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
-    pub fn end_pool(&self, pool_id: PoolId) -> Result<()> {
+    pub fn end_allocate_to_pool(&self, pool_id: PoolId) -> Result<()> {
         self.step_everywhere(|allocator| {
             allocator.end_allocate_to_pool(pool_id)?;
             allocator.release_pool(pool_id)
@@ -430,7 +430,7 @@ impl SimulatedGpu {
 
     /// Gives allocations of the recording the names that the program has for them. The numbers are indices
     /// into [`SimulatedGpu::origins`].
-    pub fn name_blocks(&self, names: impl IntoIterator<Item = (u32, String)>) {
+    pub fn name_allocations(&self, names: impl IntoIterator<Item = (u32, String)>) {
         let origins = self.origins.borrow();
         let named = names.into_iter().filter_map(|(number, name)| {
             let origin = origins.get(usize::try_from(number).ok()?)?;

@@ -83,7 +83,7 @@ type LineSource = Rc<dyn Fn() -> u32>;
 
 impl fmt::Debug for CurrentOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes")
+        f.debug_struct("CurrentOrigin")
             .field("line", &self.line)
             .field("running", &self.running)
             .finish_non_exhaustive()
@@ -194,7 +194,7 @@ impl Session {
     /// A session before the first statement of a program.
     #[must_use]
     pub fn new(settings: SessionSettings) -> Self {
-        let notes = Rc::new(CurrentOrigin {
+        let current_origin = Rc::new(CurrentOrigin {
             line: Cell::new(0),
             source: RefCell::new(None),
             running: Cell::new(ActiveCall::NOTHING),
@@ -210,7 +210,7 @@ impl Session {
                     non_pytorch,
                     &config,
                     is_recorded,
-                    Rc::clone(&notes),
+                    Rc::clone(&current_origin),
                 ))
             })
             .collect();
@@ -220,7 +220,7 @@ impl Session {
             non_pytorch,
             release: Cell::new(config.release()),
             devices,
-            current_origin: notes,
+            current_origin,
             modes: Modes::default(),
             autocast: Autocast::default(),
             thread: Cell::default(),

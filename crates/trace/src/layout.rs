@@ -56,7 +56,7 @@ pub(crate) struct NewSegment {
 }
 
 /// The memory of one device at one entry.
-pub(crate) struct Layout {
+pub(crate) struct TraceMemory {
     pub(crate) recorder: Recorder,
     segments: BTreeMap<u64, Segment>,
     /// The blocks of all segments by address, without gaps inside of a segment.
@@ -70,7 +70,7 @@ pub(crate) struct Layout {
     pub(crate) misfits: Misfits,
 }
 
-impl Layout {
+impl TraceMemory {
     /// The memory of the snapshot, whose identities are counted from 0 without gaps.
     pub(crate) fn new(recorder: Recorder, start: &Snapshot) -> Self {
         let mut layout = Self {

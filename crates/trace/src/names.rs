@@ -6,7 +6,7 @@ use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile, TensorAnnotation
 use blockyard_record::{AllocationId, Snapshot, TextId, counted};
 use rustc_hash::FxHashMap;
 
-use crate::layout::Layout;
+use crate::layout::TraceMemory;
 
 /// The names so far, on the way through a trace.
 pub(crate) struct Names<'a> {
@@ -35,7 +35,7 @@ impl<'a> Names<'a> {
     }
 
     /// Assigns the annotations before the entry with this index to the allocations at their addresses.
-    pub(crate) fn pass(&mut self, index: usize, layout: &Layout) {
+    pub(crate) fn pass(&mut self, index: usize, layout: &TraceMemory) {
         while let Some((next, coming)) = self.coming.split_first() {
             if next.after > index {
                 break;

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use self::failure::{failure, host_failure};
 use self::markers::Markers;
 use crate::beginning::Beginning;
-use crate::layout::{Layout, Misfits, NewSegment};
+use crate::layout::{Misfits, NewSegment, TraceMemory};
 use crate::names::Names;
 use crate::settings;
 use crate::sizes::{BlockOrigin, Rules, Size, UNIT, least};
@@ -76,7 +76,7 @@ pub fn record(
     let reader = TraceReader {
         file,
         device,
-        layout: Layout::new(recorder, &beginning.snapshot),
+        layout: TraceMemory::new(recorder, &beginning.snapshot),
         ranges: &beginning.ranges,
         pools: private_pools(device),
         rules: beginning.rules,
@@ -159,7 +159,7 @@ pub(crate) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes
 struct TraceReader<'a> {
     file: &'a SnapshotFile,
     device: &'a DeviceSnapshot,
-    layout: Layout,
+    layout: TraceMemory,
     ranges: &'a RangeMap<u64, StreamId>,
     pools: FxHashMap<u64, (usize, PoolId)>,
     rules: Rules,

@@ -9,7 +9,7 @@ use crate::browser;
 use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
-use crate::link::{Link, LinkTarget, MAX_CHARS};
+use crate::link::{Link, LinkTarget, MAX_ADDRESS_CHARS};
 use crate::session::{Feature, Session};
 use crate::workbench::Tab;
 use crate::workload::SettingsTexts;
@@ -74,7 +74,13 @@ impl Feature<NavigationSignals> {
         let typed = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let with = if kind == QuestionKind::WhatIf { typed(lab.conf.get()) } else { None };
         let (on, limit) = (typed(lab.capacity.get()), typed(lab.limit.get()));
-        Link { lab: Some(kind.id().to_owned()), with, on, limit, ..link }
+        Link {
+            lab: Some(kind.id().to_owned()),
+            question_conf: with,
+            question_capacity: on,
+            question_limit: limit,
+            ..link
+        }
     }
 
     fn workbench_link(self) -> Link {
@@ -143,7 +149,15 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         let without_steps = |link: &Link| {
             let (step, event, block) = (None, None, None);
             let (with, on, limit) = (None, None, None);
-            Link { step, event, block, with, on, limit, ..link.clone() }
+            Link {
+                step,
+                event,
+                block,
+                question_conf: with,
+                question_capacity: on,
+                question_limit: limit,
+                ..link.clone()
+            }
         };
         let is_step = without_steps(&before) == without_steps(&link);
         // While it plays, the step is not written. Another place or another card is written at once, since
@@ -153,7 +167,7 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         }
         let write = move || {
             let hash = link.write();
-            let hash = if hash.len() > MAX_CHARS { LinkTarget::Workbench.hash() } else { hash };
+            let hash = if hash.len() > MAX_ADDRESS_CHARS { LinkTarget::Workbench.hash() } else { hash };
             // After a reload, the address is already right.
             if browser::hash().trim_start_matches('#') != hash {
                 browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));

@@ -203,10 +203,10 @@ impl Feature<NavigationSignals> {
                 .show_error(format!("This link asks the question \"{id}\", which does not exist."));
         };
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
-        self.session.lab().capacity.set(or_empty(&link.on));
-        self.session.lab().limit.set(or_empty(&link.limit));
+        self.session.lab().capacity.set(or_empty(&link.question_capacity));
+        self.session.lab().limit.set(or_empty(&link.question_limit));
         if kind == QuestionKind::WhatIf {
-            self.session.lab().conf.set(or_empty(&link.with));
+            self.session.lab().conf.set(or_empty(&link.question_conf));
         }
         self.session.lab().open(kind);
         // The code of the lab may not be loaded yet: a verdict that was asked for a moment ago would be this

@@ -93,61 +93,61 @@ pub(crate) fn allocations(session: Session) -> AnyView {
     let base = NodeRef::<html::Canvas>::new();
     let painted = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
-    let it = AllocationsFigure::new(session, surface::size_of(area), base);
-    painting::start(it, painted);
-    effect(move || it.lay_out());
-    effect(move || it.choose_colors());
+    let figure = AllocationsFigure::new(session, surface::size_of(area), base);
+    painting::start(figure, painted);
+    effect(move || figure.lay_out());
+    effect(move || figure.choose_colors());
     effect(move || {
         if let Some(canvas) = base.get() {
-            it.show(&canvas);
+            figure.show(&canvas);
         }
     });
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     effect(move || {
         if let Some(canvas) = overlay.get() {
-            it.draw_cursor(&canvas, steps.get());
+            figure.draw_cursor(&canvas, steps.get());
         }
     });
     // Keys, the wheel and a complete picture change the part of the figure under a pointer that rests.
     effect(move || {
         session.figures().timeline_view.track();
-        it.drawn.track();
-        frames::plan(Slot::GridTip, move || it.say_again());
+        figure.drawn.track();
+        frames::plan(Slot::GridTip, move || figure.say_again());
     });
-    let hidden = text(move || it.hidden_text());
-    let label = text(move || it.shown_text());
+    let hidden = text(move || figure.hidden_text());
+    let label = text(move || figure.shown_text());
     view! {
         <section class="panel lifetimes" aria-label="Allocations over time">
-            {head(it)}
+            {head(figure)}
             <div class="canvas-box" node_ref=area
-                on:pointerdown=on(move |event: ev::PointerEvent| it.down(&event))
-                on:pointermove=on(move |event: ev::PointerEvent| it.moved(&event))
-                on:pointerup=on(move |event: ev::PointerEvent| it.up(&event))
-                on:pointercancel=on(move |_: ev::PointerEvent| it.let_go())
-                on:pointerleave=on(move |_: ev::PointerEvent| it.leave())
-                on:wheel=on(move |event: ev::WheelEvent| it.wheel(&event))
-                on:dblclick=click(move || it.fit())
+                on:pointerdown=on(move |event: ev::PointerEvent| figure.down(&event))
+                on:pointermove=on(move |event: ev::PointerEvent| figure.moved(&event))
+                on:pointerup=on(move |event: ev::PointerEvent| figure.up(&event))
+                on:pointercancel=on(move |_: ev::PointerEvent| figure.let_go())
+                on:pointerleave=on(move |_: ev::PointerEvent| figure.leave())
+                on:wheel=on(move |event: ev::WheelEvent| figure.wheel(&event))
+                on:dblclick=click(move || figure.fit())
             >
                 <canvas node_ref=painted class="painted" aria-hidden="true"
-                    hidden=flag(move || !it.paints())></canvas>
+                    hidden=flag(move || !figure.paints())></canvas>
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
             {divider(SizedPanel::Allocations)}
-            {legend(it)}
+            {legend(figure)}
             {move || picked_card(session, "picked-card")}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             <p class="hint quiet" data-testid="counts-steps" hidden=flag(move || session.figures().clock.with(Option::is_none))>
                 "This figure counts steps; \u{201c}By time\u{201d} is the axis of memory over time alone."
             </p>
-            {it.tip.view()}
+            {figure.tip.view()}
         </section>
     }
     .into_any()
 }
 
-fn head(it: AllocationsFigure) -> AnyView {
-    let (session, figures) = (it.session, it.session.figures());
+fn head(figure: AllocationsFigure) -> AnyView {
+    let (session, figures) = (figure.session, figure.session.figures());
     let kind = move |kind: GridKind, id: &'static str, label: &'static str| {
         let set = click(move || {
             figures.range.set(None);
@@ -187,21 +187,21 @@ fn head(it: AllocationsFigure) -> AnyView {
                 {button("", "to-peak", "Around the peak", "Show 200 steps around the moment where most is allocated", click(move || session.figures().show_around_peak(AROUND_PEAK)))}
             </span>
             <span hidden=is_fit>
-                {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || it.fit()))}
+                {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || figure.fit()))}
             </span>
             <span class="saves">
-                {button("plain", "lifetimes-svg", "SVG", "Save the figure as SVG", click(move || it.save(true)))}
-                {button("plain", "lifetimes-png", "PNG", "Save the figure as PNG", click(move || it.save(false)))}
+                {button("plain", "lifetimes-svg", "SVG", "Save the figure as SVG", click(move || figure.save(true)))}
+                {button("plain", "lifetimes-png", "PNG", "Save the figure as PNG", click(move || figure.save(false)))}
             </span>
         </div>
     }
     .into_any()
 }
 
-fn legend(it: AllocationsFigure) -> AnyView {
-    let filtered = it.session.figures().filtered;
+fn legend(figure: AllocationsFigure) -> AnyView {
+    let filtered = figure.session.figures().filtered;
     let entries = move || {
-        let groups = it.groups.get();
+        let groups = figure.groups.get();
         let entries = groups.legend().iter().enumerate().map(|(place, entry)| {
             let bit = 1_u16.checked_shl(u32::try_from(place).unwrap_or(0)).unwrap_or(0);
             let is_shown = text(move || (filtered.get() & bit == 0).to_string());
@@ -226,7 +226,7 @@ fn legend(it: AllocationsFigure) -> AnyView {
     view! {
         <div class="legend" role="group" aria-label="Colors" data-testid="legend">
             {entries}
-            {move || other_areas(it).into_iter().map(fixed_entry).collect::<Vec<_>>()}
+            {move || other_areas(figure).into_iter().map(fixed_entry).collect::<Vec<_>>()}
         </div>
     }
     .into_any()
@@ -234,13 +234,13 @@ fn legend(it: AllocationsFigure) -> AnyView {
 
 /// The entries of the legend beside the groups: the class of the style, the name and the meaning. Reads
 /// signals.
-fn other_areas(it: AllocationsFigure) -> Vec<(&'static str, &'static str, &'static str)> {
-    it.drawn.track();
+fn other_areas(figure: AllocationsFigure) -> Vec<(&'static str, &'static str, &'static str)> {
+    figure.drawn.track();
     let mut areas = Vec::new();
-    if it.session.figures().kind.get() == GridKind::Address {
+    if figure.session.figures().kind.get() == GridKind::Address {
         areas.push(("swatch is-cached", BreakdownClass::Cached.name(), BreakdownClass::Cached.meaning()));
     }
-    if it.picture.with_value(|picture| picture.grid().is_some_and(|grid| grid.most_hidden().count > 0)) {
+    if figure.picture.with_value(|picture| picture.grid().is_some_and(|grid| grid.most_hidden().count > 0)) {
         areas.push(("swatch is-small", TOO_SMALL, "Allocations that are lower than a pixel, together."));
     }
     areas

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::effect::effect;
 use crate::lessons::OpenLesson;
-use crate::link::{LinkTarget, MAX_CHARS};
+use crate::link::{LinkTarget, MAX_ADDRESS_CHARS};
 use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -259,7 +259,7 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     let is_unproved = move || checked.with(|checked| checked.is_lesson && !checked.findings.is_empty());
     let is_wrong = move || checked.with(|checked| !checked.is_lesson);
     let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
-    let is_long = Memo::new(move |_| editor.link().len() > MAX_CHARS);
+    let is_long = Memo::new(move |_| editor.link().len() > MAX_ADDRESS_CHARS);
     let is_unlinked = flag(move || is_off.get() || is_long.get());
     let large = |id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
         view! { <button type="button" class="large" data-testid=id disabled=is_disabled on:click=press>{words}</button> }

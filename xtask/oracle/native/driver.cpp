@@ -295,7 +295,7 @@ class Run {
     return bits;
   }
 
-  /// `settings_words` in src/ours.rs writes the same.
+  /// `settings_text` in src/ours.rs writes the same.
   static std::string settings() {
     using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
     std::ostringstream text;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use blockyard_dry_run::{DeviceReport, RankReport, Ranks, RanksReport, Torch};
 use blockyard_gpus::GpuProfile;
 
-use super::text::{addresses, details, ended, head, shown};
+use super::text::{head_text, shown, write_addresses, write_details, write_end};
 
 /// The peaks of each rank that ran, and all details of the rank with the largest peak.
 pub(super) fn text(
@@ -14,7 +14,7 @@ pub(super) fn text(
     gpus: &[GpuProfile],
     torch: &Torch,
 ) -> Result<String, fmt::Error> {
-    let mut text = head(gpus, torch)?;
+    let mut text = head_text(gpus, torch)?;
     let (count, world) = (report.ranks.len(), ranks.world_size());
     let (nodes, per_node) = (ranks.nodes(), ranks.per_node());
     let nodes = if nodes == 1 { String::new() } else { format!(", {nodes} nodes with {per_node} each") };
@@ -26,12 +26,12 @@ pub(super) fn text(
     }
     for rank in &report.ranks {
         write_rank(&mut text, rank)?;
-        addresses(&mut text, &rank.report, gpus, &format!("rank {}: ", rank.rank))?;
+        write_addresses(&mut text, &rank.report, gpus, &format!("rank {}: ", rank.rank))?;
     }
     if report.is_interrupted {
         writeln!(text, "  the run was interrupted; the numbers are those of the part that ran")?;
     }
-    if let Some(failed) = report.failed {
+    if let Some(failed) = report.first_failed {
         writeln!(text, "  rank {failed} failed first")?;
     }
     let Some(largest) = report.largest() else { return Ok(text) };
@@ -42,7 +42,7 @@ pub(super) fn text(
             largest.rank
         )?;
     }
-    details(&mut text, &largest.report, gpus, false)?;
+    write_details(&mut text, &largest.report, gpus, false)?;
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());
     let others: Vec<String> = others.map(|rank| rank.rank.to_string()).collect();
     if largest.report.is_exact() && !others.is_empty() {
@@ -56,7 +56,7 @@ fn write_rank(text: &mut String, rank: &RankReport) -> fmt::Result {
     let devices: Vec<(usize, &DeviceReport)> = rank.report.devices.iter().enumerate().collect();
     let used: Vec<&(usize, &DeviceReport)> = devices.iter().filter(is_used).collect();
     let mut reason = String::new();
-    ended(&mut reason, &rank.report)?;
+    write_end(&mut reason, &rank.report)?;
     for line in reason.lines() {
         writeln!(text, "  rank {}: {}", rank.rank, line.trim_start())?;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{Fit, NonPytorchMemory, OtherOrders, Report, Torch};
+use blockyard_dry_run::{GpuFit, NonPytorchMemory, OtherOrders, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
@@ -21,7 +21,7 @@ const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was a
 /// The most iterations that are listed; iterations in the middle are left out.
 const MAX_STEPS: usize = 10;
 /// The report warns if less than this is left: the driver's context takes a part of it.
-const CLOSE: Bytes = Bytes::gib(1);
+const MIN_MARGIN: Bytes = Bytes::gib(1);
 
 /// The report. The first of `gpus` is the GPU of the run; the others are compared with the peaks.
 pub(super) fn text(
@@ -30,19 +30,19 @@ pub(super) fn text(
     gpus: &[GpuProfile],
     torch: &Torch,
 ) -> Result<String, fmt::Error> {
-    let mut text = head(gpus, torch)?;
-    ended(&mut text, report)?;
-    peaks(&mut text, report)?;
-    addresses(&mut text, report, gpus, "")?;
+    let mut text = head_text(gpus, torch)?;
+    write_end(&mut text, report)?;
+    write_peaks(&mut text, report)?;
+    write_addresses(&mut text, report, gpus, "")?;
     if let Some(others) = others {
         orders::write_text(&mut text, report, others, gpus)?;
     }
-    details(&mut text, report, gpus, others.is_some_and(|others| !others.runs.is_empty()))?;
+    write_details(&mut text, report, gpus, others.is_some_and(|others| !others.runs.is_empty()))?;
     Ok(text)
 }
 
 /// The first lines.
-pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
+pub(super) fn head_text(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let name = gpus.first().map_or("no GPU", |gpu| gpu.name);
     let python = if torch.python.is_empty() { String::new() } else { format!(", Python {}", torch.python) };
@@ -51,7 +51,7 @@ pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Er
 }
 
 /// The part of the report after the peaks.
-pub(super) fn details(
+pub(super) fn write_details(
     text: &mut String,
     report: &Report,
     gpus: &[GpuProfile],
@@ -62,8 +62,8 @@ pub(super) fn details(
             write_non_pytorch(text, &format!("cuda:{at}"), non_pytorch, device.peak_reserved)?;
         }
     }
-    steps(text, report)?;
-    holders(text, report)?;
+    write_steps(text, report)?;
+    write_holders(text, report)?;
     if gpus.len() > 1 {
         write_fits(text, report, gpus)?;
     }
@@ -115,7 +115,7 @@ fn write_exactness(text: &mut String, report: &Report, has_orders: bool) -> fmt:
 }
 
 /// Which numbers depend on the addresses that a driver gives segments, by the run's own requests.
-pub(super) fn addresses(
+pub(super) fn write_addresses(
     text: &mut String,
     report: &Report,
     gpus: &[GpuProfile],
@@ -156,7 +156,7 @@ pub(crate) fn write_non_pytorch(
     Ok(())
 }
 
-pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
+pub(super) fn write_end(text: &mut String, report: &Report) -> fmt::Result {
     let error = report.error.as_deref().unwrap_or("no exception");
     let at = report.error_at.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
     if report.is_cut {
@@ -177,7 +177,7 @@ pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn peaks(text: &mut String, report: &Report) -> fmt::Result {
+fn write_peaks(text: &mut String, report: &Report) -> fmt::Result {
     if report.devices.is_empty() && !report.is_cut {
         writeln!(text, "  the program did not use the GPU")?;
     }
@@ -193,7 +193,7 @@ fn peaks(text: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn steps(text: &mut String, report: &Report) -> fmt::Result {
+fn write_steps(text: &mut String, report: &Report) -> fmt::Result {
     let Some(last) = report.iterations.len().checked_sub(1) else { return Ok(()) };
     writeln!(text, "  steps of the first optimizer:")?;
     for (at, step) in report.iterations.iter().enumerate() {
@@ -220,7 +220,7 @@ fn steps(text: &mut String, report: &Report) -> fmt::Result {
     }
 }
 
-fn holders(text: &mut String, report: &Report) -> fmt::Result {
+fn write_holders(text: &mut String, report: &Report) -> fmt::Result {
     if report.holders.is_empty() {
         return Ok(());
     }
@@ -243,11 +243,11 @@ fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::R
     )
 }
 
-fn fit_text(fit: &Fit, peak: Bytes, all: Bytes) -> String {
+fn fit_text(fit: &GpuFit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
     match fit.fits {
-        Some(true) if total.saturating_sub(peak) < CLOSE => {
+        Some(true) if total.saturating_sub(peak) < MIN_MARGIN => {
             format!(
                 "fits barely: peak reserved {peak} of {total}, of which the driver's own context takes a part"
             )

@@ -10,7 +10,7 @@ use blockyard_rules::conf_text;
 use super::answer::environment;
 use super::curves::curve;
 use super::json::{conditions, contradiction, ended, first_and_others, probe, sizes, values, varied, whole};
-use super::layouts::{LayoutRunner, all_layouts, nodes, ran};
+use super::layouts::{LayoutRunner, all_layouts, nodes, write_ranks};
 use super::options::FitOptions;
 use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, RunEnd, Runs};
@@ -18,7 +18,7 @@ use super::vary::{Set, Vary};
 use super::{Reply, status, text};
 
 /// The longest bar of the map.
-const WIDTH: u64 = 32;
+const MAX_BAR_CHARS: u64 = 32;
 
 /// The conditions of a search.
 #[derive(Clone, Debug)]
@@ -261,19 +261,19 @@ impl GpuColumns {
             writeln!(text, "  the largest of all has {layout}")?;
         }
         for (column, name) in lines {
-            line(text, vary, column, (&format!("{name:>width$}"), value, most))?;
+            write_row(text, vary, column, (&format!("{name:>width$}"), value, most))?;
         }
         if options.quiet {
             return Ok(());
         }
         if best.is_some() {
-            ran(
+            write_ranks(
                 text,
                 options.run_ranks.as_ref(),
                 self.columns.iter().filter_map(|column| column.conditions.layout()),
             )?;
         }
-        self.contradictions(text, vary)?;
+        self.write_contradictions(text, vary)?;
         let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
         text::write_on_gpu(text, &self.conditions, best.max_by_key(|best| best.peak_reserved))?;
         let all = || self.columns.iter().map(|column| proofs(vary, column));
@@ -305,7 +305,7 @@ impl GpuColumns {
     }
 
     /// Writes where memory does not grow with the value, or the largest value grows with the other option.
-    fn contradictions(&self, text: &mut String, vary: &Vary) -> std::fmt::Result {
+    fn write_contradictions(&self, text: &mut String, vary: &Vary) -> std::fmt::Result {
         for column in &self.columns {
             let found = column.found.contradictions();
             let fits = found.iter().filter(|found| matches!(found, Contradiction::Fits { .. })).count();
@@ -351,7 +351,7 @@ fn short(error: &str) -> String {
 }
 
 /// A row of the table; `most` is the largest value of all rows.
-fn line(
+fn write_row(
     text: &mut String,
     vary: &Vary,
     column: &ConditionsSearch<ColumnConditions, RunEnd>,
@@ -376,7 +376,8 @@ fn line(
     let Some(best) = best else {
         return writeln!(text, "  {name}  {:>width$}  {}", "none", next.unwrap_or_default());
     };
-    let bar = "#".repeat(usize::try_from((best.value.saturating_mul(WIDTH) / most).max(1)).unwrap_or(1));
+    let bar =
+        "#".repeat(usize::try_from((best.value.saturating_mul(MAX_BAR_CHARS) / most).max(1)).unwrap_or(1));
     let next = next.unwrap_or_else(|| "the highest".to_owned());
     let (allocated, reserved) = (best.peak_allocated.to_string(), best.peak_reserved.to_string());
     writeln!(text, "  {name}  {:>width$}  {allocated:>14}  {reserved:>14}  {bar} {next}", best.value)

@@ -9,7 +9,7 @@ use blockyard_fit::{Layout, Mesh, Probe};
 use blockyard_record::Bytes;
 
 pub(super) use self::runner::{LayoutRunner, all_layouts, nodes};
-pub(super) use self::text::ran;
+pub(super) use self::text::write_ranks;
 use super::json::{conditions, ended, first_and_others, held, run, sizes, whole};
 use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, RunEnd, Runs};

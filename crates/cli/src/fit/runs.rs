@@ -18,9 +18,9 @@ use super::vary::{Set, Vary, arguments, environment};
 use crate::dry_run::is_interrupted;
 
 /// The most lines of a program that failed that are shown.
-const SHOWN_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 /// A GPU on which everything fits has this many times the memory of the real GPU.
-const WITHOUT_END: u64 = 16;
+const ENDLESS_GPU_FACTOR: u64 = 16;
 
 /// Why a run gave no answer.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) struct RunConditions {
 impl RunConditions {
     /// A GPU of the same kind on which everything fits.
     pub(super) fn without_end(&self) -> Self {
-        let total = Bytes::new(self.gpu.total_memory.get().saturating_mul(WITHOUT_END));
+        let total = Bytes::new(self.gpu.total_memory.get().saturating_mul(ENDLESS_GPU_FACTOR));
         Self { gpu: GpuProfile { total_memory: total, ..self.gpu.clone() }, limit: None, ..self.clone() }
     }
 
@@ -307,7 +307,7 @@ fn line(place: &ProgramLine) -> String {
 
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(SHOWN_LINES);
+    let from = lines.len().saturating_sub(MAX_LINES);
     let last = lines.get(from..).unwrap_or_default();
     if last.is_empty() { String::new() } else { format!("\n    {}", last.join("\n    ")) }
 }

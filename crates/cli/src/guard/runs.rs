@@ -11,7 +11,7 @@ use super::lines::holders;
 use crate::dry_run::{gpu_of, is_interrupted};
 
 /// At most this many lines of a failed program are shown.
-const SHOWN_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 pub(super) struct Runs<'a> {
     /// The folder in which the programs start.
@@ -105,7 +105,7 @@ fn run_failure(report: &Report) -> Option<RunFailure> {
 
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(SHOWN_LINES);
+    let from = lines.len().saturating_sub(MAX_LINES);
     let last = lines.get(from..).unwrap_or_default();
     if last.is_empty() { String::new() } else { format!("\n    {}", last.join("\n    ")) }
 }

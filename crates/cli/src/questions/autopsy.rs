@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeName, ChangeValue, FailedAllocationAnswer,
-    FailureMemoryAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
+    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocationAnswer,
+    MemoryAtFailureAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
 };
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
 use blockyard_record::{OomCause, PoolId, StreamId, frame_text, grouped, own_line};
@@ -16,7 +16,7 @@ use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many pinned segments and changes the text shows; JSON has all.
-const SHOWN_ROWS: usize = 5;
+const MAX_ROWS: usize = 5;
 
 pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
@@ -64,7 +64,7 @@ fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
                 name: request.name,
                 stack: request.stack,
             },
-            memory: FailureMemoryAnswer {
+            memory: MemoryAtFailureAnswer {
                 reserved: memory.reserved.get(),
                 allocated: memory.allocated.get(),
                 live: memory.live.get(),
@@ -126,14 +126,14 @@ fn pinned_json(segment: PinnedSegment) -> PinnedSegmentAnswer {
 
 fn change_json(change: Change) -> ChangeAnswer {
     let (kind, value) = match change.kind {
-        ChangeKind::Setting(conf) => (ChangeName::Setting, Some(ChangeValue::Setting(conf))),
+        ChangeKind::Setting(conf) => (ChangeKindAnswer::Setting, Some(ChangeValue::Setting(conf))),
         ChangeKind::FreeTensors { requests, bytes } => {
-            (ChangeName::FreeTensors, Some(ChangeValue::Tensors { requests, bytes: bytes.get() }))
+            (ChangeKindAnswer::FreeTensors, Some(ChangeValue::Tensors { requests, bytes: bytes.get() }))
         }
-        ChangeKind::DefaultPool => (ChangeName::DefaultPool, None),
-        ChangeKind::OneStream => (ChangeName::OneStream, None),
-        ChangeKind::Synchronize => (ChangeName::Synchronize, None),
-        ChangeKind::Limit(limit) => (ChangeName::Limit, Some(ChangeValue::Limit(limit.get()))),
+        ChangeKind::DefaultPool => (ChangeKindAnswer::DefaultPool, None),
+        ChangeKind::OneStream => (ChangeKindAnswer::OneStream, None),
+        ChangeKind::Synchronize => (ChangeKindAnswer::Synchronize, None),
+        ChangeKind::Limit(limit) => (ChangeKindAnswer::Limit, Some(ChangeValue::Limit(limit.get()))),
     };
     ChangeAnswer {
         kind,
@@ -169,10 +169,10 @@ fn text(found: &Autopsy) -> String {
         memory.cached_other_streams,
         memory.cached_other_pools
     );
-    for segment in found.pinned_by.iter().take(SHOWN_ROWS) {
+    for segment in found.pinned_by.iter().take(MAX_ROWS) {
         pins(&mut text, segment);
     }
-    let more = found.pinned_by.len().saturating_sub(SHOWN_ROWS);
+    let more = found.pinned_by.len().saturating_sub(MAX_ROWS);
     if more > 0 {
         let _ = writeln!(text, "    and {more} more segments");
     }

@@ -65,11 +65,11 @@ pub(crate) fn frames_json(stacks: &Stacks, stack: StackId) -> Vec<StackFrame> {
 
 /// The innermost frames in a line: `buf train.py:12 < main train.py:90`.
 pub(crate) fn line(stacks: &Stacks, stack: StackId) -> String {
-    const SHOWN_FRAMES: usize = 4;
+    const MAX_FRAMES: usize = 4;
     let frames = stacks.frames(stack);
-    let hidden = frames.len().saturating_sub(SHOWN_FRAMES);
+    let hidden = frames.len().saturating_sub(MAX_FRAMES);
     let shown: Vec<String> = frames
-        .take(SHOWN_FRAMES)
+        .take(MAX_FRAMES)
         .map(|frame| stacks.frame(frame))
         .map(|frame| match frame.line {
             0 => format!("{} {}", frame.name, frame.filename),

@@ -137,12 +137,12 @@ impl SharedContents {
 
 /// The server, which ends when this value is dropped.
 #[derive(Debug)]
-pub struct Store {
+pub struct StoreServer {
     port: u16,
     shared: Arc<SharedContents>,
 }
 
-impl Store {
+impl StoreServer {
     /// Listens on this port of 127.0.0.1, or on a free port for `None`. Of `world` ranks, those in `ranks`
     /// run.
     ///
@@ -182,7 +182,7 @@ impl Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for StoreServer {
     fn drop(&mut self) {
         self.shared.lock().is_closed = true;
         self.shared.changed.notify_all();

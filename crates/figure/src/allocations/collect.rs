@@ -299,8 +299,8 @@ impl Collector {
         made.frees.push(NEVER);
         made.ends.push(NEVER);
         made.segments.push(block.segment);
-        made.stream_places.push(places.stream);
-        made.pool_places.push(places.pool);
+        made.stream_indices.push(places.stream);
+        made.pool_indices.push(places.pool);
     }
 
     fn end_life(&mut self, id: BlockId, is_completed: bool) {

@@ -145,7 +145,7 @@ fn columns_by_clock(
 }
 
 /// A limit of more than this many times the highest curve would press the curves together.
-const FARTHEST_LIMIT: f64 = 2.5;
+const MAX_LIMIT_RATIO: f64 = 2.5;
 
 /// The value at the top edge. The plot has room for the highest curve, for the peak, the capacity and the
 /// limit of the process if these are not much higher than the curve, and for the names of both peaks above,
@@ -168,7 +168,7 @@ fn y_top(
     let within = |factor: f64| move |bytes: &Bytes| bytes_f64(*bytes) <= bytes_f64(highest) * factor;
     let wanted = [highest, peak].into_iter().chain(capacity).filter(within(1.5));
     // The reader looks for a limit that refused a request.
-    let wanted = wanted.chain(limit.filter(within(FARTHEST_LIMIT))).max();
+    let wanted = wanted.chain(limit.filter(within(MAX_LIMIT_RATIO))).max();
     // The curves keep 85 percent of the height.
     let both_px = 2.0 * PLATE_PX + 2.0;
     let names_px = if both_px <= height_px * 0.15 { both_px } else { 17.0 };

@@ -169,7 +169,7 @@ pub(super) fn leak_headline(line: &LineGrowth) -> String {
 }
 
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
-const MIN_GROWTH: u64 = 100;
+const MIN_GROWTH_DIVISOR: u64 = 100;
 
 /// The line that grows most in a run that fits, if the run grows enough ([`MIN_GROWTH`]); `None` otherwise.
 pub(super) fn line_of_a_growing_run<'a>(
@@ -178,7 +178,7 @@ pub(super) fn line_of_a_growing_run<'a>(
     peak: Bytes,
 ) -> Option<&'a LineGrowth> {
     let all: Bytes = lines.iter().map(|line| line.bytes).sum();
-    let is_much = all.get().saturating_mul(MIN_GROWTH) >= peak.get();
+    let is_much = all.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get();
     lines.first().filter(|_| grows.has_known_iterations && is_much)
 }
 

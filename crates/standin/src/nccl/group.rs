@@ -21,7 +21,7 @@ pub(super) type Part = Option<(Vec<u8>, Certainty)>;
 
 /// What one rank knows of its group.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group {
+pub(super) struct Communicator {
     /// The id of the group, equal in all members.
     id: u64,
     /// How many ranks the group has; `None` where that is not known.
@@ -42,7 +42,7 @@ pub(super) struct Group {
     pub(super) has_received: bool,
 }
 
-impl Group {
+impl Communicator {
     /// A group after its members met: each waits until all others that run have come, as in NCCL.
     pub(super) fn meet(id: &impl std::hash::Hash, ranks: Option<u64>, rank: u64) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -101,9 +101,9 @@ impl Group {
 
     /// The bytes that a member which does not run is assumed to have.
     fn of_absent(&self, rank: u64, own: &Part) -> Part {
-        let (bytes, sureness) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MAX_COPIED)?;
-        let sureness = if rank == self.rank { *sureness } else { Certainty::Assumed };
-        Some((bytes.clone(), sureness))
+        let (bytes, certainty) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MAX_COPIED)?;
+        let certainty = if rank == self.rank { *certainty } else { Certainty::Assumed };
+        Some((bytes.clone(), certainty))
     }
 
     /// Sends bytes to a member that runs.
@@ -173,7 +173,7 @@ pub(super) fn known(from: u64, bytes: u64) -> Part {
 pub(super) fn write(to: u64, bytes: u64, part: &Part) {
     let mut state = state();
     match part {
-        Some((part, sureness)) if part.len() as u64 == bytes => state.devices.put(to, part, *sureness),
+        Some((part, certainty)) if part.len() as u64 == bytes => state.devices.put(to, part, *certainty),
         _ => state.devices.mark(to, to.saturating_add(bytes), Certainty::Unknown),
     }
 }
@@ -181,33 +181,33 @@ pub(super) fn write(to: u64, bytes: u64, part: &Part) {
 const UNKNOWN: u8 = 3;
 
 fn packed(part: &Part) -> Vec<u8> {
-    let Some((bytes, sureness)) = part else { return vec![UNKNOWN] };
-    let mut all = vec![*sureness as u8];
+    let Some((bytes, certainty)) = part else { return vec![UNKNOWN] };
+    let mut all = vec![*certainty as u8];
     all.extend(bytes);
     all
 }
 
 fn unpacked(value: &[u8]) -> Part {
     let (first, bytes) = value.split_first()?;
-    let sureness = match first {
+    let certainty = match first {
         0 => Certainty::Exact,
         1 => Certainty::Rounded,
         2 => Certainty::Assumed,
         _ => return None,
     };
-    Some((bytes.to_vec(), sureness))
+    Some((bytes.to_vec(), certainty))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Group, packed, unpacked};
+    use super::{Communicator, packed, unpacked};
     use crate::memory::Certainty;
 
     #[test]
     fn a_rank_alone_stands_for_the_others() {
-        let mut group = Group::alone(3, 1);
+        let mut group = Communicator::alone(3, 1);
         let parts = group.exchange(&Some((vec![7], Certainty::Exact)), 1);
-        let sure: Vec<Certainty> = parts.iter().flatten().map(|(_, sureness)| *sureness).collect();
+        let sure: Vec<Certainty> = parts.iter().flatten().map(|(_, certainty)| *certainty).collect();
         assert_eq!(sure, [Certainty::Assumed, Certainty::Exact, Certainty::Assumed]);
         assert_eq!(group.exchange(&None, 1), [None, None, None]);
         assert_eq!(group.receive(0, 1), None);

@@ -15,11 +15,11 @@ const DELETE_KEY: u8 = 8;
 const MULTI_GET: u8 = 10;
 
 /// A connection to the store. The process has one: a call waits here only where NCCL itself would wait.
-pub(super) struct Store {
+pub(super) struct StoreClient {
     stream: TcpStream,
 }
 
-impl Store {
+impl StoreClient {
     fn connect() -> Option<Self> {
         let address = env::var("STANDIN_STORE").ok().filter(|address| !address.is_empty())?;
         let stream = TcpStream::connect(address).ok()?;
@@ -83,10 +83,12 @@ fn add(query: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Acts with the store; `None` where no store exists, or where the connection was lost.
-pub(super) fn with_store<T>(act: impl FnOnce(&mut Store) -> io::Result<T>) -> Option<T> {
-    static STORE: OnceLock<Mutex<Option<Store>>> = OnceLock::new();
-    let mut slot =
-        STORE.get_or_init(|| Mutex::new(Store::connect())).lock().unwrap_or_else(PoisonError::into_inner);
+pub(super) fn with_store<T>(act: impl FnOnce(&mut StoreClient) -> io::Result<T>) -> Option<T> {
+    static STORE: OnceLock<Mutex<Option<StoreClient>>> = OnceLock::new();
+    let mut slot = STORE
+        .get_or_init(|| Mutex::new(StoreClient::connect()))
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let result = act(slot.as_mut()?);
     if result.is_err() {
         // After an error, the rest of an answer may still come, so the connection cannot be used again.

@@ -5,14 +5,14 @@ use std::slice;
 
 use crate::memory::Certainty;
 use crate::values::fill::{Fill, Number};
-use crate::values::layout::{IValue, Layout};
+use crate::values::layout::{IValue, ObjectLayout};
 use crate::values::python::{Argument, Kind, Operator};
 use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
 
 /// A call of an operator: its arguments, and the means to read them.
 pub(super) struct OperatorCall<'a> {
     pub(super) arguments: &'a [IValue],
-    pub(super) layout: &'a Layout,
+    pub(super) layout: &'a ObjectLayout,
     pub(super) functions: &'a Functions,
 }
 
@@ -71,7 +71,7 @@ impl OperatorCall<'_> {
                         }
                         match self.functions.tensor(boxed) {
                             Some(tensor) => {
-                                look.worst = look.worst.max(tensor.sureness());
+                                look.worst = look.worst.max(tensor.certainty());
                                 let bytes = tensor.count().saturating_mul(tensor.element);
                                 look.bytes = look.bytes.saturating_add(bytes);
                             }

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "bytes of the device are written")]
 
 use crate::memory::Certainty;
-use crate::values::layout::{IValue, Layout};
+use crate::values::layout::{IValue, ObjectLayout};
 use crate::values::tensors::Tensor;
 
 /// The most bytes of a result that is computed, so that a program's large tensors cost addresses and no
@@ -19,7 +19,7 @@ pub(super) enum Number {
 
 impl Number {
     /// The number of an argument; `None` for an argument that is not a number, such as a tensor.
-    pub(super) fn of(boxed: &IValue, layout: &Layout) -> Option<Self> {
+    pub(super) fn of(boxed: &IValue, layout: &ObjectLayout) -> Option<Self> {
         match boxed.tag {
             tag if tag == layout.integer => Some(Self::Integer(boxed.payload.cast_signed())),
             tag if tag == layout.number => Some(Self::Float(f64::from_bits(boxed.payload))),

@@ -15,7 +15,7 @@ def follow(library, path):
         "blockyard_values_found": [ctypes.c_uint64],
         "blockyard_values_storage": [ctypes.c_uint64] * 4,
         "blockyard_values_ready": [ctypes.py_object] * 3,
-        "blockyard_values_sureness": [ctypes.c_uint64] * 2,
+        "blockyard_values_certainty": [ctypes.c_uint64] * 2,
         "blockyard_values_random": [ctypes.c_int] + [ctypes.c_uint64] * 4 + [ctypes.POINTER(ctypes.c_uint64)],
     }.items():
         getattr(library, name).argtypes = types
@@ -228,7 +228,7 @@ def follow(library, path):
         "aten::randperm.generator_out": "order", "aten::native_dropout": "dropout",
     }  # fmt: skip
 
-    def randomly(operator, args, sureness):
+    def randomly(operator, args, certainty):
         """The result of a random operator; `None` where it is not known."""
         start = state()
         if start is None:
@@ -242,13 +242,13 @@ def follow(library, path):
         if operator.random == "dropout":
             given, share, is_training = args
             kind, count = dtypes[given[1]], elements(given)
-            if is_training is False or sureness == unknown or not 0 < share < 1 or kind == torch.float64 or not dense(given):
+            if is_training is False or certainty == unknown or not 0 < share < 1 or kind == torch.float64 or not dense(given):
                 return None
             # As many elements a thread as 16 bytes hold and leave no rest.
             each = next(each for each in (8, 4, 2, 1) if each * given[4] <= 16 * count and count % each == 0)
             mask = (draw(3, count, *start, each) < 1.0 - share).reshape(given[2])
             out = (tensor(given).float() * mask * (1.0 / (1.0 - share))).to(kind)
-            return [out, mask], [], sureness
+            return [out, mask], [], certainty
         given, *rest = args
         if rest and rest[-1] is None:
             rest = rest[:-1]
@@ -259,7 +259,7 @@ def follow(library, path):
             return None
         values, sure = made
         if any(isinstance(item, tuple) for item in rest):
-            sure = max(sure, sureness)
+            sure = max(sure, certainty)
         if sure == unknown:
             return None
         return [], [values.reshape(given[2])], sure
@@ -344,7 +344,7 @@ def follow(library, path):
                 positional.append(value)
         return positional, named, written
 
-    def compute(operator, args, call, sureness):
+    def compute(operator, args, call, certainty):
         """The computed call of an operator over known values: results, arguments that it writes, how sure both are."""
         positional, named, written = call
         result = operator.call(*positional, **named)
@@ -355,12 +355,12 @@ def follow(library, path):
         results = [item for item in results if isinstance(item, torch.Tensor)]
         if operator.name == "aten::scatter_" and not covers(args):
             # The elements that are not written stay.
-            sureness = max(sureness, library.blockyard_values_sureness(args[0][0], args[0][4]))
-            if sureness == unknown:
+            certainty = max(certainty, library.blockyard_values_certainty(args[0][0], args[0][4]))
+            if certainty == unknown:
                 return None
         if not operator.is_same and any(item.is_floating_point() for item in [*results, *written]):
-            sureness = max(sureness, rounded)
-        return results, written, sureness, truth
+            certainty = max(certainty, rounded)
+        return results, written, certainty, truth
 
     def overlaps(operator, args):
         """Whether an operator writes bytes that it also reads."""
@@ -371,7 +371,7 @@ def follow(library, path):
                     (written if place in operator.written else read).append((item[0], item[0] + item[4]))
         return any(low < last and first < high for low, high in read for first, last in written)
 
-    def begin(number, args, sureness):
+    def begin(number, args, certainty):
         """The results of an operator that starts, and how many results it finds; `None` where these are not known."""
         operator = operators[number]
         if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
@@ -381,15 +381,15 @@ def follow(library, path):
         try:
             with torch._C.DisableTorchFunction():
                 if operator.random:
-                    made = randomly(operator, args, sureness)
-                elif sureness == unknown:
+                    made = randomly(operator, args, certainty)
+                elif certainty == unknown:
                     made = supposed(operator, args)
                 else:
                     call = bound(operator, args)
                     if not operator.is_early and not (operator.written and overlaps(operator, args)):
                         # At the end the sizes of the results are known.
-                        return (lambda: compute(operator, args, call, sureness)), None
-                    made = compute(operator, args, call, sureness)
+                        return (lambda: compute(operator, args, call, certainty)), None
+                    made = compute(operator, args, call, certainty)
         finally:
             no_grad(before)
         if made is None:

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The offsets of members in PyTorch's objects, and the tags of boxed arguments by their type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct ObjectLayout {
     /// From a `RecordFunction` to its arguments: an address and a count.
     pub(super) inputs: usize,
     /// From a `RecordFunction` to the results: three addresses of a `std::vector`.
@@ -85,7 +85,7 @@ struct Search {
     /// The `TensorImpl` of the operator's first two tensors.
     tensors: [u64; 2],
     /// The offsets and tags that were found so far.
-    layout: Layout,
+    layout: ObjectLayout,
     /// Whether everything that the arguments should show was found.
     is_found: bool,
     /// Offsets that may be those of the results, with the result that lies there.
@@ -93,13 +93,13 @@ struct Search {
 }
 
 static SEARCH: Mutex<Option<Search>> = Mutex::new(None);
-static LAYOUT: OnceLock<Layout> = OnceLock::new();
+static LAYOUT: OnceLock<ObjectLayout> = OnceLock::new();
 
 /// How many bytes of an object are searched.
 const MAX: usize = 512;
 
 /// The layout, once it is known.
-pub(super) fn layout() -> Option<&'static Layout> {
+pub(super) fn layout() -> Option<&'static ObjectLayout> {
     LAYOUT.get()
 }
 

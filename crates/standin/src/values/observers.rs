@@ -15,7 +15,7 @@ use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
 use crate::values::call::OperatorCall;
 use crate::values::frames::{self, RunningOperator, is_busy, unobserved};
-use crate::values::layout::{self, IValue, Layout, layout, word};
+use crate::values::layout::{self, IValue, ObjectLayout, layout, word};
 use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
 
@@ -53,7 +53,7 @@ impl Callback {
 }
 
 /// The functions of PyTorch that the observers call.
-struct Torch {
+struct TorchFunctions {
     add: unsafe extern "C" fn(Callback) -> u64,
     name: Name,
     overload: Name,
@@ -63,7 +63,7 @@ struct Torch {
     _library: Library,
 }
 
-static TORCH: OnceLock<Torch> = OnceLock::new();
+static TORCH: OnceLock<TorchFunctions> = OnceLock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// How many blocks the allocator reported.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
@@ -97,7 +97,7 @@ pub(super) fn begin(path: &CStr) -> bool {
         }
     };
     let (add, remove, name, overload) = found;
-    let torch = Torch { add, name, overload, remove, tensors, _library: library };
+    let torch = TorchFunctions { add, name, overload, remove, tensors, _library: library };
     if TORCH.set(torch).is_err() {
         return false;
     }
@@ -117,7 +117,7 @@ fn add_callback() {
 static HANDLE: AtomicU64 = AtomicU64::new(0);
 
 /// Begins to follow values, after the layout and the helper are known; returns whether PyTorch is observed.
-pub(super) fn ready() -> bool {
+pub(super) fn start_following() -> bool {
     let is_ready = layout::finish();
     IS_ON.store(is_ready, Ordering::Relaxed);
     is_ready
@@ -254,7 +254,12 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
 /// `Tensor.record_stream`.
 const RECORD_STREAM: &[u8] = b"aten::record_stream";
 
-fn start_operator(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> RunningOperator {
+fn start_operator(
+    torch: &TorchFunctions,
+    layout: &ObjectLayout,
+    record: Record,
+    name: &CStr,
+) -> RunningOperator {
     if name.to_bytes() == RECORD_STREAM {
         report::report_estimate(OTHER_STREAM);
     }
@@ -333,7 +338,7 @@ fn share(tensor: &Tensor, share: f64) -> i64 {
     ((count * share).round() as i64).clamp(i64::from(count > 0.0), count as i64)
 }
 
-fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOperator) {
+fn end_operator(torch: &TorchFunctions, layout: &ObjectLayout, record: Record, frame: RunningOperator) {
     let Some(operator) = frame.operator else { return };
     if let Some(fill) = frame.fill
         && check_blocks()
@@ -349,9 +354,9 @@ fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOp
     if let Some(marks) =
         computed.and_then(|computed| unobserved(|| Helper::end(computed, &results, &frame.written)))
     {
-        for (tensor, sureness) in results.iter().chain(&frame.written).zip(marks) {
+        for (tensor, certainty) in results.iter().chain(&frame.written).zip(marks) {
             if tensor.data != 0 {
-                tensor.mark(sureness);
+                tensor.mark(certainty);
             }
         }
     } else if frame.has_launched {
@@ -362,14 +367,19 @@ fn end_operator(torch: &Torch, layout: &Layout, record: Record, frame: RunningOp
 }
 
 /// The tensors that an operator returned; an empty tensor in the place of each that is not on a device.
-fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) -> Vec<Tensor> {
+fn results(
+    torch: &TorchFunctions,
+    layout: &ObjectLayout,
+    record: Record,
+    operator: &Operator,
+) -> Vec<Tensor> {
     // SAFETY: the offset was found for objects of this type; the results live until the operator has ended.
     let results: &[IValue] = unsafe {
         let (begin, end) = (word(record as u64, layout.outputs), word(record as u64, layout.outputs + 8));
         let count = usize::try_from(end.wrapping_sub(begin) / 16).unwrap_or(0);
         if begin == 0 || count > 64 { &[] } else { std::slice::from_raw_parts(begin as *const IValue, count) }
     };
-    let mut given: Vec<Tensor> = Vec::new();
+    let mut call: Vec<Tensor> = Vec::new();
     for boxed in results {
         let list: Vec<&IValue> = if boxed.tag == layout.tensor {
             vec![boxed]
@@ -381,14 +391,14 @@ fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) 
         for boxed in list {
             let is_there =
                 Storage::of(boxed, layout).is_some_and(|storage| storage.home() == MemoryKind::Device);
-            given.push(if is_there {
+            call.push(if is_there {
                 torch.tensors.tensor(boxed).unwrap_or_default()
             } else {
                 Tensor::default()
             });
         }
     }
-    given
+    call
 }
 
 /// Whether the allocator reports its blocks. If it does not, the bytes of a block would stay known after the

@@ -10,7 +10,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use crate::memory::Certainty;
 use crate::python::{Value, interpreter};
 use crate::values::frames::unobserved;
-use crate::values::layout::{IValue, Layout};
+use crate::values::layout::{IValue, ObjectLayout};
 use crate::values::observers::{give_up, is_own_generator};
 use crate::values::tensors::{MemoryKind, Storage, Tensor, items, text};
 
@@ -132,7 +132,7 @@ impl Argument {
     pub(super) fn of(
         boxed: &IValue,
         kind: Kind,
-        layout: &Layout,
+        layout: &ObjectLayout,
         may_be_empty: bool,
         tensor: &dyn Fn(&IValue) -> Option<Tensor>,
     ) -> Option<Self> {
@@ -294,13 +294,13 @@ impl Helper {
     pub(super) fn begin(
         operator: &Operator,
         arguments: &[Argument],
-        sureness: Certainty,
+        certainty: Certainty,
     ) -> Option<(Object, Option<i64>)> {
         let (helper, python) = (HELPER.get()?, interpreter()?);
         let values = [
             Value::Integer(operator.number.cast_signed()),
             Value::Tuple(arguments.iter().map(Argument::value).collect()),
-            Value::Integer(sureness.number()),
+            Value::Integer(certainty.number()),
         ];
         let begun = python.locked(|| {
             let found = python.call(helper.begin.0, &values)?;

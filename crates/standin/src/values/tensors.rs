@@ -8,7 +8,7 @@ use libloading::os::unix::Library;
 
 use crate::memory::{Certainty, device_of};
 use crate::state::state;
-use crate::values::layout::{IValue, Layout, word};
+use crate::values::layout::{IValue, ObjectLayout, word};
 
 /// Where a tensor's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Storage {
 
 impl Storage {
     /// The storage of a boxed tensor; `None` for a tensor that has none.
-    pub(super) fn of(boxed: &IValue, layout: &Layout) -> Option<Self> {
+    pub(super) fn of(boxed: &IValue, layout: &ObjectLayout) -> Option<Self> {
         // SAFETY: the payload of a tensor's tag is its object, whose storage was found at this offset.
         let storage = unsafe { word(boxed.payload, layout.storage) };
         if storage == 0 {
@@ -185,23 +185,23 @@ impl Tensor {
     }
 
     /// How sure the least sure byte is.
-    pub(super) fn sureness(&self) -> Certainty {
+    pub(super) fn certainty(&self) -> Certainty {
         let (start, end) = self.extent();
         let state = state();
-        let whole = state.devices.sureness(start, end);
+        let whole = state.devices.certainty(start, end);
         if whole != Certainty::Unknown {
             return whole;
         }
         let Some(rows) = self.rows() else { return whole };
-        rows.into_iter().map(|(start, end)| state.devices.sureness(start, end)).max().unwrap_or(whole)
+        rows.into_iter().map(|(start, end)| state.devices.certainty(start, end)).max().unwrap_or(whole)
     }
 
     /// Sets how sure the elements' bytes are from now on. Bytes between the elements stay as they are.
-    pub(super) fn mark(&self, sureness: Certainty) {
+    pub(super) fn mark(&self, certainty: Certainty) {
         let mut state = state();
         if let Some(rows) = self.rows() {
             for (start, end) in rows {
-                state.devices.mark(start, end, sureness);
+                state.devices.mark(start, end, certainty);
             }
         } else {
             let (start, end) = self.extent();
@@ -257,7 +257,7 @@ impl Tensor {
 }
 
 /// The characters of a boxed text.
-pub(super) fn text(boxed: &IValue, layout: &Layout) -> Option<String> {
+pub(super) fn text(boxed: &IValue, layout: &ObjectLayout) -> Option<String> {
     // SAFETY: the argument is a text by its operator's schema; a text ends with a zero, as `std::string`
     // says.
     let characters = unsafe { word(boxed.payload, layout.text) };
@@ -269,7 +269,7 @@ pub(super) fn text(boxed: &IValue, layout: &Layout) -> Option<String> {
 }
 
 /// The items of a boxed list.
-pub(super) fn items<'a>(boxed: &IValue, layout: &Layout) -> &'a [IValue] {
+pub(super) fn items<'a>(boxed: &IValue, layout: &ObjectLayout) -> &'a [IValue] {
     // SAFETY: the argument is a list by its operator's schema; its items live as long as the call.
     unsafe {
         let (begin, end) = (word(boxed.payload, layout.items), word(boxed.payload, layout.items + 8));

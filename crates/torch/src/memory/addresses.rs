@@ -17,11 +17,11 @@ use crate::{Result, TorchError, session};
 
 /// An allocation under each of the other orders; `None` where the memory ran out.
 #[derive(Debug, Default)]
-pub(super) struct OtherBlocks([Option<BackendAllocation>; AddressOrder::OTHERS]);
+pub(super) struct OtherBlocks([Option<BackendAllocation>; AddressOrder::OTHER_ORDERS]);
 
 /// An allocator for each of the other orders.
 #[derive(Debug)]
-pub(super) struct OtherAddresses([Allocator; AddressOrder::OTHERS]);
+pub(super) struct OtherAddresses([Allocator; AddressOrder::OTHER_ORDERS]);
 
 impl OtherAddresses {
     /// An allocator for each of the other orders, on a device of `total` bytes.

@@ -126,7 +126,7 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         None => empty(&shape, a.dtype(), a.device())?,
     };
     gemm(a, b, Library::Cublas)?;
-    let (a_like, b_like) = (Layout::of(a), Layout::of(b));
+    let (a_like, b_like) = (OperandLayout::of(a), OperandLayout::of(b));
     record_after(early, nodes::MmBackward0, &[a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_b = ctx.gradient(1, || mat2_backward(grad, &ctx.saved(1)?, b_like, ONE))?;
@@ -138,24 +138,24 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// Whether a matrix was stored column by column, which its gradient then is, too.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct OperandLayout {
     is_column_major: bool,
 }
 
-impl Layout {
+impl OperandLayout {
     fn of(matrix: &Tensor) -> Self {
         Self { is_column_major: stride(matrix, 0) == 1 && stride(matrix, 1) == matrix.size(0) }
     }
 }
 
-fn mat1_backward(grad: &Tensor, mat2: &Tensor, layout: Layout, alpha: Scalar) -> Result<Tensor> {
+fn mat1_backward(grad: &Tensor, mat2: &Tensor, layout: OperandLayout, alpha: Scalar) -> Result<Tensor> {
     if layout.is_column_major {
         return maybe_multiply(&t(&mm(mat2, &t(grad)?)?)?, alpha);
     }
     maybe_multiply(&mm(grad, &t(mat2)?)?, alpha)
 }
 
-fn mat2_backward(grad: &Tensor, mat1: &Tensor, layout: Layout, alpha: Scalar) -> Result<Tensor> {
+fn mat2_backward(grad: &Tensor, mat1: &Tensor, layout: OperandLayout, alpha: Scalar) -> Result<Tensor> {
     if layout.is_column_major {
         return maybe_multiply(&t(&mm(&t(grad)?, mat1)?)?, alpha);
     }
@@ -228,7 +228,7 @@ fn addmm_into(
         expand(&bias.detach(), &output.shape())?;
     }
     gemm(a, b, if uses_lt { Library::CublasLt } else { Library::Cublas })?;
-    let (a_like, b_like) = (Layout::of(a), Layout::of(b));
+    let (a_like, b_like) = (OperandLayout::of(a), OperandLayout::of(b));
     record_after(early, nodes::AddmmBackward0, &[bias, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a = ctx.gradient(1, || mat1_backward(grad, &ctx.saved(1)?, a_like, alpha))?;

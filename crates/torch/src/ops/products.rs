@@ -139,12 +139,12 @@ fn multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
 
 /// Which dimensions `_trilinear` adds to each of its three tensors, and which it sums up.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct TrilinearDims {
     added: [&'static [i64]; 3],
     summed: &'static [i64],
 }
 
-impl Layout {
+impl TrilinearDims {
     /// The layout of the gradient of tensor `at`: the incoming gradient takes the tensor's place.
     fn of_gradient(mut self, at: usize) -> Self {
         if let Some(added) = self.added.get_mut(at) {
@@ -158,7 +158,7 @@ impl Layout {
 const UNROLLED: i64 = 1;
 
 /// `_trilinear`: the product of three tensors in a loop along one dimension, below autograd.
-fn trilinear_below(tensors: [&Tensor; 3], layout: Layout) -> Result<Tensor> {
+fn trilinear_below(tensors: [&Tensor; 3], layout: TrilinearDims) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
     let count = tensors[0].dim() as i64 + layout.added[0].len() as i64;
     let [mut a, mut b, mut c] = tensors.map(Clone::clone);
@@ -214,7 +214,7 @@ fn trilinear_below(tensors: [&Tensor; 3], layout: Layout) -> Result<Tensor> {
 }
 
 /// `_trilinear` with its history: each gradient is the same operator.
-fn trilinear(tensors: [&Tensor; 3], layout: Layout) -> Result<Tensor> {
+fn trilinear(tensors: [&Tensor; 3], layout: TrilinearDims) -> Result<Tensor> {
     let output = trilinear_below(tensors, layout)?;
     let [a, b, c] = tensors;
     let needs = tensors.map(Tensor::requires_grad);
@@ -267,7 +267,7 @@ fn bilinear(a: &Tensor, b: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> R
     }
     let flat_a = reshape(&a, &[-1, a.size(-1)])?;
     let flat_b = reshape(&b, &[-1, b.size(-1)])?;
-    let layout = Layout { added: [&[1, 3], &[0], &[1, 2]], summed: &[2, 3] };
+    let layout = TrilinearDims { added: [&[1, 3], &[0], &[1, 2]], summed: &[2, 3] };
     let output = reshape(&trilinear([&flat_a, &weight, &flat_b], layout)?, &shape)?;
     let Some(bias) = bias else { return Ok(output.into()) };
     let result = add(&output, &bias)?;

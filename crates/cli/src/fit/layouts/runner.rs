@@ -139,7 +139,7 @@ impl<'a> LayoutRunner<'a> {
             match probe_of(&rank.report, &conditions.gpu, &output(rank.rank)) {
                 Ok(found) => probes.push(Probe { value: u64::from(rank.rank), ..found }),
                 // A rank that was ended because another rank failed is not an error.
-                Err(what) if report.failed.is_none_or(|failed| failed == rank.rank) => {
+                Err(what) if report.first_failed.is_none_or(|failed| failed == rank.rank) => {
                     error = Some(what);
                 }
                 Err(_) => {}

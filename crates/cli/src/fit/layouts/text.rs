@@ -9,7 +9,7 @@ use super::super::text::{failed, limit, write_on_gpu, write_proof};
 use super::{LayoutRuns, LayoutsOnGpu, numbers};
 
 /// The most layouts that are shown; JSON has all.
-const SHOWN_LAYOUTS: usize = 40;
+const MAX_LAYOUTS: usize = 40;
 /// The unit of the map in bytes.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
@@ -22,9 +22,9 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
     failures(text, answer)?;
     map(text, answer)?;
     if let Some((layout, found)) = answer.best() {
-        holders(text, layout, found)?;
+        write_holders(text, layout, found)?;
     }
-    ran(text, options.run_ranks.as_ref(), answer.layouts.iter())?;
+    write_ranks(text, options.run_ranks.as_ref(), answer.layouts.iter())?;
     let best =
         answer.best().and_then(|(_, found)| found.deciding().iter().max_by_key(|probe| probe.peak_reserved));
     write_on_gpu(text, &answer.conditions, best)?;
@@ -33,7 +33,7 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
 }
 
 /// Writes which ranks ran in place of the others.
-pub(in super::super) fn ran<'a>(
+pub(in super::super) fn write_ranks<'a>(
     text: &mut String,
     run_ranks: Option<&RunRanks>,
     layouts: impl Iterator<Item = &'a Layout>,
@@ -96,7 +96,7 @@ fn write_table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
         write!(text, "  {name:>6}")?;
     }
     writeln!(text, "  {:>9}  {:>14}  {:>14}", "rank", "peak allocated", "peak reserved")?;
-    for (layout, found) in rows.iter().take(SHOWN_LAYOUTS) {
+    for (layout, found) in rows.iter().take(MAX_LAYOUTS) {
         for (at, probe) in found.deciding().iter().enumerate() {
             for (name, size) in layout.sizes() {
                 let width = name.len().max(6);
@@ -108,8 +108,8 @@ fn write_table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
             writeln!(text, "  {:>9}  {allocated:>14}  {reserved:>14}  {result}", probe.value)?;
         }
     }
-    if rows.len() > SHOWN_LAYOUTS {
-        writeln!(text, "  and {} more, in the JSON", rows.len() - SHOWN_LAYOUTS)?;
+    if rows.len() > MAX_LAYOUTS {
+        writeln!(text, "  and {} more, in the JSON", rows.len() - MAX_LAYOUTS)?;
     }
     Ok(())
 }
@@ -194,7 +194,7 @@ fn gib(found: &LayoutRuns) -> String {
 }
 
 /// Who holds the peak of the rank that needs most.
-fn holders(text: &mut String, layout: &Layout, found: &LayoutRuns) -> fmt::Result {
+fn write_holders(text: &mut String, layout: &Layout, found: &LayoutRuns) -> fmt::Result {
     let Some(probe) = found.deciding().iter().max_by_key(|probe| probe.peak_reserved) else { return Ok(()) };
     if probe.holders.is_empty() {
         return Ok(());

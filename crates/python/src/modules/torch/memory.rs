@@ -251,12 +251,12 @@ mod _torch_memory {
 
     #[pyfunction]
     fn begin_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
-        to_python_result(vm, device(vm, &argument)?.begin_pool(PoolId { capture: 0, user: pool }))
+        to_python_result(vm, device(vm, &argument)?.begin_allocate_to_pool(PoolId { capture: 0, user: pool }))
     }
 
     #[pyfunction]
     fn end_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
-        to_python_result(vm, device(vm, &argument)?.end_pool(PoolId { capture: 0, user: pool }))
+        to_python_result(vm, device(vm, &argument)?.end_allocate_to_pool(PoolId { capture: 0, user: pool }))
     }
 
     #[pyfunction]

@@ -68,14 +68,14 @@ fn lies_channels_last(tensor: &Tensor) -> bool {
 
 /// Which of ATen's kernels read a tensor (`batch_norm_choose_impl`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum KernelLayout {
     Contiguous,
     ChannelsLast,
     /// Any other order: an iterator's.
     General,
 }
 
-impl Layout {
+impl KernelLayout {
     fn of(tensor: &Tensor) -> Self {
         if !has_small_indices(tensor) {
             Self::General
@@ -146,15 +146,15 @@ impl BatchNorm<'_> {
     /// `batch_norm_cuda_out`: the memory that the kernels take beside the result and the statistics.
     fn native(&self) -> Result<()> {
         let input = self.input;
-        let layout = Layout::of(input);
+        let layout = KernelLayout::of(input);
         if self.is_training {
             match layout {
-                Layout::Contiguous => {}
-                Layout::ChannelsLast => staging(input, 4)?,
-                Layout::General => mean_and_variance(input)?,
+                KernelLayout::Contiguous => {}
+                KernelLayout::ChannelsLast => staging(input, 4)?,
+                KernelLayout::General => mean_and_variance(input)?,
             }
         }
-        if layout == Layout::General {
+        if layout == KernelLayout::General {
             // An iterator needs a tensor in the place of a missing weight or bias.
             let full = input.dtype().accumulate();
             let number = |of: Option<&Tensor>| of.is_none().then(|| scratch(input, 1, full)).transpose();
@@ -389,10 +389,10 @@ impl Backward {
 
 /// `batch_norm_elementwise_backward_train`.
 fn elements_of_training(grad: &Tensor, input: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
-    match Layout::of_both(input, grad) {
-        Layout::Contiguous => empty_like_as(input, input.dtype(), MemoryFormat::Contiguous),
-        Layout::ChannelsLast => empty_like(input),
-        Layout::General => {
+    match KernelLayout::of_both(input, grad) {
+        KernelLayout::Contiguous => empty_like_as(input, input.dtype(), MemoryFormat::Contiguous),
+        KernelLayout::ChannelsLast => empty_like(input),
+        KernelLayout::General => {
             // An iterator wants a tensor where there is no weight.
             let one = weight.is_none().then(|| scratch(input, 1, input.dtype().accumulate())).transpose()?;
             let result = empty_like_as(input, input.dtype(), input.suggested_format())?;
