@@ -12,6 +12,7 @@ pub(crate) fn grouped_signed(count: i64) -> String {
     format!("{sign}{}", blockyard_record::grouped(count.unsigned_abs()))
 }
 
+/// `1,234,567`, of a count of things in memory.
 pub(crate) fn grouped_count(count: usize) -> String {
-    grouped_signed(i64::try_from(count).unwrap_or(i64::MAX))
+    blockyard_record::grouped(count as u64)
 }

@@ -125,7 +125,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         loop {
             let segment = SegmentId::new(self.next_segment_id);
             // After 2^32 segments the numbers begin again. Expandable segments are looked up by their id, so
-            // an id that one of them has is skipped.
+            // the id of a segment that still exists is skipped.
             self.next_segment_id = self.next_segment_id.wrapping_add(1);
             if !self.expandable_segments.contains_key(&segment) {
                 return segment;

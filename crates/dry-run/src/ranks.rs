@@ -16,7 +16,7 @@ use crate::{DryRunError, EstimateNote, LibraryFolder, Program, Report, Torch};
 
 /// How long the other ranks may run after one failed: they may fail by themselves, and then report why.
 const MAX_WAIT_AFTER_FAILURE: Duration = Duration::from_secs(3);
-/// How long ranks may take to count their memory after they were told to end.
+/// How long ranks may take to count their memory after the signal to end.
 const MAX_WAIT_FOR_COUNTS: Duration = Duration::from_secs(12);
 /// The time between two looks at the processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -142,7 +142,7 @@ impl Ranks {
     }
 }
 
-/// The memory that one rank took.
+/// The memory of a rank.
 #[derive(Clone, Debug)]
 pub struct RankReport {
     /// The number of the rank.
@@ -256,7 +256,7 @@ impl RankProcesses {
         is_interrupted: &impl Fn() -> bool,
     ) -> Result<Option<u32>, DryRunError> {
         let mut failed = None;
-        // When the others are told to end, and when they are ended.
+        // When the others get the signal to end, and when they are killed.
         let mut ends: Option<(Instant, bool)> = None;
         loop {
             let mut is_running = false;

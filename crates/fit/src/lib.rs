@@ -2,7 +2,7 @@
 //!
 //! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and
 //! the next value does not, [`SearchOutcome`] says what the probes prove and whether they contradict each
-//! other, and [`Growth`] says how bytes grow with the value. [`search_guessed`] searches under several terms,
+//! other, and [`Growth`] says how bytes grow with the value. [`search_guessed`] searches under several conditions,
 //! such as the values of another option or the [`Layout`]s of a [`Mesh`], and begins where earlier searches
 //! lead. [`memory_fraction`] turns a limit in bytes into PyTorch's fraction. This crate runs nothing: a
 //! function of the caller makes each probe. [`BatchSize`] is the place at which the text of a program says
@@ -27,19 +27,19 @@
 //! ```
 
 mod batch;
+mod conditions;
 mod fraction;
 mod growth;
 mod largest;
 mod mesh;
 mod probe;
-mod terms;
 mod values;
 
 pub use batch::{BatchSize, BatchStep, may_take_amp, next_batch};
+pub use conditions::{ConditionsSearch, guess, search_guessed};
 pub use fraction::memory_fraction;
 pub use growth::{Growth, GrowthKind, grows};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use mesh::{Layout, Mesh, MeshError};
 pub use probe::{HolderBytes, Probe, ProbeOom};
-pub use terms::{ConditionsSearch, guess, search_guessed};
 pub use values::{Values, ValuesError};

@@ -53,10 +53,10 @@ type Lengths = Vec<u64>;
 
 /// The recorded lengths of `fft.bin`.
 struct Tables {
-    /// The numbers of complex elements that one kernel transforms: in single precision, then in double
+    /// The numbers of complex elements that a single kernel transforms: in single precision, then in double
     /// precision.
     complex: [Lengths; 2],
-    /// The numbers of real elements that one kernel transforms: in single precision, then in double
+    /// The numbers of real elements that a single kernel transforms: in single precision, then in double
     /// precision.
     real: [Lengths; 2],
     /// The lengths of all dimensions but the last one. For each precision: the lengths that one kernel

@@ -75,7 +75,7 @@
 //! `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and `message 2` (its
 //! second sentence); `measured x` of the front matter; `allocations`, the number of all allocations of the
 //! run; and PyTorch's constants `smallest_block`, `small_limit`, `small_segment`, `large_segment`,
-//! `own_segment` (the smallest request with a segment of its own size) and `segment_step`. Values may be
+//! `own_segment` (the smallest request whose segment has the size of the request) and `segment_step`. Values may be
 //! sums, too: `{measured context + reserved}`.
 //!
 //! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if

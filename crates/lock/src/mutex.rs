@@ -186,8 +186,8 @@ impl<T> BiasedMutex<T> {
                 inside::NO => return,
                 inside::BRIEFLY => yield_now(),
                 _ => {
-                    // The owner takes the gate before it wakes anybody: either this thread sees here that the
-                    // owner is out, or the owner comes to the gate after this thread has fallen asleep.
+                    // The owner locks the gate before it wakes other threads: either this thread reads here that the
+                    // owner has left, or the owner locks the gate after this thread has begun to wait.
                     let mut gate = self.owner_left_gate.lock().unwrap_or_else(PoisonError::into_inner);
                     while inside.load(Ordering::Acquire) == inside::LONG {
                         gate = self.owner_left.wait(gate).unwrap_or_else(PoisonError::into_inner);

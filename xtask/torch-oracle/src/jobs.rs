@@ -66,15 +66,15 @@ impl Jobs {
                 let mut times = Times::default();
                 let found = compare_calls(sides, &format!("{name}{number}"), &batch, &mut times);
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                let (finished, told) = &mut *all;
+                let (finished, last_report) = &mut *all;
                 finished.calls += batch.len();
                 finished.times += times;
                 finished.died = sides.ours.died_count();
                 for (call, compared) in batch.iter().zip(found) {
                     finished.report.add(call, compared);
                 }
-                if told.elapsed() > REPORT_INTERVAL {
-                    *told = Instant::now();
+                if last_report.elapsed() > REPORT_INTERVAL {
+                    *last_report = Instant::now();
                     tell(finished)?;
                 }
             }

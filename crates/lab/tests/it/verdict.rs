@@ -174,7 +174,7 @@ fn a_limit_that_is_given_is_the_verdicts_limit() {
 }
 
 /// Eight equal layers are made, and then a training starts that fails: the weights are no leak, and nobody is
-/// told to free them.
+/// advised to free them.
 #[test]
 fn a_model_that_is_made_layer_by_layer_is_no_leak() {
     let text = "repeat 8 as i { a[i] = alloc 100 MiB\n b[i] = alloc 100 MiB\n c[i] = alloc 1 MiB }\n\

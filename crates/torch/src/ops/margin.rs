@@ -138,7 +138,7 @@ fn hinge_embedding(input: &Tensor, target: &Tensor, margin: f64, reduction: Redu
     let cast = crate::autocast::Cast::full(input.device());
     let [input, target] = &cast.apply_all([input, target])?;
     let zeros = zeros_like(input)?;
-    let difference = crate::call("rsub", &[(input).into(), margin.into()], &[])?.tensor()?;
+    let difference = crate::call("rsub", &[input.into(), margin.into()], &[])?.tensor()?;
     clamp_at_zero(&difference)?;
     let output_margin = where_(&super::pointwise::ne(target, &int(1))?, &difference, &zeros)?;
     let output_input = where_(&super::pointwise::ne(target, &int(-1))?, input, &zeros)?;

@@ -344,7 +344,7 @@ fn chosen(
 ) -> Result<Gradients> {
     let (other, input) = (ctx.saved(0)?, ctx.saved(1)?);
     // Both masks live to the end of the statement.
-    let is_input = || -> Result<(Tensor, Tensor)> {
+    let masks = || -> Result<(Tensor, Tensor)> {
         let chosen = compare(&input, &other)?;
         let is_nan = crate::call("isnan", &[(&other).into()], &[])?.tensor()?;
         Ok((crate::call("logical_or_", &[chosen.into(), (&is_nan).into()], &[])?.tensor()?, is_nan))
@@ -353,7 +353,7 @@ fn chosen(
     of_two(
         ctx,
         || {
-            let (mask, is_nan) = is_input()?;
+            let (mask, is_nan) = masks()?;
             let mask = crate::call("logical_not_", &[mask.into()], &[])?.tensor()?;
             let result = masked_fill(grad, &mask, &zero)?;
             drop(is_nan);
@@ -361,7 +361,7 @@ fn chosen(
             Ok(result)
         },
         || {
-            let (mask, _is_nan) = is_input()?;
+            let (mask, _is_nan) = masks()?;
             masked_fill(grad, &mask, &zero)
         },
     )

@@ -1,21 +1,21 @@
-//! The largest value under each of several terms (values of another option, settings, layouts): one search
+//! The largest value under each of several conditions (values of another option, settings, layouts): one search
 //! for each, which begins where the earlier searches lead.
 
 use blockyard_record::Bytes;
 
 use crate::{Guess, Probe, SearchOutcome, Values, search, search_from};
 
-/// The search under one of the terms.
+/// The search under one of the conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionsSearch<T, E> {
-    /// The terms.
+    /// The conditions.
     pub conditions: T,
     /// The result of the search.
     pub found: SearchOutcome<E>,
 }
 
-/// Searches the largest value: from a [`guess`], if earlier searches allow one. The probes of its own search
-/// prove each answer, as in [`search`].
+/// Searches the largest value: from a [`guess`], if earlier searches allow one. The search under the conditions
+/// proves each answer by probes, as in [`search`].
 pub fn search_guessed<E>(
     values: &Values,
     limit: Bytes,
@@ -28,7 +28,7 @@ pub fn search_guessed<E>(
     }
 }
 
-/// A guess of the answer under terms of a size, from the probes of earlier searches.
+/// A guess of the answer under conditions of a size, from the probes of earlier searches.
 ///
 /// The guess assumes that the peak reserved is a base, which no size changes, and a number of bytes for each
 /// unit of the value. This number is assumed to grow with the size as it grew between the last two sizes, or
