@@ -189,6 +189,24 @@ class _Loader:
         module.__getattr__ = get
 
 
+# Packages over PyTorch itself: an installed one would find our package in its place, and fail somewhere inside.
+_OVER_TORCH = set(
+    "transformers timm diffusers torchtext torchaudio peft accelerate sentence_transformers flash_attn xformers triton "
+    "bitsandbytes fairscale deepspeed lightning pytorch_lightning ignite tensordict torchrl torchmetrics captum torchao "
+    "torchdata torchinfo torchsummary torchx safetensors".split()
+)
+
+
+class TorchPackages:
+    """The first finder: it refuses packages over PyTorch."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] not in _OVER_TORCH:
+            return None
+        return type(sys.__spec__)(name, _Loader(), is_package=True)
+
+
 class Finder:
     """The last finder: it gets the names of modules that no other finder has."""
 

@@ -19,7 +19,7 @@ pub use engine::{backward, grad, root_gradients};
 pub use node::{BackwardCallback, Edge, Gradients, Node, SavedValue, apply_custom};
 pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
-pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
+pub use variable::{AutogradMeta, HookCallback, HookId, TensorHook};
 
 pub(crate) use node::{Context, EarlyInputs, Save, needs_history, record, record_after, save_early};
 #[cfg(test)]

@@ -10,6 +10,7 @@ use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::workspaces::Library;
 use self::workspaces::Workspaces;
@@ -46,7 +47,7 @@ impl Default for SessionSettings {
 }
 
 /// An unverified estimate: no record of a real GPU proves the result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The name of the operator.
     pub operator: String,

@@ -41,15 +41,22 @@ def _false(text):
     return False
 
 
-class UnknownNumber(float):
-    """A number that is on the GPU. Its value is not known; the number prints as `?`, as do all numbers that are computed from it."""
+class UnknownNumber:
+    """A number that is on the GPU. Its value is not known; the number prints as `?`, as do all numbers that are computed from it.
+
+    The class is not a `float`, which Python's own code would read as a number: whatever asks for the value is refused.
+    """
 
     is_unknown = True
 
-    def __new__(cls, dtype=None):
-        self = float.__new__(cls, "nan")
+    def __init__(self, dtype=None):
         self.dtype = dtype
-        return self
+
+    # A program may ask `isinstance(loss, float)`.
+    __class__ = property(lambda self: float)
+
+    real = property(lambda self: self)
+    imag = 0.0
 
     def _same(self, *others):
         return UnknownNumber(self.dtype)
@@ -57,6 +64,8 @@ class UnknownNumber(float):
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _same
     __neg__ = __pos__ = __abs__ = __round__ = conjugate = item = _same
+    # What numpy calls on the elements of an array of objects.
+    sqrt = exp = log = log2 = log10 = sin = cos = tan = tanh = square = rint = _same
 
     def __divmod__(self, other):
         return self, self
@@ -69,10 +78,7 @@ class UnknownNumber(float):
     def __bool__(self):
         return _asserted() or _false("a number on the GPU is assumed to be false")
 
-    def __hash__(self):
-        return id(self)
-
-    def _refuse(self):
+    def _refuse(self, *arguments):
         raise ValueError(
             "the program needs the value of a number that lies on the GPU or is random, which is not computed here; "
             "use a number in its place"
@@ -84,10 +90,8 @@ class UnknownNumber(float):
             return 0
         self._refuse()
 
-    __int__ = __trunc__ = __floor__ = __ceil__ = is_integer = as_integer_ratio = _refuse
-
-    def __float__(self):
-        return self
+    __int__ = __trunc__ = __floor__ = __ceil__ = __float__ = __complex__ = __hash__ = _refuse
+    is_integer = as_integer_ratio = hex = _refuse
 
     def __repr__(self):
         return "?"
@@ -106,3 +110,46 @@ class UnknownNumber(float):
 
     def __deepcopy__(self, memo):
         return self
+
+    def __copy__(self):
+        return self
+
+
+def install_counters():
+    """`collections.Counter` counts unknown numbers: each count of such a counter is unknown."""
+    import collections
+    import json
+
+    def default(self, value, before=json.JSONEncoder.default):
+        return "?" if type(value) is UnknownNumber else before(self, value)
+
+    json.JSONEncoder.default = default
+    Counter = collections.Counter
+    update, get_item, text = Counter.update, Counter.__getitem__, Counter.__repr__
+
+    def update_knowing(self, iterable=None, /, **counts):
+        if iterable is not None and not hasattr(iterable, "items"):
+            items = list(iterable)
+            iterable = [item for item in items if type(item) is not UnknownNumber]
+            if len(iterable) < len(items):
+                self._unknown = next(item for item in items if type(item) is UnknownNumber)
+        update(self, iterable, **counts)
+
+    def get_item_knowing(self, key):
+        return UnknownNumber() if hasattr(self, "_unknown") else get_item(self, key)
+
+    def refusing(name):
+        before = getattr(Counter, name)
+
+        def call(self, *arguments, **keywords):
+            if hasattr(self, "_unknown"):
+                self._unknown._refuse()
+            return before(self, *arguments, **keywords)
+
+        return call
+
+    Counter.update, Counter.__getitem__ = update_knowing, get_item_knowing
+    Counter.get = lambda self, key, default=None: UnknownNumber() if hasattr(self, "_unknown") else dict.get(self, key, default)
+    Counter.__repr__ = lambda self: "Counter(?)" if hasattr(self, "_unknown") else text(self)
+    for name in ("most_common", "elements", "items", "values", "keys", "__iter__", "__len__", "__eq__"):
+        setattr(Counter, name, refusing(name))

@@ -1,6 +1,36 @@
-"""`torch.save` and `torch.load`, over files that are kept in memory until the program ends."""
+"""`torch.save` and `torch.load`, over files that are kept in memory until the program ends.
+
+Nothing is written: values are not computed here, and a file of the same name may hold a real checkpoint.
+"""
+
+import os
+import weakref
 
 import torch
+
+_files = {}
+# The states in streams of bytes, such as `io.BytesIO`.
+_streams = weakref.WeakKeyDictionary()
+
+
+def _place(f):
+    return os.path.normpath(os.fspath(f))
+
+
+def _store(f, stored):
+    from _host import note
+
+    note("torch.save keeps the state in memory until the program ends; no file is written")
+    _files[_place(f)] = stored
+
+
+def _stored(f):
+    try:
+        return _files[_place(f)]
+    except KeyError:
+        raise FileNotFoundError(
+            f"{f}: torch.load finds no files here but those that the program saved itself; start from a fresh module"
+        ) from None
 
 
 def _to_host(value, seen):
@@ -78,22 +108,17 @@ def _from_host(value, place):
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, **kwargs):
-    import _files
-
     stored = _to_host(obj, {})
-    if hasattr(f, "write"):
-        f.value = stored
-        if hasattr(f, "name"):
-            _files.store(f.name, stored)
-            f._store = lambda: None
+    if not hasattr(f, "write"):
+        _store(f, stored)
+    elif hasattr(f, "name"):
+        _store(f.name, stored)
     else:
-        _files.store(f, stored)
+        _streams[f] = stored
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **kwargs):
-    import _files
-
-    stored = f.value if hasattr(f, "value") else _files.load(getattr(f, "name", f))
+    stored = _streams[f] if hasattr(f, "read") and f in _streams else _stored(getattr(f, "name", f))
 
     def place(device):
         if map_location is None:

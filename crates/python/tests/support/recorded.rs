@@ -107,8 +107,9 @@ pub(crate) fn print_differences(
                 let (LogEntry::Allocate(number, _) | LogEntry::Free(number) | LogEntry::Unordered(number)) =
                     entry;
                 let origin = device.origins.get(*number as usize);
-                let (size, line, operator) = origin
-                    .map_or((0, 0, ""), |origin| (origin.requested.get(), origin.line, origin.operator));
+                let (size, line, operator) = origin.map_or((0, 0, ""), |origin| {
+                    (origin.requested.get(), origin.line, device.operator(origin))
+                });
                 format!("{entry:?} bytes {size} line {line} {operator}\n")
             };
             std::fs::write(path, device.requests.iter().map(line).collect::<String>())
@@ -136,7 +137,9 @@ pub(crate) fn print_differences(
             let mark = if ours == theirs { ' ' } else { '*' };
             println!(
                 "  {mark} {index:>6} here {ours:>13} recorded {theirs:>13}  line {:<4} {} {:?}",
-                origin.line, origin.operator, origin.phase
+                origin.line,
+                device.operator(origin),
+                origin.phase
             );
         }
     }

@@ -1,8 +1,6 @@
 //! Runs a program and gives what it printed.
 
-use std::sync::{Arc, Mutex};
-
-use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
+use blockyard_python::{Output, ProgramOutcome, ProgramSettings, ProgramSource, run as run_in_child};
 
 /// Runs `source` as the file x.py.
 pub(crate) fn run(source: &str) -> (String, ProgramOutcome) {
@@ -18,12 +16,9 @@ pub(crate) fn run_with(source: &str, file: &str, settings: ProgramSettings) -> (
 /// The same for a program with arguments.
 #[allow(dead_code, reason = "not all tests give arguments")]
 pub(crate) fn run_program(program: ProgramSource, settings: ProgramSettings) -> (String, ProgramOutcome) {
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
-    let finished = run_on_thread(program, settings, move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
-    let printed = printed.lock().expect("no printing failed").clone();
-    (printed, finished)
+    let settings = ProgramSettings { has_rules_of_recordings: true, ..settings };
+    let mut printed = String::new();
+    let mut take = |text: &str| printed.push_str(text);
+    let outcome = run_in_child(&program, &settings, Output::Taken(&mut take)).expect("the program runs");
+    (printed, outcome)
 }

@@ -11,7 +11,7 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
         variable.autograd().borrow().hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
     let mut grad = grad;
     for hook in hooks {
-        if let Some(replaced) = hook(&grad)? {
+        if let Some(replaced) = hook.call(&grad)? {
             grad = replaced;
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
     let hooks: Vec<_> =
         variable.autograd().borrow().post_hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
     for hook in hooks {
-        hook(variable)?;
+        hook.call(variable)?;
     }
     Ok(())
 }

@@ -311,7 +311,7 @@ impl GraphTask {
         for (input, hook) in node.hooks() {
             let Some(slot) = inputs.get_mut(input) else { continue };
             if let Some(grad) = slot.clone()
-                && let Some(replaced) = hook(&grad)?
+                && let Some(replaced) = hook.call(&grad)?
             {
                 *slot = Some(replaced);
             }

@@ -1,5 +1,6 @@
 //! What autograd keeps of a tensor: gradient, hooks, place in the graph.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::rc::{Rc, Weak};
@@ -10,10 +11,30 @@ use crate::error::runtime;
 use crate::memory::Category;
 use crate::{MemoryFormat, Result, Tensor};
 
-/// A hook of `Tensor.register_hook`: gets the gradient and may return another one in its place.
-pub type TensorHook = Rc<dyn Fn(&Tensor) -> Result<Option<Tensor>>>;
-/// A hook of `Tensor.register_post_accumulate_grad_hook`: gets the leaf.
-pub type PostAccumulateHook = Rc<dyn Fn(&Tensor) -> Result<()>>;
+/// A hook of a tensor. A function that takes the gradient is a hook.
+pub trait HookCallback {
+    /// `Tensor.register_hook`: gets the gradient and may return another one in its place.
+    /// `Tensor.register_post_accumulate_grad_hook`: gets the leaf; what is returned does not count.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the hook fails with.
+    fn call(&self, tensor: &Tensor) -> Result<Option<Tensor>>;
+    /// The hook as the caller's own type, which the caller finds again in a tensor; `None` where nobody looks
+    /// for the type.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+impl<F: Fn(&Tensor) -> Result<Option<Tensor>>> HookCallback for F {
+    fn call(&self, tensor: &Tensor) -> Result<Option<Tensor>> {
+        self(tensor)
+    }
+}
+
+/// A hook that a tensor or a node keeps.
+pub type TensorHook = Rc<dyn HookCallback>;
 
 /// The id of a hook, by which the hook is removed (`RemovableHandle.id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +61,7 @@ pub struct AutogradMeta {
     pub(crate) accumulator: Weak<Node>,
     pub(crate) retains_grad: bool,
     pub(crate) hooks: Vec<(HookId, TensorHook)>,
-    pub(crate) post_hooks: Vec<(HookId, PostAccumulateHook)>,
+    pub(crate) post_hooks: Vec<(HookId, TensorHook)>,
     /// The tensor that a view is a view of.
     pub(crate) base: Option<Tensor>,
     /// The version of the memory for which a view's history holds.
@@ -145,7 +166,7 @@ impl Tensor {
             return Ok(());
         }
         let weak = self.downgrade();
-        let hook: TensorHook = Rc::new(move |grad| {
+        let hook: TensorHook = Rc::new(move |grad: &Self| {
             let Some(tensor) = Self::upgrade(&weak) else { return Ok(None) };
             let kept = match tensor.grad() {
                 None => crate::ops::copy::clone(grad, MemoryFormat::Contiguous)?,
@@ -181,7 +202,7 @@ impl Tensor {
     ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a tensor that is not a leaf, or requires no
     /// gradient.
-    pub fn register_post_accumulate_grad_hook(&self, hook: PostAccumulateHook) -> Result<HookId> {
+    pub fn register_post_accumulate_grad_hook(&self, hook: TensorHook) -> Result<HookId> {
         if !self.requires_grad() {
             return runtime("cannot register a hook on a tensor that doesn't require gradient");
         }
@@ -191,6 +212,13 @@ impl Tensor {
         let id = next_hook();
         self.autograd().borrow_mut().post_hooks.push((id, hook));
         Ok(id)
+    }
+
+    /// The hooks that the tensor itself keeps, those of a leaf. The hooks of another tensor are its node's.
+    #[must_use]
+    pub fn kept_hooks(&self) -> Vec<TensorHook> {
+        let meta = self.autograd().borrow();
+        meta.hooks.iter().chain(&meta.post_hooks).map(|(_, hook)| Rc::clone(hook)).collect()
     }
 
     /// Removes a hook of this tensor; does nothing where the tensor has no such hook.

@@ -1,9 +1,10 @@
 //! What is noted about each allocation.
 
 use blockyard_record::{AllocationId, Bytes};
+use serde::{Deserialize, Serialize};
 
 /// What a block is for, as memory profilers say it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Category {
     /// None of the other categories: a tensor that is freed soon.
     #[default]
@@ -23,7 +24,7 @@ pub enum Category {
 }
 
 /// The part of an iteration of training that runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Everything that is neither the backward pass nor an optimizer's step.
     #[default]
@@ -52,7 +53,7 @@ pub struct Origin {
 }
 
 /// One request of the log ([`SimulatedGpu::start_log`](super::SimulatedGpu::start_log)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogEntry {
     /// An allocation: its number (an index into [`SimulatedGpu::origins`](super::SimulatedGpu::origins)) and
     /// the bytes requested.

@@ -1,7 +1,5 @@
 """`torch.distributions`, with PyTorch's statements in PyTorch's order."""
 
-__path__ = []  # Modules below are found, and refused in a sentence.
-
 from torch.distributions import constraints, transforms
 from torch.distributions._base import Distribution, ExponentialFamily
 from torch.distributions._discrete import (
@@ -128,6 +126,6 @@ _alias(__name__, ("mixture_same_family", "relaxed_bernoulli", "relaxed_categoric
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     return _Missing(f"torch.distributions.{name}", "write its density out with operators")

@@ -1,0 +1,190 @@
+//! The operators of `_torch` by name, and the lists of tensors that they return.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use blockyard_torch::{Operator, Tensor, Value};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::tensor::tensor_of;
+use crate::{convert, errors, objects, run};
+
+/// A list of tensors that an operator made; its tensors die last to first, as those of PyTorch's tuples do.
+#[pyclass(name = "TensorList", module = "torch", unsendable)]
+pub(crate) struct PyTensorList {
+    items: RefCell<Vec<Tensor>>,
+}
+impl PyTensorList {
+    /// The list as an operator's argument.
+    pub(crate) fn value(&self) -> Value {
+        Value::List(self.items.borrow().iter().map(Value::from).collect())
+    }
+}
+impl Drop for PyTensorList {
+    fn drop(&mut self) {
+        let mut items = std::mem::take(&mut *self.items.borrow_mut());
+        while items.pop().is_some() {}
+    }
+}
+#[pymethods]
+impl PyTensorList {
+    fn __iter__<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let items = self.items.borrow().clone();
+        let items = items
+            .into_iter()
+            .map(|item| convert::tensor_object(python, item, &[]))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(python, items)?.try_iter()?.into_any())
+    }
+}
+
+/// An operator; on a tensor it is a method.
+#[pyclass(name = "Operator", module = "torch", unsendable, frozen)]
+pub(crate) struct PyOperator {
+    operator: Rc<Operator>,
+}
+
+/// Keywords of PyTorch's functions on which no memory depends.
+const IGNORED: [&str; 2] = ["generator", "layout"];
+
+impl PyOperator {
+    fn run<'py>(
+        &self,
+        python: Python<'py>,
+        args: &[Bound<'py, PyAny>],
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        run::count_operator(python)?;
+        let operator = &self.operator;
+        let values = args.iter().map(convert::to_value).collect::<PyResult<Vec<_>>>()?;
+        let mut names: Vec<(String, Value)> = Vec::new();
+        let mut out: Option<Bound<'py, PyAny>> = None;
+        if let Some(kwargs) = kwargs {
+            for (name, value) in kwargs.iter() {
+                let name: String = name.extract()?;
+                match name.as_str() {
+                    "out" if !operator.has_parameter("out") => {
+                        if !value.is_none() {
+                            out = Some(value)
+                        }
+                    }
+                    name if IGNORED.contains(&name) => {}
+                    "axis" => names.push(("dim".to_owned(), convert::to_value(&value)?)),
+                    _ => names.push((name, convert::to_value(&value)?)),
+                }
+            }
+        }
+        let keywords: Vec<(&str, Value)> =
+            names.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        if let Some(out) = &out
+            && let Some(into) = tensor_of(out)
+            && into.device().is_cuda()
+        {
+            errors::result(python, operator.call_into(&values, &keywords, &into))?;
+            return Ok(out.clone());
+        }
+        let result = errors::result(python, operator.call(&values, &keywords))?;
+        drop(values);
+        drop(keywords);
+        drop(names);
+        let result = result_object(python, operator.name(), result, args)?;
+        match out {
+            Some(out) => out.call_method1("_take", (result,)),
+            None => Ok(result),
+        }
+    }
+}
+
+/// The class of bound methods, `types.MethodType`.
+static METHOD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn method_class(python: Python<'_>) -> PyResult<Py<PyAny>> {
+    Ok(python.import("types")?.getattr("MethodType")?.unbind())
+}
+
+fn result_object<'py>(
+    python: Python<'py>,
+    name: &str,
+    result: Value,
+    known: &[Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    if name.starts_with("_foreach_")
+        && let Value::List(items) = result
+    {
+        let items = items.into_iter().filter_map(|item| item.tensor().ok()).collect();
+        return Ok(Bound::new(python, PyTensorList { items: RefCell::new(items) })?.into_any());
+    }
+    let is_list = matches!(result, Value::List(_));
+    let object = convert::to_object(python, result, known)?;
+    if is_list
+        && let Some(types) = objects::get(python, "return_types")
+        && let Ok(class) = types.get_item(name)
+    {
+        return class.call1((object,));
+    }
+    Ok(object)
+}
+
+#[pymethods]
+impl PyOperator {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        python: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let args: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        self.run(python, &args, kwargs)
+    }
+    fn __get__<'py>(
+        slf: Bound<'py, Self>,
+        object: Option<Bound<'py, PyAny>>,
+        _class: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match object {
+            Some(object) => {
+                let python = slf.py();
+                METHOD.get_or_try_init(python, || method_class(python))?.bind(python).call1((slf, object))
+            }
+            None => Ok(slf.into_any()),
+        }
+    }
+    fn __repr__(&self) -> String {
+        format!("<built-in method {}>", self.operator.name())
+    }
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        self.operator.name()
+    }
+    #[getter]
+    fn is_method(&self) -> bool {
+        self.operator.is_method()
+    }
+    #[getter]
+    fn parameters(&self) -> Vec<&str> {
+        self.operator.parameters()
+    }
+}
+
+/// The operator of that name; `None` if the crate `torch` has none.
+#[pyfunction]
+fn operator(name: &str) -> Option<PyOperator> {
+    blockyard_torch::lookup(name).map(|operator| PyOperator { operator })
+}
+
+/// The names of all operators.
+#[pyfunction]
+fn operator_names() -> Vec<&'static str> {
+    blockyard_torch::names()
+}
+
+/// Adds the classes and functions of this module to `_torch`.
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyTensorList>()?;
+    module.add_class::<PyOperator>()?;
+    module.add_function(wrap_pyfunction!(operator, module)?)?;
+    module.add_function(wrap_pyfunction!(operator_names, module)?)
+}

@@ -1,0 +1,425 @@
+//! `_torch`: tensors and the nodes of the backward graph.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use blockyard_torch::autograd::{Edge, Node};
+use blockyard_torch::memory::Category;
+use blockyard_torch::{Device, Dtype, MemoryFormat, Storage, Tensor, Value};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyTypeInfo as _, ffi};
+
+use crate::autograd::{callback_of, hook_object};
+use crate::values::{PyDevice, PyMemoryFormat};
+use crate::{convert, errors, objects};
+
+thread_local! {
+    /// The tensor that the next new object takes.
+    static PENDING: RefCell<Option<Tensor>> = const { RefCell::new(None) };
+}
+
+/// A node of the backward graph.
+#[pyclass(name = "Node", module = "torch.autograd.graph", unsendable, frozen)]
+pub(crate) struct PyNode(pub(crate) Rc<Node>);
+
+#[pymethods]
+impl PyNode {
+    fn __getattr__<'py>(&self, python: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let Some(member) = name.strip_prefix("_saved_") else {
+            return Err(PyAttributeError::new_err(format!("'Node' object has no attribute '{name}'")));
+        };
+        match self.0.saved_member(member) {
+            Some(Ok(Some(tensor))) => convert::tensor_object(python, tensor, &[]),
+            Some(Ok(None)) => Ok(python.None().into_bound(python)),
+            Some(Err(error)) => Err(errors::to_exception(python, error)),
+            None => Err(PyNotImplementedError::new_err(format!(
+                "{}.{name} is not modeled: of what a node saves, its tensors are",
+                self.0.name()
+            ))),
+        }
+    }
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn sequence(&self) -> u64 {
+        self.0.sequence()
+    }
+    /// For each input the node before and the number of its output, or `None`.
+    fn edges(&self) -> Vec<Option<(PyNode, usize)>> {
+        let pair = |edge: Edge| (PyNode(edge.node), edge.input);
+        self.0.edges().into_iter().map(|edge| edge.map(pair)).collect()
+    }
+}
+
+/// A tensor; `torch.Tensor` is a class of our own Python over it.
+#[pyclass(name = "TensorBase", module = "torch._C", subclass, unsendable)]
+pub(crate) struct PyTensor {
+    /// `None` after the garbage collector cleared the object.
+    tensor: RefCell<Option<Tensor>>,
+}
+
+impl PyTensor {
+    /// The tensor of the object; an empty one after the garbage collector cleared the object.
+    pub(crate) fn get(&self) -> Tensor {
+        self.tensor.borrow().clone().unwrap_or_else(empty)
+    }
+
+    /// Whether the object is of this tensor.
+    pub(crate) fn is_of(&self, tensor: &Tensor) -> bool {
+        self.tensor.borrow().as_ref().is_some_and(|own| own.is_same(tensor))
+    }
+}
+
+/// The tensor in a place where a collected object is asked for one.
+fn empty() -> Tensor {
+    let parts = blockyard_torch::call("empty", &[Value::List(vec![Value::from(0_i64)])], &[]);
+    match parts.and_then(|value| value.tensor()) {
+        Ok(tensor) => tensor,
+        // An empty tensor of the host needs no memory, so the call cannot fail.
+        Err(error) => std::panic::panic_any(error.to_string()),
+    }
+}
+
+/// The tensor of an object; `None` for an object that is not a tensor.
+pub(crate) fn tensor_of(object: &Bound<'_, PyAny>) -> Option<Tensor> {
+    object.cast::<PyTensor>().ok().map(|tensor| tensor.borrow().get())
+}
+
+fn object<'py>(python: Python<'py>, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
+    convert::tensor_object(python, tensor, &[])
+}
+
+/// A new object of a class of tensors.
+#[expect(unsafe_code, reason = "PyO3 makes objects of its own classes alone, and not of Python's subclasses")]
+pub(crate) fn new_object<'py>(
+    python: Python<'py>,
+    tensor: Tensor,
+    class: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let class = class.cast_into::<PyType>()?;
+    if !class.is_subclass_of::<PyTensor>()? {
+        return Err(PyTypeError::new_err("a class of tensors is expected"));
+    }
+    PENDING.with(|pending| pending.replace(Some(tensor)));
+    let no_arguments = PyTuple::empty(python);
+    // SAFETY: `TensorBase` has a `__new__`, whose slot is a `newfunc`; it takes a subclass, and gives a new
+    // reference or sets an exception.
+    unsafe {
+        let slot = ffi::PyType_GetSlot(PyTensor::type_object_raw(python), ffi::Py_tp_new);
+        let new = std::mem::transmute::<*mut core::ffi::c_void, ffi::newfunc>(slot);
+        let object = new(class.as_type_ptr(), no_arguments.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(python, object)
+    }
+}
+
+fn sizes<'py>(python: Python<'py>, sizes: &[i64]) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = PyTuple::new(python, sizes)?;
+    match objects::get(python, "Size") {
+        Some(class) => class.call1((tuple,)),
+        None => Ok(tuple.into_any()),
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let tensor = PENDING.take().ok_or_else(|| PyTypeError::new_err("TensorBase cannot be made"))?;
+        Ok(Self { tensor: RefCell::new(Some(tensor)) })
+    }
+    /// As PyTorch's `THPVariable_traverse`: a tensor that nothing but this object holds leads to its hooks,
+    /// and to the function of a program that made it, unless another tensor has the function's node too.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(tensor) = self.tensor.try_borrow() else { return Ok(()) };
+        let Some(tensor) = tensor.as_ref().filter(|tensor| tensor.use_count() == 1) else { return Ok(()) };
+        for hook in tensor.kept_hooks() {
+            if let Some(object) = hook_object(hook.as_ref()) {
+                visit.call(object)?;
+            }
+        }
+        // One count is that of `node` itself.
+        if let Some(node) = tensor.grad_fn_as_it_stands().filter(|node| Rc::strong_count(node) == 2)
+            && let Some(callback) = node.callback()
+            && let Some(function) = callback_of(callback.as_ref())
+        {
+            visit.call(function)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let tensor = self.tensor.try_borrow_mut().ok().and_then(|mut tensor| tensor.take());
+        drop(tensor);
+    }
+
+    fn __hash__(&self) -> isize {
+        #[expect(clippy::cast_possible_wrap, reason = "any number will do")]
+        let hash = self.get().identity() as isize;
+        hash >> 4
+    }
+    #[getter]
+    fn shape<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        sizes(python, &self.get().shape())
+    }
+    #[pyo3(signature = (dim=None))]
+    fn stride<'py>(&self, python: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.get();
+        let strides = tensor.strides();
+        if let Some(dim) = dim {
+            let rank = i64::try_from(strides.len()).unwrap_or(0);
+            let index = usize::try_from(if dim < 0 { dim + rank } else { dim }).unwrap_or(usize::MAX);
+            let stride = strides.get(index).ok_or_else(|| PyIndexError::new_err("Dimension out of range"))?;
+            return Ok(stride.into_pyobject(python)?.into_any());
+        }
+        Ok(PyTuple::new(python, strides.iter())?.into_any())
+    }
+    #[getter]
+    fn dtype<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        convert::dtype_object(python, self.get().dtype())
+    }
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice::of(self.get().device())
+    }
+    #[getter]
+    fn is_cuda(&self) -> bool {
+        self.get().device().is_cuda()
+    }
+    #[getter]
+    fn is_cpu(&self) -> bool {
+        self.get().device() == Device::Cpu
+    }
+    #[getter]
+    fn is_meta(&self) -> bool {
+        self.get().device() == Device::Meta
+    }
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.get().dim()
+    }
+    fn dim(&self) -> usize {
+        self.get().dim()
+    }
+    fn numel(&self) -> i64 {
+        self.get().numel()
+    }
+    #[getter]
+    fn is_sparse(&self) -> bool {
+        self.get().is_sparse()
+    }
+    /// Indices, values and whether they are coalesced; `None` of a dense tensor.
+    fn _sparse_parts<'py>(
+        &self,
+        python: Python<'py>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, bool)>> {
+        let tensor = self.get();
+        let Some(parts) = tensor.sparse_parts() else { return Ok(None) };
+        Ok(Some((
+            object(python, parts.indices().clone())?,
+            object(python, parts.values().clone())?,
+            parts.is_coalesced(),
+        )))
+    }
+    fn storage_offset(&self) -> i64 {
+        self.get().offset()
+    }
+    fn element_size(&self) -> u64 {
+        self.get().dtype().size()
+    }
+    fn data_ptr(&self) -> u64 {
+        let tensor = self.get();
+        tensor.storage().addr() + u64::try_from(tensor.offset()).unwrap_or(0) * tensor.dtype().size()
+    }
+    fn is_pinned(&self) -> bool {
+        self.get().storage().is_pinned()
+    }
+    fn _is_contiguous(&self, format: Bound<'_, PyAny>) -> bool {
+        let format = format.cast::<PyMemoryFormat>().map_or(MemoryFormat::Contiguous, |f| f.get().0);
+        self.get().is_contiguous_in(format)
+    }
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.get().is_leaf()
+    }
+    fn _is_view(&self) -> bool {
+        self.get().is_view()
+    }
+    #[getter]
+    fn _base<'py>(&self, python: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.get().base().map(|base| object(python, base)).transpose()
+    }
+    #[getter]
+    fn _version(&self) -> u32 {
+        self.get().version()
+    }
+    #[getter]
+    fn output_nr(&self) -> usize {
+        self.get().output_number()
+    }
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.get().requires_grad()
+    }
+    #[setter]
+    fn set_requires_grad(&self, python: Python<'_>, value: bool) -> PyResult<()> {
+        errors::result(python, self.get().set_requires_grad(value))
+    }
+    #[getter]
+    fn grad<'py>(&self, python: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.get().grad().map(|grad| object(python, grad)).transpose()
+    }
+    #[setter]
+    fn set_grad(&self, value: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let grad = match value {
+            Some(value) => Some(
+                tensor_of(&value)
+                    .ok_or_else(|| PyTypeError::new_err("assigned grad has to be a Tensor or None"))?,
+            ),
+            None => None,
+        };
+        let tensor = self.get();
+        if let Some(grad) = &grad
+            && (grad.shape() != tensor.shape() || grad.device() != tensor.device())
+        {
+            return Err(PyRuntimeError::new_err(
+                "assigned grad has data of a different size or device than the tensor that it belongs to",
+            ));
+        }
+        tensor.set_grad(grad);
+        Ok(())
+    }
+    #[deleter]
+    fn delete_grad(&self) {
+        self.get().set_grad(None);
+    }
+    #[getter]
+    fn data<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(python, self.get().shallow_copy())
+    }
+    #[setter]
+    fn set_data(&self, value: Bound<'_, PyAny>) -> PyResult<()> {
+        let data =
+            tensor_of(&value).ok_or_else(|| PyTypeError::new_err("Variable data has to be a tensor"))?;
+        self.get().set_data(&data);
+        Ok(())
+    }
+    fn detach<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(python, self.get().shallow_copy())
+    }
+    /// The node that made this tensor.
+    fn _node(&self) -> Option<PyNode> {
+        self.get().grad_fn().map(PyNode)
+    }
+    fn _is_same(&self, other: Bound<'_, PyAny>) -> bool {
+        tensor_of(&other).is_some_and(|other| other.is_same(&self.get()))
+    }
+    fn _shares_storage(&self, other: Bound<'_, PyAny>) -> bool {
+        tensor_of(&other).is_some_and(|other| Rc::ptr_eq(&other.storage(), &self.get().storage()))
+    }
+    fn _storage_bytes(&self) -> u64 {
+        self.get().storage().bytes()
+    }
+    fn _storage_ptr(&self) -> u64 {
+        self.get().storage().addr()
+    }
+    /// A tensor of bytes over a copy of the whole storage.
+    fn _storage_copy<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let copy = errors::result(python, self.get().storage().copy())?;
+        let bytes = i64::try_from(copy.bytes()).unwrap_or(i64::MAX);
+        object(python, Tensor::over(copy, &[bytes], &[1], 0, Dtype::U8))
+    }
+    /// A tensor over this storage with the shape, strides, offset and type of another tensor.
+    fn _seen_as<'py>(&self, python: Python<'py>, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let other = tensor_of(&other).ok_or_else(|| PyTypeError::new_err("a tensor is expected"))?;
+        object(
+            python,
+            Tensor::over(
+                self.get().storage(),
+                &other.shape(),
+                &other.strides(),
+                other.offset(),
+                other.dtype(),
+            ),
+        )
+    }
+    fn _resize_storage(&self, python: Python<'_>, bytes: u64) -> PyResult<()> {
+        errors::result(python, self.get().storage().resize(bytes))
+    }
+    /// Another shape over the same memory.
+    #[pyo3(signature = (sizes, strides, offset=None))]
+    fn _set_geometry(&self, sizes: Vec<i64>, strides: Vec<i64>, offset: Option<i64>) {
+        let offset = offset.unwrap_or_else(|| self.get().offset());
+        self.get().set_geometry(&sizes, &strides, offset);
+    }
+    fn _set_category(&self, name: &str) {
+        self.get().storage().set_category(match name {
+            "parameter" => Category::Parameter,
+            "optimizer_state" => Category::OptimizerState,
+            "gradient" => Category::Gradient,
+            _ => Category::Input,
+        });
+    }
+    /// Values in order of the elements; `None` where they are not known.
+    fn _known_values<'py>(&self, python: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let Some(values) = self.get().values() else { return Ok(None) };
+        values
+            .into_iter()
+            .map(|value| convert::scalar_object(python, value))
+            .collect::<PyResult<Vec<_>>>()
+            .map(Some)
+    }
+    fn _set_values(&self, values: Bound<'_, PyAny>) -> PyResult<()> {
+        let Value::List(values) = convert::to_value(&values)? else { return Ok(()) };
+        let values: Vec<_> = values
+            .into_iter()
+            .filter_map(|value| if let Value::Scalar(scalar) = value { Some(scalar) } else { None })
+            .collect();
+        self.get().set_values(Some(&values));
+        Ok(())
+    }
+    /// A tensor of the given class over the same memory, without history.
+    fn _as_class<'py>(
+        &self,
+        python: Python<'py>,
+        class: Bound<'py, PyAny>,
+        requires_grad: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.get().shallow_copy();
+        if requires_grad {
+            errors::result(python, tensor.set_requires_grad(true))?;
+        }
+        new_object(python, tensor, class)
+    }
+}
+
+/// A tensor over a storage of this many bytes, for `UntypedStorage`.
+#[pyfunction]
+fn storage_tensor<'py>(
+    python: Python<'py>,
+    bytes: i64,
+    device: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Value::Device(device) = convert::to_value(&device)? else {
+        return Err(PyTypeError::new_err("a device is expected"));
+    };
+    let storage = Storage::new(device, u64::try_from(bytes).unwrap_or(0), Category::Input);
+    let storage = errors::result(python, storage)?;
+    object(python, Tensor::over(storage, &[bytes], &[1], 0, Dtype::U8))
+}
+
+#[pyfunction]
+fn tensor_class(python: Python<'_>) -> Bound<'_, PyType> {
+    python.get_type::<PyTensor>()
+}
+
+/// Adds the classes and functions of this module to `_torch`.
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyNode>()?;
+    module.add_class::<PyTensor>()?;
+    module.add_function(wrap_pyfunction!(storage_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor_class, module)?)
+}

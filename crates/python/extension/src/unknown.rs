@@ -1,0 +1,202 @@
+//! Numbers that are not known stay unknown in `float(x)` and in `"%.4f" % x`, where Python itself would ask for
+//! the number.
+//!
+//! Both are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in the
+//! classes' tables of functions.
+#![expect(unsafe_code, reason = "the tables of functions of Python's classes are structures of C")]
+
+use std::cell::Cell;
+use std::ffi::c_ulong;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyString, PyTuple};
+
+use crate::objects;
+use crate::tensor::PyTensor;
+
+/// The beginning of `PyTypeObject`, which is the same from Python 3.10 to 3.14 and which the stable ABI hides.
+#[repr(C)]
+struct TypeObject {
+    reference_count: isize,
+    class: *mut ffi::PyTypeObject,
+    size: isize,
+    name: *const u8,
+    basic_size: isize,
+    item_size: isize,
+    dealloc: usize,
+    vectorcall_offset: isize,
+    getattr: usize,
+    setattr: usize,
+    as_async: usize,
+    repr: usize,
+    as_number: *mut NumberMethods,
+    as_sequence: usize,
+    as_mapping: usize,
+    hash: usize,
+    call: usize,
+    str: usize,
+    getattro: usize,
+    setattro: usize,
+    as_buffer: usize,
+    flags: c_ulong,
+    doc: usize,
+    traverse: usize,
+    clear: usize,
+    richcompare: usize,
+    weaklist_offset: isize,
+    iter: usize,
+    iternext: usize,
+    methods: usize,
+    members: usize,
+    getset: usize,
+    base: usize,
+    dict: usize,
+    descr_get: usize,
+    descr_set: usize,
+    dict_offset: isize,
+    init: usize,
+    alloc: usize,
+    new: Option<ffi::newfunc>,
+    free: usize,
+    is_gc: usize,
+    bases: usize,
+    mro: usize,
+    cache: usize,
+    subclasses: usize,
+    weaklist: usize,
+    del: usize,
+    version_tag: u32,
+    finalize: usize,
+    vectorcall: usize,
+}
+
+/// The beginning of `PyNumberMethods`.
+#[repr(C)]
+struct NumberMethods {
+    add: usize,
+    subtract: usize,
+    multiply: usize,
+    remainder: Option<ffi::binaryfunc>,
+}
+
+thread_local! {
+    /// Python's own function for `text % values`.
+    static PERCENT: Cell<Option<ffi::binaryfunc>> = const { Cell::new(None) };
+    /// Python's own function for `float(value)`.
+    static FLOAT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
+}
+
+fn is_unknown(object: &Bound<'_, PyAny>) -> bool {
+    objects::get(object.py(), "UnknownNumber").is_some_and(|class| object.get_type().is(&class))
+}
+
+fn is_ours(value: &Bound<'_, PyAny>) -> bool {
+    is_unknown(value) || value.is_instance_of::<PyTensor>()
+}
+
+fn has_ours(values: &Bound<'_, PyAny>) -> bool {
+    if let Ok(values) = values.cast::<PyTuple>() {
+        values.iter().any(|value| is_ours(&value))
+    } else if let Ok(values) = values.cast::<PyDict>() {
+        values.iter().any(|(_key, value)| is_ours(&value))
+    } else {
+        is_ours(values)
+    }
+}
+
+/// A new reference for C, or null with the exception set.
+fn into_pointer(python: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut ffi::PyObject {
+    match result {
+        Ok(object) => object.into_ptr(),
+        Err(exception) => {
+            exception.restore(python);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// `text % values`.
+unsafe extern "C" fn percent(text: *mut ffi::PyObject, values: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: Python calls the function while it is attached, with two objects that it keeps alive.
+    let (python, left, right) = unsafe {
+        let python = Python::assume_attached();
+        (python, Bound::from_borrowed_ptr(python, text), Bound::from_borrowed_ptr(python, values))
+    };
+    if left.is_instance_of::<PyString>()
+        && has_ours(&right)
+        && let Some(function) = objects::get(python, "percent")
+    {
+        return into_pointer(python, function.call1((left, right)));
+    }
+    match PERCENT.get() {
+        // SAFETY: the arguments are those that Python passed.
+        Some(own) => unsafe { own(text, values) },
+        None => into_pointer(python, Ok(python.NotImplemented().into_bound(python))),
+    }
+}
+
+/// `float(value)`: the unknown number itself; `None` where Python's own function is to run.
+fn unknown_float<'py>(arguments: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Ok(arguments) = arguments.cast::<PyTuple>() else { return Ok(None) };
+    if arguments.len() != 1 {
+        return Ok(None);
+    }
+    let mut value = arguments.get_item(0)?;
+    if value.is_instance_of::<PyTensor>() {
+        value = value.call_method0("__float__")?;
+        if value.is_exact_instance_of::<PyFloat>() {
+            return Ok(Some(value));
+        }
+    }
+    Ok(Some(value).filter(is_unknown))
+}
+
+unsafe extern "C" fn new_float(
+    class: *mut ffi::PyTypeObject,
+    arguments: *mut ffi::PyObject,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls the function while it is attached.
+    let python = unsafe { Python::assume_attached() };
+    if class == &raw mut ffi::PyFloat_Type && !arguments.is_null() {
+        // SAFETY: the caller keeps the arguments alive.
+        let arguments = unsafe { Bound::from_borrowed_ptr(python, arguments) };
+        match unknown_float(&arguments) {
+            Ok(None) => {}
+            Ok(Some(value)) => return value.into_ptr(),
+            Err(exception) => return into_pointer(python, Err(exception)),
+        }
+    }
+    match FLOAT.get() {
+        // SAFETY: the arguments are those that Python passed.
+        Some(own) => unsafe { own(class, arguments, keywords) },
+        None => into_pointer(python, Err(PyRuntimeError::new_err("Python has no float()"))),
+    }
+}
+
+/// Replaces Python's functions for `text % values` and `float(value)`, once.
+#[pyfunction]
+fn patch() {
+    if PERCENT.get().is_some() {
+        return;
+    }
+    // SAFETY: both classes are static, their layout is that of `TypeObject` (a test calls both functions under
+    // each Python), and no other thread runs Python while this one is attached.
+    unsafe {
+        let text = (&raw mut ffi::PyUnicode_Type).cast::<TypeObject>();
+        let numbers = (*text).as_number;
+        PERCENT.set((*numbers).remainder.replace(percent));
+        let float = (&raw mut ffi::PyFloat_Type).cast::<TypeObject>();
+        FLOAT.set((*float).new.replace(new_float));
+        // The short way to a call would go around `new`.
+        (*float).vectorcall = 0;
+        ffi::PyType_Modified(&raw mut ffi::PyFloat_Type);
+    }
+}
+
+/// Adds the function of this module to `_host`.
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(patch, module)?)
+}

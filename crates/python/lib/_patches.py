@@ -1,0 +1,180 @@
+"""What Python's own modules do otherwise here: a clock that only the program moves, and functions that know unknown numbers."""
+
+import functools
+import os
+import sys
+
+import _host
+
+
+class _Environment(type(os.environ)):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        _host.environment_changed(key, value)
+
+
+def _install_environment():
+    os.environ.__class__ = _Environment
+    # The settings of the run are those of the job.
+    for name in [name for name in os.environ if "PYTORCH" in name or "CUBLAS" in name]:
+        del os.environ[name]
+
+
+def _install_time():
+    import time
+
+    def time_ns():
+        return int(_host.time() * 1e9)
+
+    def perf_counter_ns():
+        return int(_host.clock() * 1e9)
+
+    def sleep(seconds):
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        _host.sleep(float(seconds))
+
+    # `monotonic` stays real: Python's queues and event loops wait by it.
+    time.time, time.time_ns, time.sleep = _host.time, time_ns, sleep
+    time.perf_counter = time.process_time = _host.clock
+    time.perf_counter_ns = time.process_time_ns = perf_counter_ns
+
+
+def _install_random():
+    import random
+
+    # A program that sets no seed draws the same numbers in each run.
+    random.seed(0)
+
+
+def _install_threads():
+    import threading
+
+    start = threading.Thread.start
+
+    def start_here(self):
+        """A thread of the program runs to its end when it starts, since one thread alone uses the GPU."""
+        if "torch" not in sys.modules or not _PROGRAM.is_own(sys._getframe(1).f_code.co_filename):
+            return start(self)
+        if self._started.is_set():
+            raise RuntimeError("threads can only be started once")
+        _host.note("a thread runs to its end when it starts: threads do not take turns here")
+        self._started.set()
+        try:
+            self.run()
+        except SystemExit:
+            pass
+        except BaseException:
+            threading.excepthook(threading.ExceptHookArgs([*sys.exc_info(), self]))
+        finally:
+            _end_thread(self)
+
+    threading.Thread.start = start_here
+
+
+def _end_thread(thread):
+    """Marks a thread that never had one of the system's as ended."""
+    import threading
+
+    handle = getattr(thread, "_handle", None)
+    if handle is not None:
+        handle._set_done()
+    elif thread._tstate_lock is None:
+        thread._is_stopped = True
+    threading._dangling.discard(thread)
+
+
+_PROGRAM = None
+
+
+def install(program):
+    global _PROGRAM
+    _PROGRAM = program
+    _host.patch()
+    _host.is_asserted = functools.partial(_is_at, _is_asserted)
+    _host.is_subscript = functools.partial(_is_at, _is_subscript)
+    _install_environment()
+    _install_time()
+    _install_random()
+    if sys.platform != "emscripten":
+        _install_threads()
+
+
+def _is_at(is_kind, *arguments):
+    """Whether the instruction of the program that runs is of a kind."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if _PROGRAM.is_own(frame.f_code.co_filename):
+            return is_kind(frame.f_code.co_code, frame.f_lasti)
+        frame = frame.f_back
+    return False
+
+
+_BETWEEN = {
+    "CACHE",
+    "TO_BOOL",
+    "NOT_TAKEN",
+    "EXTENDED_ARG",
+    "POP_JUMP_IF_TRUE",
+    "POP_JUMP_FORWARD_IF_TRUE",
+    "POP_JUMP_BACKWARD_IF_TRUE",
+}
+
+
+def _is_asserted(code, place):
+    """Whether the next instructions raise an `AssertionError` unless the value is true."""
+    from opcode import opname
+
+    for index in range(place + 2, len(code), 2):
+        name = opname[code[index]]
+        if name not in _BETWEEN:
+            return name == "LOAD_ASSERTION_ERROR" or (name == "LOAD_COMMON_CONSTANT" and code[index + 1] == 0)
+    return False
+
+
+def _is_subscript(code, place):
+    """Whether an element is looked up (`values[index]`)."""
+    from opcode import opname
+
+    name = opname[code[place]]
+    return name.startswith("BINARY_SUBSCR") or (name == "BINARY_OP" and code[place + 1] == 26)
+
+
+# Functions of `math` that give an unknown number of an unknown number.
+_FUNCTIONS = (
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p pow sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
+    "gamma lgamma fabs degrees radians copysign fmod hypot atan2"
+)
+
+
+def install_for_torch():
+    """What needs `torch` to be imported: `math`, `json` and `collections` know unknown numbers."""
+    import math
+
+    from torch._unknown import install_counters
+
+    for name in _FUNCTIONS.split():
+        if hasattr(math, name):
+            setattr(math, name, _knowing(getattr(math, name)))
+    for name, answer in (("isnan", False), ("isinf", False), ("isfinite", True)):
+        setattr(math, name, _knowing(getattr(math, name), answer))
+    install_counters()
+
+
+def _knowing(function, answer=None):
+    from _torch import TensorBase
+    from torch._unknown import UnknownNumber
+
+    @functools.wraps(function)
+    def call(*arguments):
+        for argument in arguments:
+            if isinstance(argument, TensorBase):
+                argument = float(argument)
+            if type(argument) is UnknownNumber:
+                if answer is None:
+                    return UnknownNumber(argument.dtype)
+                _host.note("a number on the GPU is assumed to be finite")
+                return answer
+        return function(*arguments)
+
+    return call

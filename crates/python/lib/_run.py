@@ -1,0 +1,204 @@
+"""Runs one program on this Python, from the job that the command or the page gives to the outcome that they read."""
+
+import builtins
+import gc
+import io
+import linecache
+import os
+import sys
+import types
+
+import _host
+
+_LIBRARY = os.path.dirname(os.path.abspath(__file__))
+# Stand-ins for packages: an installed package comes first.
+_STAND_INS = os.path.join(os.path.dirname(_LIBRARY), "stand_ins")
+
+
+class Program:
+    """The program that runs: its file, as tracebacks show it, and the folder of its own modules."""
+
+    def __init__(self, file, folder):
+        self.file, self.folder = file, folder
+
+    def is_own(self, path):
+        """Whether code of this file is the program's own, and neither Python's nor this package's."""
+        if path == self.file:
+            return True
+        return self.folder is not None and path.startswith(self.folder + os.sep) and "site-packages" not in path
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output, which notes after each piece of text what the run had done by then."""
+
+    def __init__(self, buffer):
+        super().__init__(buffer, encoding="utf-8", errors="surrogateescape", line_buffering=True)
+        self._bytes = 0
+
+    def write(self, text):
+        count = super().write(text)
+        self._bytes += len(text.encode("utf-8", "surrogateescape"))
+        _host.note_printed(self._bytes)
+        return count
+
+
+def _install(program):
+    """Gives Python what a program meets here: our packages, a clock that only the program moves, unknown numbers."""
+    import _patches
+    import _refused
+
+    sys.meta_path.insert(0, _refused.TorchPackages)
+    sys.meta_path.append(_refused.Finder)
+    _patches.install(program)
+
+
+def _import_torch():
+    import torch  # noqa: F401
+    import _patches
+
+    _patches.install_for_torch()
+
+
+def _begin(job):
+    """Begins the run of a job; returns the program and the parts of the job that only this side reads."""
+    file = _host.file_of(job)
+    source, arguments, folder, readable, seconds, memory = _host.begin(file, job)
+    program = Program(file, os.path.abspath(folder) if folder is not None else None)
+    _install(program)
+    _import_torch()
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    sys.argv = [file, *arguments]
+    return program, source, (readable, seconds, memory)
+
+
+def _execute(program, source):
+    """Runs the program; returns its module, and the exception that ended it or `None`."""
+    main = types.ModuleType("__main__")
+    main.__file__ = program.file
+    main.__builtins__ = builtins
+    sys.modules["__main__"] = main
+    # Objects that exist now are older than the program: the garbage collector leaves them alone.
+    gc.collect()
+    gc.freeze()
+    try:
+        exec(compile(source, program.file, "exec", dont_inherit=True), main.__dict__)
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__.tb_next
+        return main, error
+    return main, None
+
+
+def _outcome(program, main, error):
+    """The outcome of the run in bytes, while the program still holds what it holds at its end."""
+    import _reasons
+    import _tracebacks
+
+    status, text = _tracebacks.describe(error, program)
+    cause = _reasons.cause(program, main, error)
+    names = _reasons.names_at_end(program, main, error)
+    return status, _host.end(status, text, cause, names)
+
+
+def main(run):
+    """Runs the job in the folder `run`, natively; the process ends with the program's status."""
+    with open(os.path.join(run, "job"), "rb") as file:
+        job = file.read()
+    if "BLOCKYARD_RECORDED_PYTHON" in os.environ:
+        del os.environ["BLOCKYARD_RECORDED_PYTHON"]
+        import _recorded_python
+
+        _recorded_python.install()
+    if not sys.stdout.isatty():
+        sys.stdout = sys.__stdout__ = _Output(sys.stdout.detach())
+    program, source, (readable, seconds, memory) = _begin(job)
+    if program.folder is not None:
+        sys.path.insert(1, program.folder)
+    sys.path.append(_STAND_INS)
+    # Opened before the program begins: a confined program opens no file to write.
+    outcome_file = open(os.path.join(run, "outcome"), "wb", buffering=0)
+    import _limits
+
+    with _limits.Limits(seconds, memory):
+        if readable is not None:
+            _host.confine(readable, seconds, memory)
+        module, error = _execute(program, source)
+        error = _limits.explained(error)
+    status, outcome = _outcome(program, module, error)
+    outcome_file.write(outcome)
+    outcome_file.close()
+    # What the program still holds dies now, and its `__del__` may print.
+    del error
+    module.__dict__.clear()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # Nobody reads the output any more.
+    # Python's own end would free what the extension holds in an order of its own.
+    os._exit(status & 0xFF)
+
+
+class _PageOutput(io.TextIOBase):
+    """Output of a program in the page: a message has several pieces where the program prints much."""
+
+    encoding = "utf-8"
+    # Seconds: on average at most one message is sent in this time, and this many may be sent at once.
+    _PAUSE, _AT_ONCE = 0.04, 50
+
+    def __init__(self, send, now):
+        self._send_message, self._now, self._pieces, self._spent = send, now, [], 0.0
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        steps = _host.page_steps()
+        if self._pieces and self._pieces[-1][1] == steps:
+            self._pieces[-1] = (self._pieces[-1][0] + text, steps)
+        else:
+            self._pieces.append((text, steps))
+        if text.endswith(("\n", "\r")) and self._spent <= self._now():
+            self.send()
+        return len(text)
+
+    def send(self):
+        if self._pieces:
+            pieces, self._pieces = self._pieces, []
+            self._send_message(_host.page_printed(pieces))
+        self._spent = max(self._spent, self._now() - self._AT_ONCE * self._PAUSE) + self._PAUSE
+
+
+def run_in_page(message, send):
+    """Runs a message of the page; `send` gets each reply in bytes."""
+    import time
+
+    now = time.monotonic
+    file = "program.py"
+    job, failed = _host.page_begin(file, message)
+    if job is None:
+        send(failed)
+        return
+    source, arguments, referrers_at = job
+    program = Program(file, None)
+    _install(program)
+    _import_torch()
+    gc.set_threshold(700, 10, 10)
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    sys.argv = [file, *arguments]
+    if _STAND_INS not in sys.path:
+        sys.path.append(_STAND_INS)
+    output = _PageOutput(send if referrers_at is None else lambda reply: None, now)
+    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = output
+    import _reasons
+
+    if referrers_at is not None:
+        _reasons.report_at(program, referrers_at, send)
+    main, error = _execute(program, source)
+    _reasons.report_at_end(program, main, error)
+    import _tracebacks
+
+    status, text = _tracebacks.describe(error, program)
+    cause = _reasons.cause(program, main, error)
+    reply = _host.page_end(status, text, cause, _reasons.names_at_end(program, main, error))
+    output.send()
+    send(reply)

@@ -1,0 +1,177 @@
+//! The process that runs a program.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use std::{env, fs, io, thread};
+
+use crate::interpreter::Interpreter;
+use crate::{Job, ProgramOutcome, ProgramSettings, ProgramSource, RunError, library};
+
+/// How long a program that has to stop may continue before its process is ended.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Where the output of a program goes.
+#[allow(missing_debug_implementations, reason = "a function has none")]
+pub enum Output<'a> {
+    /// To the output and the errors of this process, as it does of any process that is started.
+    Shown,
+    /// Each piece of standard output to a function. Errors, such as warnings, go to those of this process.
+    Taken(&'a mut (dyn FnMut(&str) + Send)),
+    /// Nowhere.
+    Hidden,
+}
+
+/// Runs a program in a new process to its end.
+///
+/// # Errors
+///
+/// There is no Python that can run the program, files of the run cannot be written, or the process ended
+/// before the program did: each [`RunError`] says what to do.
+pub fn run(
+    program: &ProgramSource,
+    settings: &ProgramSettings,
+    output: Output<'_>,
+) -> Result<ProgramOutcome, RunError> {
+    let interpreter = Interpreter::find(settings.python.as_deref())?;
+    let library = library::folder()?;
+    let extension = library::extension()?;
+    let folder = RunFolder::new()?;
+    let readable = settings.is_confined.then(|| {
+        let own = [library.clone(), extension.clone()].into_iter();
+        own.chain(interpreter.folders.iter().cloned()).chain(settings.folder.clone()).collect()
+    });
+    let job = Job {
+        file: program.file.clone(),
+        source: program.source.clone(),
+        arguments: program.arguments.clone(),
+        folder: settings.folder.clone(),
+        gpu: settings.gpu.id.to_owned(),
+        total_memory: settings.gpu.total_memory,
+        devices: settings.devices,
+        release: settings.config.release(),
+        conf: settings.config.text().to_owned(),
+        non_pytorch: settings.non_pytorch,
+        is_recorded: settings.is_recorded,
+        readable,
+        max_operators: settings.max_operators,
+        max_requests: settings.max_requests,
+        time_limit: settings.time_limit,
+        host_memory: settings.host_memory,
+        referrers_at: None,
+    };
+    let bytes = postcard::to_allocvec(&job).map_err(|error| RunError::Job(error.to_string()))?;
+    let path = folder.0.join("job");
+    fs::write(&path, bytes).map_err(RunError::file(&path))?;
+    let mut command = Command::new(&interpreter.command);
+    command.args(["-X", "utf8"]).arg(library.join("lib/_boot.py")).arg(&extension).arg(&folder.0);
+    // Every run of a program is the same.
+    command.env("PYTHONHASHSEED", "0").env_remove("PYTHONPATH").env_remove("PYTHONSTARTUP");
+    if settings.has_rules_of_recordings {
+        command.env("BLOCKYARD_RECORDED_PYTHON", "1");
+    }
+    match output {
+        Output::Shown => {}
+        Output::Taken(_) => drop(command.stdout(Stdio::piped())),
+        Output::Hidden => drop(command.stdout(Stdio::null()).stderr(Stdio::null())),
+    }
+    let mut child =
+        command.spawn().map_err(|error| RunError::Start { command: interpreter.command, error })?;
+    let limit = settings.time_limit.map(|limit| limit.saturating_add(STOP_GRACE));
+    let status = wait(&mut child, output, limit)?;
+    let path = folder.0.join("outcome");
+    let bytes = fs::read(&path).map_err(RunError::file(&path))?;
+    if bytes.is_empty() {
+        return Err(RunError::Ended(status));
+    }
+    postcard::from_bytes(&bytes).map_err(|error| RunError::Job(error.to_string()))
+}
+
+/// Hands out the output and waits for the end of the process, which is ended after `limit`.
+fn wait(child: &mut Child, output: Output<'_>, limit: Option<Duration>) -> Result<ExitStatus, RunError> {
+    let failed = |error| RunError::Wait(error);
+    let pipe = child.stdout.take();
+    thread::scope(|scope| {
+        let (done, ended) = channel::<()>();
+        if let (Output::Taken(take), Some(mut pipe)) = (output, pipe) {
+            scope.spawn(move || {
+                hand_out(&mut pipe, take);
+                drop(done);
+            });
+        } else {
+            drop(done);
+        }
+        let Some(limit) = limit else { return child.wait().map_err(failed) };
+        let step = Duration::from_millis(20);
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                return Ok(status);
+            }
+            if waited >= limit {
+                child.kill().map_err(failed)?;
+                child.wait().map_err(failed)?;
+                return Err(RunError::Time(limit.saturating_sub(STOP_GRACE)));
+            }
+            match ended.recv_timeout(step) {
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(Duration::from_millis(2)),
+                Err(RecvTimeoutError::Timeout) | Ok(()) => {}
+            }
+            waited = waited.saturating_add(step);
+        }
+    })
+}
+
+/// Hands out text as it comes; a character that came in part waits for its end.
+fn hand_out(pipe: &mut impl Read, take: &mut (dyn FnMut(&str) + Send)) {
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+        kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        let whole = match std::str::from_utf8(&kept) {
+            Ok(text) => text.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_invalid) => kept.len(),
+        };
+        let rest = kept.split_off(whole);
+        take(&String::from_utf8_lossy(&kept));
+        kept = rest;
+    }
+    if !kept.is_empty() {
+        take(&String::from_utf8_lossy(&kept));
+    }
+}
+
+/// The folder of one run, removed at its end.
+struct RunFolder(PathBuf);
+
+impl RunFolder {
+    fn new() -> Result<Self, RunError> {
+        let base = env::temp_dir();
+        let mut last = None;
+        for attempt in 0..1000_u32 {
+            let path = base.join(format!("blockyard-run-{}-{attempt}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),
+                Err(error) => return Err(RunError::File { path, error }),
+            }
+        }
+        Err(RunError::File { path: base, error: last.unwrap_or_else(|| io::Error::other("no folder")) })
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl RunError {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File { path, error }
+    }
+}
