@@ -35,7 +35,6 @@ mod export;
 mod fit;
 mod guard;
 #[cfg(feature = "python")]
-mod heap;
 mod lesson;
 mod options;
 mod output;
@@ -54,7 +53,6 @@ mod verify;
 
 pub use export::{Export, export_bytes};
 #[cfg(feature = "python")]
-pub use heap::CountedHeap;
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};

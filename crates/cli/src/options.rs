@@ -164,6 +164,9 @@ pub(crate) struct PythonOptions {
     /// The program's arguments, in `sys.argv` after the program's name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
+    /// The Python that runs the program, 3.10 or later; without it, `python3`.
+    #[arg(long, value_name = "PYTHON")]
+    pub(crate) python: Option<String>,
     #[arg(long, default_value = "h200", value_name = "GPU", help = gpu_help("The GPU"))]
     pub(crate) gpu: String,
     /// How many GPUs the program sees.

@@ -1,17 +1,14 @@
-//! `blockyard python`: a PyTorch program, without PyTorch and without a GPU.
+//! `blockyard python`: a PyTorch program on the machine's Python, without PyTorch and without a GPU.
 
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_answers::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
-use blockyard_python::{
-    DeviceRun, HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread,
-};
+use blockyard_python::{DeviceRun, Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
@@ -21,39 +18,40 @@ use clap::Parser as _;
 use serde_json::json;
 
 use crate::exit_status::ExitStatus;
-use crate::heap;
 use crate::options::{Command, Options, PythonOptions};
 use crate::output;
 use crate::questions::json_line;
 
 pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
-    let file = options.file.display().to_string();
-    let source =
-        String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
+    let program = program(options)?;
     let settings = settings(options)?;
-    heap::limit(options.max_host_memory);
-    let program = ProgramSource { file, source, arguments: options.arguments.clone() };
-    let gpu = settings.gpu.clone();
-    let (send, printed) = mpsc::channel::<String>();
-    let shows = !options.json;
-    let writer = std::thread::spawn(move || print(&printed, shows));
-    let name = program.file.clone();
-    let finished = run_on_thread(program, settings, move |text: &str| {
-        // Sending fails only after the reader of the output ended; the program continues for its recording.
-        let _gone = send.send(text.to_owned());
-    })?;
-    let text = writer.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))??;
+    // A Ctrl-C is for the program, which ends with its traceback.
+    let _kept = ctrlc::set_handler(|| {});
+    let mut text = String::new();
+    let outcome = if options.json {
+        run(&program, &settings, Output::Taken(&mut |piece: &str| text.push_str(piece)))?
+    } else {
+        run(&program, &settings, Output::Shown)?
+    };
     if let Some(path) = &options.record {
-        let Some(device) = finished.devices.first() else { bail!("there is no device to record") };
-        let recorded = recording(&name, &gpu, device).with_context(|| path.display().to_string())?;
+        let Some(device) = outcome.devices.first() else { bail!("there is no device to record") };
+        let recorded = recording(&program.file, &settings.gpu, device)
+            .with_context(|| path.display().to_string())?;
         std::fs::write(path, recorded).with_context(|| path.display().to_string())?;
     }
     if options.json {
-        output::line(&mut output::stdout(), &json_line(&summary(&text, &finished))?)?;
+        output::line(&mut output::stdout(), &json_line(&summary(&text, &outcome))?)?;
     } else {
-        report(&finished)?;
+        report(&outcome)?;
     }
-    Ok(ExitStatus::of_program(finished.status))
+    Ok(ExitStatus::of_program(outcome.status))
+}
+
+fn program(options: &PythonOptions) -> anyhow::Result<ProgramSource> {
+    let file = options.file.display().to_string();
+    let source =
+        String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
+    Ok(ProgramSource { file, source, arguments: options.arguments.clone() })
 }
 
 fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
@@ -76,6 +74,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         ))?;
     }
     Ok(ProgramSettings {
+        python: options.python.clone(),
         gpu,
         devices: options.devices,
         config,
@@ -84,8 +83,9 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         is_recorded: options.record.is_some(),
         max_operators: options.max_operators,
         max_requests: options.max_requests,
-        process_memory: Some(HostMemoryLimit { used: heap::used, most: options.max_host_memory }),
+        host_memory: Some(options.max_host_memory),
         time_limit: Some(Duration::from_secs(options.time_limit)),
+        ..ProgramSettings::default()
     })
 }
 
@@ -109,24 +109,20 @@ pub struct PlayedProgram {
 /// traceback and is not an error.
 pub fn play_program(
     arguments: &[String],
-    mut on_text: impl FnMut(&str) + Send + 'static,
+    mut on_text: impl FnMut(&str) + Send,
 ) -> anyhow::Result<PlayedProgram> {
     let words = ["blockyard", "python"].into_iter().chain(arguments.iter().map(String::as_str));
     let Command::Python(options) = Options::try_parse_from(words)?.into_command() else {
         bail!("these are not the options of `blockyard python`");
     };
     let settings = ProgramSettings { is_recorded: true, ..settings(&options)? };
-    let file = options.file.display().to_string();
-    let source =
-        String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
-    let program = ProgramSource { file, source, arguments: options.arguments };
-    let (send, printed) = mpsc::channel::<String>();
-    let collector = std::thread::spawn(move || printed.iter().collect::<String>());
-    let finished = run_on_thread(program, settings, move |text: &str| {
-        on_text(text);
-        let _gone = send.send(text.to_owned());
-    })?;
-    let text = collector.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))?;
+    let program = program(&options)?;
+    let mut text = String::new();
+    let mut take = |piece: &str| {
+        on_text(piece);
+        text.push_str(piece);
+    };
+    let finished = run(&program, &settings, Output::Taken(&mut take))?;
     let recordings: Vec<(u32, &Recording)> = (0..)
         .zip(&finished.devices)
         .filter_map(|(at, device)| Some((at, device.recording.as_ref()?)))
@@ -136,20 +132,6 @@ pub fn play_program(
         snapshot.list_settings(first.info().release);
     }
     Ok(PlayedProgram { summary: summary(&text, &finished), snapshot })
-}
-
-/// Prints each text when the program prints it; returns the whole text at the end.
-fn print(printed: &mpsc::Receiver<String>, shows: bool) -> anyhow::Result<String> {
-    let mut out = std::io::stdout().lock();
-    let mut all = String::new();
-    for text in printed {
-        if shows {
-            out.write_all(text.as_bytes())?;
-        }
-        all.push_str(&text);
-    }
-    out.flush()?;
-    Ok(all)
 }
 
 /// The text after the program's own output, on standard error: the traceback, our remarks, estimates.

@@ -4,58 +4,51 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_python::{ProgramSettings, ProgramSource, run_on_thread};
+use blockyard_python::{Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
 use blockyard_torch::memory::LogEntry;
 
 use crate::run::{PrintedLine, ProgramRun};
 
-/// The output of a program so far, cut into lines.
-#[derive(Default)]
-struct PrintedLines {
-    lines: Vec<PrintedLine>,
-    /// The text after the last line, which has no end yet.
-    text: String,
-}
-
-impl PrintedLines {
-    /// Takes a piece of the output. The program's own thread prints, so the thread's session is that of the
-    /// program.
-    fn take(&mut self, text: &str) {
-        let session = blockyard_torch::session();
-        for piece in text.split_inclusive('\n') {
-            self.text.push_str(piece);
-            if piece.ends_with('\n') {
-                let text = std::mem::take(&mut self.text);
-                self.lines.push(PrintedLine {
-                    text: text.trim_end_matches('\n').to_owned(),
-                    requests: usize::try_from(session.request_count()).unwrap_or(usize::MAX),
-                    estimated: session.estimate_count(),
-                    unsure: 0,
-                });
-            }
+/// The lines of an output, each with what the run had done when the line's end was printed.
+fn lines(text: &str, outcome: &ProgramOutcome) -> Vec<PrintedLine> {
+    let mut marks = outcome.printed.iter();
+    let mut mark = marks.next();
+    let mut end = 0;
+    let mut lines = Vec::new();
+    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+        end += line.len();
+        while mark.is_some_and(|mark| mark.bytes < end) {
+            mark = marks.next();
         }
+        lines.push(PrintedLine {
+            text: line.trim_end_matches('\n').to_owned(),
+            requests: mark.map_or(usize::MAX, |mark| usize::try_from(mark.requests).unwrap_or(usize::MAX)),
+            estimated: mark.map_or(0, |mark| mark.estimates),
+            unsure: 0,
+        });
     }
+    lines
 }
 
-/// Runs a program on our operators.
+/// Runs a program on our operators, under the rules of the Python that made the recordings.
 ///
 /// # Errors
 ///
-/// When the interpreter failed, or no thread could be started.
+/// When no Python could be started.
 pub fn run_ours(source: &str) -> Result<ProgramRun> {
-    let printed: Arc<Mutex<PrintedLines>> = Arc::default();
-    let sink = Arc::clone(&printed);
     let program =
         ProgramSource { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let settings =
-        ProgramSettings { max_operators: u64::MAX, max_requests: u64::MAX, ..ProgramSettings::default() };
-    let finished = run_on_thread(program, settings, move |text: &str| {
-        sink.lock().unwrap_or_else(PoisonError::into_inner).take(text);
-    })?;
-    let lines = std::mem::take(&mut printed.lock().unwrap_or_else(PoisonError::into_inner).lines);
+    let settings = ProgramSettings {
+        max_operators: u64::MAX,
+        max_requests: u64::MAX,
+        has_rules_of_recordings: true,
+        ..ProgramSettings::default()
+    };
+    let mut text = String::new();
+    let finished = run(&program, &settings, Output::Taken(&mut |piece: &str| text.push_str(piece)))?;
+    let lines = lines(&text, &finished);
     let mut run = ProgramRun { lines, error: finished.traceback, ..ProgramRun::default() };
     let device = finished.devices.first().context("a program has a device")?;
     let mut sizes = Vec::new();

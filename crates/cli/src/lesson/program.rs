@@ -1,15 +1,15 @@
 //! An exercise in Python: the reader's program is run on the exercise's device, and its recording is graded.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use blockyard_lessons::{EndedProgram, Exercise, Grade};
-use blockyard_python::{HostMemoryLimit, ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
+use blockyard_python::Output::Taken;
+use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run as run_program};
 use blockyard_record::Bytes;
 use blockyard_torch::GpuProfile;
 
-use crate::{heap, output};
+use crate::output;
 
 /// How long an answer may run.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
@@ -48,20 +48,18 @@ fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(Program
         bail!("the lesson names a GPU {:?}, which does not exist in Blockyard", exercise.profile);
     };
     gpu.total_memory = exercise.capacity;
-    heap::limit(PROCESS_MEMORY);
     let settings = ProgramSettings {
         gpu,
         config: exercise.config().clone(),
         is_recorded: true,
-        process_memory: Some(HostMemoryLimit { used: heap::used, most: PROCESS_MEMORY }),
+        // Somebody else wrote the answer.
+        is_confined: true,
+        host_memory: Some(PROCESS_MEMORY),
         time_limit: Some(TIME_LIMIT),
         ..ProgramSettings::default()
     };
     let program = ProgramSource { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let (send, printed) = mpsc::channel::<String>();
-    let finished = run_on_thread(program, settings, move |text: &str| {
-        // The receiver lives until the program has ended.
-        let _gone = send.send(text.to_owned());
-    })?;
-    Ok((finished, printed.try_iter().collect()))
+    let mut printed = String::new();
+    let outcome = run_program(&program, &settings, Taken(&mut |text: &str| printed.push_str(text)))?;
+    Ok((outcome, printed))
 }

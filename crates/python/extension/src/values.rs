@@ -1,9 +1,11 @@
 //! The plain values of `_torch`: types of elements, devices, memory formats.
 
 use std::cell::RefCell;
+use std::ffi::CString;
 
 use blockyard_torch::{Device, Dtype, MemoryFormat, Value, session};
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -173,11 +175,37 @@ fn promote_types<'py>(a: Bound<'py, PyAny>, b: Bound<'py, PyAny>) -> PyResult<Bo
     }
 }
 
+/// A class of tuples with names, as PyTorch makes it for the results of an operator (`PyStructSequence`). The
+/// items of such a tuple die first to last, those of another tuple last to first.
+#[pyfunction]
+#[expect(unsafe_code, reason = "PyO3 has no function for the classes of structure sequences")]
+fn named_tuple<'py>(python: Python<'py>, name: &str, fields: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
+    // The class keeps these texts, and lives until the process ends.
+    let text = |text: &str| CString::new(text).map(|text| text.into_raw().cast_const());
+    let mut members = Vec::with_capacity(fields.len() + 1);
+    for field in &fields {
+        members.push(ffi::PyStructSequence_Field { name: text(field)?, doc: std::ptr::null() });
+    }
+    members.push(ffi::PyStructSequence_Field { name: std::ptr::null(), doc: std::ptr::null() });
+    let mut description = ffi::PyStructSequence_Desc {
+        name: text(name)?,
+        doc: std::ptr::null(),
+        fields: members.leak().as_mut_ptr(),
+        n_in_sequence: i32::try_from(fields.len()).unwrap_or(0),
+    };
+    // SAFETY: the description is complete, and its texts and fields are never freed.
+    unsafe {
+        let class = ffi::PyStructSequence_NewType(&raw mut description);
+        Bound::from_owned_ptr_or_err(python, class.cast())
+    }
+}
+
 /// Adds the classes and functions of this module to `_torch`.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDtype>()?;
     module.add_class::<PyDevice>()?;
     module.add_class::<PyMemoryFormat>()?;
+    module.add_function(wrap_pyfunction!(named_tuple, module)?)?;
     module.add_function(wrap_pyfunction!(dtype_of, module)?)?;
     module.add_function(wrap_pyfunction!(format_of, module)?)?;
     module.add_function(wrap_pyfunction!(promote_types, module)?)

@@ -1,27 +1,19 @@
 """The named tuples that some operators return."""
 
-from collections import namedtuple as _namedtuple
-
+from _torch import named_tuple as _named_tuple
 from _torch import register as _register
 
 
 def _make(name, fields):
-    base = _namedtuple(name, fields)
+    fields = fields.split()
+    result = _named_tuple(f"torch.return_types.{name}", fields)
 
-    class Result(base):
-        __slots__ = ()
-        n_fields = n_sequence_fields = len(base._fields)
-        n_unnamed_fields = 0
+    def represent(self):
+        lines = [f"{field}={value!r}" for field, value in zip(fields, self)]
+        return f"torch.return_types.{name}(\n" + ",\n".join(lines) + ")"
 
-        def __new__(cls, items):
-            return tuple.__new__(cls, items)
-
-        def __repr__(self):
-            lines = [f"{field}={value!r}" for field, value in zip(base._fields, self)]
-            return f"torch.return_types.{name}(\n" + ",\n".join(lines) + ")"
-
-    Result.__name__ = Result.__qualname__ = name
-    return Result
+    result.__repr__ = represent
+    return result
 
 
 _TABLE = {
@@ -59,7 +51,7 @@ globals().update(_TABLE)
 # The overloads that take `out=` have separate types.
 globals().update(
     {
-        f"{name}_out": _make(f"{name}_out", " ".join(made._fields))
+        f"{name}_out": _make(f"{name}_out", " ".join(made.__match_args__))
         for name, made in list(globals().items())
         if name[0] != "_" and isinstance(made, type) and name != "histogramdd"
     }

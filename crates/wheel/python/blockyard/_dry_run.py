@@ -19,13 +19,16 @@ from blockyard._answers import Answer, size
 # The beginning of the command's own error texts.
 _ERROR = "error: "
 
-_LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so.1")
+# The package's library that stands for CUDA's, and the extension that programs load.
+_LIBRARIES = {"BLOCKYARD_STANDIN": "libblockyard_standin.so.1", "BLOCKYARD_EXTENSION": "lib_blockyard.so.1"}
 
 
 def set_environment() -> None:
-    """Names the package's library that stands for CUDA's, and the Python that has PyTorch, unless the environment names them."""
-    if _LIBRARY.is_file():
-        os.environ.setdefault("BLOCKYARD_STANDIN", str(_LIBRARY))
+    """Names the package's libraries, and the Python that runs programs, unless the environment names them."""
+    for variable, name in _LIBRARIES.items():
+        library = pathlib.Path(__file__).with_name(name)
+        if library.is_file():
+            os.environ.setdefault(variable, str(library))
     os.environ.setdefault("BLOCKYARD_PYTHON", sys.executable)
 
 

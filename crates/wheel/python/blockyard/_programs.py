@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from blockyard import _native
+from blockyard import _dry_run, _native
 from blockyard._answers import Answer
 from blockyard._files import Snapshot
 from blockyard._page import Content, Shown
@@ -22,7 +22,7 @@ def run(
     time_limit: int = 600,
     echo: bool = True,
 ) -> "Program":
-    """Runs a PyTorch program without PyTorch and without a GPU, as far as memory goes, and returns its result: a `Program`.
+    """Runs a PyTorch program in a process of this Python, without PyTorch and without a GPU, and returns its result: a `Program`.
 
     `program` is a path, `arguments` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees (h200; h100, a100, a100-40g,
     l4, t4, rtx4090 with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. The program's output is printed, unless `echo`
@@ -36,7 +36,8 @@ def run(
     >>> done.status, done.snapshot.summary.peak_allocated
     (0, 3145728)
     """
-    options: list[object] = ["--gpu", gpu, "--devices", devices, "--time-limit", time_limit]
+    _dry_run.set_environment()
+    options: list[object] = ["--python", sys.executable, "--gpu", gpu, "--devices", devices, "--time-limit", time_limit]
     if conf:
         options += ["--conf", conf]
     if total_memory is not None:
