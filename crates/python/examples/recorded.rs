@@ -10,14 +10,12 @@
 //! (`cargo xtask learn program-tables FOLDER`).
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a command for people, over helpers of tests")]
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::rc::Rc;
 
-use blockyard_python::{ProgramSettings, ProgramSource};
+use blockyard_python::ProgramSettings;
 use blockyard_torch::tables;
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -87,46 +85,29 @@ fn learn(program: &Value, folder: &Path) -> BTreeMap<u32, u64> {
     let events = recorded.first().cloned().unwrap_or_default();
     let trace = trace(program, folder);
     assert_eq!(trace.len(), events.len(), "the recording is of another run");
-    let work = move || {
-        let learned = Rc::new(RefCell::new(BTreeMap::new()));
-        let shared = Rc::clone(&learned);
-        tables::set_recorder(Some(Rc::new(move |numbers, operands| {
-            let key = tables::hash(numbers);
-            if let Some(size) = tables::recorded_size(key, operands) {
-                return Some(size);
-            }
-            let session = blockyard_torch::session();
-            let at = session.device(0).ok()?.log_count();
-            // A workspace is freed as soon as the kernel is queued.
-            let size = match (trace.get(at), trace.get(at + 1)) {
-                (Some((address, size)), Some((freed, negative)))
-                    if address == freed && *size == -negative =>
-                {
-                    size.unsigned_abs()
-                }
-                _ => 0,
-            };
-            shared.borrow_mut().insert(key, tables::encode(size, operands));
-            Some(size)
-        })));
-        let printed = Rc::new(RefCell::new(String::new()));
-        let sink = Rc::clone(&printed);
-        let program = ProgramSource { file: "x.py".to_owned(), source, arguments: Vec::new() };
-        let print = move |text: &str| sink.borrow_mut().push_str(text);
-        let finished = blockyard_python::run(&program, &ProgramSettings::default(), Box::new(print));
-        tables::set_recorder(None);
-        let is_equal = *printed.borrow() == wanted
-            && finished.devices.iter().any(|device| device.requests.len() == events.len());
-        println!("{} new sizes, equal with them: {is_equal}", learned.borrow().len());
-        if !is_equal {
-            print_differences("with the new sizes", &printed.borrow(), &wanted, &finished.devices, &[events]);
-            return BTreeMap::new();
-        }
-        learned.take()
+    let source = format!(
+        "import _host\n_host.learn_from({trace:?})\n{source}\nimport _host\nfor _entry in _host.learned(): print('{LEARNED}', *_entry)\n"
+    );
+    let (printed, finished) = support::run_with(&source, "x.py", ProgramSettings::default());
+    let (learned, lines): (Vec<&str>, Vec<&str>) =
+        printed.split_inclusive('\n').partition(|line| line.starts_with(LEARNED));
+    let printed = lines.concat();
+    let is_equal =
+        printed == wanted && finished.devices.iter().any(|device| device.requests.len() == events.len());
+    println!("{} new sizes, equal with them: {is_equal}", learned.len());
+    if !is_equal {
+        print_differences("with the new sizes", &printed, &wanted, &finished.devices, &[events]);
+        return BTreeMap::new();
+    }
+    let entry = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
     };
-    let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(work).expect("a thread starts");
-    thread.join().expect("the program ran")
+    learned.into_iter().filter_map(entry).collect()
 }
+
+/// How a line begins that the program prints for us.
+const LEARNED: &str = "learned by blockyard:";
 
 /// The allocations and frees of a recording: address, and bytes that are negative for a free.
 fn trace(program: &Value, folder: &Path) -> Vec<(u64, i64)> {

@@ -3,8 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use crate::interpreter::Interpreter;
@@ -12,6 +11,9 @@ use crate::{Job, ProgramOutcome, ProgramSettings, ProgramSource, RunError, libra
 
 /// How long a program that has to stop may continue before its process is ended.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// The time between two looks at a process that has a limit.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Where the output of a program goes.
 #[allow(missing_debug_implementations, reason = "a function has none")]
@@ -91,35 +93,23 @@ pub fn run(
 
 /// Hands out the output and waits for the end of the process, which is ended after `limit`.
 fn wait(child: &mut Child, output: Output<'_>, limit: Option<Duration>) -> Result<ExitStatus, RunError> {
-    let failed = |error| RunError::Wait(error);
     let pipe = child.stdout.take();
     thread::scope(|scope| {
-        let (done, ended) = channel::<()>();
         if let (Output::Taken(take), Some(mut pipe)) = (output, pipe) {
-            scope.spawn(move || {
-                hand_out(&mut pipe, take);
-                drop(done);
-            });
-        } else {
-            drop(done);
+            scope.spawn(move || hand_out(&mut pipe, take));
         }
-        let Some(limit) = limit else { return child.wait().map_err(failed) };
-        let step = Duration::from_millis(20);
-        let mut waited = Duration::ZERO;
+        let Some(limit) = limit else { return child.wait().map_err(RunError::Wait) };
+        let begin = Instant::now();
         loop {
-            if let Some(status) = child.try_wait().map_err(failed)? {
+            if let Some(status) = child.try_wait().map_err(RunError::Wait)? {
                 return Ok(status);
             }
-            if waited >= limit {
-                child.kill().map_err(failed)?;
-                child.wait().map_err(failed)?;
+            if begin.elapsed() >= limit {
+                child.kill().map_err(RunError::Wait)?;
+                child.wait().map_err(RunError::Wait)?;
                 return Err(RunError::Time(limit.saturating_sub(STOP_GRACE)));
             }
-            match ended.recv_timeout(step) {
-                Err(RecvTimeoutError::Disconnected) => thread::sleep(Duration::from_millis(2)),
-                Err(RecvTimeoutError::Timeout) | Ok(()) => {}
-            }
-            waited = waited.saturating_add(step);
+            thread::sleep(LOOK_INTERVAL);
         }
     })
 }

@@ -52,6 +52,6 @@ pub use error::RunError;
 pub use interpreter::Interpreter;
 pub use job::Job;
 pub use program::{
-    AllocationOrigin, DeviceRun, PrintedMark, ProgramNote, ProgramOutcome, ProgramSettings, ProgramSource,
+    AllocationOrigin, DeviceRun, PrintedLine, PrintedMark, ProgramNote, ProgramOutcome, ProgramSettings, ProgramSource,
     Referrers,
 };

@@ -161,6 +161,42 @@ pub struct ProgramOutcome {
     pub printed: Vec<PrintedMark>,
 }
 
+/// A line of standard output, with what the run had done when the line's first and last piece were printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintedLine<'a> {
+    /// The text, without its end.
+    pub text: &'a str,
+    /// At the first piece.
+    pub begin: PrintedMark,
+    /// At the last piece.
+    pub end: PrintedMark,
+}
+
+impl ProgramOutcome {
+    /// The lines of this run's standard output, in order.
+    #[must_use]
+    pub fn lines<'a>(&self, output: &'a str) -> Vec<PrintedLine<'a>> {
+        let last = PrintedMark { bytes: usize::MAX, requests: u64::MAX, estimates: u64::MAX };
+        let mut marks = self.printed.iter().copied();
+        let mut mark = marks.next().unwrap_or(last);
+        let mut begin = 0;
+        let mut lines = Vec::new();
+        for text in output.split_inclusive('\n') {
+            let end = begin + text.len();
+            while mark.bytes <= begin {
+                mark = marks.next().unwrap_or(last);
+            }
+            let first = mark;
+            while mark.bytes < end {
+                mark = marks.next().unwrap_or(last);
+            }
+            lines.push(PrintedLine { text: text.trim_end_matches('\n'), begin: first, end: mark });
+            begin = end;
+        }
+        lines
+    }
+}
+
 /// Why the blocks of the first GPU are alive at one step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Referrers {

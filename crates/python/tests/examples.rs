@@ -2,24 +2,21 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use blockyard_python::{ProgramSettings, ProgramSource, run_on_thread};
+use blockyard_python::ProgramSettings;
+
+#[path = "support/run.rs"]
+#[allow(dead_code, reason = "other tests run programs in more ways")]
+mod support;
 
 fn printed(source: &str, name: &str) -> String {
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
-    let program = ProgramSource { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
+    let (printed, finished) = support::run_with(source, name, ProgramSettings::default());
     assert_eq!(finished.traceback, None, "{name}");
     // What depends on the driver's addresses is marked, and came out as on the recorded GPU.
     let is_chance =
         |mark: &blockyard_torch::Estimate| mark.reason.contains("addresses that the driver chooses");
     assert!(finished.estimates.iter().all(is_chance), "{name}: {:?}", finished.estimates);
-    printed.lock().expect("no printing failed").clone()
+    printed
 }
 
 #[test]

@@ -9,10 +9,6 @@
 #[path = "support/run.rs"]
 mod support;
 
-use std::sync::{Arc, Mutex};
-
-use blockyard_python::{ProgramSettings, ProgramSource, run_on_thread};
-
 /// Tells for each of `NAMES` whether it is there.
 const LOOK: &str = r#"
 import sys, torch
@@ -192,16 +188,9 @@ const RATES: &str = "[0.1, 0.233333, 0.366667, 0.5, 0.5]";
 fn the_most_used_names_are_there_or_refused_in_a_sentence() {
     let names: Vec<&str> =
         include_str!("names.txt").lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
     let source = format!("NAMES = {:?}\n{LOOK}", names.join(" "));
-    let program = ProgramSource { file: "x.py".to_owned(), source, arguments: Vec::new() };
-    let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
+    let (printed, finished) = support::run(&source);
     assert_eq!(finished.traceback, None);
-    let printed = printed.lock().expect("no printing failed").clone();
     let of_kind = |kind: &str| -> Vec<&str> {
         printed.lines().filter_map(|line| line.strip_prefix(kind)).map(str::trim).collect()
     };

@@ -72,16 +72,6 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
 }
 
 #[test]
-fn an_uncaught_exception_is_printed_as_cpython_prints_it() {
-    let source = "def f(x):\n    return x[\"a\"] + 1\n\nf({})\n".to_owned();
-    let (_, finished) = run(&source);
-    assert_eq!(finished.status, 1);
-    let expected = "Traceback (most recent call last):\n  File \"x.py\", line 4, in <module>\n    f({})\n    ~^^^^\n  File \"x.py\", line 2, \
-                    in f\n    return x[\"a\"] + 1\n           ~^^^^^\nKeyError: 'a'\n";
-    assert_eq!(finished.traceback.as_deref(), Some(expected));
-}
-
-#[test]
 fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
     let run = |source: &str, settings: ProgramSettings| {
         let (printed, finished) = run_with(source, "x.py", settings);

@@ -6,31 +6,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_python::{Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
+use blockyard_python::{Output, ProgramSettings, ProgramSource, run};
 use blockyard_torch::memory::LogEntry;
 
 use crate::run::{PrintedLine, ProgramRun};
-
-/// The lines of an output, each with what the run had done when the line's end was printed.
-fn lines(text: &str, outcome: &ProgramOutcome) -> Vec<PrintedLine> {
-    let mut marks = outcome.printed.iter();
-    let mut mark = marks.next();
-    let mut end = 0;
-    let mut lines = Vec::new();
-    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-        end += line.len();
-        while mark.is_some_and(|mark| mark.bytes < end) {
-            mark = marks.next();
-        }
-        lines.push(PrintedLine {
-            text: line.trim_end_matches('\n').to_owned(),
-            requests: mark.map_or(usize::MAX, |mark| usize::try_from(mark.requests).unwrap_or(usize::MAX)),
-            estimated: mark.map_or(0, |mark| mark.estimates),
-            unsure: 0,
-        });
-    }
-    lines
-}
 
 /// Runs a program on our operators, under the rules of the Python that made the recordings.
 ///
@@ -48,7 +27,13 @@ pub fn run_ours(source: &str) -> Result<ProgramRun> {
     };
     let mut text = String::new();
     let finished = run(&program, &settings, Output::Taken(&mut |piece: &str| text.push_str(piece)))?;
-    let lines = lines(&text, &finished);
+    let lines = finished.lines(&text).into_iter().map(|line| PrintedLine {
+        text: line.text.to_owned(),
+        requests: usize::try_from(line.end.requests).unwrap_or(usize::MAX),
+        estimated: line.end.estimates,
+        unsure: 0,
+    });
+    let lines = lines.collect();
     let mut run = ProgramRun { lines, error: finished.traceback, ..ProgramRun::default() };
     let device = finished.devices.first().context("a program has a device")?;
     let mut sizes = Vec::new();

@@ -9,7 +9,7 @@
 //! `run` (a run from its job to its outcome), `line` (where the program is), `objects` and `convert` (between
 //! Python objects and the values of the crate `torch`), `values`, `tensor`, `operators`, `autograd`, `memory`
 //! (what the modules offer), `unknown` (numbers that no recording of a GPU gives), `referrers` (why memory
-//! is alive), `page` (the page's messages).
+//! is alive), `learn` (the page's messages).
 //!
 //! # Decisions
 //!
@@ -23,6 +23,8 @@
 mod autograd;
 mod convert;
 mod errors;
+#[cfg(not(target_os = "emscripten"))]
+mod learn;
 mod line;
 mod memory;
 mod objects;
@@ -53,6 +55,8 @@ fn _blockyard(python: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> 
     let host = PyModule::new(python, "_host")?;
     run::add_to(&host)?;
     unknown::add_to(&host)?;
+    #[cfg(not(target_os = "emscripten"))]
+    learn::add_to(&host)?;
     #[cfg(target_os = "emscripten")]
     page::add_to(&host)?;
     for added in [&torch, &memory, &autograd, &host] {

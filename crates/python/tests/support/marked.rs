@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run_on_thread};
+use blockyard_python::{Output, PrintedLine, ProgramOutcome, ProgramSettings, ProgramSource};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -69,33 +69,20 @@ fn programs(name: &str) -> Vec<Value> {
 
 /// Runs a program on as many devices as it was recorded on.
 fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
-    let lines: Arc<Mutex<(Vec<Line>, bool)>> = Arc::default();
-    let sink = Arc::clone(&lines);
     let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
     let settings = ProgramSettings {
         devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
+        has_rules_of_recordings: true,
         ..ProgramSettings::default()
     };
     let source =
         ProgramSource { file: format!("{}.py", text("name")), source: text("source"), arguments: Vec::new() };
-    let finished = run_on_thread(source, settings, move |text: &str| {
-        // The program's own thread prints.
-        let marked = blockyard_torch::session().estimate_count();
-        let mut lines = sink.lock().expect("no printing failed");
-        for piece in text.split_inclusive('\n') {
-            if !lines.1 {
-                lines.0.push(Line { text: String::new(), marked });
-            }
-            let ends = piece.ends_with('\n');
-            if let Some(line) = lines.0.last_mut() {
-                line.text.push_str(piece.trim_end_matches('\n'));
-            }
-            lines.1 = !ends;
-        }
-    })
-    .expect("the interpreter answers");
-    let lines = std::mem::take(&mut lines.lock().expect("no printing failed").0);
-    (lines, finished)
+    let mut printed = String::new();
+    let mut take = |text: &str| printed.push_str(text);
+    let outcome =
+        blockyard_python::run(&source, &settings, Output::Taken(&mut take)).expect("the program runs");
+    let line = |line: PrintedLine<'_>| Line { text: line.text.to_owned(), marked: line.begin.estimates };
+    (outcome.lines(&printed).into_iter().map(line).collect(), outcome)
 }
 
 /// What our numbers have more than the GPU's, number by number; `None` where the lines differ in anything
