@@ -71,6 +71,15 @@ def _begin(job):
     return program, source, (readable, seconds, memory)
 
 
+def _compiled(source, file):
+    if sys.version_info >= (3, 11):
+        return compile(source, file, "exec", dont_inherit=True)
+    # Python 3.10 formats `text % values` without asking the class of the text, which knows unknown numbers.
+    import _python310
+
+    return _python310.compiled(source, file)
+
+
 def _execute(program, source):
     """Runs the program; returns its module, and the exception that ended it or `None`."""
     main = types.ModuleType("__main__")
@@ -81,7 +90,7 @@ def _execute(program, source):
     gc.collect()
     gc.freeze()
     try:
-        exec(compile(source, program.file, "exec", dont_inherit=True), main.__dict__)
+        exec(_compiled(source, program.file), main.__dict__)
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         return main, error

@@ -63,6 +63,31 @@ impl Interpreter {
     }
 }
 
+impl Interpreter {
+    /// A Python whose rules are those of the Python that made the recordings, 3.12.3, except for what
+    /// [`ProgramSettings::has_rules_of_recordings`](crate::ProgramSettings::has_rules_of_recordings) changes:
+    /// Python 3.12 or 3.13. Before 3.12, arguments and comprehensions live longer. `None` where none is found.
+    #[must_use]
+    pub fn of_recordings() -> Option<Self> {
+        let names = ["python3.12", "python3.13", "python3"].map(str::to_owned);
+        let variable = std::env::var("BLOCKYARD_PYTHON").ok();
+        let commands = variable.into_iter().chain(names).chain(pyenv_commands());
+        let mut found = commands.filter_map(|command| Self::find(Some(&command)).ok());
+        found.find(|python| python.version.starts_with("3.12.") || python.version.starts_with("3.13."))
+    }
+}
+
+/// The commands of the interpreters that pyenv has installed, which its own commands hide unless they are chosen.
+pub fn pyenv_commands() -> impl Iterator<Item = String> {
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let versions = root.and_then(|root| std::fs::read_dir(root.join("versions")).ok());
+    let mut paths: Vec<PathBuf> =
+        versions.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths.into_iter().map(|path| path.join("bin/python3").display().to_string())
+}
+
 /// What the interpreter says of itself; `None` if it does not start.
 fn ask(name: &str) -> Option<String> {
     let output = Command::new(name).args(["-c", ASK]).stderr(Stdio::null()).stdin(Stdio::null()).output();

@@ -49,9 +49,9 @@ pub use child::{Output, run};
 #[cfg(not(target_family = "wasm"))]
 pub use error::RunError;
 #[cfg(not(target_family = "wasm"))]
-pub use interpreter::Interpreter;
+pub use interpreter::{Interpreter, pyenv_commands};
 pub use job::Job;
 pub use program::{
-    AllocationOrigin, DeviceRun, PrintedLine, PrintedMark, ProgramNote, ProgramOutcome, ProgramSettings, ProgramSource,
-    Referrers,
+    AllocationOrigin, DeviceRun, PrintedLine, PrintedMark, ProgramNote, ProgramOutcome, ProgramSettings,
+    ProgramSource, Referrers,
 };

@@ -66,7 +66,8 @@ fn a_generator_without_an_end_is_stopped_when_the_time_is_over() {
 fn one_call_that_does_not_end_is_ended_when_the_time_is_over() {
     let settings =
         ProgramSettings { time_limit: Some(Duration::from_millis(100)), ..ProgramSettings::default() };
-    let error = try_run("import itertools\nsum(itertools.count())\n", &settings).expect_err("it does not end");
+    let error =
+        try_run("import itertools\nsum(itertools.count())\n", &settings).expect_err("it does not end");
     assert!(matches!(error, RunError::Time(_)), "{error}");
 }
 

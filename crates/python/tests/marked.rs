@@ -14,11 +14,17 @@ use std::collections::BTreeMap;
 
 #[path = "support/marked.rs"]
 mod marked;
+#[path = "support/run.rs"]
+#[allow(dead_code, reason = "other tests run programs in more ways")]
+mod support;
 
 use marked::{all_programs, compare_all, pinned, unmarked};
 
 #[test]
 fn no_line_that_differs_from_the_recording_lacks_a_mark() {
+    if !support::has_python_of_recordings() {
+        return;
+    }
     let only = std::env::var("COMPARE").ok();
     let (mut all, first_random) = all_programs();
     if let Some(only) = &only {

@@ -42,12 +42,16 @@ fn a_state_that_is_saved_is_there_again_and_no_file_is_written() {
 
 #[test]
 fn what_is_not_here_can_be_imported_and_says_what_to_use_when_it_is_called() {
-    let (printed, finished) =
-        run("import transformers\nfrom matplotlib import pyplot as plt\nfrom tqdm import tqdm\nplt.plot([1])\n\
-                                   print(list(tqdm([1, 2])))\ntransformers.AutoModel('x')\n");
+    let (printed, finished) = run(
+        "import transformers\nfrom matplotlib import pyplot as plt\nfrom tqdm import tqdm\nplt.plot([1])\n\
+                                   print(list(tqdm([1, 2])))\ntransformers.AutoModel('x')\n",
+    );
     assert_eq!(printed, "[1, 2]\n");
     let traceback = finished.traceback.expect("it is not here");
-    assert!(traceback.contains("line 6") && traceback.contains("write the model out with torch.nn"), "{traceback}");
+    assert!(
+        traceback.contains("line 6") && traceback.contains("write the model out with torch.nn"),
+        "{traceback}"
+    );
 }
 
 #[test]

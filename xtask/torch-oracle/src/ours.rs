@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_python::{Output, ProgramSettings, ProgramSource, run};
+use blockyard_python::{Interpreter, Output, ProgramSettings, ProgramSource, run};
 use blockyard_torch::memory::LogEntry;
 
 use crate::run::{PrintedLine, ProgramRun};
@@ -20,6 +20,10 @@ pub fn run_ours(source: &str) -> Result<ProgramRun> {
     let program =
         ProgramSource { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let settings = ProgramSettings {
+        // The one that has PyTorch, so that both sides have the same Python.
+        python: std::env::var("BLOCKYARD_TORCH_PYTHON")
+            .ok()
+            .or_else(|| Interpreter::of_recordings().map(|python| python.command)),
         max_operators: u64::MAX,
         max_requests: u64::MAX,
         has_rules_of_recordings: true,

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Output, PrintedLine, ProgramOutcome, ProgramSettings, ProgramSource};
+use blockyard_python::{Interpreter, Output, PrintedLine, ProgramOutcome, ProgramSettings, ProgramSource};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -72,6 +72,7 @@ fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
     let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
     let settings = ProgramSettings {
         devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
+        python: Interpreter::of_recordings().map(|python| python.command),
         has_rules_of_recordings: true,
         ..ProgramSettings::default()
     };
