@@ -54,7 +54,10 @@ def _install_threads():
 
     def start_here(self):
         """A thread of the program runs to its end when it starts, since one thread alone uses the GPU."""
-        if "torch" not in sys.modules or not _PROGRAM.is_own(sys._getframe(1).f_code.co_filename):
+        executors = sys.modules.get("concurrent.futures.thread")
+        if executors is not None and getattr(self, "_target", None) is executors._worker:
+            return _run_executor(executors, self)
+        if not _PROGRAM.is_own(sys._getframe(1).f_code.co_filename):
             return start(self)
         if self._started.is_set():
             raise RuntimeError("threads can only be started once")
@@ -70,6 +73,28 @@ def _install_threads():
             _end_thread(self)
 
     threading.Thread.start = start_here
+
+
+def _run_executor(executors, thread):
+    """The first thread of an executor: from now on, executors do their work when it is submitted."""
+    import queue
+
+    _host.note("an executor does its work when it is submitted: threads do not take turns here")
+
+    def submit(self, function, /, *args, **kwargs):
+        future = executors._base.Future()
+        executors._WorkItem(future, function, args, kwargs).run()
+        return future
+
+    executors.ThreadPoolExecutor.submit = submit
+    work = thread._args[1]
+    thread._started.set()
+    while True:
+        try:
+            work.get_nowait().run()
+        except queue.Empty:
+            break
+    _end_thread(thread)
 
 
 def _end_thread(thread):

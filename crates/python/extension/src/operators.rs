@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blockyard_torch::{Operator, Tensor, Value};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -41,15 +42,20 @@ impl PyTensorList {
 }
 
 /// An operator; on a tensor it is a method.
-#[pyclass(name = "Operator", module = "torch", unsendable, frozen)]
+#[pyclass(name = "Operator", module = "torch", frozen)]
 pub(crate) struct PyOperator {
-    operator: Rc<Operator>,
+    /// The name, by which each thread finds the operator: Python may call it on any thread.
+    name: &'static str,
 }
 
 /// Keywords of PyTorch's functions on which no memory depends.
 const IGNORED: [&str; 2] = ["generator", "layout"];
 
 impl PyOperator {
+    fn operator(&self) -> PyResult<Rc<Operator>> {
+        blockyard_torch::lookup(self.name).ok_or_else(|| PyRuntimeError::new_err("no such operator"))
+    }
+
     fn run<'py>(
         &self,
         python: Python<'py>,
@@ -57,7 +63,7 @@ impl PyOperator {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         run::count_operator(python)?;
-        let operator = &self.operator;
+        let operator = self.operator()?;
         let values = args.iter().map(convert::to_value).collect::<PyResult<Vec<_>>>()?;
         let mut names: Vec<(String, Value)> = Vec::new();
         let mut out: Option<Bound<'py, PyAny>> = None;
@@ -153,26 +159,26 @@ impl PyOperator {
         }
     }
     fn __repr__(&self) -> String {
-        format!("<built-in method {}>", self.operator.name())
+        format!("<built-in method {}>", self.name)
     }
     #[getter]
     fn __name__(&self) -> &'static str {
-        self.operator.name()
+        self.name
     }
     #[getter]
-    fn is_method(&self) -> bool {
-        self.operator.is_method()
+    fn is_method(&self) -> PyResult<bool> {
+        Ok(self.operator()?.is_method())
     }
     #[getter]
-    fn parameters(&self) -> Vec<&str> {
-        self.operator.parameters()
+    fn parameters(&self) -> PyResult<Vec<String>> {
+        Ok(self.operator()?.parameters().into_iter().map(str::to_owned).collect())
     }
 }
 
 /// The operator of that name; `None` if the crate `torch` has none.
 #[pyfunction]
 fn operator(name: &str) -> Option<PyOperator> {
-    blockyard_torch::lookup(name).map(|operator| PyOperator { operator })
+    blockyard_torch::lookup(name).map(|operator| PyOperator { name: operator.name() })
 }
 
 /// The names of all operators.

@@ -146,7 +146,12 @@ pub(crate) fn count_operator(python: Python<'_>) -> PyResult<()> {
             None
         }
     });
-    let Some(Some(what)) = over else { return Ok(()) };
+    let Some(over) = over else {
+        return Err(PyRuntimeError::new_err(
+            "torch runs on the thread of the program alone here: call it there, or run the program with `blockyard dry-run`",
+        ));
+    };
+    let Some(what) = over else { return Ok(()) };
     let line = line::current(python);
     Err(PySystemExit::new_err(stop_text(&format!("at line {line}: it {what}, as many as one run may"))))
 }
