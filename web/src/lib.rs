@@ -96,6 +96,7 @@ mod numbers;
 mod painter;
 mod program;
 mod ptr_eq;
+mod python_program;
 mod run;
 mod session;
 mod story;
