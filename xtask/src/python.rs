@@ -109,16 +109,12 @@ fn stamp(side_module: &[u8], folders: &[&Path]) -> Result<String> {
             add(&fs::read(folder.join(name))?);
         }
     }
-    Ok(hexadecimal(&digest.finalize()))
+    Ok(format!("{:x}", digest.finalize()))
 }
 
 /// Whether a Python of the machine wrote the file.
 fn is_cache(name: &Path) -> bool {
     name.components().any(|part| part.as_os_str() == "__pycache__")
-}
-
-fn hexadecimal(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn write_compressed(place: &Path, name: &str, bytes: &[u8]) -> Result<()> {

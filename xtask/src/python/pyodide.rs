@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use super::hexadecimal;
 use crate::setup;
 use crate::workspace::{self, Workspace};
 
@@ -47,7 +46,7 @@ pub(super) fn fetch(workspace: &Workspace) -> Result<PathBuf> {
 
 fn check(archive: &Path) -> Result<()> {
     let bytes = fs::read(archive).with_context(|| format!("npm wrote no {}", archive.display()))?;
-    let found = hexadecimal(&Sha256::digest(bytes));
+    let found = format!("{:x}", Sha256::digest(bytes));
     ensure!(
         found == SHA256,
         "npm brought another Pyodide {VERSION}: its SHA-256 is {found} and not {SHA256}"

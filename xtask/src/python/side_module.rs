@@ -63,14 +63,14 @@ pub(crate) fn linker() -> Option<OsString> {
 
 /// Links a side module, as the arguments of this program ask for.
 pub(crate) fn link(linker: &OsStr) -> ExitCode {
-    let linked = arguments(std::env::args_os().skip(1)).and_then(|arguments| {
+    let outcome = arguments(std::env::args_os().skip(1)).and_then(|arguments| {
         let mut command = Command::new(linker);
         command.args(linker_arguments(&arguments)?);
         let status = command.status().with_context(|| format!("cannot run {}", linker.display()))?;
         ensure!(status.success(), "rust-lld failed ({status})");
         Ok(())
     });
-    match linked {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
