@@ -58,8 +58,9 @@ async function start({ loader, script, code, extension, library, packages }) {
 const BEGIN = `
 import sys
 
-sys.path[:0] = ["/lib/blockyard", "${PACKAGES}"]
+sys.path[:0] = ["/lib/blockyard", "${PACKAGES}/lib"]
 
+import _blockyard
 import _run
 from pyodide.ffi import to_js
 

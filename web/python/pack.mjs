@@ -1,5 +1,5 @@
 // Runs `pack.py` beside it in the page's own Python, in Node: compiled Python is read only by the release of Python that compiled it.
-// Arguments: the folder of Pyodide, the folder of our Python, the folder that the archives are written to.
+// Arguments: the folder of Pyodide, the folder with the folders of our Python, the folder that the archives are written to.
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";

@@ -17,16 +17,16 @@ LEFT_OUT = set("""
     _pyio _pyrepl _sysconfigdata__emscripten_wasm32-emscripten antigravity bdb cProfile cmd code codeop compileall
     ctypes curses dbm doctest email ensurepip filecmp fileinput ftplib getpass html http imaplib ipaddress mailbox
     mimetypes modulefinder multiprocessing netrc nturl2path optparse pdb pickletools poplib profile pstats pty
-    py_compile pyclbr pydoc pydoc_data quopri rlcompleter sched smtplib socketserver sqlite3 ssl stringprep
+    py_compile pyclbr pydoc pydoc_data pyodide/_run_js pyodide/console pyodide/ffi/wrappers pyodide/http quopri rlcompleter sched smtplib socketserver sqlite3 ssl stringprep
     symtable tabnanny tarfile this tkinter trace tracemalloc tty turtle unittest urllib/error urllib/request urllib/response urllib/robotparser venv wave webbrowser
     wsgiref xml xmlrpc zipapp
 """.split())
-ENCODINGS = set("__init__ aliases ascii cp437 idna latin_1 raw_unicode_escape unicode_escape utf_16 utf_8 utf_8_sig".split())
+ENCODINGS = set("__init__ aliases ascii cp437 latin_1 raw_unicode_escape unicode_escape utf_16 utf_8 utf_8_sig".split())
 # Modules that few programs import stay source text, which is smaller and is compiled when it is imported.
 RARE = set("""
-    __future__ _pydatetime _pylong _strptime calendar colorsys concurrent configparser csv difflib fractions gettext graphlib
+    __future__ encodings/cp437 _pydatetime _pylong _strptime calendar colorsys concurrent configparser csv difflib fractions gettext graphlib
     gzip hashlib hmac locale logging/config logging/handlers lzma pkgutil platform plistlib pprint
-    runpy secrets shelve shlex socket subprocess sysconfig timeit tomllib torch/distributions torchvision urllib/parse uuid wandb zipfile zoneinfo
+    runpy secrets shelve shlex socket subprocess sysconfig timeit tomllib lib/torch/distributions lib/torchvision urllib/parse uuid lib/wandb zipfile zoneinfo
 """.split())
 
 
@@ -61,7 +61,8 @@ def compiled(source, path):
 def write(target, files):
     """Writes an archive of the files, by their paths. The same files give the same archive."""
     with zipfile.ZipFile(target, "w") as archive:
-        for path, source in sorted(files.items()):
+        # Text stands beside text, and code beside code: what is alike compresses well.
+        for path, source in sorted(files.items(), key=lambda file: (is_among(file[0], RARE), file[0])):
             if is_among(path, RARE):
                 content = ast.unparse(without_docstrings(source)).encode()
             else:
@@ -82,4 +83,5 @@ with zipfile.ZipFile("/pyodide/python_stdlib.zip") as original:
 library |= sources("/replaced")
 library["_left_out.py"] = f"NAMES = {missing}".encode()
 write("library.zip", library)
-write("torch.zip", sources("/ours"))
+# The packages, and stand-ins for packages that a program may bring itself: two folders of the archive.
+write("torch.zip", {f"{part}/{path}": source for part in ("lib", "stand_ins") for path, source in sources(f"/ours/{part}").items()})

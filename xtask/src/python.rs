@@ -26,8 +26,9 @@ pub(crate) use side_module::{link, linker};
 const FOLDER: &str = "python";
 /// The profile of cargo that the extension is compiled with.
 const PROFILE: &str = "wasm-release";
-/// Our Python in the repository.
-const PACKAGES: &str = "crates/python/lib";
+/// Where the folders of our Python are, and these folders.
+const OURS: &str = "crates/python";
+const PACKAGES: [&str; 2] = ["lib", "stand_ins"];
 /// How the archives are made, and what stands in them for modules of Python's own library.
 const RECIPE: &str = "web/python";
 
@@ -67,9 +68,11 @@ pub(crate) fn build(
 
 /// Makes the files in the folder `place`, unless that was done from the same bytes.
 fn make_files(workspace: &Workspace, pyodide: &Path, side_module: &Path, place: &Path) -> Result<()> {
-    let (recipe, packages) = (workspace.root().join(RECIPE), workspace.root().join(PACKAGES));
+    let (recipe, ours) = (workspace.root().join(RECIPE), workspace.root().join(OURS));
+    let [packages, stand_ins] = PACKAGES.map(|name| ours.join(name));
     let side_module = fs::read(side_module)?;
-    let stamp = format!("{} {}", pyodide::VERSION, stamp(&side_module, &[&recipe, &packages])?);
+    let stamp = stamp(&side_module, &[&recipe, &packages, &stand_ins])?;
+    let stamp = format!("{} {stamp}", pyodide::VERSION);
     let stamp_file = place.with_extension("stamp");
     if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && place.is_dir() {
         return Ok(());
@@ -80,7 +83,7 @@ fn make_files(workspace: &Workspace, pyodide: &Path, side_module: &Path, place: 
     fs::create_dir_all(place)?;
     // Compiled Python is read only by the release of Python that compiled it, so Pyodide itself compiles.
     let mut node = workspace.program("node");
-    workspace::run(node.arg(recipe.join("pack.mjs")).args([pyodide, &packages, place]))?;
+    workspace::run(node.arg(recipe.join("pack.mjs")).args([pyodide, &ours, place]))?;
     for name in ["library.zip", "torch.zip"] {
         let archive = place.join(name);
         write_compressed(place, name, &fs::read(&archive)?)?;
