@@ -20,6 +20,8 @@ pub(crate) enum ProgramReport {
     /// Python is still being fetched and built by `cargo xtask play`. The page asks for it again until it is
     /// there.
     Building,
+    /// Python is there, and starts.
+    Starting,
     /// The program runs now.
     Started,
     /// The program has printed these pieces.
@@ -62,6 +64,20 @@ pub(crate) enum InterpreterError {
     TimeIsOver(i32),
     #[error("a message cannot be read or written: {0}")]
     Message(#[from] postcard::Error),
+}
+
+/// What is said while Python is fetched.
+pub(crate) fn loading_sentence(bytes: f64) -> String {
+    format!("Loading {PYTHON}, once: {:.1} MB so far.", bytes / 1e6)
+}
+
+/// What is said while `cargo xtask play` makes Python's files.
+pub(crate) const BUILDING_SENTENCE: &str = "Python is still being built by cargo xtask play, which takes minutes the first time. The \
+                                            program starts when it is built; everything else of the page works.";
+
+/// What is said while Python starts.
+pub(crate) fn starting_sentence() -> String {
+    format!("{PYTHON} starts.")
 }
 
 impl InterpreterError {
@@ -126,6 +142,7 @@ pub(crate) fn run(job: ProgramJob, on_report: impl FnMut(ProgramReport) + 'stati
         if let Err(why) = load(move || is_running(generation), on_report).await {
             return report(generation, ProgramReport::Failed(why));
         }
+        report(generation, ProgramReport::Starting);
         if let Err(why) = start(generation, &job) {
             report(generation, ProgramReport::Failed(why));
         }
