@@ -395,10 +395,37 @@ pub(crate) async fn blob_url(address: &str) -> Option<String> {
     url_of(&text, "text/javascript")
 }
 
-fn url_of(text: &JsValue, kind: &str) -> Option<String> {
+#[wasm_bindgen]
+extern "C" {
+    /// The browser's stream that unpacks, with a readable and a writable side. `web_sys` has it only among what is
+    /// not stable yet.
+    type DecompressionStream;
+    #[wasm_bindgen(constructor, catch)]
+    fn new(format: &str) -> Result<DecompressionStream, JsValue>;
+}
+
+/// An address from which a worker loads the script of these bytes.
+pub(crate) fn script_url(bytes: &ArrayBuffer) -> Option<String> {
+    url_of(&Uint8Array::new(bytes), "text/javascript")
+}
+
+/// The content of a file that gzip has compressed. A server may have unpacked the file on its way.
+pub(crate) async fn unpacked(file: &ArrayBuffer) -> Option<ArrayBuffer> {
+    let bytes = Uint8Array::new(file);
+    if bytes.subarray(0, 2).to_vec() != [0x1f, 0x8b] {
+        return Some(file.clone());
+    }
+    let stream = DecompressionStream::new("gzip").ok()?;
+    let packed = Blob::new_with_u8_array_sequence(&Array::of1(&bytes)).ok()?.stream();
+    let unpacked = packed.pipe_through(stream.unchecked_ref());
+    let response = Response::new_with_opt_readable_stream(Some(&unpacked)).ok()?;
+    JsFuture::from(response.array_buffer().ok()?).await.ok()?.dyn_into().ok()
+}
+
+fn url_of(content: &JsValue, kind: &str) -> Option<String> {
     let options = BlobPropertyBag::new();
     options.set_type(kind);
-    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(text), &options).ok()?;
+    let blob = Blob::new_with_buffer_source_sequence_and_options(&Array::of1(content), &options).ok()?;
     Url::create_object_url_with_blob(&blob).ok()
 }
 

@@ -1,5 +1,5 @@
-//! Runs Python programs in workers. The interpreter (`web/interpreter`) is fetched and compiled once, for the
-//! first program. Each program has a separate worker, so that ending the worker stops the program.
+//! Runs Python programs in workers. Python is fetched and compiled once, for the first program. Each program has
+//! a separate worker, so that ending the worker stops the program.
 
 use std::cell::RefCell;
 
@@ -11,43 +11,48 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::Worker;
 
 use crate::browser;
-use crate::worker_program::{NoProgram, WorkerProgram};
+use crate::python_program::{NoPython, PYTHON, PythonProgram};
 
 /// A report on a program; the reports come in the order of these variants.
 pub(crate) enum ProgramReport {
-    /// The interpreter is being fetched; this many bytes have arrived.
+    /// Python is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is
-    /// built.
+    /// Python is still being fetched and built by `cargo xtask play`. The page asks for it again until it is
+    /// there.
     Building,
+    /// Python is there, and starts.
+    Starting,
     /// The program runs now.
     Started,
     /// The program has printed these pieces.
     Printed(Vec<PrintedText>),
     /// The program has ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
-    /// The program has no result, because the interpreter failed.
+    /// The program has no result, because Python failed.
     Failed(InterpreterError),
 }
 
-/// Why the interpreter could not be loaded, or failed while it ran.
+/// Why Python could not be loaded, or failed while it ran.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum InterpreterError {
-    #[error("this page was built without the Python interpreter, or the network failed")]
+    #[error("the page has no Python, or the network failed")]
     Missing,
+    /// The page was built without Python, with the reason.
+    #[error("{0}")]
+    NotBuilt(String),
     #[error(
-        "there is no network, and this browser has not stored the Python interpreter yet: with a network, wait until the page for teachers says \"Ready offline\""
+        "there is no network, and this browser has not stored Python yet: with a network, wait until the page for teachers says \"Ready offline\""
     )]
     Offline,
-    #[error("this browser cannot compile the Python interpreter")]
+    #[error("this browser cannot run {PYTHON}, which needs a browser of 2023 or later")]
     NotCompiled,
     #[error("this browser does not start workers")]
     NoWorkers,
     /// The worker ended, with the browser's message.
-    #[error("the interpreter ended: {}", .0.trim_start_matches("Uncaught ").trim_start_matches("Error: "))]
+    #[error("Python ended: {}", .0.trim_start_matches("Uncaught ").trim_start_matches("Error: "))]
     Worker(String),
-    /// The interpreter ended itself.
-    #[error("the interpreter gave up at this program; the command blockyard python may have room for it")]
+    /// Python ended itself.
+    #[error("Python gave up at this program; the command blockyard python may have room for it")]
     Aborted,
     /// The browser's stack is full.
     #[error("stopped: calls, brackets or lists are nested deeper than a page has room for")]
@@ -59,6 +64,20 @@ pub(crate) enum InterpreterError {
     TimeIsOver(i32),
     #[error("a message cannot be read or written: {0}")]
     Message(#[from] postcard::Error),
+}
+
+/// What is said while Python is fetched.
+pub(crate) fn loading_sentence(bytes: f64) -> String {
+    format!("Loading {PYTHON}, once: {:.1} MB so far.", bytes / 1e6)
+}
+
+/// What is said while `cargo xtask play` makes Python's files.
+pub(crate) const BUILDING_SENTENCE: &str = "Python is still being built by cargo xtask play, which takes minutes the first time. The \
+                                            program starts when it is built; everything else of the page works.";
+
+/// What is said while Python starts.
+pub(crate) fn starting_sentence() -> String {
+    format!("{PYTHON} starts.")
 }
 
 impl InterpreterError {
@@ -75,14 +94,14 @@ impl InterpreterError {
     }
 }
 
-impl From<NoProgram> for InterpreterError {
-    fn from(why: NoProgram) -> Self {
+impl From<NoPython> for InterpreterError {
+    fn from(why: NoPython) -> Self {
         match why {
-            NoProgram::Missing if browser::window().is_some_and(|window| !window.navigator().on_line()) => {
+            NoPython::Missing if browser::window().is_some_and(|window| !window.navigator().on_line()) => {
                 Self::Offline
             }
-            NoProgram::Missing => Self::Missing,
-            NoProgram::NotCompiled => Self::NotCompiled,
+            NoPython::Missing => Self::Missing,
+            NoPython::NotCompiled => Self::NotCompiled,
         }
     }
 }
@@ -90,7 +109,8 @@ impl From<NoProgram> for InterpreterError {
 type OnReport = Box<dyn FnMut(ProgramReport)>;
 
 struct Interpreter {
-    program: WorkerProgram,
+    /// Python, once it is fetched.
+    program: Option<PythonProgram>,
     worker: Option<Worker>,
     /// The number of the present run. Messages that carry another number come from a worker that was ended,
     /// and are ignored.
@@ -101,7 +121,7 @@ struct Interpreter {
 thread_local! {
     static INTERPRETER: RefCell<Interpreter> = const {
         RefCell::new(Interpreter {
-            program: WorkerProgram::new("blockyard-interpreter"),
+            program: None,
             worker: None,
             generation: 0,
             on_report: None,
@@ -122,6 +142,7 @@ pub(crate) fn run(job: ProgramJob, on_report: impl FnMut(ProgramReport) + 'stati
         if let Err(why) = load(move || is_running(generation), on_report).await {
             return report(generation, ProgramReport::Failed(why));
         }
+        report(generation, ProgramReport::Starting);
         if let Err(why) = start(generation, &job) {
             report(generation, ProgramReport::Failed(why));
         }
@@ -159,27 +180,31 @@ fn report(generation: u32, progress: ProgramReport) {
     });
 }
 
-/// Fetches and compiles the interpreter, unless that has been done. While the interpreter is being built, the
-/// page asks again for it as long as `is_asked` returns true.
+/// Fetches and compiles Python, unless that has been done. While Python is being built, the page asks again for
+/// it as long as `is_asked` returns true.
 async fn load(
     is_asked: impl Fn() -> bool,
     on_report: impl Fn(ProgramReport) + Copy + 'static,
 ) -> Result<(), InterpreterError> {
-    let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
-    if program.is_fetched() {
+    if INTERPRETER.with_borrow(|interpreter| interpreter.program.is_some()) {
         return Ok(());
     }
     let on_bytes = move |bytes: f64| on_report(ProgramReport::Loading(bytes));
     let program = loop {
-        match program.clone().fetch_compiled(on_bytes).await {
-            Err(NoProgram::Missing) if is_asked() && is_being_built().await => {
+        let why = match PythonProgram::fetch(on_bytes).await {
+            Ok(program) => break program,
+            Err(why) => why,
+        };
+        match why_absent().await {
+            Some(text) if text == "building" && is_asked() => {
                 on_report(ProgramReport::Building);
                 browser::pause(ASK_AGAIN_MILLIS).await;
             }
-            fetched => break fetched?,
+            Some(text) if text.starts_with(NOT_BUILT) => return Err(InterpreterError::NotBuilt(text)),
+            _ => return Err(why.into()),
         }
     };
-    INTERPRETER.with_borrow_mut(|interpreter| interpreter.program = program);
+    INTERPRETER.with_borrow_mut(|interpreter| interpreter.program.get_or_insert(program).prepare());
     Ok(())
 }
 
@@ -195,33 +220,30 @@ async fn end_in_time(generation: u32) {
     report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver(MAX_SECONDS)));
 }
 
-/// How long the page waits before it asks again for an interpreter that is being built.
+/// How long the page waits before it asks again for a Python that is being built.
 const ASK_AGAIN_MILLIS: i32 = 1500;
 
 fn is_running(generation: u32) -> bool {
     INTERPRETER.with_borrow(|interpreter| interpreter.generation == generation)
 }
 
-/// Whether `cargo xtask play` is still building the interpreter; until then it serves a file beside the page
-/// that says that the interpreter is being built.
-async fn is_being_built() -> bool {
-    let text = browser::fetch_text("blockyard-interpreter.building").await;
-    text.is_some_and(|text| text.trim() == "building")
+/// How the reason begins for which a page was built without Python.
+const NOT_BUILT: &str = "this page was built without Python";
+
+/// What the file beside the page says that stands where Python is not: `building`, while `cargo xtask play` makes
+/// Python's files, or a reason.
+async fn why_absent() -> Option<String> {
+    let text = browser::fetch_text("python/absent.txt").await?;
+    Some(text.trim().to_owned())
 }
 
 fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
     let bytes = postcard::to_allocvec(job).map_err(InterpreterError::Message)?;
-    let message = Uint8Array::from(bytes.as_slice());
     let on_message = move |data: JsValue| {
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
-            // The only other message reports that the worker is ready.
+            // The only other message reports that the program starts.
             report(generation, ProgramReport::Started);
-            spawn_local(end_in_time(generation));
-            return INTERPRETER.with_borrow(|interpreter| {
-                if let (true, Some(worker)) = (interpreter.generation == generation, &interpreter.worker) {
-                    let _ = worker.post_message(&message);
-                }
-            });
+            return spawn_local(end_in_time(generation));
         };
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
@@ -235,7 +257,8 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
     let on_end = move |why| report(generation, ProgramReport::Failed(InterpreterError::of_worker(why)));
     INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation == generation {
-            let worker = interpreter.program.start(on_message, on_end);
+            let program = interpreter.program.as_ref().ok_or(InterpreterError::Missing)?;
+            let worker = program.start(&Uint8Array::from(bytes.as_slice()), on_message, on_end);
             interpreter.worker = Some(worker.ok_or(InterpreterError::NoWorkers)?);
         }
         Ok(())
@@ -280,7 +303,7 @@ pub(crate) fn try_out(job: &ProgramJob, on_end: impl Fn(Result<ProgramRun, Strin
 }
 
 /// Runs a program that a class has handed in, beside the program in the editor. `on_bytes` is called while
-/// the interpreter is fetched, with the number of bytes that have arrived.
+/// Python is fetched, with the number of bytes that have arrived.
 pub(crate) async fn run_answer(
     job: ProgramJob,
     on_bytes: impl Fn(f64) + Copy + 'static,
@@ -334,23 +357,17 @@ fn run_beside(
     let generation = begin(beside);
     let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
     let on_end: std::rc::Rc<dyn Fn(Result<ProgramReply, InterpreterError>)> = std::rc::Rc::new(on_end);
-    let Some(bytes) = postcard::to_allocvec(job).ok().filter(|_| program.is_fetched()) else {
+    let (Some(bytes), Some(program)) = (postcard::to_allocvec(job).ok(), program) else {
         return on_end(Err(InterpreterError::Missing));
     };
-    let message = Uint8Array::from(bytes.as_slice());
     let is_asked = move || beside.with_borrow(|beside| beside.generation == generation);
     let (failed, late) = (std::rc::Rc::clone(&on_end), std::rc::Rc::clone(&on_end));
     let on_message = move |data: JsValue| {
         if !is_asked() {
             return;
         }
-        let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
-            return beside.with_borrow(|beside| {
-                if let Some(worker) = &beside.worker {
-                    let _ = worker.post_message(&message);
-                }
-            });
-        };
+        // The only other message reports that the program starts.
+        let Some(bytes) = data.dyn_ref::<Uint8Array>() else { return };
         let reply = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(_)) => return,
             Ok(reply) => Ok(reply),
@@ -365,7 +382,7 @@ fn run_beside(
             failed(Err(InterpreterError::of_worker(why)));
         }
     };
-    let worker = program.start(on_message, on_failure);
+    let worker = program.start(&Uint8Array::from(bytes.as_slice()), on_message, on_failure);
     beside.with_borrow_mut(|beside| beside.worker = worker);
     spawn_local(async move {
         browser::pause(most_seconds * 1000).await;
@@ -376,8 +393,14 @@ fn run_beside(
     });
 }
 
+/// Ends a worker. Python starts in another one for the next program.
 fn end(worker: &mut Option<Worker>) {
     if let Some(worker) = worker.take() {
         worker.terminate();
+        spawn_local(async {
+            // The caller has borrowed the interpreter, or starts the next program at once, in a new worker.
+            browser::pause(0).await;
+            INTERPRETER.with_borrow(|interpreter| interpreter.program.as_ref().map(PythonProgram::prepare));
+        });
     }
 }

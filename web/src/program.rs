@@ -32,14 +32,23 @@ pub(crate) enum ProgramStatus {
     /// Nothing runs.
     #[default]
     Idle,
-    /// The interpreter is being fetched; this many bytes have arrived.
+    /// Python is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is still being built by `cargo xtask play`.
+    /// Python is still being fetched and built by `cargo xtask play`.
     Building,
+    /// Python starts.
+    Starting,
     /// The program runs.
     Running,
     /// The last run has no result, for this reason.
     Failed(String),
+}
+
+impl ProgramStatus {
+    /// Whether the program runs, or waits for Python.
+    pub(crate) const fn is_busy(&self) -> bool {
+        !matches!(self, Self::Idle | Self::Failed(_))
+    }
 }
 
 /// A program with its GPU and its settings, as the reader typed them.
@@ -197,7 +206,7 @@ impl Feature<ProgramSignals> {
             Err(error) => return self.session.messages().show_error(error.to_string()),
         };
         self.printed.set(Vec::new());
-        self.status.set(ProgramStatus::Running);
+        self.status.set(ProgramStatus::Starting);
         self.seconds.set(0);
         interpreter::run(job, move |progress| self.follow(&input, progress));
     }
@@ -235,6 +244,7 @@ impl Feature<ProgramSignals> {
         match progress {
             ProgramReport::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
             ProgramReport::Building => status.set(ProgramStatus::Building),
+            ProgramReport::Starting => status.set(ProgramStatus::Starting),
             ProgramReport::Started => {
                 status.set(ProgramStatus::Running);
                 self.seconds.set(0);
@@ -409,7 +419,7 @@ enum InputError {
     Arguments,
 }
 
-/// The job for the interpreter.
+/// The job for Python.
 fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
     let capacity = match input.capacity.trim() {
         "" => None,

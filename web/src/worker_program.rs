@@ -2,7 +2,6 @@
 
 use js_sys::{Object, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::browser;
@@ -19,7 +18,7 @@ pub(crate) struct WorkerProgram {
     boot_script: Option<String>,
     /// The address of a copy of the module's script, once it is fetched.
     script: Option<String>,
-    /// The bytes of the code, or the compiled module.
+    /// The bytes of the code.
     code: JsValue,
 }
 
@@ -42,22 +41,6 @@ impl WorkerProgram {
             self.fetch_scripts().await;
         }
         self
-    }
-
-    /// Fetches the files of a large module and compiles the code once for all workers. `on_bytes` is called
-    /// with the number of bytes that have arrived.
-    ///
-    /// # Errors
-    ///
-    /// [`NoProgram::Missing`] if the code cannot be fetched, [`NoProgram::NotCompiled`] if the browser cannot
-    /// compile it.
-    pub(crate) async fn fetch_compiled(mut self, on_bytes: impl FnMut(f64)) -> Result<Self, NoProgram> {
-        let bytes = browser::fetch_with_progress(&self.code_file(), on_bytes).await;
-        let bytes = bytes.ok_or(NoProgram::Missing)?;
-        let compiled = JsFuture::from(js_sys::WebAssembly::compile(&bytes)).await;
-        self.code = compiled.map_err(|_| NoProgram::NotCompiled)?;
-        self.fetch_scripts().await;
-        Ok(self)
     }
 
     async fn fetch_scripts(&mut self) {
@@ -105,13 +88,4 @@ impl WorkerProgram {
         worker.post_message(&module).ok()?;
         Some(worker)
     }
-}
-
-/// Why a module cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoProgram {
-    /// The code could not be fetched.
-    Missing,
-    /// The browser cannot compile the code.
-    NotCompiled,
 }

@@ -17,13 +17,13 @@ use wasm_split_cli_support::Options;
 
 use crate::metadata;
 use crate::page::{Asset, Page, Program, STYLE};
-use crate::references;
+use crate::python;
 use crate::setup;
 use crate::stages::StageOutcome;
 use crate::workspace::{self, WASM, Workspace};
 
 /// The files of `dist/` by their path inside it.
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Brings `dist/` up to date; this is quick if nothing changed.
 pub(crate) fn build(workspace: &Workspace) -> Result<()> {
@@ -41,6 +41,7 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
     let mut files = Files::new();
     add_programs(&mut files, workspace, &metadata, &page.programs)?;
     add_assets(&mut files, workspace, page)?;
+    add_python(&mut files, workspace, &metadata, profile)?;
     ensure_ours(out)?;
     update(out, &with_service_worker(files.clone()))?;
     say_ready(out, &files, begun);
@@ -55,43 +56,64 @@ pub(crate) fn copy_built(page: &Path, out: &Path) -> Result<()> {
     update(out, &files)
 }
 
-/// The program that takes longest to build, and that the page needs last.
-const LATE: &str = "blockyard-interpreter";
-/// While this file exists, the page knows that [`LATE`] is being built.
-const BUILDING: &str = "blockyard-interpreter.building";
-
-/// Brings `dist/` up to date without the Python interpreter, calls `serve`, and builds the interpreter after
-/// it.
+/// Brings `dist/` up to date without Python, calls `serve`, and adds Python after it.
 ///
-/// The interpreter is compiled in a separate run of cargo here, so crates that it shares with the page may be
-/// compiled twice. In return the page is ready minutes earlier.
-pub(crate) fn build_interpreter_last<R>(
-    workspace: &Workspace,
-    serve: impl FnOnce() -> Result<R>,
-) -> Result<R> {
+/// In return the page is ready minutes earlier on a machine that has to fetch Python and to compile our
+/// extension.
+pub(crate) fn build_python_last<R>(workspace: &Workspace, serve: impl FnOnce() -> Result<R>) -> Result<R> {
     let (out, begun) = (workspace.dist(), Instant::now());
     let (metadata, mut page) = read(workspace)?;
     let programs = std::mem::take(&mut page.programs);
-    let (late, first): (Vec<Program>, Vec<Program>) =
-        programs.into_iter().partition(|program| program.bin == LATE);
     let mut files = Files::new();
-    add_programs(&mut files, workspace, &metadata, &first)?;
+    add_programs(&mut files, workspace, &metadata, &programs)?;
     add_assets(&mut files, workspace, page)?;
     ensure_ours(&out)?;
-    files.insert(BUILDING.into(), b"building\n".to_vec());
+    files.insert(ABSENT.into(), b"building\n".to_vec());
     update(&out, &with_service_worker(files.clone()))?;
     let served = serve()?;
-    println!("    building the Python interpreter; the page takes it when it is ready");
-    if let Err(error) = add_programs(&mut files, workspace, &metadata, &late) {
-        // The page works without the interpreter, and says that it has none.
-        println!("    the Python interpreter was not built: {error:#}");
-    }
-    // The interpreter is written before the file that says it is being built is removed.
+    println!("    adding Python; the page takes it when it is ready");
+    let python = python::build(workspace, &metadata, None);
+    // The page works without Python, and says why it has none. Else Python's files are written before the file
+    // that says they are being made is removed.
+    let why = python.as_ref().err().map(|why| format!("{why:#}"));
+    files.extend(python.unwrap_or_default());
     update(&out, &with_service_worker(files.clone()))?;
-    files.remove(Path::new(BUILDING));
+    add_absence(&mut files, why.as_deref());
     update(&out, &with_service_worker(files.clone()))?;
     say_ready(&out, &files, begun);
     Ok(served)
+}
+
+/// This file beside the page says why the page has no Python. The page knows two texts: `building`, as long
+/// as Python's files are being made, and a sentence that begins as [`NO_PYTHON`] does.
+const ABSENT: &str = "python/absent.txt";
+/// How a reason begins.
+const NO_PYTHON: &str = "this page was built without Python";
+
+/// Adds the file that says why there is no Python, or removes it.
+fn add_absence(files: &mut Files, why: Option<&str>) {
+    files.remove(Path::new(ABSENT));
+    if let Some(why) = why {
+        println!("    {NO_PYTHON}: {why}");
+        // A sentence of the page is one line.
+        let why = why.lines().next().unwrap_or_default();
+        files.insert(ABSENT.into(), format!("{NO_PYTHON}: {why}\n").into_bytes());
+    }
+}
+
+/// Adds Python, or where Pyodide cannot be fetched the file that says so.
+fn add_python(
+    files: &mut Files,
+    workspace: &Workspace,
+    metadata: &Metadata,
+    profile: Option<&str>,
+) -> Result<()> {
+    match python::build(workspace, metadata, profile) {
+        Ok(python) => files.extend(python),
+        Err(python::NoPython::Fetch(why)) => add_absence(files, Some(&format!("{why:#}"))),
+        Err(python::NoPython::Build(error)) => return Err(error),
+    }
+    Ok(())
 }
 
 /// The files with the worker that keeps them in the reader's browser.
@@ -100,7 +122,7 @@ fn with_service_worker(mut files: Files) -> Files {
         .iter()
         .map(|(path, bytes)| (path.to_string_lossy().replace('\\', "/"), bytes.as_slice()))
         .collect();
-    let listed = names.iter().filter(|(name, _)| name != BUILDING && name != SERVICE_WORKER);
+    let listed = names.iter().filter(|(name, _)| name != ABSENT && name != SERVICE_WORKER);
     let worker =
         service_worker("// Written by `cargo xtask`.", listed.map(|(name, bytes)| (name.as_str(), *bytes)));
     files.insert(SERVICE_WORKER.into(), worker.into_bytes());
@@ -174,10 +196,14 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     let dist = metadata.target_directory.join("trunk").into_std_path_buf();
     workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
     // Trunk does not cut the page's program into parts: they are in the program, as they are without the
-    // feature `split`. It writes no service worker either, and does not join the parts of the style.
+    // feature `split`. It writes no service worker either, adds no Python, and does not join the parts of the
+    // style.
     let is_trunks = |name: &PathBuf| {
         let name = name.to_string_lossy();
-        !name.starts_with("blockyard-web-") && name != SERVICE_WORKER && name != STYLE
+        !name.starts_with("blockyard-web-")
+            && !name.starts_with("python/")
+            && name != SERVICE_WORKER
+            && name != STYLE
     };
     let mut ours: Vec<PathBuf> = files_below(&workspace.dist())?.into_iter().filter(is_trunks).collect();
     ours.extend(page.styles.iter().filter_map(|part| Path::new(part).file_name()).map(PathBuf::from));
@@ -206,9 +232,6 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
             if *is_own {
                 cargo.args(["--features", &format!("{bin}/split")]);
             }
-        }
-        if programs.iter().any(|program| program.profile == profile && program.bin == LATE) {
-            cargo.args(references::cargo_arguments(metadata)?);
         }
         workspace::run(&mut cargo)?;
     }

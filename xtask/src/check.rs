@@ -14,8 +14,7 @@ use crate::workspace::{self, WASM, Workspace};
 use crate::{bundle, deps, fuzz, licenses, model, names, prose, setup, size, wheel};
 
 /// Our packages that do nothing outside WebAssembly.
-const WASM_PACKAGES: [&str; 4] =
-    ["blockyard-web", "blockyard-gpu", "blockyard-interpreter", "blockyard-wasm-tests"];
+const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
 
 /// Packages that the stage of native tests leaves to other stages, because their dependencies have features
 /// that no other package asks for. Cargo compiles a dependency for the features that all packages of one

@@ -19,7 +19,7 @@ mod model;
 mod names;
 mod page;
 mod prose;
-mod references;
+mod python;
 mod release;
 mod setup;
 mod size;
@@ -172,6 +172,9 @@ struct PassedArguments {
 }
 
 fn main() -> ExitCode {
+    if let Some(linker) = python::linker() {
+        return python::link(&linker);
+    }
     let options = Options::parse();
     match run(&options.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -225,7 +228,7 @@ fn run(command: &Command) -> Result<()> {
 
 fn play(workspace: &Workspace, port: u16) -> Result<()> {
     let port = Port::take(port)?;
-    let server = bundle::build_interpreter_last(workspace, || {
+    let server = bundle::build_python_last(workspace, || {
         let server = Server::start(&workspace.dist(), port)?;
         println!("Blockyard is at {} (Ctrl-C ends it)", server.url());
         Ok(server)

@@ -1,5 +1,4 @@
-//! Set-up of a fresh machine: the WebAssembly target, a browser with its driver, a driver for Vulkan,
-//! axe-core.
+//! Set-up of a fresh machine: targets of Rust, a browser with its driver, a driver for Vulkan, npm, axe-core.
 //!
 //! Each step looks first and does nothing if the tool exists; if the step may not install the tool, it says
 //! in one line what to install.
@@ -20,18 +19,23 @@ const AXE_PIP: &str = "axe-playwright-python==0.1.8";
 
 /// Makes sure that the standard library for WebAssembly is installed.
 pub(crate) fn wasm_target(workspace: &Workspace) -> Result<()> {
+    rust_target(workspace, WASM)
+}
+
+/// Makes sure that Rust's standard library for this target is installed.
+pub(crate) fn rust_target(workspace: &Workspace, target: &str) -> Result<()> {
     let mut rustc = workspace.program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    let library = workspace::read(rustc.args(["--print", "target-libdir", "--target", WASM]))?;
+    let library = workspace::read(rustc.args(["--print", "target-libdir", "--target", target]))?;
     if Path::new(library.trim()).is_dir() {
         return Ok(());
     }
     if which("rustup").is_none() {
         bail!(
-            "this Rust has no {WASM} and there is no rustup to add it: install Rust with rustup, \
+            "this Rust has no {target} and there is no rustup to add it: install Rust with rustup, \
              or the package of your system that brings the target"
         );
     }
-    workspace::run(workspace.program("rustup").args(["target", "add", WASM]))
+    workspace::run(workspace.program("rustup").args(["target", "add", target]))
 }
 
 /// Makes sure that there is a browser with a driver, and returns the path of the driver.
@@ -154,6 +158,14 @@ fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
         workspace.program("python3").args(["-m", "zipfile", "-e"]).arg(folder.join(wheel)).arg(folder),
     )?;
     Ok(folder.join("axe_playwright_python/axe.min.js"))
+}
+
+/// Makes sure that there is npm, and with it Node, in which the page's Python compiles its library.
+pub(crate) fn npm(workspace: &Workspace) -> Result<()> {
+    if which("npm").is_some() && which("node").is_some() {
+        return Ok(());
+    }
+    apt_install(workspace, &["nodejs", "npm"])
 }
 
 /// Makes sure that Python has pip.

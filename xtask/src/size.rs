@@ -51,7 +51,12 @@ const LATER: [Budget; 10] = [
     // All questions of the lab, too, and figures with the limit of the process and a heading.
     Budget { what: "reports, for a first report", prefixes: &["blockyard-report"], most: 910_000 },
     Budget { what: "WebGPU, for a first run on the GPU", prefixes: &["blockyard-gpu"], most: 100_000 },
-    Budget { what: "Python, for a first program", prefixes: &["blockyard-interpreter"], most: 4_000_000 },
+    Budget {
+        what: "Python, for a first program",
+        // CPython is 3.06 MB of it, Python's own library 0.88 MB, our extension and our packages are the rest.
+        prefixes: &["python.js", "python/"],
+        most: 5_800_000,
+    },
     Budget { what: "example programs, one at a time", prefixes: &["programs/"], most: 60_000 },
     // The size of recordings is given; the budget prevents a recording from being added unnoticed.
     Budget { what: "samples, once the page rests", prefixes: &["samples/"], most: 200_000 },
@@ -121,7 +126,7 @@ mod tests {
             "blockyard-questions.js",
             "blockyard-report.js",
             "blockyard-gpu.js",
-            "blockyard-interpreter_bg.wasm",
+            "python/pyodide.asm.wasm.gz",
             "programs/a.py",
             "samples/a.jsonl.gz",
             "service-worker.js",

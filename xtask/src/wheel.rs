@@ -171,7 +171,8 @@ fn pack_libraries(workspace: &Workspace, profile: &str, target: Option<(&str, &P
             }
             continue;
         }
-        let arguments = ["--quiet", "--package", library.package, "--crate-type", "cdylib", "--profile", profile];
+        let arguments =
+            ["--quiet", "--package", library.package, "--crate-type", "cdylib", "--profile", profile];
         match target {
             None => workspace::run(workspace.cargo(["rustc"]).args(arguments).args(STRIPPED))?,
             Some((target, tools)) => {

@@ -35,8 +35,8 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     };
     if let Some(path) = &options.record {
         let Some(device) = outcome.devices.first() else { bail!("there is no device to record") };
-        let recorded = recording(&program.file, &settings.gpu, device)
-            .with_context(|| path.display().to_string())?;
+        let recorded =
+            recording(&program.file, &settings.gpu, device).with_context(|| path.display().to_string())?;
         std::fs::write(path, recorded).with_context(|| path.display().to_string())?;
     }
     if options.json {

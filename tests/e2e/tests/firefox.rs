@@ -39,7 +39,7 @@ fn the_doors_the_links_and_the_workers_work() -> Result<()> {
     let program = "import torch\na = torch.empty(1024, device='cuda')\nprint(torch.cuda.memory_allocated())";
     page.execute(script, &[program.into()])?;
     page.click(&id("run-program"))?;
-    // The interpreter is fetched and compiled first.
+    // Python is fetched and compiled first.
     let ended = (0..6).any(|_| page.wait_text(&id("program-status"), "Finished").is_ok());
     anyhow::ensure!(ended, "the program did not end");
     page.wait_text(&id("printed"), "4096")

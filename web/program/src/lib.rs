@@ -1,7 +1,7 @@
-//! The messages between the page and its Python interpreter.
+//! The messages between the page and its Python.
 //!
-//! The interpreter (`web/interpreter`) is a separate module, far larger than the page. The messages have a
-//! separate crate, so that the page is built without the interpreter.
+//! The page's Python is far larger than the page, and our extension (`crates/python/extension`) writes and reads
+//! the messages there. The messages have a separate crate, so that the page is built without Python.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
 use blockyard_rules::Release;
@@ -29,7 +29,7 @@ pub struct ProgramJob {
     pub referrers_at: Option<usize>,
 }
 
-/// A message of the interpreter.
+/// A message of Python to the page.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ProgramReply {
     /// The program has printed these pieces, in this order.

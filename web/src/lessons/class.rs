@@ -55,7 +55,7 @@ pub(crate) struct ClassSignals {
     pub(crate) lesson: RwSignal<String>,
     /// Whether a file is being graded.
     pub(crate) is_busy: RwSignal<bool>,
-    /// How many bytes of the Python interpreter have arrived, while it is fetched.
+    /// How many bytes of Python have arrived, while it is fetched.
     pub(crate) loading: RwSignal<Option<f64>>,
 }
 

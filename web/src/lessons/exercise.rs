@@ -1,4 +1,4 @@
-//! The reader's answer to an exercise: a workload is graded at once, a Python program once the interpreter
+//! The reader's answer to an exercise: a workload is graded at once, a Python program once Python
 //! has run it.
 
 use std::ops::Range;
@@ -42,9 +42,9 @@ pub(crate) struct ExerciseRun {
 }
 
 impl ExerciseRun {
-    /// Whether the program runs, or waits for the interpreter.
+    /// Whether the program runs, or waits for Python.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self.status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building)
+        self.status.is_busy()
     }
 }
 
@@ -121,7 +121,7 @@ impl Feature<LessonSignals> {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let card = self.state.with_untracked(|state| state.card);
         let job = exercise_job(&exercise, text.clone());
-        let run = ExerciseRun { status: ProgramStatus::Running, ..ExerciseRun::default() };
+        let run = ExerciseRun { status: ProgramStatus::Starting, ..ExerciseRun::default() };
         self.state.update(|state| state.exercise_run = run);
         interpreter::run(job, move |report| {
             let is_here = self.state.with_untracked(|state| state.card) == card;
@@ -136,6 +136,7 @@ impl Feature<LessonSignals> {
         match report {
             ProgramReport::Loading(bytes) => self.set_exercise_status(ProgramStatus::Loading(bytes)),
             ProgramReport::Building => self.set_exercise_status(ProgramStatus::Building),
+            ProgramReport::Starting => self.set_exercise_status(ProgramStatus::Starting),
             ProgramReport::Started => self.set_exercise_status(ProgramStatus::Running),
             ProgramReport::Printed(pieces) => self.state.update(|state| {
                 for piece in &pieces {

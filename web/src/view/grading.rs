@@ -124,8 +124,7 @@ fn progress(class: ClassSignals) -> AnyView {
         let (passed, failed) = (of(GradeResult::Passed), of(GradeResult::NotGraded));
         let failed = if failed > 0 { format!(", {failed} could not be graded") } else { String::new() };
         let loading = class.loading.get();
-        let loading = loading
-            .map(|bytes| format!(" Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6));
+        let loading = loading.map(|bytes| format!(" {}", interpreter::loading_sentence(bytes)));
         let (done, files, loading) = (rows.len(), counted(count, "file"), loading.unwrap_or_default());
         format!(
             "<progress max=\"{count}\" value=\"{done}\" aria-label=\"Graded files\"></progress> {done} of {files} graded, {passed} passed{failed}.{loading}"

@@ -13,9 +13,11 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::effect::effect;
+use crate::interpreter;
 use crate::navigation::{CardPlace, Place};
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
+use crate::python_program::PYTHON;
 use crate::session::Session;
 use crate::story::CONTEXT;
 use crate::view::kit::{Options, button, click, flag, on, select, text};
@@ -64,13 +66,9 @@ pub(crate) fn program(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Whether the program runs, or waits for its interpreter.
+/// Whether the program runs, or waits for Python.
 fn is_busy(session: Session) -> Memo<bool> {
-    Memo::new(move |_| {
-        session.program().status.with(|status| {
-            matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building)
-        })
-    })
+    Memo::new(move |_| session.program().status.with(ProgramStatus::is_busy))
 }
 
 fn bar(session: Session) -> AnyView {
@@ -174,15 +172,9 @@ fn field(
 fn invitation(session: Session) -> AnyView {
     let words = text(move || {
         session.program().status.with(|status| match status {
-            ProgramStatus::Loading(bytes) => {
-                let megabytes = bytes / 1e6;
-                format!("Loading the Python interpreter, once: {megabytes:.1} MB so far.")
-            }
-            ProgramStatus::Building => {
-                "The Python interpreter is still being built by cargo xtask play, which takes minutes the first time. The program \
-                 starts when it is built; everything else of the page works."
-                    .to_owned()
-            }
+            ProgramStatus::Loading(bytes) => interpreter::loading_sentence(*bytes),
+            ProgramStatus::Building => interpreter::BUILDING_SENTENCE.to_owned(),
+            ProgramStatus::Starting => interpreter::starting_sentence(),
             ProgramStatus::Running => "The program runs.".to_owned(),
             _ => "The program has not run yet: Run starts it. Or paste a training script of your own. It needs no PyTorch and no GPU: \
                   Blockyard knows what PyTorch's operators allocate, and shows each line's memory. Nothing leaves your browser."
@@ -194,7 +186,8 @@ fn invitation(session: Session) -> AnyView {
             <p>{words}</p>
             <p class="quiet">
                 "Numbers of tensors on the GPU are not computed: "<code>"loss.item()"</code>" prints "<code>"?"</code>
-                ". Numbers that no recording of a real GPU supports are marked as estimated."
+                ". Numbers that no recording of a real GPU supports are marked as estimated. The page runs "{PYTHON}
+                ", with its own library but for what needs a network, processes or a terminal."
             </p>
         </section>
     }

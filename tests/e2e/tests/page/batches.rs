@@ -33,7 +33,7 @@ fn run(page: &Page, program: &str) -> Result<()> {
     page.click(&id("run-program"))
 }
 
-/// The interpreter is compiled on the first run, and each size is a run.
+/// Python is compiled on the first run, and each size is a run.
 fn wait(page: &Page, css: &str, words: &str) -> Result<()> {
     for _ in 0..6 {
         if page.wait_text(css, words).is_ok() {

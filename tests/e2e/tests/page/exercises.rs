@@ -1,4 +1,4 @@
-//! Exercises of lessons in Python: the page's interpreter runs them, the grader names the missed goals, a
+//! Exercises of lessons in Python: the page's Python runs them, the grader names the missed goals, a
 //! reload keeps the text.
 
 use anyhow::{Result, ensure};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::id;
 
-/// Waits longer than for other things: the interpreter is fetched and compiled on the first run.
+/// Waits longer than for other things: Python is fetched and compiled on the first run.
 fn wait_verdict(page: &Page, words: &str) -> Result<()> {
     for _ in 0..6 {
         if page.wait_text(&id("verdict"), words).is_ok() {

@@ -28,7 +28,7 @@ fn run(page: &Page, program: &str) -> Result<()> {
         set(document.getElementById('program-text'), arguments[0], 'input');";
     page.execute(script, &[json!(program)])?;
     page.click(&id("run-program"))?;
-    // The interpreter is fetched and compiled.
+    // Python is fetched and compiled.
     wait_long(page, "program-status", "out of memory at line 3")
 }
 

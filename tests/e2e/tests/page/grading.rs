@@ -34,7 +34,7 @@ const UNSOLVED: &str = "pool second\nenter second\nx2 = alloc 8 MiB\ny2 = alloc 
 const TENSOR: &str = "import torch\n\n# edit from here\nLINES# edit to here\nprint(batch.shape, batch.dtype, torch.cuda.memory_allocated(), \"bytes\")\nassert batch.shape == (256, 3, 224, 224), \"the shape stays\"\n";
 
 fn wait_graded(page: &Page, words: &str) -> Result<()> {
-    // The interpreter is fetched and compiled for the first program.
+    // Python is fetched and compiled for the first program.
     for _ in 0..8 {
         if page.wait_text(&id("grade-progress"), words).is_ok() {
             return Ok(());

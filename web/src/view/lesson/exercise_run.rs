@@ -5,6 +5,7 @@ use blockyard_lessons::{Exercise, ExerciseLanguage};
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::interpreter;
 use crate::lessons::ExerciseRun;
 use crate::messages::sentence;
 use crate::program::ProgramStatus;
@@ -89,12 +90,9 @@ pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
 
 fn status(run: &ExerciseRun) -> String {
     match &run.status {
-        ProgramStatus::Loading(bytes) => {
-            format!("Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6)
-        }
-        ProgramStatus::Building => {
-            "The Python interpreter is being built; the program starts when it is built.".to_owned()
-        }
+        ProgramStatus::Loading(bytes) => interpreter::loading_sentence(*bytes),
+        ProgramStatus::Building => interpreter::BUILDING_SENTENCE.to_owned(),
+        ProgramStatus::Starting => interpreter::starting_sentence(),
         ProgramStatus::Running => "The program runs.".to_owned(),
         ProgramStatus::Failed(why) => sentence(why),
         ProgramStatus::Idle => String::new(),

@@ -6,6 +6,7 @@ use blockyard_rules::Release;
 use leptos::prelude::*;
 
 use crate::effect::effect;
+use crate::interpreter;
 use crate::messages::sentence;
 use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
 use crate::program::{ProgramEnd, ProgramResult, ProgramStatus};
@@ -76,10 +77,9 @@ pub(super) fn last_run(session: Session) -> Option<PtrEq<ProgramResult>> {
 
 fn status(session: Session) -> String {
     match session.program().status.get() {
-        ProgramStatus::Loading(bytes) => format!("Loading the interpreter: {:.1} MB", bytes / 1e6),
-        ProgramStatus::Building => {
-            "The Python interpreter is being built; the program starts when it is built".to_owned()
-        }
+        ProgramStatus::Loading(bytes) => interpreter::loading_sentence(bytes),
+        ProgramStatus::Building => interpreter::BUILDING_SENTENCE.to_owned(),
+        ProgramStatus::Starting => interpreter::starting_sentence(),
         ProgramStatus::Running => running(session),
         ProgramStatus::Failed(why) => sentence(&why),
         ProgramStatus::Idle => {
