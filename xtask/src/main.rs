@@ -109,7 +109,7 @@ enum Command {
         /// What the file is learned from.
         arguments: Vec<OsString>,
     },
-    /// Compare PyTorch programs that our interpreter runs with what a GPU printed and allocated.
+    /// Compare PyTorch programs that run here with what a GPU printed and allocated.
     Truth {
         #[command(subcommand)]
         what: Truth,

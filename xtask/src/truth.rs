@@ -1,4 +1,4 @@
-//! `cargo xtask truth`: programs that our interpreter runs, compared with what a GPU printed and allocated.
+//! `cargo xtask truth`: programs that run here, compared with what a GPU printed and allocated.
 
 use std::path::PathBuf;
 

@@ -47,7 +47,7 @@ pub(crate) fn run_program(
             Ok(Message::Ended(ended)) => break *ended,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => {
-                break Err("the interpreter ended without a result".to_owned());
+                break Err("the run ended without a result".to_owned());
             }
         }
     };

@@ -43,7 +43,7 @@ def program(tmp_path, monkeypatch):
     return path
 
 
-needs_library = pytest.mark.skipif(not _dry_run._LIBRARY.is_file(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
 
 
 @needs_library

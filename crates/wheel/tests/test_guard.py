@@ -29,7 +29,7 @@ optimizer.step()
 
 LAYER = "traced.take(32_768)\noptimizer ="
 
-needs_library = pytest.mark.skipif(not _dry_run._LIBRARY.is_file(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
 
 
 @pytest.fixture

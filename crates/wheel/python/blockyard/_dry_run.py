@@ -23,6 +23,11 @@ _ERROR = "error: "
 _LIBRARIES = {"BLOCKYARD_STANDIN": "libblockyard_standin.so.1", "BLOCKYARD_EXTENSION": "lib_blockyard.so.1"}
 
 
+def has_standin() -> bool:
+    """Whether the package was built with the library that stands for CUDA's."""
+    return pathlib.Path(__file__).with_name(_LIBRARIES["BLOCKYARD_STANDIN"]).is_file()
+
+
 def set_environment() -> None:
     """Names the package's libraries, and the Python that runs programs, unless the environment names them."""
     for variable, name in _LIBRARIES.items():
