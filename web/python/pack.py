@@ -12,7 +12,8 @@ import zipfile
 
 # Modules that a program in a page cannot use, or that are tools: network, processes, terminals, mail, C libraries,
 # debuggers, tests. The page's Python says of them that it does not have them.
-LEFT_OUT = set("""
+LEFT_OUT = set(
+    """
     __hello__ __phello__ _aix_support _android_support _apple_support _ios_support _markupbase _osx_support _py_abc
     _pyio _pyrepl _sysconfigdata__emscripten_wasm32-emscripten antigravity bdb cProfile cmd code codeop compileall
     ctypes curses dbm doctest email ensurepip filecmp fileinput ftplib getpass html http imaplib ipaddress mailbox
@@ -20,14 +21,17 @@ LEFT_OUT = set("""
     py_compile pyclbr pydoc pydoc_data pyodide/_run_js pyodide/console pyodide/ffi/wrappers pyodide/http quopri rlcompleter sched smtplib socketserver sqlite3 ssl stringprep
     symtable tabnanny tarfile this tkinter trace tracemalloc tty turtle unittest urllib/error urllib/request urllib/response urllib/robotparser venv wave webbrowser
     wsgiref xml xmlrpc zipapp
-""".split())
+""".split()
+)
 ENCODINGS = set("__init__ aliases ascii cp437 latin_1 raw_unicode_escape unicode_escape utf_16 utf_8 utf_8_sig".split())
 # Modules that few programs import stay source text, which is smaller and is compiled when it is imported.
-RARE = set("""
+RARE = set(
+    """
     __future__ encodings/cp437 _pydatetime _pylong _strptime calendar colorsys concurrent configparser csv difflib fractions gettext graphlib
     gzip hashlib hmac locale logging/config logging/handlers lzma pkgutil platform plistlib pprint
     runpy secrets shelve shlex socket subprocess sysconfig timeit tomllib lib/torch/distributions lib/torchvision urllib/parse uuid lib/wandb zipfile zoneinfo
-""".split())
+""".split()
+)
 
 
 def is_among(path, names):
@@ -84,4 +88,7 @@ library |= sources("/replaced")
 library["_left_out.py"] = f"NAMES = {missing}".encode()
 write("library.zip", library)
 # The packages, and stand-ins for packages that a program may bring itself: two folders of the archive.
-write("torch.zip", {f"{part}/{path}": source for part in ("lib", "stand_ins") for path, source in sources(f"/ours/{part}").items()})
+write(
+    "torch.zip",
+    {f"{part}/{path}": source for part in ("lib", "stand_ins") for path, source in sources(f"/ours/{part}").items()},
+)

@@ -18,9 +18,9 @@ pub(crate) enum ProgramReport {
     /// Python is being fetched; this many bytes have arrived.
     Loading(f64),
     /// Python is still being fetched and built by `cargo xtask play`. The page asks for it again until it is
-    /// there.
+    /// built.
     Building,
-    /// Python is there, and starts.
+    /// Python has been fetched, and starts.
     Starting,
     /// The program runs now.
     Started,

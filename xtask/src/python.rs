@@ -29,7 +29,7 @@ const PROFILE: &str = "wasm-release";
 /// Where the folders of our Python are, and these folders.
 const OURS: &str = "crates/python";
 const PACKAGES: [&str; 2] = ["lib", "stand_ins"];
-/// How the archives are made, and what stands in them for modules of Python's own library.
+/// How the archives are made, and the replacements of modules of Python's own library.
 const RECIPE: &str = "web/python";
 
 /// Why there are no files of Python.

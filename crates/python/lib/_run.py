@@ -53,8 +53,8 @@ def _install(program):
 
 
 def _import_torch():
-    import torch  # noqa: F401
     import _patches
+    import torch  # noqa: F401
 
     _patches.install_for_torch()
 

@@ -88,7 +88,7 @@ pub fn pyenv_commands() -> impl Iterator<Item = String> {
     paths.into_iter().map(|path| path.join("bin/python3").display().to_string())
 }
 
-/// What the interpreter says of itself; `None` if it does not start.
+/// The answer of the interpreter about itself; `None` if it does not start.
 fn ask(name: &str) -> Option<String> {
     let output = Command::new(name).args(["-c", ASK]).stderr(Stdio::null()).stdin(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;

@@ -1,6 +1,6 @@
 //! PyTorch programs, without PyTorch and without a GPU: `CPython` runs them, over the crate `torch`.
 //!
-//! A program runs in a process of its own, to its end or to a limit of [`ProgramSettings`]. Its allocations on
+//! A program runs in a separate process, to its end or to a limit of [`ProgramSettings`]. Its allocations on
 //! each device are in [`ProgramOutcome`].
 //!
 //! # Example
@@ -18,9 +18,9 @@
 //! # Reading order
 //!
 //! `program` (a program, its settings, its outcome), `interpreter` (which Python runs it), `library` (our own
-//! Python as files), `job` and `child` (the process). The folder `lib` has the package `torch`; `lib/_run.py`
-//! is what runs in the process. The folder `stand_ins` has packages that a program may import where they are
-//! not installed. The crate in `extension` is what `lib` stands on.
+//! Python as files), `job` and `child` (the process). `lib/_run.py` runs in the process. The folder `lib` has
+//! the package `torch`, over the native module of the crate in `extension`. The folder `stand_ins` has packages
+//! that a program may import where they are not installed.
 //!
 //! # Decisions
 //!

@@ -11,7 +11,9 @@ class _LeftOut:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name in NAMES:
-            raise ModuleNotFoundError(f"the page's Python has no module {name!r}; the command blockyard python has it", name=name)
+            raise ModuleNotFoundError(
+                f"the page's Python has no module {name!r}; the command blockyard python has it", name=name
+            )
 
 
 sys.meta_path.append(_LeftOut)

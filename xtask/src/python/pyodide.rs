@@ -14,7 +14,7 @@ use crate::workspace::{self, Workspace};
 pub(super) const VERSION: &str = "0.29.5";
 /// The SHA-256 of the package.
 const SHA256: &str = "6749b10ee515a1458ecea36d860c8ce2a48366e85b3f92d749ad1840e4aff181";
-/// The files of the package that the page loads. The standard library is packed anew.
+/// The files of the package that the page loads. The standard library is packed again.
 pub(super) const FILES: [&str; 3] = ["pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm"];
 
 /// The folder of the unpacked package, which is fetched if it is not there.

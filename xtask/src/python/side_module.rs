@@ -1,7 +1,7 @@
 //! Builds our extension as a side module: WebAssembly that a running program of Emscripten, here CPython, loads
 //! into its own memory.
 //!
-//! Rust's linker for this target would be Emscripten's compiler, a download of 1.5 GB. The linker behind that
+//! Rust's linker for this target would be Emscripten's compiler, a download of 1.5 GB. The linker under that
 //! compiler, `rust-lld`, is in every toolchain, and a side module needs nothing else: what is missing in it,
 //! as the C library, CPython has. So this program stands in for the compiler: cargo is told that its linker is
 //! this program, and a variable tells this program that it is one.
@@ -88,7 +88,7 @@ fn arguments(given: impl Iterator<Item = OsString>) -> Result<Vec<String>> {
         match argument.strip_prefix('@') {
             Some(file) => {
                 let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
-                // A backslash stands before a space or a backslash.
+                // A backslash precedes a space or a backslash.
                 let plain = |line: &str| line.trim_matches('"').replace("\\ ", " ").replace("\\\\", "\\");
                 arguments.extend(text.lines().map(plain));
             }

@@ -149,7 +149,9 @@ def install_counters():
         return call
 
     Counter.update, Counter.__getitem__ = update_knowing, get_item_knowing
-    Counter.get = lambda self, key, default=None: UnknownNumber() if hasattr(self, "_unknown") else dict.get(self, key, default)
+    Counter.get = lambda self, key, default=None: (
+        UnknownNumber() if hasattr(self, "_unknown") else dict.get(self, key, default)
+    )
     Counter.__repr__ = lambda self: "Counter(?)" if hasattr(self, "_unknown") else text(self)
     for name in ("most_common", "elements", "items", "values", "keys", "__iter__", "__len__", "__eq__"):
         setattr(Counter, name, refusing(name))

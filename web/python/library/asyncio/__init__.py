@@ -4,7 +4,9 @@
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    raise NotImplementedError(f"asyncio.{name} is not available in the page's Python; the command blockyard python has it")
+    raise NotImplementedError(
+        f"asyncio.{name} is not available in the page's Python; the command blockyard python has it"
+    )
 
 
 def get_event_loop():
