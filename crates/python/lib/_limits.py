@@ -53,11 +53,8 @@ def _memory_text(memory):
     return _host.stop_text(f"because its own data takes more than {amount} of this computer's memory")
 
 
-def explained(error):
-    """The exception that ended the program; one that says the limit in the place of a plain `MemoryError`."""
-    import resource
-
-    most = resource.getrlimit(resource.RLIMIT_DATA)[0]
-    if type(error) is MemoryError and most != resource.RLIM_INFINITY:
-        return SystemExit(_memory_text(most - (1 << 30)))
+def explained(error, memory):
+    """The exception that ended the program; one that says the limit in the place of Python's own `MemoryError`."""
+    if type(error) is MemoryError and not error.args and memory is not None:
+        return SystemExit(_memory_text(memory))
     return error

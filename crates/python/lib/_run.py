@@ -108,6 +108,16 @@ def _outcome(program, main, error):
     return status, _host.end(status, text, cause, names)
 
 
+def _confine(run, readable, outcome_file, seconds, memory):
+    """Confines this process, or ends it with the reason in the file `refused`."""
+    try:
+        _host.confine(readable, outcome_file.fileno(), seconds, memory)
+    except RuntimeError as error:
+        with open(os.path.join(run, "refused"), "w", encoding="utf-8") as file:
+            file.write(str(error))
+        os._exit(1)
+
+
 def main(run):
     """Runs the job in the folder `run`, natively; the process ends with the program's status."""
     with open(os.path.join(run, "job"), "rb") as file:
@@ -129,9 +139,9 @@ def main(run):
 
     with _limits.Limits(seconds, memory):
         if readable is not None:
-            _host.confine(readable, seconds, memory)
+            _confine(run, readable, outcome_file, seconds, memory)
         module, error = _execute(program, source)
-        error = _limits.explained(error)
+        error = _limits.explained(error, memory)
     status, outcome = _outcome(program, module, error)
     outcome_file.write(outcome)
     outcome_file.close()

@@ -43,7 +43,9 @@ pub fn run(
     let folder = RunFolder::new()?;
     let readable = settings.is_confined.then(|| {
         let own = [library.clone(), extension.clone()].into_iter();
-        own.chain(interpreter.folders.iter().cloned()).chain(settings.folder.clone()).collect()
+        let all = own.chain(interpreter.folders.iter().cloned()).chain(settings.folder.clone());
+        // Python looks into archives and folders that may not exist.
+        all.filter(|path| path.exists()).collect()
     });
     let job = Job {
         file: program.file.clone(),
@@ -69,6 +71,13 @@ pub fn run(
     fs::write(&path, bytes).map_err(RunError::file(&path))?;
     let mut command = Command::new(&interpreter.command);
     command.args(["-X", "utf8"]).arg(library.join("lib/_boot.py")).arg(&extension).arg(&folder.0);
+    if settings.is_confined {
+        // The program sees its environment, which may hold secrets.
+        command.env_clear();
+        command.envs(["PATH", "HOME", "LANG"].map(|name| (name, env::var_os(name).unwrap_or_default())));
+        // A confined process has one thread.
+        command.env("OPENBLAS_NUM_THREADS", "1").stdin(Stdio::null());
+    }
     // Every run of a program is the same.
     command.env("PYTHONHASHSEED", "0").env_remove("PYTHONPATH").env_remove("PYTHONSTARTUP");
     if settings.has_rules_of_recordings {
@@ -85,6 +94,9 @@ pub fn run(
     let status = wait(&mut child, output, limit)?;
     let path = folder.0.join("outcome");
     let bytes = fs::read(&path).map_err(RunError::file(&path))?;
+    if let Ok(reason) = fs::read_to_string(folder.0.join("refused")) {
+        return Err(RunError::NotConfined(reason));
+    }
     if bytes.is_empty() {
         return Err(RunError::Ended(status));
     }

@@ -50,6 +50,9 @@ pub enum RunError {
     /// The process ended before the program did.
     #[error("the process of the program ended before the program did: {0}")]
     Ended(ExitStatus),
+    /// The program of somebody else cannot be confined here.
+    #[error("{0}")]
+    NotConfined(String),
     /// What the two processes said to each other cannot be read.
     #[error("the run's own messages: {0}")]
     Job(String),

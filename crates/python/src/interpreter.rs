@@ -29,7 +29,7 @@ static FOUND: Mutex<BTreeMap<String, Interpreter>> = Mutex::new(BTreeMap::new())
 
 /// Prints the interpreter's file, its version, and the folders that the interpreter reads modules from.
 const ASK: &str = "import sys, platform; print(sys.executable); print(platform.python_version()); \
-                   print('\\n'.join({sys.prefix, sys.base_prefix, *(p for p in sys.path if p)}))";
+                   print('\\n'.join(p for p in sys.path if p))";
 
 impl Interpreter {
     /// The Python of a command; without one, that of the variable `BLOCKYARD_PYTHON`, or the first of

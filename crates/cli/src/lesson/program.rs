@@ -30,9 +30,9 @@ pub(super) fn grade(exercise: &Exercise, name: &str, source: &str, shown: Output
     exercise.check_locked(source).map_err(|error| anyhow!("{name}: {error}"))?;
     let (finished, printed) = run(exercise, name, source)?;
     if shown == Output::Shown {
-        output::line(&mut output::stdout(), printed.trim_end())?;
+        output::line(&mut output::stdout(), without_control(&printed).trim_end())?;
         if let Some(traceback) = &finished.traceback {
-            eprint!("{traceback}");
+            eprint!("{}", without_control(traceback));
         }
     }
     let (status, traceback) = (finished.status, finished.traceback);
@@ -40,6 +40,11 @@ pub(super) fn grade(exercise: &Exercise, name: &str, source: &str, shown: Output
     let Some(recording) = recording else { bail!("{name}: the program's run could not be recorded") };
     let end = EndedProgram { recording, status, traceback };
     exercise.grade_program(source, end).map_err(|error| anyhow!("{name}: {error}"))
+}
+
+/// The text without control characters, which a terminal would obey.
+fn without_control(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control() || matches!(character, '\n' | '\t')).collect()
 }
 
 /// Runs the program; returns its outcome and its output.

@@ -21,6 +21,8 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands the arguments of functions over by value")]
 
 mod autograd;
+#[cfg(not(target_os = "emscripten"))]
+mod confined;
 mod convert;
 mod errors;
 #[cfg(not(target_os = "emscripten"))]
@@ -56,7 +58,10 @@ fn _blockyard(python: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> 
     run::add_to(&host)?;
     unknown::add_to(&host)?;
     #[cfg(not(target_os = "emscripten"))]
-    learn::add_to(&host)?;
+    {
+        confined::add_to(&host)?;
+        learn::add_to(&host)?;
+    }
     #[cfg(target_os = "emscripten")]
     page::add_to(&host)?;
     for added in [&torch, &memory, &autograd, &host] {
