@@ -34,7 +34,6 @@ mod exit_status;
 mod export;
 mod fit;
 mod guard;
-#[cfg(feature = "python")]
 mod lesson;
 mod options;
 mod output;
@@ -52,7 +51,6 @@ mod typeface;
 mod verify;
 
 pub use export::{Export, export_bytes};
-#[cfg(feature = "python")]
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};
