@@ -136,12 +136,16 @@ def main(run):
     # Opened before the program begins: a confined program opens no file to write.
     outcome_file = open(os.path.join(run, "outcome"), "wb", buffering=0)
     import _limits
+    import _reasons
 
+    if (step := _host.referrers_at()) is not None:
+        _reasons.report_at(program, step, _host.note_referrers)
     with _limits.Limits(seconds, memory):
         if readable is not None:
             _confine(run, readable, outcome_file, seconds, memory)
         module, error = _execute(program, source)
         error = _limits.explained(error, memory)
+    _reasons.report_at_end(program, module, error)
     status, outcome = _outcome(program, module, error)
     outcome_file.write(outcome)
     outcome_file.close()
@@ -211,7 +215,7 @@ def run_in_page(message, send):
     import _reasons
 
     if referrers_at is not None:
-        _reasons.report_at(program, referrers_at, send)
+        _reasons.report_at(program, referrers_at, lambda *found: send(_host.page_referrers(*found)))
     main, error = _execute(program, source)
     _reasons.report_at_end(program, main, error)
     import _tracebacks

@@ -37,6 +37,33 @@ pub fn run(
     settings: &ProgramSettings,
     output: Output<'_>,
 ) -> Result<ProgramOutcome, RunError> {
+    run_job(program, settings, None, output)
+}
+
+/// Runs a program to its end, prints nothing, and gives why memory of the first GPU is alive before the step
+/// that follows the first `step` steps of the recording; at the end, if the recording has fewer steps
+/// ([`ProgramOutcome::referrers`]). Every run of a program is the same, so the step is the step of an earlier
+/// run.
+///
+/// # Errors
+///
+/// As of [`run`].
+pub fn run_to_step(
+    program: &ProgramSource,
+    settings: &ProgramSettings,
+    step: usize,
+) -> Result<ProgramOutcome, RunError> {
+    // Only a recording has steps.
+    let settings = ProgramSettings { is_recorded: true, ..settings.clone() };
+    run_job(program, &settings, Some(step), Output::Hidden)
+}
+
+fn run_job(
+    program: &ProgramSource,
+    settings: &ProgramSettings,
+    referrers_at: Option<usize>,
+    output: Output<'_>,
+) -> Result<ProgramOutcome, RunError> {
     let interpreter = Interpreter::find(settings.python.as_deref())?;
     let library = library::folder()?;
     let extension = library::extension()?;
@@ -64,7 +91,7 @@ pub fn run(
         max_requests: settings.max_requests,
         time_limit: settings.time_limit,
         host_memory: settings.host_memory,
-        referrers_at: None,
+        referrers_at,
     };
     let bytes = postcard::to_allocvec(&job).map_err(|error| RunError::Job(error.to_string()))?;
     let path = folder.0.join("job");

@@ -45,7 +45,7 @@ mod library;
 mod program;
 
 #[cfg(not(target_family = "wasm"))]
-pub use child::{Output, run};
+pub use child::{Output, run, run_to_step};
 #[cfg(not(target_family = "wasm"))]
 pub use error::RunError;
 #[cfg(not(target_family = "wasm"))]

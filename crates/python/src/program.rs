@@ -1,5 +1,6 @@
 //! A program, the settings of its run, and what the run gave.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -159,6 +160,8 @@ pub struct ProgramOutcome {
     pub devices: Vec<DeviceRun>,
     /// The pieces of standard output, in order.
     pub printed: Vec<PrintedMark>,
+    /// Why memory is alive at a step, for `run_to_step`.
+    pub referrers: Option<Referrers>,
 }
 
 /// A line of standard output, with what the run had done when the line's first and last piece were printed.
@@ -202,8 +205,8 @@ impl ProgramOutcome {
 pub struct Referrers {
     /// How many steps the recording had.
     pub step: usize,
-    /// The reasons of each allocation of the recording, in words.
-    pub reasons: Vec<(AllocationId, Vec<String>)>,
+    /// The reasons in words, by the block's number, an index into [`DeviceRun::origins`].
+    pub reasons: BTreeMap<u32, Vec<String>>,
     /// The line that ran.
     pub line: u32,
     /// The operator or the node of autograd that ran, which holds the blocks without another reason.

@@ -66,3 +66,37 @@ fn a_program_that_ends_otherwise_has_no_cause() {
     let (_, finished) = run("losses = []\nlosses[3]\n");
     assert_eq!((finished.status, finished.cause), (1, None));
 }
+
+/// What a program prints that calls the parts of our own `_kept_graphs`.
+fn printed(source: &str) -> String {
+    run(&format!("from _kept_graphs import *\nfrom _reasons import Reason\n{source}")).0
+}
+
+#[test]
+fn a_name_leads_to_its_list() {
+    let source = "
+for name in 'losses[12]', 'pairs[3][0] in train', \"kept['first'][0]\", 'loss', \"kept['x']\", 'a[':
+    print(*element(name))
+";
+    assert_eq!(printed(source), "losses 12\npairs 3\nkept['first'] 0\nNone None\nNone None\nNone None\n");
+}
+
+#[test]
+fn only_graphs_of_one_list_make_a_block_that_of_the_list() {
+    let source = "
+def saved(graph):
+    return Reason('saved by MulBackward0', 'saved', graph)
+for reasons in [saved('a[1]'), saved('a[2]')], [saved('a[1]'), saved('b[2]')], [saved('a[1]'), Reason('x', 'name')], []:
+    name, places = list_of(reasons)
+    print(name, len(places))
+";
+    assert_eq!(printed(source), "a 2\nNone 2\nNone 2\nNone 0\n");
+}
+
+#[test]
+fn a_line_appends_if_it_is_the_only_one() {
+    let source = "
+print(appending_line(['a = []', 'for x in y:', '    a.append(x)'], 'a'), appending_line(['a.append(1)', 'a.append(2)'], 'a'))
+";
+    assert_eq!(printed(source), "3 0\n");
+}

@@ -1,38 +1,35 @@
 //! Why memory is alive at a step: the names that lead to it, and what saved it.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::expect_used, reason = "helpers of tests")]
 
-use std::sync::{Arc, Mutex};
+#[path = "support/run.rs"]
+mod support;
 
-use blockyard_python::{ProgramSettings, ProgramSource, Referrers, run_to_step};
+use std::collections::BTreeMap;
+
+use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, Referrers, run_to_step};
+use support::{run, run_with};
 
 /// The reasons at a step, by the number of the allocation, as they are shown.
-fn referrers(source: &str, step: usize) -> Vec<(u32, Vec<String>)> {
-    let reported: Arc<Mutex<Option<Referrers>>> = Arc::default();
-    let sink = Arc::clone(&reported);
-    let program = ProgramSource { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let thread = std::thread::Builder::new().stack_size(1 << 28);
-    let finished = thread
-        .spawn(move || {
-            run_to_step(&program, &ProgramSettings::default(), step, move |referrers| {
-                *sink.lock().expect("nobody failed") = Some(referrers);
-            })
-        })
-        .expect("there is a thread")
-        .join()
-        .expect("the interpreter answers");
-    assert_eq!(finished.traceback, None);
-    let referrers = reported.lock().expect("nobody failed").take().expect("the step was reached");
-    assert_eq!(referrers.step, step);
-    let shown = |(number, reasons): (u32, Vec<blockyard_python::Reason>)| {
-        (number, reasons.iter().map(ToString::to_string).collect())
-    };
-    referrers.reasons.into_iter().map(shown).collect()
+fn referrers(source: &str, step: usize) -> BTreeMap<u32, Vec<String>> {
+    look(source, step).1.reasons
 }
 
-fn of(referrers: &[(u32, Vec<String>)], number: u32) -> Vec<&str> {
-    let found = referrers.iter().find(|(other, _)| *other == number);
-    found.map(|(_, reasons)| reasons.iter().map(String::as_str).collect()).unwrap_or_default()
+fn look(source: &str, step: usize) -> (ProgramOutcome, Referrers) {
+    let program = ProgramSource { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let mut finished = run_to_step(&program, &ProgramSettings::default(), step).expect("the program runs");
+    assert_eq!(finished.traceback, None);
+    let referrers = finished.referrers.take().expect("the step or the end was reached");
+    assert_eq!(referrers.step, step);
+    (finished, referrers)
+}
+
+fn of(referrers: &BTreeMap<u32, Vec<String>>, number: u32) -> Vec<&str> {
+    referrers.get(&number).map(|reasons| all_of([reasons])).unwrap_or_default()
+}
+
+fn all_of<'a>(reasons: impl IntoIterator<Item = &'a Vec<String>>) -> Vec<&'a str> {
+    reasons.into_iter().flatten().map(String::as_str).collect()
 }
 
 #[test]
@@ -72,19 +69,16 @@ optimizer.step()
 ";
     let all = referrers(source, 10_000);
     assert_eq!(of(&all, 0)[0], "model[0].weight");
-    let reasons: Vec<&str> = all.iter().flat_map(|(_, reasons)| reasons.iter().map(String::as_str)).collect();
+    let reasons = all_of(all.values());
     assert!(reasons.contains(&"model[0].weight.grad"), "{reasons:?}");
     assert!(reasons.contains(&"optimizer.state[model[0].weight]['exp_avg']"), "{reasons:?}");
     assert!(reasons.contains(&"cuBLAS keeps it until the process ends"), "{reasons:?}");
     assert!(reasons.iter().all(|reason| !reason.starts_with("saved")), "{reasons:?}");
     // Before `marker`, the graph of the loss still has what it saved: the weight's product, the input, and
     // the result of Sigmoid.
-    let steps = (1..30).find(|step| {
-        referrers(source, *step).iter().any(|(_, reasons)| reasons.iter().any(|reason| reason == "marker"))
-    });
+    let steps = (1..30).find(|step| all_of(referrers(source, *step).values()).contains(&"marker"));
     let forward = referrers(source, steps.expect("marker is allocated"));
-    let reasons: Vec<&str> =
-        forward.iter().flat_map(|(_, reasons)| reasons.iter().map(String::as_str)).collect();
+    let reasons = all_of(forward.values());
     assert!(
         reasons.contains(&"saved as result by SigmoidBackward0, in the backward graph of loss"),
         "{reasons:?}"
@@ -139,15 +133,9 @@ except ValueError as error:
 }
 
 /// The names in the recording of a program, by allocation; an empty one for an allocation without.
-fn recorded_names(source: &'static str) -> Vec<String> {
-    let program = ProgramSource { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+fn recorded_names(source: &str) -> Vec<String> {
     let settings = ProgramSettings { is_recorded: true, ..ProgramSettings::default() };
-    let thread = std::thread::Builder::new().stack_size(1 << 28);
-    let finished = thread
-        .spawn(move || blockyard_python::run(&program, &settings, Box::new(|_: &str| ())))
-        .expect("there is a thread")
-        .join()
-        .expect("the interpreter answers");
+    let (_, finished) = run_with(source, "x.py", settings);
     let recording =
         finished.devices.first().and_then(|device| device.recording.as_ref()).expect("a recording");
     let device = finished.devices.first().expect("a device");
@@ -183,4 +171,80 @@ work(x)
 ",
     );
     assert_eq!(names.get(..2), Some(["x", "z in work"].map(str::to_owned).as_slice()));
+}
+
+#[test]
+fn a_tensor_of_a_line_has_no_name_and_the_line_is_told() {
+    let source = "import torch
+def make():
+    return torch.ones(8, device='cuda')
+total = make() + torch.ones(8, device='cuda')
+";
+    let (_, found) = look(source, 1);
+    assert_eq!(of(&found.reasons, 0), ["a value of the line that runs, without a name"]);
+    assert_eq!((found.line, found.operator.as_str()), (4, "ones"));
+}
+
+#[test]
+fn classes_closures_hooks_and_functions_of_the_program_lead_to_memory() {
+    let source = "import torch
+class Config:
+    scale = torch.ones(8, device='cuda')
+def outer():
+    shift = torch.ones(8, device='cuda')
+    def inner(x):
+        return x + shift
+    return inner
+call = outer()
+class Masked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mask = torch.ones(8, device='cuda')
+        return x * ctx.mask
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.mask
+y = Masked.apply(torch.ones(8, requires_grad=True, device='cuda'))
+kept = y.grad_fn
+del y
+";
+    let all = referrers(source, 10_000);
+    assert_eq!(of(&all, 0), ["Config.scale"]);
+    assert_eq!(of(&all, 1), ["shift in the closure of call"]);
+    assert_eq!(of(&all, 2), ["a leaf of the backward graph of kept"]);
+    let mask = "context.mask in the closure of the backward function of MaskedBackward, in the backward graph of kept";
+    assert_eq!(of(&all, 3), [mask]);
+}
+
+#[test]
+fn the_search_changes_no_lifetimes() {
+    let source = "import torch
+class Holder:
+    def __init__(self, x):
+        self.x = x
+    def __del__(self):
+        torch.ones(1024, device='cuda')
+def batches():
+    for i in range(3):
+        batch = torch.ones(8, device='cuda')
+        yield batch
+def work(x):
+    holder = Holder(x + 1)
+    x = None
+    for y in batches():
+        z = y * 2
+    holder = None
+    return z + 1
+z = work(torch.ones(8, device='cuda'))
+try:
+    work(3)
+except Exception as error:
+    kept = error
+";
+    let requests = |outcome: &ProgramOutcome| outcome.devices.first().map(|device| device.requests.clone());
+    let (_, plain) = run(source);
+    assert!(requests(&plain).is_some_and(|requests| requests.len() > 20));
+    for step in (0..30).step_by(4) {
+        assert_eq!(requests(&look(source, step).0), requests(&plain), "{step}");
+    }
 }

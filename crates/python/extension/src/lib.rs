@@ -8,8 +8,9 @@
 //!
 //! `run` (a run from its job to its outcome), `line` (where the program is), `objects` and `convert` (between
 //! Python objects and the values of the crate `torch`), `values`, `tensor`, `operators`, `autograd`, `memory`
-//! (what the modules offer), `unknown` (numbers that no recording of a GPU gives), `referrers` (why memory
-//! is alive), `learn` (the page's messages).
+//! (what the modules offer), `unknown` (numbers that no recording of a GPU gives), `referrers` (what
+//! the search for names that keep memory alive needs), `learn` (what recordings
+//! teach), `confined` (programs of others), `page` (the page's messages).
 //!
 //! # Decisions
 //!
@@ -33,6 +34,7 @@ mod objects;
 mod operators;
 #[cfg(target_os = "emscripten")]
 mod page;
+mod referrers;
 mod run;
 mod tensor;
 mod unknown;
@@ -62,6 +64,7 @@ fn _blockyard(python: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> 
         confined::add_to(&host)?;
         learn::add_to(&host)?;
     }
+    referrers::add_to(&host)?;
     #[cfg(target_os = "emscripten")]
     page::add_to(&host)?;
     for added in [&torch, &memory, &autograd, &host] {

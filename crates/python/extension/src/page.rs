@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::run;
+use crate::{line, run};
 
 /// The most requests of a program: a figure of this many steps still follows the pointer.
 const MAX_REQUESTS: u64 = 2_000_000;
@@ -86,17 +86,13 @@ fn page_printed(pieces: Vec<(String, usize)>) -> PyResult<Vec<u8>> {
 
 /// The reply of why memory is alive: the reasons of each allocation of the first GPU, by its number.
 #[pyfunction]
-fn page_referrers(
-    step: usize,
-    line: u32,
-    operator: String,
-    reasons: Vec<(u32, Vec<String>)>,
-) -> PyResult<Vec<u8>> {
-    let reasons = reasons
-        .into_iter()
-        .filter_map(|(number, reasons)| Some((run::allocation_id(number)?, reasons)))
-        .collect();
-    encode(&ProgramReply::Referrers(Referrers { step, line, operator, reasons }))
+fn page_referrers(python: Python<'_>, step: usize, reasons: BTreeMap<u32, Vec<String>>) -> PyResult<Vec<u8>> {
+    let session = session();
+    let origins = session.device(0).map(|device| device.origins()).unwrap_or_default();
+    let allocation = |number: u32| origins.get(usize::try_from(number).ok()?)?.allocation;
+    let reasons = reasons.into_iter().filter_map(|(number, reasons)| Some((allocation(number)?, reasons)));
+    let (line, operator) = (line::current(python), session.operator().to_owned());
+    encode(&ProgramReply::Referrers(Referrers { step, line, operator, reasons: reasons.collect() }))
 }
 
 /// Ends the run; the reply of its outcome.

@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use blockyard_python::{AllocationOrigin, DeviceRun, Job, PrintedMark, ProgramNote, ProgramOutcome};
-use blockyard_record::{AllocationId, grouped};
+use blockyard_python::{
+    AllocationOrigin, DeviceRun, Job, PrintedMark, ProgramNote, ProgramOutcome, Referrers,
+};
+use blockyard_record::grouped;
 use blockyard_rules::{AllocatorConfig, BlasVariables};
 use blockyard_torch::memory::{Origin, SimulatedGpu};
 use blockyard_torch::{GpuProfile, Session, SessionSettings, session};
@@ -33,6 +35,8 @@ struct Run {
     operators: u64,
     max_operators: u64,
     max_requests: u64,
+    referrers_at: Option<usize>,
+    referrers: Option<Referrers>,
 }
 
 thread_local! {
@@ -72,6 +76,8 @@ pub(crate) fn begin_job(file: &Bound<'_, PyString>, job: &Job) -> PyResult<()> {
         operators: 0,
         max_operators: job.max_operators,
         max_requests: job.max_requests,
+        referrers_at: job.referrers_at,
+        referrers: None,
     }));
     session.set_line_source(Some(Rc::new(|| Python::attach(line::current))));
     Ok(())
@@ -105,6 +111,7 @@ pub(crate) fn end_run(
         second_derivatives: blockyard_torch::autograd::second_derivatives(),
         devices: devices(&session).map(|device| device_run(device, &run.file)).collect(),
         printed: run.printed,
+        referrers: run.referrers,
     })
 }
 
@@ -291,11 +298,15 @@ fn end(
     postcard::to_allocvec(&outcome).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// The recording's id of an allocation of the first device, by the allocation's number.
-#[cfg_attr(not(target_os = "emscripten"), expect(dead_code, reason = "the page asks why memory is alive"))]
-pub(crate) fn allocation_id(number: u32) -> Option<AllocationId> {
-    let origins = session().device(0).ok()?.origins();
-    origins.get(usize::try_from(number).ok()?)?.allocation
+/// The step at which somebody asks why memory is alive.
+#[pyfunction]
+fn referrers_at() -> Option<usize> {
+    with(|run| run.referrers_at).flatten()
+}
+
+/// Keeps why memory is alive for the outcome.
+pub(crate) fn set_referrers(referrers: Referrers) {
+    with(|run| run.referrers = Some(referrers));
 }
 
 /// Adds the functions of this module to `_host`.
@@ -303,6 +314,6 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* }
     }
-    add!(stop_text note note_printed time clock sleep environment_changed file_of begin end);
+    add!(stop_text note note_printed time clock sleep environment_changed file_of begin end referrers_at);
     Ok(())
 }

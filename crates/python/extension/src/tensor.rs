@@ -64,7 +64,12 @@ pub(crate) struct PyTensor {
 impl PyTensor {
     /// The tensor of the object; an empty one after the garbage collector cleared the object.
     pub(crate) fn get(&self) -> Tensor {
-        self.tensor.borrow().clone().unwrap_or_else(empty)
+        self.held().unwrap_or_else(empty)
+    }
+
+    /// The tensor of the object; `None` after the garbage collector cleared the object.
+    pub(crate) fn held(&self) -> Option<Tensor> {
+        self.tensor.borrow().clone()
     }
 
     /// Whether the object is of this tensor.
