@@ -103,8 +103,12 @@ def _outcome(program, main, error):
     import _tracebacks
 
     status, text = _tracebacks.describe(error, program)
-    cause = _reasons.cause(program, main, error)
-    names = _reasons.names_at_end(program, main, error)
+    try:
+        cause = _reasons.cause(program, main, error)
+        names = _reasons.names_at_end(program, main, error)
+    except MemoryError:
+        # The program still has all memory that it may have.
+        cause, names = None, {}
     return status, _host.end(status, text, cause, names)
 
 
