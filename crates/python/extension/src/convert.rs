@@ -67,6 +67,9 @@ pub(crate) fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(unknown);
     }
     let class = object.get_type();
+    if let Some(number) = number_of_array(object)? {
+        return Ok(number);
+    }
     if class.hasattr(intern!(python, "__index__"))?
         && let Ok(index) = object.call_method0(intern!(python, "__index__"))
     {
@@ -76,6 +79,21 @@ pub(crate) fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return list_value(object.try_iter()?.collect::<PyResult<Vec<_>>>()?.into_iter());
     }
     Err(PyTypeError::new_err(format!("an argument of type {} is not modeled", class.name()?)))
+}
+
+/// The value of a number of `NumPy`, or of an array without dimensions; `None` for other objects.
+fn number_of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    let python = object.py();
+    let class = object.get_type();
+    if !class.hasattr(intern!(python, "__array__"))? || object.getattr(intern!(python, "ndim"))?.is_truthy()? {
+        return Ok(None);
+    }
+    let item = object.call_method0(intern!(python, "item"))?;
+    if item.get_type().is(&class) {
+        // A number whose last digits are not known.
+        return Ok(Some(Value::Scalar(Scalar::Unknown(Dtype::F64))));
+    }
+    to_value(&item).map(Some)
 }
 
 /// `float`, `int` and `bool` as types of elements.

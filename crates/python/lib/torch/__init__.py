@@ -341,6 +341,9 @@ from torch import profiler
 import torch._tensor as _complete
 
 _complete.complete()
+from torch import _numpy as _complete
+
+_complete.install()
 from sys import modules as _modules
 from torch import _names as _complete
 

@@ -2,8 +2,9 @@
 
 import _torch
 from _torch import operator as _operator
+from _torch import promote_types
 
-from torch import complex64, empty, float32, float64, full, get_default_device, get_default_dtype, int64
+from torch import _numpy, complex64, empty, float32, full, get_default_device, get_default_dtype, int64
 from torch._tensor import Size, Tensor, UnknownNumber
 from torch._types import _bool, _type_of
 
@@ -15,9 +16,22 @@ def _shape_of(data):
         if not data:
             break
         data = data[0]
-    if isinstance(data, Tensor):
+    if isinstance(data, Tensor) or _numpy.is_array(data):
         shape.extend(data.shape)
     return shape
+
+
+def _dtype_of_arrays(data):
+    """The type that the arrays and the numbers of numpy in a list give a tensor; `None` where there are none."""
+    found = None
+    for item in data:
+        if isinstance(item, (list, tuple)):
+            dtype = _dtype_of_arrays(item)
+        else:
+            dtype = _numpy.tensor_of(item, False).dtype if _numpy.is_array(item) else None
+        if dtype is not None:
+            found = dtype if found is None else promote_types(found, dtype)
+    return found
 
 
 def _flatten_into(data, values):
@@ -27,8 +41,8 @@ def _flatten_into(data, values):
     elif isinstance(data, Tensor):
         known = data._known_values()
         values.extend(known if known is not None else [UnknownNumber(data.dtype)] * data.numel())
-    elif hasattr(data, "__array_shape__"):
-        values.extend([UnknownNumber(float64)] * data.size)
+    elif _numpy.is_array(data):
+        values.extend(_numpy.flattened(data))
     else:
         values.append(data)
 
@@ -41,9 +55,13 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
                 device=device if device is not None else made.device, dtype=dtype if dtype is not None else made.dtype
             )
         return made.requires_grad_() if requires_grad else made
-    if hasattr(data, "_to_tensor"):
-        return data._to_tensor().to(device=device or "cpu", dtype=dtype or data._to_tensor().dtype)
+    if _numpy.is_array(data):
+        made = _numpy.tensor_of(data, False)
+        made = made.to(device=device if device is not None else get_default_device(), dtype=dtype or made.dtype)
+        return made.requires_grad_() if requires_grad else made
     shape, values = _shape_of(data), []
+    if dtype is None and isinstance(data, (list, tuple)):
+        dtype = _dtype_of_arrays(data)
     _flatten_into(data, values)
     if len(values) != Size(shape).numel():
         raise ValueError(f"expected sequence of length {shape[-1]} at dim {len(shape) - 1}")
@@ -86,6 +104,8 @@ def _are_unknown(values):
 
 
 def as_tensor(data, dtype=None, device=None):
+    if _numpy.is_array(data) and hasattr(data, "flags"):
+        data = _numpy.tensor_of(data, True)
     if isinstance(data, Tensor):
         return data.to(
             device=device if device is not None else data.device, dtype=dtype if dtype is not None else data.dtype
@@ -97,7 +117,9 @@ asarray = as_tensor
 
 
 def from_numpy(array):
-    return array._to_tensor()
+    if not _numpy.is_array(array) or not hasattr(array, "flags"):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    return _numpy.tensor_of(array, True)
 
 
 def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
@@ -107,8 +129,8 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
 def _legacy_tensor(cls, args, kwargs):
     if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], Size):
         made = tensor(args[0], dtype=float32)
-    elif len(args) == 1 and type(args[0]).__module__ == "numpy":
-        made = tensor(args[0])
+    elif len(args) == 1 and _numpy.is_array(args[0]) and args[0].ndim:
+        made = tensor(args[0], dtype=float32)
     elif len(args) == 1 and isinstance(args[0], Tensor):
         made = args[0].detach()
     elif len(args) == 1 and isinstance(args[0], Size):

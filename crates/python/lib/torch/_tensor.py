@@ -155,12 +155,20 @@ class Tensor(TensorBase):
         return self.to(torch.device("cpu"))
 
     def numpy(self, *, force=False):
-        import numpy
+        from torch import _numpy
 
-        return numpy._from_tensor(self)
+        return _numpy.array_of(self.detach().cpu() if force else self)
 
-    def __array__(self, *args, **kwargs):
-        return self.numpy()
+    def __array__(self, dtype=None, copy=None):
+        made = self.numpy()
+        return made if dtype is None else made.astype(dtype)
+
+    __array_priority__ = 1000
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        import torch
+
+        return torch.tensor(array.astype("uint8") if array.dtype == bool else array)
 
     def untyped_storage(self):
         return UntypedStorage(self)

@@ -59,7 +59,22 @@ class UnknownNumber:
     imag = 0.0
 
     def _same(self, *others):
+        for other in others:
+            if hasattr(other, "shape") and hasattr(other, "ndim"):
+                return NotImplemented  # A tensor or an array, which has numbers of its own.
         return UnknownNumber(self.dtype)
+
+    # What numpy calls where one of its functions gets such a number.
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        from torch import _numpy_arrays
+
+        return _numpy_arrays.call_ufunc(ufunc, method, inputs, keywords)
+
+    def __array_function__(self, function, types, arguments, keywords):
+        from torch import _numpy_arrays
+
+        return _numpy_arrays.call_function(function, arguments, keywords)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _same
@@ -71,6 +86,8 @@ class UnknownNumber:
         return self, self
 
     def _unknown_comparison(self, other):
+        if hasattr(other, "shape") and hasattr(other, "ndim"):
+            return NotImplemented
         return _asserted() or _false("a comparison with a number on the GPU is assumed to be false")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
@@ -107,6 +124,9 @@ class UnknownNumber:
                 break
             width = character + width
         return "?".rjust(int(width)) if width else "?"
+
+    def __reduce__(self):
+        return UnknownNumber, (self.dtype,)
 
     def __deepcopy__(self, memo):
         return self

@@ -1,306 +1,457 @@
-"""The class of arrays."""
+"""The class of arrays: a view of memory by a shape, strides and an offset, as numpy's."""
 
-from math import inf
-
-from numpy._shapes import _place, _places, _product, _strides
-from numpy._types import float64
-from numpy._types import of as _of
+from numpy import _index
+from numpy._near import are_special, unknown
+from numpy._offers import refuse, refuse_unknown
+from numpy._shapes import axes_of, axis_of, broadcast, memory_order, places, product, shape_of, strides_of
+from numpy._types import F8, I8, of
+from numpy._values import cast, scalar
 
 # Elements of larger arrays are not kept.
-_MOST = 65536
+MOST = 65536
 
 
-def _unknown(kind=None):
-    from torch import UnknownNumber
-    from torch import float64 as double_type
+class Memory:
+    """The elements that views share; `None` where they are not known. A tensor may have the same memory."""
 
-    return UnknownNumber(double_type)
+    __slots__ = ("kept", "tensor", "version")
+
+    def __init__(self, values, tensor=None):
+        self.kept, self.tensor, self.version = values, tensor, None if tensor is None else tensor._version
+
+    def values(self):
+        if self.tensor is not None and self.tensor._version != self.version:
+            self.kept, self.version = self.tensor._known_values(), self.tensor._version
+        return self.kept
+
+    def write(self, values):
+        """The elements after a change."""
+        self.kept = values
+        if self.tensor is not None:
+            if values is None:
+                self.tensor.copy_(self.tensor.new_empty(self.tensor.shape))
+            else:
+                self.tensor._set_values(
+                    [value if type(value) in (int, float, bool) else unknown(F8) for value in values]
+                )
+            self.version = self.tensor._version
+
+
+class Flags:
+    """`array.flags`."""
+
+    def __init__(self, array):
+        self.c_contiguous = array._is_contiguous()
+        self.f_contiguous = array.T._is_contiguous()
+        self.owndata = array.base is None
+        self.writeable = array._is_writeable
+        self.aligned = True
+
+    contiguous = property(lambda self: self.c_contiguous or self.f_contiguous)
+
+    def __getitem__(self, name):
+        return getattr(self, name.lower())
 
 
 class ndarray:
+    __slots__ = ("_memory", "_shape", "_steps", "_offset", "dtype", "base", "_is_writeable", "__weakref__")
     __module__ = "numpy"
-    __array_priority__ = 1.0
+    __array_priority__ = 0.0
 
-    def __init__(self, shape, dtype=float64, values=None):
-        self.shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        self.dtype = _of(dtype)
-        # None where the values are not known.
-        self._values = values
+    def __new__(cls, shape, dtype=F8, buffer=None, offset=0, strides=None, order=None):
+        if buffer is not None or strides is not None:
+            refuse("ndarray with buffer= or strides=", "use numpy.array")
+        from numpy._making import empty
+
+        return empty(shape, dtype)
 
     # --- shape
 
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: _product(self.shape))
+    @property
+    def shape(self):
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape):
+        made = self.reshape(shape)
+        if made._memory is not self._memory:
+            raise AttributeError(
+                "incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            )
+        self._shape, self._steps = made._shape, made._steps
+
+    ndim = property(lambda self: len(self._shape))
+    size = property(lambda self: product(self._shape))
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.itemsize)
-    __array_shape__ = shape = None
-    flat = property(lambda self: iter(self._all()))
+    strides = property(lambda self: tuple(step * self.itemsize for step in self._steps))
+    flags = property(Flags)
+    T = property(lambda self: self.transpose())
+    real = property(lambda self: self)
+    flat = property(lambda self: Flat(self))
+    device = "cpu"
 
     @property
-    def T(self):
-        return self.transpose()
+    def mT(self):
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
 
-    def _all(self):
-        return self._values if self._values is not None else [_unknown() for _ in range(self.size)]
+    def _is_contiguous(self):
+        step = 1
+        for size, stride in zip(reversed(self._shape), reversed(self._steps)):
+            if size != 1 and stride != step:
+                return self.size == 0
+            step *= size
+        return True
+
+    def _seen(self, shape, steps, offset):
+        made = view(self._memory, tuple(shape), tuple(steps), offset, self.dtype)
+        made.base, made._is_writeable = self if self.base is None else self.base, self._is_writeable
+        return made
 
     def __len__(self):
-        if not self.shape:
+        if not self._shape:
             raise TypeError("len() of unsized object")
-        return self.shape[0]
+        return self._shape[0]
 
     def __iter__(self):
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(len(self)))
 
-    def reshape(self, *shape, order="C"):
+    def reshape(self, *shape, order="C", copy=None):
+        if order not in ("C", "A") or copy is not None:
+            refuse(f"ndarray.reshape with order={order!r} or copy=", "reshape and transpose in the order of C")
         shape = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+        shape = [int_of(size) for size in shape]
+        if shape.count(-1) > 1:
+            raise ValueError("can only specify one unknown dimension")
+        text = "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         if -1 in shape:
-            shape[shape.index(-1)] = self.size // max(1, -_product(shape))
-        if _product(shape) != self.size:
-            raise ValueError(f"cannot reshape array of size {self.size} into shape {tuple(shape)}")
-        return ndarray(shape, self.dtype, self._values)
+            known = -product(shape)
+            if known == 0 or self.size % known:
+                raise ValueError(f"cannot reshape array of size {self.size} into shape {text}")
+            shape[shape.index(-1)] = self.size // known
+        if product(shape) != self.size:
+            raise ValueError(f"cannot reshape array of size {self.size} into shape {text}")
+        steps = _index.steps_of_view(self._shape, self._steps, shape)
+        if steps is not None:
+            return self._seen(shape, steps, self._offset)
+        return filled(shape, self.dtype, self._read())
 
     def flatten(self, order="C"):
-        return ndarray((self.size,), self.dtype, None if self._values is None else list(self._values))
+        if order != "C":
+            refuse("ndarray.flatten with order=", "use .T.flatten()")
+        return filled((self.size,), self.dtype, self._read(True))
 
-    ravel = flatten
+    def ravel(self, order="C"):
+        if order != "C":
+            refuse("ndarray.ravel with order=", "use .T.ravel()")
+        return self.reshape(-1)
 
     def squeeze(self, axis=None):
-        keep = [size for i, size in enumerate(self.shape) if size != 1 or axis is not None and i != axis % self.ndim]
-        return ndarray(keep, self.dtype, self._values)
+        axes = [i for i, size in enumerate(self._shape) if size == 1] if axis is None else axes_of(axis, self.ndim)
+        if any(self._shape[i] != 1 for i in axes):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+        kept = [i for i in range(self.ndim) if i not in axes]
+        return self._seen([self._shape[i] for i in kept], [self._steps[i] for i in kept], self._offset)
 
     def transpose(self, *axes):
-        axes = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-        axes = [axis % self.ndim for axis in axes] if axes and axes[0] is not None else list(reversed(range(self.ndim)))
-        shape = [self.shape[axis] for axis in axes]
-        if self._values is None:
-            return ndarray(shape, self.dtype)
-        strides = _strides(self.shape)
-        return ndarray(
-            shape, self.dtype, [self._values[_place(at, [strides[axis] for axis in axes])] for at in _places(shape)]
-        )
+        axes = axes[0] if len(axes) == 1 and (isinstance(axes[0], (tuple, list)) or axes[0] is None) else axes
+        if not axes:
+            axes = range(self.ndim - 1, -1, -1)
+        elif len(axes) != self.ndim:
+            raise ValueError("axes don't match array")
+        axes = [axis_of(axis, self.ndim) for axis in axes]
+        if len(set(axes)) < len(axes):
+            raise ValueError("repeated axis in transpose")
+        return self._seen([self._shape[i] for i in axes], [self._steps[i] for i in axes], self._offset)
 
-    def swapaxes(self, a, b):
+    def swapaxes(self, axis1, axis2):
         axes = list(range(self.ndim))
+        a, b = axis_of(axis1, self.ndim), axis_of(axis2, self.ndim)
         axes[a], axes[b] = axes[b], axes[a]
-        return self.transpose(axes)
+        return self.transpose(axes) if axes else self._seen((), (), self._offset)
 
-    def repeat(self, repeats, axis=None):
-        return ndarray(
-            (self.size * repeats,),
-            self.dtype,
-            None if self._values is None else [v for v in self._values for _ in range(repeats)],
-        )
+    def view(self, *types):
+        if types and of(types[0]) is not self.dtype:
+            refuse("ndarray.view with a type", "use astype")
+        return self._seen(self._shape, self._steps, self._offset)
 
     # --- values
 
-    def copy(self, order="C"):
-        return ndarray(self.shape, self.dtype, None if self._values is None else list(self._values))
+    def _read(self, is_copied=False):
+        """The elements in the order of C; `None` where they are not known."""
+        values = self._memory.values()
+        if values is None:
+            return None
+        if self._is_contiguous():
+            if self._offset == 0 and self.size == len(values):
+                return list(values) if is_copied else values
+            return values[self._offset : self._offset + self.size]
+        return [values[place] for place in places(self._shape, self._steps, self._offset)]
 
-    def astype(self, kind, copy=True):
-        kind = _of(kind)
-        return ndarray(
-            self.shape, kind, None if self._values is None else [_cast(value, kind) for value in self._values]
+    def _all(self):
+        """The elements, with unknown numbers where they are not known."""
+        values = self._read()
+        return values if values is not None else [unknown(self.dtype)] * self.size
+
+    def _known(self, what):
+        """The elements; the function `what` refuses unknown ones."""
+        values = self._read()
+        if values is None or are_special(values):
+            refuse_unknown(what)
+        return values
+
+    def _write(self, where, values):
+        """Writes elements at places of the memory; `None` for values that are not known."""
+        if not self._is_writeable:
+            raise ValueError("assignment destination is read-only")
+        kept = self._memory.values()
+        if kept is None:
+            return
+        if where is None:
+            self._memory.write([unknown(self.dtype)] * len(kept))
+            return
+        kept = list(kept) if self._memory.tensor is not None else kept
+        if values is kept:  # A part of the array is written to another part.
+            values = list(values)
+        if values is None:
+            values = [unknown(self.dtype)] * len(where)
+        for place, value in zip(where, values):
+            kept[place] = value
+        self._memory.write(kept)
+
+    def _places(self):
+        return places(self._shape, self._steps, self._offset)
+
+    def copy(self, order="C"):
+        if order not in ("C", "K", "A"):
+            refuse("ndarray.copy with order=", "use .T.copy().T")
+        return (
+            filled(self._shape, self.dtype, self._read(True))
+            if order == "C"
+            else laid_out_as(self, self.dtype, self._read(True))
         )
 
-    def item(self, *args):
-        if args:
-            return self[args if len(args) > 1 else args[0]]
+    def __copy__(self):
+        return laid_out_as(self, self.dtype, self._read(True))
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+    def __reduce__(self):
+        if self._read() is None or are_special(self._read()):
+            refuse_unknown("ndarray.__reduce__")
+        return _restored, (self._shape, self.dtype.str, self._read(True))
+
+    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+        kind = of(dtype)
+        if order != "K" or casting != "unsafe" or kind.kind == "c":
+            refuse("ndarray.astype with order=, casting= or a complex type", "use a real type and no more arguments")
+        if kind is self.dtype and not copy:
+            return self
+        values = self._read()
+        if values is not None:
+            values = cast(values, self.dtype, kind)
+            if kind.kind == "U" and not kind.itemsize:
+                kind = _text_kind(self, values)
+        return laid_out_as(self, kind, values)
+
+    def item(self, *place):
+        if place:
+            place = place[0] if len(place) == 1 and isinstance(place[0], tuple) else place
+            if len(place) == 1 and self.ndim != 1:
+                return self.ravel().item(place[0])
+            found = self[place]
+            if isinstance(found, ndarray):
+                raise ValueError("incorrect number of indices for array")
+            return found.item() if hasattr(found, "item") else found
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return self._all()[0]
 
     def tolist(self):
-        values = list(self._all())
-        for size in reversed(self.shape[1:]):
-            values = [values[i : i + size] for i in range(0, len(values), size)] if size else []
-        return values if self.shape else values[0]
+        values, rank = list(self._all()), self.ndim
+        for axis in range(rank - 1, 0, -1):
+            size = self._shape[axis]
+            values = [values[i * size : (i + 1) * size] for i in range(product(self._shape[:axis]))]
+        return values if rank else values[0]
 
     def fill(self, value):
-        self._values = [_cast(value, self.dtype)] * self.size
+        self[...] = value
+
+    def tobytes(self, order="C"):
+        from numpy._files import data_of
+
+        return data_of(self)
+
+    def __array__(self, dtype=None, copy=None):
+        return self if dtype is None else self.astype(dtype)
+
+    def _one(self):
+        if self.size != 1:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        if self.ndim:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        return self._all()[0]
 
     def __float__(self):
-        return float(self.item())
+        return float(self._one())
 
     def __int__(self):
-        return int(self.item())
+        return int(self._one())
 
-    __index__ = __int__
+    def __complex__(self):
+        return complex(self._one())
+
+    def __index__(self):
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return self._all()[0].__index__()
 
     def __bool__(self):
-        if self.size > 1:
+        if self.size == 1:
+            return bool(self._all()[0])
+        if self.size == 0:
             raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
             )
-        return bool(self.item()) if self.size else False
+        raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
 
     def __repr__(self):
-        return (
-            f"array({_shown(self)})"
-            if self.dtype.name in ("float64", "int64", "bool")
-            else f"array({_shown(self)}, dtype={self.dtype})"
-        )
+        from numpy._print import array_repr
+
+        return array_repr(self)
 
     def __str__(self):
-        return _shown(self, " ")
+        from numpy._print import array_str
+
+        return array_str(self)
 
     def __format__(self, spec):
-        return format(self.item(), spec) if spec else str(self)
-
-    def __getitem__(self, index):
-        shape, places = _select(self.shape, index)
-        values = None if self._values is None else [self._values[place] for place in places]
-        if shape == () and not (isinstance(index, tuple) and Ellipsis in index):
-            return values[0] if values is not None else _unknown()
-        return ndarray(shape, self.dtype, values)
-
-    def __setitem__(self, index, value):
-        if self._values is None:
-            return
-        shape, places = _select(self.shape, index)
-        value = _broadcast(_asarray(value), shape)
-        for place, item in zip(places, value._all()):
-            self._values[place] = _cast(item, self.dtype)
+        if self.ndim == 0:
+            return format(self[()], spec)
+        if spec:
+            raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
+        return str(self)
 
     def __contains__(self, value):
-        return value in self._all()
+        return bool((self == value).any())
 
-    # --- for torch
+    # --- elements
 
-    def _to_tensor(self):
-        import torch
+    def __getitem__(self, index):
+        if type(index) is int and self._shape:
+            size = self._shape[0]
+            if not -size <= index < size:
+                raise IndexError(f"index {index} is out of bounds for axis 0 with size {size}")
+            offset = self._offset + (index + size if index < 0 else index) * self._steps[0]
+            if len(self._shape) > 1:
+                return self._seen(self._shape[1:], self._steps[1:], offset)
+            values = self._memory.values()
+            return scalar(values[offset], self.dtype) if values is not None else unknown(self.dtype)
+        return _index.get(self, index)
 
-        made = torch.empty(self.shape, dtype=getattr(torch, self.dtype.name), device="cpu")
-        if self._values is not None and len(self._values) <= _MOST:
-            made._set_values(self._values)
-        return made
-
-
-del ndarray.shape, ndarray.__array_shape__
-ndarray.__array_shape__ = property(lambda self: self.shape)
-
-
-def _from_tensor(tensor):
-    if tensor.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if tensor.is_cuda:
-        raise TypeError(
-            f"can't convert {tensor.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
-        )
-    name = str(tensor.dtype).rpartition(".")[2]
-    if name == "bfloat16":
-        raise TypeError("Got unsupported ScalarType BFloat16")
-    return ndarray(tuple(tensor.shape), name, tensor._known_values())
+    def __setitem__(self, index, value):
+        _index.put(self, index, value)
 
 
-def _cast(value, kind):
-    if getattr(value, "is_unknown", False):
-        return value
-    if kind.kind == "f":
-        return float(value)
-    if kind.kind in "iu":
-        value = int(value)
-        return value % (1 << (8 * kind.itemsize)) if kind.kind == "u" else value
-    return bool(value) if kind.kind == "b" else value
+def int_of(value):
+    import operator
+
+    return operator.index(value)
 
 
-def _shown(array, comma=", "):
-    values = array._all()
-    is_cut = len(values) > 1000
-    if is_cut:
-        values = values[:3] + values[-3:]
-    if array.dtype.kind == "f":
-        # As many digits after the point as the longest needs, and room for them everywhere.
-        texts = [
-            repr(v)
-            if getattr(v, "is_unknown", False)
-            else f"{v:.8f}".rstrip("0")
-            if v == v and v not in (inf, -inf)
-            else str(v)
-            for v in map(_whole_as_float, values)
-        ]
-        behind = max((len(text) - text.find(".") - 1 for text in texts if "." in text), default=0)
-        texts = [text + " " * (behind - (len(text) - text.find(".") - 1)) if "." in text else text for text in texts]
-    else:
-        texts = list(map(repr, values))
-    if not array.shape:
-        return texts[0].strip()
-    width = max(map(len, texts), default=0)
-    texts = [text.rjust(width) for text in texts]
-    if is_cut:
-        return "[" + comma.join(texts[:3]) + comma + "..." + comma + comma.join(texts[3:]) + "]"
-    for depth, size in enumerate(reversed(array.shape)):
-        between = comma if depth == 0 else comma.rstrip() + "\n" * depth + " " * (array.ndim - depth)
-        texts = ["[" + between.join(texts[i : i + size]) + "]" for i in range(0, len(texts), size)] if size else ["[]"]
-    return texts[0]
+def _text_kind(array, values):
+    from numpy._types import text_length, text_type
+
+    if array.dtype.kind == "O":
+        return text_type(max((len(value) for value in values), default=1))
+    return text_type(text_length(array.dtype))
 
 
-def _whole_as_float(value):
-    return float(value) if isinstance(value, int) else value
+def view(memory, shape, steps, offset, kind):
+    made = object.__new__(ndarray)
+    made._memory, made._shape, made._steps, made._offset, made.dtype = memory, shape, steps, offset, kind
+    made.base, made._is_writeable = None, True
+    return made
 
 
-def _select(shape, index):
-    """The shape of `array[index]`, and the places of its elements in the flat list."""
-    index = index if isinstance(index, tuple) else (index,)
-    if len(index) == 1 and isinstance(index[0], ndarray) and index[0].dtype.kind == "b":
-        step = _product(shape[index[0].ndim :])
-        chosen = [i for i, is_in in enumerate(index[0]._all()) if is_in]
-        return (len(chosen), *shape[index[0].ndim :]), [i * step + j for i in chosen for j in range(step)]
-    index = list(index)
-    if Ellipsis in [i for i in index if not isinstance(i, (ndarray, list))]:
-        at = next(k for k, i in enumerate(index) if i is Ellipsis)
-        index[at : at + 1] = [slice(None)] * (len(shape) - sum(1 for i in index if i is not Ellipsis and i is not None))
-    axes, found, axis, arrays = [], [], 0, None
-    strides = _strides(shape)
-    for part in index:
-        if part is None:
-            found.append(1)
-            axes.append([0])
-            continue
-        if axis >= len(shape):
-            raise IndexError(
-                f"too many indices for array: array is {len(shape)}-dimensional, but {len(index)} were indexed"
-            )
-        size, stride = shape[axis], strides[axis]
-        if isinstance(part, slice):
-            chosen = range(*part.indices(size))
-            found.append(len(chosen))
-            axes.append([i * stride for i in chosen])
-        elif isinstance(part, (list, ndarray, range)) or hasattr(part, "tolist") and getattr(part, "ndim", 0):
-            chosen = [int(i) for i in _asarray(part)._all()]
-            if arrays is None:
-                arrays = len(axes)
-                found.extend(_asarray(part).shape)
-                axes.append([(i % size) * stride for i in chosen])
-            else:
-                axes[arrays] = [a + (i % size) * stride for a, i in zip(axes[arrays], chosen)]
-        else:
-            part = int(part)
-            if not -size <= part < size:
-                raise IndexError(f"index {part} is out of bounds for axis {axis} with size {size}")
-            axes.append([(part % size) * stride])
-        axis += 1
-    for size, stride in zip(shape[axis:], strides[axis:]):
-        found.append(size)
-        axes.append([i * stride for i in range(size)])
-    places = [0]
-    for axis in axes:
-        places = [place + more for place in places for more in axis]
-    return tuple(found), places
+def filled(shape, kind, values):
+    """A new array of these elements, in the order of C; `None` for elements that are not known."""
+    shape = tuple(shape)
+    return view(Memory(values), shape, strides_of(shape), 0, kind)
 
 
-def _broadcast(array, shape):
-    if array.shape == tuple(shape) or array._values is None:
-        return ndarray(shape, array.dtype, array._values)
-    padded = (1,) * (len(shape) - array.ndim) + array.shape
-    strides = [0 if size == 1 else stride for size, stride in zip(padded, _strides(padded))]
-    return ndarray(shape, array.dtype, [array._values[_place(at, strides)] for at in _places(shape)])
+def laid_out(shape, order, kind, values):
+    """The same, whose memory has the axes in another order."""
+    if order == list(range(len(shape))):
+        return filled(shape, kind, values)
+    inner = [shape[axis] for axis in order]
+    steps, strides = [0] * len(shape), strides_of(inner)
+    for axis, stride in zip(order, strides):
+        steps[axis] = stride
+    if values is not None:
+        moved = [None] * len(values)
+        for place, value in zip(places(shape, steps), values):
+            moved[place] = value
+        values = moved
+    return view(Memory(values), tuple(shape), tuple(steps), 0, kind)
 
 
-def _asarray(value):
+def laid_out_as(array, kind, values):
+    return laid_out(array._shape, memory_order(array._shape, array._steps), kind, values)
+
+
+def _restored(shape, kind, values):
+    return filled(shape, of(kind), values)
+
+
+def broadcast_to(array, shape, subok=False):
     from numpy._making import asarray
 
-    return asarray(value)
+    array, shape = asarray(array), shape_of(shape)
+    if len(shape) < array.ndim or broadcast(array._shape, shape) != shape:
+        raise ValueError(
+            f"operands could not be broadcast together with remapped shapes [original->remapped]: {array._shape} and requested shape {shape}"
+        )
+    made = spread(array, shape)
+    made._is_writeable = False
+    return made
 
 
-def broadcast_to(array, shape):
-    return _broadcast(_asarray(array), shape)
+def spread(array, shape):
+    """The array as a view of a larger shape, whose new elements are the same ones."""
+    if array._shape == shape:
+        return array
+    missing = len(shape) - array.ndim
+    steps = [0] * missing + [
+        0 if a == 1 and b != 1 else step for a, b, step in zip(array._shape, shape[missing:], array._steps)
+    ]
+    return array._seen(shape, steps, array._offset)
+
+
+class Flat:
+    """`array.flat`."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __iter__(self):
+        return (scalar(value, self._array.dtype) for value in self._array._all())
+
+    def __len__(self):
+        return self._array.size
+
+    def __getitem__(self, index):
+        found = self._array.ravel()[index]
+        return found.copy() if isinstance(found, ndarray) else found
+
+    def __setitem__(self, index, value):
+        where = filled((self._array.size,), I8, list(self._array._places()))
+        chosen = where[index]
+        chosen = chosen._read() if isinstance(chosen, ndarray) else [chosen._value]
+        value = _index.as_written(value, (len(chosen),), self._array.dtype)
+        self._array._write(chosen, value)

@@ -1,31 +1,53 @@
-"""Shapes, and the places of elements in a flat list."""
+"""Shapes, strides, and the places of elements in memory."""
 
 from functools import reduce as _reduce
+from operator import index as _index
 
 
-def _product(shape):
+class AxisError(ValueError, IndexError):
+    __module__ = "numpy.exceptions"
+
+
+def product(shape):
     return _reduce(lambda a, b: a * b, shape, 1)
 
 
-def _strides(shape):
+def shape_of(shape):
+    """A shape as a tuple, from a number or a sequence of numbers."""
+    if isinstance(shape, (tuple, list)) or hasattr(shape, "tolist") and getattr(shape, "ndim", 0) == 1:
+        shape = tuple(_index(size) for size in shape)
+    elif shape is None:
+        shape = ()
+    else:
+        shape = (_index(shape),)
+    if any(size < 0 for size in shape):
+        raise ValueError("negative dimensions are not allowed")
+    return shape
+
+
+def strides_of(shape):
+    if 0 in shape:
+        return (0,) * len(shape)
     strides, step = [], 1
     for size in reversed(shape):
         strides.insert(0, step)
         step *= size
-    return strides
+    return tuple(strides)
 
 
-def _places(shape):
-    import itertools
+def places(shape, strides, offset=0):
+    """The places of all elements in the order of C."""
+    found = [offset]
+    for size, stride in zip(shape, strides):
+        if stride == 1 and found == [offset]:
+            found = range(offset, offset + size)
+        else:
+            steps = range(0, size * stride, stride) if stride and size else [0] * size
+            found = [place + step for place in found for step in steps]
+    return found
 
-    return itertools.product(*map(range, shape))
 
-
-def _place(at, strides):
-    return sum(a * s for a, s in zip(at, strides))
-
-
-def broadcast_shapes(*shapes):
+def broadcast(*shapes):
     rank = max(map(len, shapes), default=0)
     result = [1] * rank
     for shape in shapes:
@@ -33,7 +55,45 @@ def broadcast_shapes(*shapes):
             if size != 1:
                 if result[-1 - i] not in (1, size):
                     raise ValueError(
-                        "operands could not be broadcast together with shapes " + " ".join(map(str, shapes))
+                        "operands could not be broadcast together with shapes "
+                        + " ".join(map(_shape_text, shapes))
+                        + " "
                     )
                 result[-1 - i] = size
     return tuple(result)
+
+
+def _shape_text(shape):
+    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def axis_of(axis, rank):
+    axis = _index(axis)
+    if not -rank <= axis < rank:
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis % rank
+
+
+def axes_of(axis, rank, is_strict=True):
+    """Several axes, sorted; all of them for `None`. Some functions take an axis of a number as well."""
+    if axis is None or rank == 0 and not is_strict and axis in (0, -1):
+        return list(range(rank))
+    axes = [axis_of(one, rank) for one in axis] if isinstance(axis, (tuple, list)) else [axis_of(axis, rank)]
+    if len(set(axes)) < len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return sorted(axes)
+
+
+def memory_order(shape, strides):
+    """The axes from the largest stride to the smallest, as an iterator over memory visits them."""
+    axes = list(range(len(shape)))
+    for end in range(1, len(axes)):
+        at = end
+        while at > 0:
+            before, axis = axes[at - 1], axes[at]
+            a, b = abs(strides[before]), abs(strides[axis])
+            if shape[before] == 1 or shape[axis] == 1 or a == 0 or b == 0 or b <= a:
+                break
+            axes[at - 1], axes[at] = axis, before
+            at -= 1
+    return axes

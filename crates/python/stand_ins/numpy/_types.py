@@ -1,19 +1,39 @@
-"""Types of elements."""
+"""Types of elements: `dtype`, and the classes of numbers that an element is."""
+
+import sys as _sys
+
+from numpy._offers import refuse
 
 
 class dtype:
-    def __init__(self, name, kind=None, itemsize=None):
-        known = name if isinstance(name, dtype) else of(name) if kind is None else None
-        self.name, self.kind, self.itemsize = (
-            (known.name, known.kind, known.itemsize) if known is not None else (name, kind, itemsize)
+    """A type of elements; there is one object for each."""
+
+    __slots__ = ("name", "kind", "itemsize", "char", "type")
+
+    def __new__(cls, value, align=False, copy=False):
+        return of(value)
+
+    @property
+    def str(self):
+        if self.kind == "U":
+            return f"<U{self.itemsize // 4}"
+        return (
+            ("|" if self.itemsize == 1 or self.kind == "O" else "<")
+            + self.kind
+            + (f"{self.itemsize}" if self.kind != "O" else "")
         )
 
-    def __call__(self, value=0):
-        return float(value) if self.kind == "f" else bool(value) if self.kind == "b" else int(value)
+    byteorder = property(lambda self: "|" if self.itemsize == 1 or self.kind == "O" else "=")
+    alignment = property(lambda self: 4 if self.kind == "U" else self.itemsize)
+    names = fields = subdtype = None
+    shape, ndim = (), 0
+    hasobject = property(lambda self: self.kind == "O")
 
     def __eq__(self, other):
+        if type(other) is dtype:
+            return self.name == other.name
         try:
-            return self.name == of(other).name
+            return other is not None and self.name == of(other).name
         except TypeError:
             return False
 
@@ -21,72 +41,449 @@ class dtype:
         return hash(self.name)
 
     def __repr__(self):
-        return f"dtype('{self.name}')"
+        return f"dtype('{self.str if self.kind in 'UO' else self.name}')" if self.kind != "O" else "dtype('O')"
 
     def __str__(self):
-        return self.name
+        return self.str if self.kind == "U" else self.name
 
-    type = property(lambda self: self)
+    def __reduce__(self):
+        return of, (self.str,)
 
 
-_ALL = [
-    dtype(*row)
-    for row in (
-        ("float64", "f", 8),
-        ("float32", "f", 4),
-        ("float16", "f", 2),
-        ("int64", "i", 8),
-        ("int32", "i", 4),
-        ("int16", "i", 2),
-        ("int8", "i", 1),
-        ("uint8", "u", 1),
-        ("uint16", "u", 2),
-        ("uint32", "u", 4),
-        ("uint64", "u", 8),
-        ("bool", "b", 1),
-        ("object", "O", 8),
-        ("complex64", "c", 8),
-        ("complex128", "c", 16),
-    )
+dtype.__module__ = "numpy.dtypes"
+
+
+def _new(name, kind, itemsize, char, type=None):
+    made = object.__new__(dtype)
+    made.name, made.kind, made.itemsize, made.char, made.type = name, kind, itemsize, char, type
+    return made
+
+
+def _of_number(method):
+    """A method of an array without dimensions, which gives a number and not such an array."""
+
+    def call(*arguments, **keywords):
+        found = method(*arguments, **keywords)
+        return found[()] if getattr(found, "shape", None) == () else found
+
+    return call
+
+
+class generic:
+    """A number or a text that is an element of an array."""
+
+    __slots__ = ()
+    __module__ = "numpy"
+    dtype = None
+
+    # --- as an array without dimensions
+
+    shape, ndim, size, strides = (), 0, 1, ()
+    itemsize = nbytes = property(lambda self: self.dtype.itemsize)
+    T = real = property(lambda self: self)
+    __array_priority__ = -1000000.0
+
+    def item(self):
+        return self._value
+
+    tolist = item
+
+    def _array(self):
+        from numpy._array import filled
+
+        return filled((), self.dtype, [self._value])
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from numpy._array import ndarray
+
+        if not hasattr(ndarray, name):
+            raise AttributeError(f"'{type(self).__module__}.{type(self).__name__}' object has no attribute '{name}'")
+        found = getattr(self._array(), name)
+        return _of_number(found) if callable(found) else found
+
+    def __getitem__(self, index):
+        if index == () or index is Ellipsis:
+            return self if index == () else self._array()
+        if index is None:
+            return self._array()[None]
+        raise IndexError("invalid index to scalar variable.")
+
+    def __array__(self, *arguments, **keywords):
+        return self._array()
+
+    def __repr__(self):
+        return f"np.{type(self).__name__}({self!s})"
+
+    def __reduce__(self):
+        return type(self), (self._value,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class number(generic):
+    __slots__ = ()
+    __module__ = "numpy"
+
+    def __new__(cls, value=0):
+        if cls.dtype is None:
+            raise TypeError(f"cannot create 'numpy.{cls.__name__}' instances")
+        from numpy._making import array
+
+        if type(value) in (int, float) or isinstance(value, generic):
+            from numpy._values import cast_one
+
+            value = cast_one(
+                value if type(value) in (int, float) else value._value, cls.dtype, is_checked=type(value) is int
+            )
+            return cls._of(value)
+        made = array(value, dtype=cls.dtype)
+        return made[()] if made.shape == () else made
+
+    @classmethod
+    def _of(cls, value):
+        made = object.__new__(cls)
+        made._value = value
+        return made
+
+    def __hash__(self):
+        return hash(self._value)
+
+    def __bool__(self):
+        return self._value != 0
+
+    def __int__(self):
+        return int(self._value)
+
+    def __float__(self):
+        return float(self._value)
+
+    def __complex__(self):
+        return complex(self._value)
+
+    def __trunc__(self):
+        return self._value.__trunc__()
+
+    imag = property(lambda self: type(self)(0))
+
+    def conjugate(self):
+        return self
+
+    conj = conjugate
+
+    def is_integer(self):
+        return float(self._value).is_integer()
+
+    def __format__(self, spec):
+        return format(self._value, spec) if spec else str(self)
+
+
+class integer(number):
+    __slots__ = ()
+    __module__ = "numpy"
+
+    def __index__(self):
+        return self._value
+
+    def __str__(self):
+        return str(self._value)
+
+    def bit_count(self):
+        return abs(self._value).bit_count()
+
+    numerator = property(lambda self: self)
+    denominator = property(lambda self: type(self)(1))
+
+
+class signedinteger(integer):
+    __slots__ = ()
+    __module__ = "numpy"
+
+
+class unsignedinteger(integer):
+    __slots__ = ()
+    __module__ = "numpy"
+
+
+class inexact(number):
+    __slots__ = ()
+    __module__ = "numpy"
+
+
+class floating(inexact):
+    __slots__ = ()
+    __module__ = "numpy"
+
+    def __str__(self):
+        from numpy._print import scalar_text
+
+        return scalar_text(self._value, self.dtype)
+
+    def __format__(self, spec):
+        return format(self._value, spec)
+
+    def as_integer_ratio(self):
+        return self._value.as_integer_ratio()
+
+
+class complexfloating(inexact):
+    __slots__ = ()
+    __module__ = "numpy"
+
+    def __new__(cls, *arguments):
+        refuse(cls.__name__, "complex numbers of numpy are left out; use torch's, or Python's")
+
+
+class bool(generic):
+    __slots__ = ("_value",)
+    __module__ = "numpy"
+
+    def __new__(cls, value=False):
+        import builtins
+
+        return cls._of(builtins.bool(value))
+
+    @classmethod
+    def _of(cls, value):
+        return TRUE if value else FALSE
+
+    def __bool__(self):
+        return self._value
+
+    def __hash__(self):
+        return hash(self._value)
+
+    def __int__(self):
+        return int(self._value)
+
+    def __float__(self):
+        return float(self._value)
+
+    def __index__(self):
+        raise TypeError("'numpy.bool' object cannot be interpreted as an integer")
+
+    def __str__(self):
+        return str(self._value)
+
+    def __repr__(self):
+        return f"np.{self._value}_"
+
+    def __format__(self, spec):
+        return format(self._value if not spec or spec[-1] == "s" else int(self._value), spec) if spec else str(self)
+
+
+bool_ = bool
+TRUE, FALSE = object.__new__(bool_), object.__new__(bool_)
+TRUE._value, FALSE._value = True, False
+
+
+class character(generic):
+    __slots__ = ()
+    __module__ = "numpy"
+
+
+class str_(str, character):
+    __module__ = "numpy"
+    _value = property(lambda self: str(self))
+    dtype = property(lambda self: text_type(max(len(self), 1)))
+
+    @classmethod
+    def _of(cls, value):
+        return cls(value)
+
+    def __getitem__(self, index):
+        return str.__getitem__(self, index)
+
+    def __repr__(self):
+        return f"np.str_({str.__repr__(self)})"
+
+    __str__, __hash__ = str.__str__, str.__hash__
+
+    def __reduce__(self):
+        return str_, (str(self),)
+
+
+def _float64():
+    class float64(floating, float):
+        __module__ = "numpy"
+        __qualname__ = "float64"
+        _value = property(lambda self: float.__float__(self))
+
+        def __new__(cls, value=0.0):
+            if type(value) is float:
+                return float.__new__(cls, value)
+            return number.__new__(cls, value)
+
+        @classmethod
+        def _of(cls, value):
+            return float.__new__(cls, value)
+
+        __hash__, __float__ = float.__hash__, float.__float__
+
+        def __str__(self):
+            return float.__repr__(self)
+
+    return float64
+
+
+float64 = double = _float64()
+
+
+def _class(name, base):
+    return type(name, (base,), {"__slots__": ("_value",), "__module__": "numpy", "__qualname__": name})
+
+
+float32 = single = _class("float32", floating)
+float16 = half = _class("float16", floating)
+int8, int16, int32, int64 = (_class(f"int{bits}", signedinteger) for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_class(f"uint{bits}", unsignedinteger) for bits in (8, 16, 32, 64))
+complex64, complex128 = _class("complex64", complexfloating), _class("complex128", complexfloating)
+int_ = intp = long = longlong = int64
+uint = uintp = ulong = ulonglong = uint64
+byte, ubyte, short, ushort, intc, uintc = int8, uint8, int16, uint16, int32, uint32
+object_ = _class("object_", generic)
+
+_ROWS = [
+    (float64, "f", 8, "d"),
+    (float32, "f", 4, "f"),
+    (float16, "f", 2, "e"),
+    (int64, "i", 8, "l"),
+    (int32, "i", 4, "i"),
+    (int16, "i", 2, "h"),
+    (int8, "i", 1, "b"),
+    (uint8, "u", 1, "B"),
+    (uint16, "u", 2, "H"),
+    (uint32, "u", 4, "I"),
+    (uint64, "u", 8, "L"),
+    (bool_, "b", 1, "?"),
+    (object_, "O", 8, "O"),
+    (complex64, "c", 8, "F"),
+    (complex128, "c", 16, "D"),
 ]
-_BY_NAME = {kind.name: kind for kind in _ALL}
-(
-    float64,
-    float32,
-    float16,
-    int64,
-    int32,
-    int16,
-    int8,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    bool_,
-    object_,
-    complex64,
-    complex128,
-) = _ALL
+_FOUND = {}
+for _type, _kind, _size, _char in _ROWS:
+    _made = _new(_type.__name__.rstrip("_"), _kind, _size, _char, _type)
+    _type.dtype = _made
+    for _key in (_type, _made.name, _char, f"{_kind}{_size}", _made.str, f"={_kind}{_size}"):
+        _FOUND[_key] = _made
+F8, F4, F2, I8, I4, I2, I1, U1, U2, U4, U8, B1, O8, C8, C16 = (row[0].dtype for row in _ROWS)
+import builtins as _builtins
+
+_FOUND.update(
+    {
+        float: F8,
+        int: I8,
+        _builtins.bool: B1,
+        object: O8,
+        complex: C16,
+        None: F8,
+        floating: F8,
+        integer: I8,
+        "float": F8,
+        "int": I8,
+        "uint": U8,
+        "bool_": B1,
+        "object_": O8,
+        "complex": C16,
+        "double": F8,
+        "single": F4,
+        "half": F2,
+        "q": I8,
+        "Q": U8,
+        "intp": I8,
+        "int_": I8,
+        "b1": B1,
+        "O8": O8,
+    }
+)
+BIGGEST_TEXT = 1 << 20
+_TEXTS = {}
+
+
+def text_type(length):
+    """The type of texts of at most so many characters."""
+    if length not in _TEXTS:
+        _TEXTS[length] = _new(f"str{32 * length}" if length else "str", "U", 4 * length, "U", str_)
+    return _TEXTS[length]
+
+
+def text_length(kind):
+    """How many characters numpy keeps for the text of a number."""
+    widths = {"i": {1: 4, 2: 6, 4: 11, 8: 21}, "u": {1: 3, 2: 5, 4: 10, 8: 20}, "b": {1: 5}}
+    return widths.get(kind.kind, {}).get(kind.itemsize, 32)
 
 
 def of(value):
-    if isinstance(value, dtype):
+    if type(value) is dtype:
         return value
-    found = (
-        {float: float64, int: int64, bool: bool_, object: object_, complex: complex128, None: float64}.get(value)
-        if not isinstance(value, str)
-        else _BY_NAME.get({"float": "float64", "int": "int64"}.get(value, value))
+    try:
+        found = _FOUND.get(value)
+    except TypeError:
+        found = None
+    if found is not None:
+        return found
+    if value is str or value is str_ or value in ("U", "str", "<U", "str_"):
+        return text_type(0)
+    if isinstance(value, str) and value.lstrip("<=")[:1] == "U" and value.lstrip("<=")[1:].isdigit():
+        return text_type(int(value.lstrip("<=")[1:]))
+    is_other = isinstance(value, str) and (
+        value[:1] in ("S", "M", "m", "V", "a", "g", ">") or value.startswith(("datetime", "timedelta"))
     )
-    if found is None:
+    if is_other or isinstance(value, (list, dict)):
+        refuse(f"dtype({value!r})", "use numbers, bool, str or object")
+    if isinstance(value, str):
         raise TypeError(f"data type {value!r} not understood")
-    return found
+    raise TypeError(f"Cannot interpret '{value}' as a data type")
 
 
-def wider(a, b):
-    order = "bui?fcO"
+def smallest_float(kind):
+    """The type of floats that holds the numbers of another type, as numpy's functions over floats choose it."""
+    if kind.kind == "f":
+        return kind
+    if kind.kind not in "iub":
+        return kind
+    return F2 if kind.itemsize == 1 else F4 if kind.itemsize == 2 else F8
+
+
+def promote(a, b):
+    """The type that holds the numbers of both."""
+    if a is b:
+        return a
+    kinds = a.kind + b.kind
+    if "O" in kinds:
+        return O8
+    if "U" in kinds:
+        if a.kind == b.kind:
+            return a if a.itemsize >= b.itemsize else b
+        text, other = (a, b) if a.kind == "U" else (b, a)
+        return text_type(_builtins.max(text.itemsize // 4, text_length(other)))
+    if "b" in kinds:
+        return b if a.kind == "b" else a
     if a.kind == b.kind:
         return a if a.itemsize >= b.itemsize else b
-    first, second = sorted((a, b), key=lambda kind: order.index(kind.kind))
-    if second.kind == "f" and first.kind in "ui" and first.itemsize >= 4:
-        return float64
-    return second
+    if "c" in kinds:
+        other, one = (a, b) if b.kind == "c" else (b, a)
+        wide = other.itemsize if other.kind == "f" else smallest_float(other).itemsize
+        return C16 if one.itemsize == 16 or wide == 8 else C8
+    if "f" in kinds:
+        whole, one = (a, b) if b.kind == "f" else (b, a)
+        needed = smallest_float(whole)
+        return one if one.itemsize >= needed.itemsize else needed
+    signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    return {1: I2, 2: I4, 4: I8, 8: F8}[unsigned.itemsize]
+
+
+def limits(kind):
+    """The least and the greatest whole number of a type."""
+    bits = kind.itemsize * 8
+    return (0, (1 << bits) - 1) if kind.kind == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+_sys.modules[__name__].dtypes = [row[0] for row in _ROWS]

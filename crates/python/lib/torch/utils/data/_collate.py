@@ -1,6 +1,7 @@
 """Batches of samples."""
 
 import torch
+from torch import _numpy
 
 
 def default_convert(data):
@@ -11,8 +12,8 @@ def default_collate(batch):
     element = batch[0]
     if isinstance(element, torch.Tensor):
         return torch.stack(batch, 0)
-    if hasattr(element, "_to_tensor"):
-        return torch.stack([item._to_tensor() for item in batch], 0)
+    if _numpy.is_array(element):
+        return torch.stack([torch.tensor(item) for item in batch], 0)
     if isinstance(element, float):
         return torch.tensor(batch, dtype=torch.float64)
     if isinstance(element, int):
