@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (file, fs::read(file)?).hash(&mut hash);
         writeln!(text, "    ({file:?}, include_str!({:?})),", format!("{root}/{file}"))?;
     }
-    writeln!(text, "];\npub(crate) const HASH: u64 = {};", hash.finish())?;
+    writeln!(text, "];\npub(crate) const HASH: &str = \"{:016x}\";", hash.finish())?;
     fs::write(Path::new(&env::var("OUT_DIR")?).join("library.rs"), text)?;
     Ok(())
 }

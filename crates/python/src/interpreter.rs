@@ -46,9 +46,9 @@ impl Interpreter {
         if let Some(known) = found.get(&key) {
             return Ok(known.clone());
         }
-        let names: Vec<&str> = named.map_or_else(|| NAMES.to_vec(), |name| vec![name]);
-        let Some(text) = names.iter().find_map(|name| ask(name)) else {
-            return Err(RunError::NoPython(names.join(" or ")));
+        let commands: Vec<&str> = named.map_or_else(|| NAMES.to_vec(), |name| vec![name]);
+        let Some(text) = commands.iter().find_map(|name| ask(name)) else {
+            return Err(RunError::NoPython(commands.join(" or ")));
         };
         let mut lines = text.lines().map(str::trim);
         let command = lines.next().unwrap_or_default().to_owned();

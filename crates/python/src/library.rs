@@ -14,7 +14,7 @@ mod files {
 
 /// The folder of the Python files, which are written if they are not there.
 pub(crate) fn folder() -> Result<PathBuf, RunError> {
-    let name = format!("python-{:016x}", files::HASH);
+    let name = format!("python-{}", files::HASH);
     let mut failure = None;
     for base in cache_folders() {
         let folder = base.join(&name);

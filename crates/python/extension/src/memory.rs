@@ -191,10 +191,10 @@ fn properties(argument: Bound<'_, PyAny>) -> PyResult<(String, u64, u32, u32, u3
     Ok((
         profile.name.to_string(),
         profile.total_memory.get(),
-        profile.multiprocessors.into(),
-        profile.threads_per_multiprocessor.into(),
-        profile.capability.0.into(),
-        profile.capability.1.into(),
+        profile.multiprocessors,
+        profile.threads_per_multiprocessor,
+        profile.capability.0,
+        profile.capability.1,
     ))
 }
 

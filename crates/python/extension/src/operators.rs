@@ -73,7 +73,7 @@ impl PyOperator {
                 match name.as_str() {
                     "out" if !operator.has_parameter("out") => {
                         if !value.is_none() {
-                            out = Some(value)
+                            out = Some(value);
                         }
                     }
                     name if IGNORED.contains(&name) => {}

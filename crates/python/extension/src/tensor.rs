@@ -54,37 +54,29 @@ impl PyNode {
     }
 }
 
+/// The indices and the values of a sparse tensor, and whether they are coalesced.
+type SparseParts<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, bool);
+
 /// A tensor; `torch.Tensor` is a class of our own Python over it.
 #[pyclass(name = "TensorBase", module = "torch._C", subclass, unsendable)]
 pub(crate) struct PyTensor {
-    /// `None` after the garbage collector cleared the object.
-    tensor: RefCell<Option<Tensor>>,
+    tensor: RefCell<Tensor>,
 }
 
 impl PyTensor {
     /// The tensor of the object; an empty one after the garbage collector cleared the object.
     pub(crate) fn get(&self) -> Tensor {
-        self.held().unwrap_or_else(empty)
+        self.tensor.borrow().clone()
     }
 
-    /// The tensor of the object; `None` after the garbage collector cleared the object.
+    /// The tensor of the object, unless the tensor is in the middle of a change.
     pub(crate) fn held(&self) -> Option<Tensor> {
-        self.tensor.borrow().clone()
+        self.tensor.try_borrow().ok().map(|tensor| tensor.clone())
     }
 
     /// Whether the object is of this tensor.
     pub(crate) fn is_of(&self, tensor: &Tensor) -> bool {
-        self.tensor.borrow().as_ref().is_some_and(|own| own.is_same(tensor))
-    }
-}
-
-/// The tensor in a place where a collected object is asked for one.
-fn empty() -> Tensor {
-    let parts = blockyard_torch::call("empty", &[Value::List(vec![Value::from(0_i64)])], &[]);
-    match parts.and_then(|value| value.tensor()) {
-        Ok(tensor) => tensor,
-        // An empty tensor of the host needs no memory, so the call cannot fail.
-        Err(error) => std::panic::panic_any(error.to_string()),
+        self.tensor.borrow().is_same(tensor)
     }
 }
 
@@ -93,7 +85,7 @@ pub(crate) fn tensor_of(object: &Bound<'_, PyAny>) -> Option<Tensor> {
     object.cast::<PyTensor>().ok().map(|tensor| tensor.borrow().get())
 }
 
-fn object<'py>(python: Python<'py>, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
+fn object(python: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     convert::tensor_object(python, tensor, &[])
 }
 
@@ -134,13 +126,15 @@ impl PyTensor {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let tensor = PENDING.take().ok_or_else(|| PyTypeError::new_err("TensorBase cannot be made"))?;
-        Ok(Self { tensor: RefCell::new(Some(tensor)) })
+        Ok(Self { tensor: RefCell::new(tensor) })
     }
     /// As PyTorch's `THPVariable_traverse`: a tensor that nothing but this object holds leads to its hooks,
     /// and to the function of a program that made it, unless another tensor has the function's node too.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(tensor) = self.tensor.try_borrow() else { return Ok(()) };
-        let Some(tensor) = tensor.as_ref().filter(|tensor| tensor.use_count() == 1) else { return Ok(()) };
+        if tensor.use_count() > 1 {
+            return Ok(());
+        }
         for hook in tensor.kept_hooks() {
             if let Some(object) = hook_object(hook.as_ref()) {
                 visit.call(object)?;
@@ -157,8 +151,14 @@ impl PyTensor {
     }
 
     fn __clear__(&self) {
-        let tensor = self.tensor.try_borrow_mut().ok().and_then(|mut tensor| tensor.take());
-        drop(tensor);
+        let shape = Value::List(vec![Value::from(0_i64)]);
+        let empty = blockyard_torch::call("empty", &[shape], &[]).and_then(Value::tensor);
+        if let (Ok(empty), Ok(mut tensor)) = (empty, self.tensor.try_borrow_mut()) {
+            let before = std::mem::replace(&mut *tensor, empty);
+            // What dies may come back to this object.
+            drop(tensor);
+            drop(before);
+        }
     }
 
     fn __hash__(&self) -> isize {
@@ -217,10 +217,7 @@ impl PyTensor {
         self.get().is_sparse()
     }
     /// Indices, values and whether they are coalesced; `None` of a dense tensor.
-    fn _sparse_parts<'py>(
-        &self,
-        python: Python<'py>,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, bool)>> {
+    fn _sparse_parts<'py>(&self, python: Python<'py>) -> PyResult<Option<SparseParts<'py>>> {
         let tensor = self.get();
         let Some(parts) = tensor.sparse_parts() else { return Ok(None) };
         Ok(Some((

@@ -114,6 +114,7 @@ impl PyDevice {
         slf
     }
     #[pyo3(signature = (*_args))]
+    #[expect(clippy::unused_self, reason = "Python calls it on the object")]
     fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
         if let Some(before) = DEFAULTS_BEFORE.with_borrow_mut(Vec::pop) {
             session().set_default_device(before);
