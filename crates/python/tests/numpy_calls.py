@@ -263,8 +263,8 @@ def _others():
                 "np.ones(3).std(ddof=1)", "np.testing.assert_allclose([1.0], [1.0])", "np.testing.assert_allclose([1.0], [2.0])", "np.errstate(all='ignore').__class__.__name__", "np.sum([1, 2], axis=0, out=np.zeros(()))", "np.mean([1, 2], where=[True, False])", "np.sort([2, 1], order='x')", "np.zeros(2, order='F')", "np.array([1, 2], order='F')", "np.arange(2, like=None)", "np.sum([1], unknown=2)")  # fmt: skip
 
 
-def shown(call, names):
-    """What a call gives, as a row has it."""
+def result(call, names):
+    """What a call gives, as a row has it, and the exception that it raised or `None`."""
     *before, last = call.split("; ")
     names = dict(names)
     try:
@@ -273,8 +273,8 @@ def shown(call, names):
         value = eval(last, names)
         text, other = repr(value), str(value)
     except Exception as error:
-        return type(error).__name__
-    return (text if text == other else f"{text} ~ {other}").replace("\n", "\\n")
+        return type(error).__name__, error
+    return (text if text == other else f"{text} ~ {other}").replace("\n", "\\n"), None
 
 
 def names():
@@ -296,5 +296,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     rows = list(dict.fromkeys(calls()))
     out = pathlib.Path(__file__).with_name("numpy.txt") if len(sys.argv) < 2 else pathlib.Path(sys.argv[1])
-    out.write_text("".join(f"{row} => {shown(row, names())}\n" for row in rows))
+    out.write_text("".join(f"{row} => {result(row, names())[0]}\n" for row in rows))
     print(len(rows))

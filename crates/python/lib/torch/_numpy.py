@@ -67,6 +67,19 @@ def tensor_of(array, shares):
     return made
 
 
+def unknown_array(shape, name):
+    """An array of numbers that nobody knows."""
+    import numpy
+
+    if _is_stand_in(numpy):
+        from numpy import _tensors
+
+        return _tensors.unknown_array(shape, name)
+    from torch import _numpy_arrays
+
+    return _numpy_arrays.unknown_array(shape, name)
+
+
 def flattened(value):
     """The elements of an array as Python's numbers, and unknown ones."""
     numpy = sys.modules["numpy"]

@@ -312,10 +312,14 @@ class Tensor(TensorBase):
     # --- operators
 
     def __getitem__(self, index):
-        return _getitem(self, _index(index) if type(index) in (list, tuple) else index)
+        return _getitem(
+            self, _index(index) if type(index) in (list, tuple) or type(index).__module__ == "numpy" else index
+        )
 
     def __setitem__(self, index, value):
-        _setitem(self, _index(index) if type(index) in (list, tuple) else index, value)
+        _setitem(
+            self, _index(index) if type(index) in (list, tuple) or type(index).__module__ == "numpy" else index, value
+        )
 
     def __rsub__(self, other):
         return _rsub(self, other)

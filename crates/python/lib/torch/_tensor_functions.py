@@ -63,7 +63,13 @@ def _index(index):
             if all(not isinstance(i, (slice, type(...), type(None))) for i in index)
             else tuple(index)
         )
-    return tuple(torch.tensor(i) if type(i) in (list, range) else i for i in index)
+    if type(index) is not tuple:
+        return torch.tensor(index) if index.ndim else index
+    return tuple(torch.tensor(i) if type(i) in (list, range) or _is_array(i) else i for i in index)
+
+
+def _is_array(value):
+    return type(value).__module__ == "numpy" and value.ndim > 0
 
 
 def _need(name):

@@ -1,8 +1,16 @@
-"""Data sets of the right lengths and shapes. Images are not known here, and labels are placeholders."""
+"""Data sets of the right lengths and shapes. Images and labels are not known here."""
 
+import operator
+
+import torch
+from torch._unknown import UnknownNumber
 from torch.utils.data import Dataset
 
 from torchvision._image import Image
+
+
+def _label():
+    return UnknownNumber(torch.int64)
 
 
 class VisionDataset(Dataset):
@@ -15,9 +23,7 @@ class VisionDataset(Dataset):
         self._length = self._lengths[0 if train else 1]
         from _host import note
 
-        note(
-            f"{type(self).__name__} has its length and its shapes here: images are not known, and labels are placeholders"
-        )
+        note(f"{type(self).__name__} has its length and its shapes here: images and labels are not known")
 
     def __len__(self):
         return self._length
@@ -31,22 +37,19 @@ class VisionDataset(Dataset):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _all_labels(self):
-        return [self._label(i) for i in range(len(self))]
+        return [_label()] * len(self)
 
     def _all_images(self):
-        import numpy
+        from torch import _numpy
 
         channels, height, width = self._shape
-        return numpy.empty((len(self), height, width, channels), dtype="uint8")
-
-    def _label(self, index):
-        return index * 2654435761 % 2**32 % self._classes
+        return _numpy.unknown_array((len(self), height, width, channels), "uint8")
 
     def __getitem__(self, index):
-        index = int(index)
-        if not -len(self) <= index < len(self):
+        # All images are alike: which one is meant need not be known.
+        if type(index) is not UnknownNumber and not -len(self) <= operator.index(index) < len(self):
             raise IndexError("index out of range")
-        image, target = Image(*self._shape), self._label(index % len(self))
+        image, target = Image(*self._shape), _label()
         if self.transform is not None:
             image = self.transform(image)
         if self.target_transform is not None:
@@ -58,13 +61,9 @@ class MNIST(VisionDataset):
     _names = [f"{i} - {name}" for i, name in enumerate("zero one two three four five six seven eight nine".split())]
 
     def _all_labels(self):
-        import torch
-
-        return torch.tensor(super()._all_labels())
+        return torch.empty(len(self), dtype=torch.int64)
 
     def _all_images(self):
-        import torch
-
         return torch.empty((len(self), *self._shape[1:]), dtype=torch.uint8)
 
     train_data = test_data = property(lambda self: self.data)

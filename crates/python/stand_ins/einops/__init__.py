@@ -175,6 +175,8 @@ def reduce(tensor, pattern, reduction, **axes_lengths):
             if not tensor:
                 raise TypeError("Rearrange/Reduce/Repeat can't be applied to an empty list")
             tensor = torch.stack(tensor)
+        if type(tensor).__module__ == "numpy":
+            raise NotImplementedError("einops over numpy's arrays is not modeled here: use torch.from_numpy(array)")
         if not isinstance(tensor, Tensor):
             raise RuntimeError(f"Tensor type unknown to einops {type(tensor)}")
         return _apply(tensor, pattern, reduction, axes_lengths)

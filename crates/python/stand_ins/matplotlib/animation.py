@@ -1,9 +1,5 @@
 """Plots: the calls pass, and nothing is drawn."""
 
-from matplotlib import _Passing
+from matplotlib import _names_of
 
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return _Passing(f"matplotlib.animation.{name}")
+__getattr__ = _names_of("matplotlib.animation")

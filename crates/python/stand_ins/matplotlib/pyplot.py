@@ -1,12 +1,16 @@
 """Plots: the calls pass, and nothing is drawn."""
 
-from _passing import Passing as _Passing
-
-rcParams = {}
+from matplotlib import _names_of, _Plot, rcParams
 
 
 class _Axes(list):
     """Axes in a grid, as arrays of them are used."""
+
+    @property
+    def shape(self):
+        return (len(self), len(self[0])) if self and isinstance(self[0], list) else (len(self),)
+
+    size = property(lambda self: len(self.flatten()))
 
     @property
     def flat(self):
@@ -27,15 +31,12 @@ class _Axes(list):
 
 
 def subplots(nrows=1, ncols=1, *, squeeze=True, **kwargs):
-    rows = [_Axes(_Passing("axes") for _ in range(ncols)) for _ in range(nrows)]
+    rows = [_Axes(_Plot("axes") for _ in range(ncols)) for _ in range(nrows)]
     if nrows == 1 and squeeze:
-        return _Passing("figure"), rows[0] if ncols > 1 else rows[0][0]
+        return _Plot("figure"), rows[0] if ncols > 1 else rows[0][0]
     if ncols == 1 and squeeze:
-        return _Passing("figure"), _Axes(row[0] for row in rows)
-    return _Passing("figure"), _Axes(rows)
+        return _Plot("figure"), _Axes(row[0] for row in rows)
+    return _Plot("figure"), _Axes(rows)
 
 
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return _Passing(f"matplotlib.pyplot.{name}")
+__getattr__ = _names_of("matplotlib.pyplot")

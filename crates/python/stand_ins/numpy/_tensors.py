@@ -3,8 +3,9 @@
 import torch
 from torch._unknown import UnknownNumber
 
-from numpy._array import MOST
+from numpy._array import MOST, filled
 from numpy._near import SPECIAL, unknown
+from numpy._types import of
 
 
 def _as_values(values, kind):
@@ -27,6 +28,10 @@ def copied(value, dtype):
     if values is not None and len(values) <= MOST:
         made._set_values(_as_values(values, array.dtype))
     return made
+
+
+def unknown_array(shape, name):
+    return filled(shape, of(name), None)
 
 
 def shared(array, dtype):

@@ -1,7 +1,20 @@
-"""Versions, as far as programs compare them: numbers, then the name and number of what comes before a release."""
+"""Versions, and which one is later."""
 
 import re
 from functools import total_ordering
+
+__all__ = ["InvalidVersion", "Version", "parse"]
+VERSION_PATTERN = r"""
+    v?(?:(?P<epoch>[0-9]+)!)?(?P<release>[0-9]+(?:\.[0-9]+)*)
+    (?P<pre>[-_.]?(?P<pre_kind>alpha|a|beta|b|preview|pre|c|rc)[-_.]?(?P<pre_number>[0-9]+)?)?
+    (?P<post>-(?P<post_bare>[0-9]+)|[-_.]?(?:post|rev|r)[-_.]?(?P<post_number>[0-9]+)?)?
+    (?P<dev>[-_.]?dev[-_.]?(?P<dev_number>[0-9]+)?)?
+    (?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?
+"""
+_PATTERN = re.compile(r"\s*" + VERSION_PATTERN + r"\s*", re.VERBOSE | re.IGNORECASE)
+_KINDS = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
+# Something before and something after every number.
+_FIRST, _LAST = (-1,), (2,)
 
 
 class InvalidVersion(ValueError):
@@ -11,46 +24,67 @@ class InvalidVersion(ValueError):
 @total_ordering
 class Version:
     def __init__(self, version):
-        found = re.match(
-            r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(a|alpha|b|beta|rc|c|pre|preview|dev)[-_.]?(\d*))?(?:[-_.]?post(\d+))?(?:\+([a-z0-9.]+))?\s*$",
-            version.lower(),
-        )
+        found = _PATTERN.fullmatch(version)
         if found is None:
             raise InvalidVersion(f"Invalid version: {version!r}")
-        numbers, kind, number, post, self.local = found.groups()
-        self.release, self._text = tuple(int(part) for part in numbers.split(".")), version.strip()
-        self.major, self.minor, self.micro = (self.release + (0, 0))[:3]
-        order = {"dev": 0, "a": 1, "alpha": 1, "b": 2, "beta": 2, None: 4}
-        release = list(self.release)
-        while len(release) > 1 and release[-1] == 0:
-            release.pop()
-        self._key = (
-            tuple(release),
-            order.get(kind, 3),
-            int(number or 0),
-            int(post) + 1 if post else 0,
-            self.local or "",
-        )
-        self.is_prerelease = kind is not None
+        self.epoch = int(found["epoch"] or 0)
+        self.release = tuple(map(int, found["release"].split(".")))
+        kind = (found["pre_kind"] or "").lower()
+        self.pre = (_KINDS.get(kind, kind), int(found["pre_number"] or 0)) if found["pre"] else None
+        self.post = int(found["post_bare"] or found["post_number"] or 0) if found["post"] else None
+        self.dev = int(found["dev_number"] or 0) if found["dev"] else None
+        parts = re.split(r"[-_.]", found["local"].lower()) if found["local"] else []
+        self._local = [int(part) if part.isdecimal() else part for part in parts]
+        self.local = ".".join(map(str, self._local)) or None
+
+    major = property(lambda self: self.release[0])
+    minor = property(lambda self: self.release[1] if len(self.release) > 1 else 0)
+    micro = property(lambda self: self.release[2] if len(self.release) > 2 else 0)
+    is_prerelease = property(lambda self: self.dev is not None or self.pre is not None)
+    is_postrelease = property(lambda self: self.post is not None)
+    is_devrelease = property(lambda self: self.dev is not None)
 
     @property
     def base_version(self):
-        return ".".join(str(part) for part in self.release)
+        return (f"{self.epoch}!" if self.epoch else "") + ".".join(map(str, self.release))
+
+    @property
+    def public(self):
+        text = self.base_version
+        if self.pre is not None:
+            text += f"{self.pre[0]}{self.pre[1]}"
+        if self.post is not None:
+            text += f".post{self.post}"
+        return text + (f".dev{self.dev}" if self.dev is not None else "")
+
+    @property
+    def _key(self):
+        release = list(self.release)
+        while len(release) > 1 and release[-1] == 0:
+            release.pop()
+        if self.pre is None and self.post is None and self.dev is not None:
+            pre = _FIRST  # A development release comes before what comes before a release.
+        else:
+            pre = (1, *self.pre) if self.pre is not None else _LAST
+        post = _FIRST if self.post is None else (1, self.post)
+        dev = _LAST if self.dev is None else (1, self.dev)
+        local = [(1, part, "") if isinstance(part, int) else (0, 0, part) for part in self._local]
+        return self.epoch, release, pre, post, dev, bool(local), local
 
     def __eq__(self, other):
-        return isinstance(other, Version) and self._key == other._key
+        return self._key == other._key if isinstance(other, Version) else NotImplemented
 
     def __lt__(self, other):
-        return self._key < other._key
+        return self._key < other._key if isinstance(other, Version) else NotImplemented
 
     def __hash__(self):
-        return hash(self._key)
+        return hash(str(self._key))
 
     def __str__(self):
-        return self._text
+        return self.public + (f"+{self.local}" if self.local else "")
 
     def __repr__(self):
-        return f"<Version('{self._text}')>"
+        return f"<Version('{self}')>"
 
 
 def parse(version):

@@ -14,6 +14,8 @@ def default_collate(batch):
         return torch.stack(batch, 0)
     if _numpy.is_array(element):
         return torch.stack([torch.tensor(item) for item in batch], 0)
+    if type(element) is torch.UnknownNumber and not element.dtype.is_floating_point:
+        return torch.tensor(batch, dtype=element.dtype)
     if isinstance(element, float):
         return torch.tensor(batch, dtype=torch.float64)
     if isinstance(element, int):
