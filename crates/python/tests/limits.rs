@@ -12,11 +12,11 @@ fn try_run(source: &str, settings: &ProgramSettings) -> Result<ProgramOutcome, R
     blockyard_python::run(&program, settings, Output::Hidden)
 }
 
-fn run(source: &str, settings: ProgramSettings) -> ProgramOutcome {
-    try_run(source, &settings).expect("the program runs")
+fn run(source: &str, settings: &ProgramSettings) -> ProgramOutcome {
+    try_run(source, settings).expect("the program runs")
 }
 
-fn stopped(source: &str, settings: ProgramSettings) -> String {
+fn stopped(source: &str, settings: &ProgramSettings) -> String {
     let finished = run(source, settings);
     assert_eq!(finished.status, 1);
     finished.traceback.expect("it ends with a sentence")
@@ -26,14 +26,14 @@ fn stopped(source: &str, settings: ProgramSettings) -> String {
 fn a_program_may_ask_for_so_many_allocations_and_frees() {
     let source = "import torch\nwhile True:\n    x = torch.empty(4, device='cuda')\n";
     let settings = ProgramSettings { max_requests: 1000, ..ProgramSettings::default() };
-    let text = stopped(source, settings);
+    let text = stopped(source, &settings);
     assert!(
         text.starts_with("blockyard: the program was stopped at line 3: it asked for 1,000 allocations and frees of GPU memory"),
         "{text}"
     );
     // What it did until then is there.
     let settings = ProgramSettings { max_requests: 1000, is_recorded: true, ..ProgramSettings::default() };
-    let devices = run(source, settings).devices;
+    let devices = run(source, &settings).devices;
     let recording = devices.first().and_then(|device| device.recording.as_ref()).expect("it was recorded");
     assert!((999..1002).contains(&recording.step_count()), "{}", recording.step_count());
 }
@@ -41,16 +41,16 @@ fn a_program_may_ask_for_so_many_allocations_and_frees() {
 #[test]
 fn a_program_may_call_so_many_operators() {
     let settings = ProgramSettings { max_operators: 1234, ..ProgramSettings::default() };
-    let text = stopped("import torch\nx = torch.zeros(1)\nwhile True:\n    x = x + 1\n", settings);
+    let text = stopped("import torch\nx = torch.zeros(1)\nwhile True:\n    x = x + 1\n", &settings);
     assert!(text.contains("at line 4: it called 1,234 operators, as many as one run may"), "{text}");
 }
 
 #[test]
 fn a_program_that_takes_ever_more_memory_of_the_computer_is_stopped() {
     let settings = ProgramSettings { host_memory: Some(Bytes::mib(512)), ..ProgramSettings::default() };
-    let text = stopped("xs = []\nwhile True:\n    xs.append(bytearray(1 << 20))\n", settings.clone());
+    let text = stopped("xs = []\nwhile True:\n    xs.append(bytearray(1 << 20))\n", &settings);
     assert!(text.contains("its own data takes more than 0.5 GiB of this computer's memory"), "{text}");
-    let text = stopped("x = bytearray(1 << 40)\n", settings);
+    let text = stopped("x = bytearray(1 << 40)\n", &settings);
     assert!(text.contains("its own data takes more than 0.5 GiB of this computer's memory"), "{text}");
 }
 
@@ -58,7 +58,7 @@ fn a_program_that_takes_ever_more_memory_of_the_computer_is_stopped() {
 fn a_generator_without_an_end_is_stopped_when_the_time_is_over() {
     let settings =
         ProgramSettings { time_limit: Some(Duration::from_millis(100)), ..ProgramSettings::default() };
-    let text = stopped("def g():\n    while True:\n        yield 1\nsum(g())\n", settings);
+    let text = stopped("def g():\n    while True:\n        yield 1\nsum(g())\n", &settings);
     assert!(text.contains("was stopped after 0 s, as long as one run may take"), "{text}");
 }
 

@@ -15,7 +15,7 @@ fn each_call_gives_what_numpy_gives_or_is_refused_in_words() {
         source: include_str!("numpy_check.py").to_owned(),
         arguments: vec![concat!(env!("CARGO_MANIFEST_DIR"), "/tests").to_owned()],
     };
-    let (printed, finished) = run_program(program, ProgramSettings::default());
+    let (printed, finished) = run_program(&program, ProgramSettings::default());
     assert_eq!(finished.traceback, None, "{printed}");
     assert_eq!(printed, "{'equal': 1921, 'refused': 56, 'unknown': 4}\n");
 }
@@ -32,15 +32,18 @@ fn numbers_that_nobody_knows_stay_unknown_in_arrays() {
         for use in (lambda: np.save('x.npy', losses), lambda: a[a > 0], lambda: np.unique(a), lambda: int(np.mean(losses))):\n    \
             try:\n        use()\n        print('wrong')\n    except ValueError as error:\n        print('not computed here' in str(error))\n");
     assert_eq!(finished.traceback, None);
-    let expected = "? ? ? ? [? ? ?]\n? [? ? ?] (4, 3) float32\n? [? ? ?] [? ? ?] (6,)\nTrue\nTrue\nTrue\nTrue\n";
+    let expected =
+        "? ? ? ? [? ? ?]\n? [? ? ?] (4, 3) float32\n? [? ? ?] [? ? ?] (6,)\nTrue\nTrue\nTrue\nTrue\n";
     assert_eq!(printed, expected);
 }
 
 #[test]
 fn an_array_of_a_tensor_changes_with_it() {
-    let (printed, finished) = run("import torch, numpy as np\nt = torch.ones(3)\nn = t.numpy()\nt.add_(1)\nprint(n)\n\
+    let (printed, finished) = run(
+        "import torch, numpy as np\nt = torch.ones(3)\nn = t.numpy()\nt.add_(1)\nprint(n)\n\
         n[0] = 5\nprint(t, n.sum())\nprint(torch.tensor(np.arange(4).reshape(2, 2)), torch.tensor(np.float32(1.5)).dtype)\n\
-        print(torch.ones(2) * np.float32(2), torch.from_numpy(np.array([1.5, 2.5], np.float32)))\n");
+        print(torch.ones(2) * np.float32(2), torch.from_numpy(np.array([1.5, 2.5], np.float32)))\n",
+    );
     assert_eq!(finished.traceback, None);
     let expected = "[2. 2. 2.]\ntensor([5., 2., 2.]) 9.0\ntensor([[0, 1],\n        [2, 3]]) torch.float32\ntensor([2., 2.]) tensor([1.5000, 2.5000])\n";
     assert_eq!(printed, expected);

@@ -44,7 +44,7 @@ fn workspaces_follow_the_variables_of_the_environment() {
             arguments: variables.split(' ').map(str::to_owned).collect(),
         };
         let settings = ProgramSettings { config, ..ProgramSettings::default() };
-        let (printed, finished) = support::run_program(program, settings);
+        let (printed, finished) = support::run_program(&program, settings);
         assert_eq!(finished.traceback, None, "{head}");
         assert_eq!(printed, wanted, "{head}");
         compared += 1;
