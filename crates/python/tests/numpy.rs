@@ -1,6 +1,8 @@
 //! The stand-in for `NumPy`: `numpy.txt` has what `NumPy` itself printed for nearly two thousand calls
 //! (`python numpy_calls.py` writes it). Each is equal, unknown (`?`), or refused in words.
 
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]
+
 #[path = "support/run.rs"]
 #[allow(dead_code, reason = "tests run programs in more ways")]
 mod support;
