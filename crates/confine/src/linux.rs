@@ -59,7 +59,7 @@ fn close_descriptors(kept: &[i32]) -> io::Result<()> {
     for descriptor in
         open.into_iter().flatten().filter(|descriptor| *descriptor > 2 && !kept.contains(descriptor))
     {
-        // The descriptor of the folder itself is closed by now, which is no failure.
+        // The folder itself was closed before: that error does not count.
         // SAFETY: no other thread uses the descriptor at this moment, because there is none. An owner that uses it
         // later gets an error of the system or, where the number was given again, a file of this process: nothing
         // that the confined program could not reach as well.

@@ -52,13 +52,13 @@ fn node_identity(node: PyRef<'_, PyNode>) -> usize {
 
 /// A value that a node saved: the node's member, the number of its block of the first GPU, and the object that
 /// a hook packed.
-type Saved = (Option<&'static str>, Option<u32>, Option<Py<PyAny>>);
+type SavedMember = (Option<&'static str>, Option<u32>, Option<Py<PyAny>>);
 
 /// What a node leads to.
 #[derive(IntoPyObject)]
 struct NodeParts {
     name: &'static str,
-    saved: Vec<Saved>,
+    saved: Vec<SavedMember>,
     /// The number of the leaf's block whose gradient the node adds up.
     leaf: Option<u32>,
     /// The function of a `torch.autograd.Function`.
