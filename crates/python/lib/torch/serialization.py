@@ -118,7 +118,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, **kwargs):
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **kwargs):
-    stored = _streams[f] if hasattr(f, "read") and f in _streams else _stored(getattr(f, "name", f))
+    stored = _streams[f] if hasattr(f, "read") and f in _streams else _stored(f.name if hasattr(f, "read") else f)
 
     def place(device):
         if map_location is None:

@@ -82,6 +82,7 @@ from numpy._axes import (
 )
 from numpy._without_nan import *
 from numpy._orders import *
+from numpy._places import *
 from numpy._several import *
 from numpy._products import *
 from numpy._print import array2string, array_repr, array_str, get_printoptions, printoptions, set_printoptions
@@ -98,7 +99,7 @@ from numpy._kinds import (
     result_type,
     seterr,
 )
-from numpy import linalg, random, testing
+from numpy import exceptions, linalg, random, testing, typing
 from numpy._shapes import product as _product
 
 True_, False_ = bool(True), bool(False)

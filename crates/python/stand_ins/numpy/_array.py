@@ -65,6 +65,10 @@ class ndarray:
 
         return empty(shape, dtype)
 
+    def __class_getitem__(cls, types):
+        # `ndarray[...]` in a hint for a type.
+        return cls
+
     # --- shape
 
     @property

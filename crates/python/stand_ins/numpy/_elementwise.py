@@ -2,7 +2,6 @@
 
 import builtins as _builtins
 import math as _math
-from fractions import Fraction as _Fraction
 from math import inf, nan
 
 from numpy._near import about as _about
@@ -171,9 +170,11 @@ def _remainder(kind, x, y):
 
 
 def _is_exact(x, y, value):
-    if y == int(y):
-        return _builtins.abs(y) < 1100 and _Fraction(x) ** int(y) == _Fraction(value)
-    return y == 0.5 and _Fraction(value) ** 2 == _Fraction(x)
+    (a, b), (c, d) = x.as_integer_ratio(), value.as_integer_ratio()
+    if y == int(y) and _builtins.abs(y) < 1100:
+        a, b = (a, b) if y > 0 else (b, a)
+        return a ** _builtins.abs(int(y)) * d == c * b ** _builtins.abs(int(y))
+    return y == 0.5 and c * c * b == a * d * d
 
 
 @_takes_kind

@@ -1,9 +1,7 @@
 """Files of arrays, in numpy's own format, and texts of numbers."""
 
-import ast
 import os
 import struct
-import zipfile
 
 from numpy._array import filled
 from numpy._making import asarray
@@ -45,6 +43,8 @@ def _parse(data):
     if data[:6] != _MAGIC or data[6] != 1:
         refuse("load of this file", "use a file that numpy.save wrote")
     size = struct.unpack("<H", data[8:10])[0]
+    import ast
+
     header = ast.literal_eval(data[10 : 10 + size].decode("latin1"))
     if header["fortran_order"] or header["descr"] == "|O":
         refuse("load of this file", "save a copy in the order of C")
@@ -64,14 +64,15 @@ def save(file, arr, allow_pickle=True):
         _write(opened, arr)
 
 
-def _save_several(file, arrays, named, compression):
+def _save_several(file, arrays, named, is_compressed):
     import io
+    import zipfile
 
     named = {**{f"arr_{i}": one for i, one in enumerate(arrays)}, **named}
     name = file if hasattr(file, "write") else os.fspath(file)
     if isinstance(name, str) and not name.endswith(".npz"):
         name += ".npz"
-    with zipfile.ZipFile(name, "w", compression) as archive:
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED) as archive:
         for key, one in named.items():
             stream = io.BytesIO()
             _write(stream, asarray(one))
@@ -79,11 +80,11 @@ def _save_several(file, arrays, named, compression):
 
 
 def savez(file, *args, **kwds):
-    _save_several(file, args, kwds, zipfile.ZIP_STORED)
+    _save_several(file, args, kwds, False)
 
 
 def savez_compressed(file, *args, **kwds):
-    _save_several(file, args, kwds, zipfile.ZIP_DEFLATED)
+    _save_several(file, args, kwds, True)
 
 
 class NpzFile(dict):
@@ -111,6 +112,7 @@ def load(file, mmap_mode=None, allow_pickle=False):
             data = opened.read()
     if data[:2] == b"PK":
         import io
+        import zipfile
 
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return NpzFile((name.removesuffix(".npy"), _parse(archive.read(name))) for name in archive.namelist())

@@ -202,7 +202,7 @@ def _texts(values, kind, options):
         if NearNumber in map(type, values):
             low = _float_texts([v.low if type(v) is NearNumber else v for v in values], kind, options)
             high = _float_texts([v.high if type(v) is NearNumber else v for v in values], kind, options)
-            return [a if a == b else "?".rjust(max(len(a), len(b))) for a, b in zip(low, high)]
+            return [a if a.strip() == b.strip() else "?".rjust(len(a)) for a, b in zip(low, high)]
         return _float_texts(values, kind, options)
     if kind.kind == "O":
         return [

@@ -1,7 +1,6 @@
 """Normal and exponential numbers by layers (ziggurat), with numpy's tables, which are computed at the first use."""
 
 import math
-from decimal import Decimal, localcontext
 
 _NORMAL_END, _NORMAL_AREA = 3.6541528853610087963519472518, 0.004928673233974652
 _EXPONENTIAL_END = "7.6971174701310497140446280481"
@@ -11,6 +10,8 @@ _tables = {}
 def _normal():
     """Bounds, widths and heights of the layers, in the arithmetic that numpy's tables come from: floats, with exact logarithms."""
     if "normal" not in _tables:
+        from decimal import Decimal, localcontext
+
         with localcontext() as context:
             context.prec = 40
 
@@ -37,6 +38,8 @@ def _normal():
 
 def _exponential():
     if "exponential" not in _tables:
+        from decimal import Decimal, localcontext
+
         with localcontext() as context:
             context.prec = 50
             x = Decimal(_EXPONENTIAL_END)
