@@ -85,7 +85,9 @@ pub(crate) fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 fn number_of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     let python = object.py();
     let class = object.get_type();
-    if !class.hasattr(intern!(python, "__array__"))? || object.getattr(intern!(python, "ndim"))?.is_truthy()? {
+    if !class.hasattr(intern!(python, "__array__"))?
+        || object.getattr(intern!(python, "ndim"))?.is_truthy()?
+    {
         return Ok(None);
     }
     let item = object.call_method0(intern!(python, "item"))?;
