@@ -88,8 +88,11 @@ thread_local! {
     static FLOAT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
 }
 
+/// Whether an object is an unknown number, or one of the stand-in for `NumPy` whose last digits are not known.
 fn is_unknown(object: &Bound<'_, PyAny>) -> bool {
-    objects::get(object.py(), "UnknownNumber").is_some_and(|class| object.get_type().is(&class))
+    ["UnknownNumber", "NearNumber"]
+        .into_iter()
+        .any(|name| objects::get(object.py(), name).is_some_and(|class| object.get_type().is(&class)))
 }
 
 fn is_ours(value: &Bound<'_, PyAny>) -> bool {

@@ -29,6 +29,9 @@ def _percent(text, values):
             value = value.item()
         if isinstance(value, UnknownNumber):
             return "?".ljust(int(width or 0)) if "-" in flags else "?".rjust(int(width or 0))
+        if hasattr(type(value), "is_near"):
+            text = value._ends(lambda end: ("%" + flags + width + precision + kind) % float(end))
+            return text or "?".rjust(int(width or 0))
         return ("%" + flags + width + precision + kind) % (value,)
 
     made = re.sub(r"%(\(\w+\))?([#0\- +]*)(\*|\d+)?(\.\d+)?[hlL]?([a-zA-Z%])", one, text)

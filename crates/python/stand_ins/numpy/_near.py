@@ -2,6 +2,7 @@
 
 import math
 
+from _torch import register
 from torch._unknown import UnknownNumber
 
 from numpy._types import F8
@@ -93,6 +94,8 @@ class NearNumber:
 
 
 SPECIAL = {UnknownNumber, NearNumber}
+# `float(value)` and `"%.3f" % value` know such numbers.
+register("NearNumber", NearNumber)
 
 
 def are_special(values):
