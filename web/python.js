@@ -64,9 +64,11 @@ import _blockyard
 import _run
 from pyodide.ffi import to_js
 
+run_message = _run.prepare_page()
+
 
 def run(job, post):
-    _run.run_in_page(job.to_bytes(), lambda reply: post(to_js(reply)))
+    run_message(job.to_bytes(), lambda reply: post(to_js(reply)))
 
 
 run

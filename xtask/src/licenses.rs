@@ -146,8 +146,10 @@ mod tests {
         assert_eq!(policy.problem(&package).unwrap(), "comes from git+https://example.org/anyhow");
         policy.bans.deny.push(Ban { name: "anyhow".to_owned(), reason: "a test".to_owned() });
         assert_eq!(policy.problem(&package).unwrap(), "banned: a test");
-        assert_eq!(policy.license_of("syn-ext", None), Some("BSD-2-Clause"));
-        assert_eq!(policy.license_of("syn-ext", Some("MIT")), Some("MIT"));
+        let expression = "BSD-2-Clause".to_owned();
+        policy.licenses.clarify.push(Clarification { name: "unnamed".to_owned(), expression });
+        assert_eq!(policy.license_of("unnamed", None), Some("BSD-2-Clause"));
+        assert_eq!(policy.license_of("unnamed", Some("MIT")), Some("MIT"));
         assert_eq!(policy.license_of("anyhow", None), None);
     }
 }

@@ -195,35 +195,44 @@ class _PageOutput(io.TextIOBase):
         self._spent = max(self._spent, self._now() - self._AT_ONCE * self._PAUSE) + self._PAUSE
 
 
-def run_in_page(message, send):
-    """Runs a message of the page; `send` gets each reply in bytes."""
+def prepare_page():
+    """Makes Python ready for one message of the page; returns the function that runs it.
+
+    The page calls this before it has a message. The function gets the message, and a function for each reply, both in
+    bytes.
+    """
     import time
 
+    # The browser's clock, before the program's takes its place.
     now = time.monotonic
-    file = "program.py"
-    job, failed = _host.page_begin(file, message)
+    program = Program("program.py", None)
+    _install(program)
+    _import_torch()
+    import _reasons  # noqa: F401
+    import _tracebacks  # noqa: F401
+
+    sys.path.append(_STAND_INS)
+    gc.set_threshold(700, 10, 10)
+    return lambda message, send: _run_in_page(program, now, message, send)
+
+
+def _run_in_page(program, now, message, send):
+    import _reasons
+    import _tracebacks
+
+    job, failed = _host.page_begin(program.file, message)
     if job is None:
         send(failed)
         return
     source, arguments, referrers_at = job
-    program = Program(file, None)
-    _install(program)
-    _import_torch()
-    gc.set_threshold(700, 10, 10)
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    sys.argv = [file, *arguments]
-    if _STAND_INS not in sys.path:
-        sys.path.append(_STAND_INS)
+    linecache.cache[program.file] = (len(source), None, source.splitlines(True), program.file)
+    sys.argv = [program.file, *arguments]
     output = _PageOutput(send if referrers_at is None else lambda reply: None, now)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = output
-    import _reasons
-
     if referrers_at is not None:
         _reasons.report_at(program, referrers_at, lambda *found: send(_host.page_referrers(*found)))
     main, error = _execute(program, source)
     _reasons.report_at_end(program, main, error)
-    import _tracebacks
-
     status, text = _tracebacks.describe(error, program)
     cause = _reasons.cause(program, main, error)
     reply = _host.page_end(status, text, cause, _reasons.names_at_end(program, main, error))
