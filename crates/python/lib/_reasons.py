@@ -187,9 +187,9 @@ class _Search:
                 as_member = f" as {member}" if member else ""
                 self._add(number, Reason(f"saved{as_member} by {node}, in {graph}", "saved", str(graph_of)))
         self._add(parts["leaf"], Reason(f"a leaf of {graph}"))
-        if parts["callback"] is not None:
-            # It leads to the context of a `torch.autograd.Function`, whose attributes may be tensors.
-            self._arrive(parts["callback"], _Name("the backward function", f" of {node}, in {graph}"))
+        if parts["context"] is not None:
+            # The attributes of a `torch.autograd.Function`'s context may be tensors.
+            self._arrive(parts["context"], _Name("ctx", f" of {node}, in {graph}"))
         for edge in parts["edges"]:
             self._arrive_node(edge, graph_of)
 

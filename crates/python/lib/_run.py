@@ -89,11 +89,14 @@ def _execute(program, source):
     # Objects that exist now are older than the program: the garbage collector leaves them alone.
     gc.collect()
     gc.freeze()
+    _host.watch_collections(_host)
     try:
         exec(_compiled(source, program.file), main.__dict__)
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         return main, error
+    finally:
+        _host.leave_collections()
     return main, None
 
 

@@ -19,7 +19,7 @@ pub use engine::{backward, grad, root_gradients};
 pub use node::{BackwardCallback, Edge, Gradients, Node, SavedValue, apply_custom};
 pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
-pub use variable::{AutogradMeta, HookCallback, HookId, TensorHook};
+pub use variable::{AutogradMeta, HookCallback, TensorHook};
 
 pub(crate) use node::{Context, EarlyInputs, Save, needs_history, record, record_after, save_early};
 #[cfg(test)]
@@ -37,6 +37,8 @@ pub struct Modes {
     /// backward pass makes may have a lower number than an older node of the forward pass.
     next_sequences: RefCell<Vec<(Thread, u64)>>,
     saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
+    /// The number of the backward pass that runs, and that of the next one.
+    graph_task: Cell<(Option<u64>, u64)>,
     /// Whether a backward function of PyTorch runs: the nodes that operators make then belong to a second
     /// derivative.
     is_in_formula: Cell<bool>,
@@ -54,6 +56,7 @@ impl Default for Modes {
             next_number: Cell::new(0),
             next_sequences: RefCell::default(),
             saved_hooks: RefCell::default(),
+            graph_task: Cell::default(),
             is_in_formula: Cell::new(false),
             variant: RefCell::default(),
             second_derivatives: RefCell::default(),
@@ -116,6 +119,12 @@ impl Drop for GradModeGuard {
     fn drop(&mut self) {
         GradMode::set(self.before);
     }
+}
+
+/// The number of the backward pass that runs (`_current_graph_task_id`); `None` outside of one.
+#[must_use]
+pub fn current_graph_task() -> Option<u64> {
+    session().modes.graph_task.get().0
 }
 
 /// Does the work without gradients.

@@ -69,7 +69,7 @@ pub use registry::{Operator, call, lookup, names};
 pub use session::{Estimate, Session, SessionSettings, install, session};
 pub use sparse::SparseParts;
 pub use storage::{Device, Storage};
-pub use tensor::{Shape, Tensor, TensorImpl};
+pub use tensor::{Shape, Tensor, TensorImpl, TensorObject};
 pub use value::{MemoryFormat, Scalar, Value};
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub struct SimulatedGpu {
     log: RefCell<Option<Vec<LogEntry>>>,
     /// Whether a kernel ran that does more than copy or fill.
     has_loaded_kernels: Cell<bool>,
-    /// How many requests the allocator has got so far.
+    /// How many allocations and frees there were so far.
     requests: Cell<u64>,
     watch: StepCallback,
 }
@@ -186,15 +186,21 @@ impl SimulatedGpu {
             phase: self.current_origin.phase.get(),
             category,
         });
-        if let Some(log) = self.log.borrow_mut().as_mut() {
-            log.push(LogEntry::Allocate(number, requested.get()));
-        }
+        self.note_request(LogEntry::Allocate(number, requested.get()));
         Ok(Some(OwnedBlock {
             device: Rc::clone(self),
             allocation: RefCell::new(Some(allocation)),
             others,
             number,
         }))
+    }
+
+    /// Counts an allocation or a free.
+    fn note_request(&self, entry: LogEntry) {
+        self.requests.set(self.requests.get().saturating_add(1));
+        if let Some(log) = self.log.borrow_mut().as_mut() {
+            log.push(entry);
+        }
     }
 
     /// Calls `callback` once, before the step that follows the first `steps` steps. The callback's argument
@@ -216,7 +222,6 @@ impl SimulatedGpu {
         let Some(allocator) = borrowed.as_mut() else {
             return runtime("the recording of this device is finished");
         };
-        self.requests.set(self.requests.get().saturating_add(1));
         let result = request(allocator);
         let (outcome, result) = match result {
             Ok(value) => (StepOutcome::Done, Ok(value)),
@@ -401,7 +406,7 @@ impl SimulatedGpu {
         self.step_lines.borrow().clone()
     }
 
-    /// How many requests the allocator has got so far.
+    /// How many allocations and frees there were so far.
     #[must_use]
     pub fn request_count(&self) -> u64 {
         self.requests.get()

@@ -262,7 +262,7 @@ impl Session {
         u8::try_from(self.devices.len()).unwrap_or(u8::MAX)
     }
 
-    /// How many requests the allocators of all GPUs have had by now.
+    /// How many allocations and frees there were on all GPUs so far.
     #[must_use]
     pub fn request_count(&self) -> u64 {
         self.devices.iter().map(|device| device.request_count()).sum()
@@ -422,9 +422,14 @@ impl Session {
         self.estimates.take()
     }
 
+    /// Counts an estimate that the caller tells of in its own words.
+    pub fn count_estimate(&self) {
+        self.estimate_count.set(self.estimate_count.get() + 1);
+    }
+
     /// Notes that the bytes of this operator are an unverified estimate.
     pub fn note_estimate(&self, operator: &str, reason: &str) {
-        self.estimate_count.set(self.estimate_count.get() + 1);
+        self.count_estimate();
         let estimate = Estimate {
             operator: operator.to_owned(),
             line: self.current_origin.line(),

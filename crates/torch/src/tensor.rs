@@ -26,11 +26,50 @@ pub struct TensorImpl {
     pub(crate) version: RefCell<Rc<Cell<u32>>>,
     /// The parts of a sparse tensor, whose own storage is empty; `None` for a dense tensor.
     sparse: RefCell<Option<SparseParts>>,
+    object: Cell<Option<TensorObject>>,
+}
+
+/// The object of another language that stands for a tensor (`PyObjectSlot`).
+///
+/// The object has one handle of the tensor. While there are other handles, the tensor has one reference to the
+/// object: the object lives as long as the tensor does.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorObject {
+    /// Where the object is.
+    pub address: usize,
+    /// Takes a reference to the object (`incref_pyobject`).
+    pub keep: fn(usize),
+    /// Gives a reference to the object back (`decref_pyobject`).
+    pub release: fn(usize),
+    /// How many references to the object there are; an object without one dies now.
+    pub references: fn(usize) -> isize,
 }
 
 /// A handle of a tensor, as cheap to clone as a Python reference.
-#[derive(Clone)]
 pub struct Tensor(Rc<TensorImpl>);
+
+impl Clone for Tensor {
+    fn clone(&self) -> Self {
+        let other = Self(Rc::clone(&self.0));
+        if let Some(object) = other.0.object.get()
+            && other.use_count() == 2
+        {
+            (object.keep)(object.address);
+        }
+        other
+    }
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        // Of the two handles one is the object's: the object may die here, and takes its handle along.
+        if let Some(object) = self.0.object.get()
+            && self.use_count() == 2
+        {
+            (object.release)(object.address);
+        }
+    }
+}
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,6 +108,7 @@ impl Tensor {
             version: RefCell::new(version),
             autograd: RefCell::default(),
             sparse: RefCell::default(),
+            object: Cell::new(None),
         }))
     }
 
@@ -207,6 +247,14 @@ impl Tensor {
         Rc::strong_count(&self.0)
     }
 
+    /// Whether nobody needs the tensor but its object and holders that are `expected`
+    /// (`impl::is_tensor_stealable`).
+    pub(crate) fn is_stealable(&self, expected: usize) -> bool {
+        let count = self.use_count();
+        let is_objects_own = |object: TensorObject| (object.references)(object.address) == 1;
+        count <= expected || (count == expected + 1 && self.object().is_some_and(is_objects_own))
+    }
+
     /// Whether two handles are of one tensor.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -228,7 +276,35 @@ impl Tensor {
     /// The tensor of a weak handle, if the tensor still lives.
     #[must_use]
     pub fn upgrade(weak: &std::rc::Weak<TensorImpl>) -> Option<Self> {
-        weak.upgrade().map(Self)
+        let inner = weak.upgrade()?;
+        if let Some(object) = inner.object.get()
+            && Rc::strong_count(&inner) == 2
+        {
+            if (object.references)(object.address) == 0 {
+                return None;
+            }
+            (object.keep)(object.address);
+        }
+        Some(Self(inner))
+    }
+
+    /// The object that stands for the tensor; `None` where there is none yet.
+    #[must_use]
+    pub fn object(&self) -> Option<TensorObject> {
+        self.0.object.get()
+    }
+
+    /// Sets the object that stands for the tensor, and has one of its handles.
+    pub fn set_object(&self, object: TensorObject) {
+        self.0.object.set(Some(object));
+        if self.use_count() > 1 {
+            (object.keep)(object.address);
+        }
+    }
+
+    /// Forgets the object, which gives up its handle now: it is the only one.
+    pub fn forget_object(&self) {
+        self.0.object.set(None);
     }
 
     /// The place of a sparse tensor's parts.

@@ -4,11 +4,15 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
+use crate::cycles;
 use crate::random::Random;
 use crate::template::{FilledTemplate, Template, templates};
 
 /// The family of whole programs.
 pub(crate) const PROGRAMS: &str = "programs";
+
+/// The first word of the families of programs with cycles of references.
+pub(crate) const CYCLES: &str = "cycles";
 
 /// The first lines of every program.
 const PRELUDE: &str = "\
@@ -221,6 +225,9 @@ fn operator(expression: &str) -> String {
 #[must_use]
 pub fn program(calls: &[Call]) -> String {
     let mut text = PRELUDE.to_owned();
+    if calls.iter().any(|call| call.family.starts_with(CYCLES)) {
+        text += cycles::PRELUDE;
+    }
     if !calls.iter().all(|call| call.family == PROGRAMS) {
         text += WARM;
     }

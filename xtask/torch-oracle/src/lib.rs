@@ -7,12 +7,13 @@
 //! # Reading order
 //!
 //! `template` (the table of calls, `calls.txt`), `calls` (programs of many calls), `networks` (whole random
-//! programs), `ours` and `pytorch` (the two sides), `run` (a run cut into calls), `both` (a batch of calls on
+//! programs), `cycles` (programs with cycles of references, of what `cycles.py` has), `ours` and `pytorch` (the two sides), `run` (a run cut into calls), `both` (a batch of calls on
 //! both sides), `jobs` (many batches at the same time), `report`, `known` (differences whose cause is known,
 //! with how often each may occur), `random` (random numbers from a seed).
 
 mod both;
 mod calls;
+mod cycles;
 mod jobs;
 mod known;
 mod networks;
@@ -25,6 +26,7 @@ mod template;
 
 pub use both::{CallOutcome, ComparedCall, Sides, Times, compare_calls};
 pub use calls::{Call, Calls, program};
+pub use cycles::Cycles;
 pub use jobs::{Jobs, JobsOutcome};
 pub use known::{KnownCause, known_causes, unexpected};
 pub use networks::Networks;

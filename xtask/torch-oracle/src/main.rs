@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockyard_torch_oracle::{
-    Call, CallComparison, CallOutcome, Calls, Jobs, JobsOutcome, Networks, OracleReport, OurProcesses,
-    OurSide, PyTorch, RecordedCall, Sides, Times, compare_calls, known_causes, read_findings,
+    Call, CallComparison, CallOutcome, Calls, Cycles, Jobs, JobsOutcome, Networks, OracleReport,
+    OurProcesses, OurSide, PyTorch, RecordedCall, Sides, Times, compare_calls, known_causes, read_findings,
     run_for_another, unexpected,
 };
 use lexopt::prelude::*;
@@ -18,11 +18,12 @@ use lexopt::prelude::*;
 const HELP: &str = "\
 Runs random operator calls and programs on PyTorch's own code, without a GPU, and on our operators, and compares every allocation and free.
 
-cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--seed S] [--jobs N] [--seconds S] [--only TEXT] [--report FILE] [--write FILE]
+cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--cycles N] [--seed S] [--jobs N] [--seconds S] [--only TEXT] [--report FILE] [--write FILE]
 
 --python PYTHON  a Python with PyTorch 2.11.0 for CUDA; else BLOCKYARD_TORCH_PYTHON, or one that is fetched once (530 MB)
 --calls N        calls of operators (2000)
 --programs N     whole programs (0)
+--cycles N       programs with cycles of references, whose lines are compared too (0)
 --seed S         the same seed makes the same calls (1)
 --jobs N         processes of PyTorch at the same time (the processors of this machine)
 --seconds S      no further calls begin after this time, and no further programs after as long again; the result says how many were made
@@ -38,6 +39,8 @@ The exit status is 1 if a call differs without a mark, unless the cause is known
 const CALLS_OF_A_PROCESS: usize = 8000;
 /// How many programs one process runs: the first of them finds the libraries without workspaces.
 const PROGRAMS_OF_A_PROCESS: usize = 200;
+/// How many programs with cycles one process runs: what a program never frees stays until the process ends.
+const CYCLES_OF_A_PROCESS: usize = 50;
 /// The exit status where PyTorch is not installed.
 const NO_PYTORCH: u8 = 3;
 
@@ -46,6 +49,7 @@ struct Options {
     python: String,
     calls: usize,
     programs: usize,
+    cycles: usize,
     seed: u64,
     jobs: usize,
     seconds: Option<u64>,
@@ -73,6 +77,7 @@ fn options() -> Result<Option<Options>> {
         python: std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned()),
         calls: 2000,
         programs: 0,
+        cycles: 0,
         seed: 1,
         jobs: std::thread::available_parallelism().map_or(1, NonZero::get),
         seconds: None,
@@ -90,6 +95,7 @@ fn options() -> Result<Option<Options>> {
             Long("python") => options.python = arguments.value()?.string()?,
             Long("calls") => options.calls = arguments.value()?.parse()?,
             Long("programs") => options.programs = arguments.value()?.parse()?,
+            Long("cycles") => options.cycles = arguments.value()?.parse()?,
             Long("seed") => options.seed = arguments.value()?.parse()?,
             Long("jobs") => options.jobs = arguments.value()?.parse()?,
             Long("seconds") => options.seconds = Some(arguments.value()?.parse()?),
@@ -121,7 +127,11 @@ fn run() -> Result<u8> {
         }
         found => found?,
     };
-    let ours = OurSide::Apart(OurProcesses::new(std::env::current_exe()?, pytorch.folder().to_owned()));
+    let ours = OurSide::Apart(OurProcesses::new(
+        std::env::current_exe()?,
+        pytorch.folder().to_owned(),
+        options.python.clone(),
+    ));
     let sides = Sides { pytorch: &pytorch, ours: &ours };
     if let Some(path) = &options.again {
         return compare_file(sides, path, options.write.as_deref());
@@ -132,9 +142,11 @@ fn run() -> Result<u8> {
     let mut unknown = Vec::new();
     let calls = Calls::new(options.seed, options.only.as_deref())?.take(options.calls);
     let programs = Networks::new(options.seed).take(options.programs);
-    let parts: [(&str, usize, Box<dyn Iterator<Item = Call> + Send>); 2] = [
+    let cycles = Cycles::new(options.seed).take(options.cycles);
+    let parts: [(&str, usize, Box<dyn Iterator<Item = Call> + Send>); 3] = [
         ("calls", CALLS_OF_A_PROCESS, Box::new(calls)),
         ("programs", PROGRAMS_OF_A_PROCESS, Box::new(programs)),
+        ("cycles", CYCLES_OF_A_PROCESS, Box::new(cycles)),
     ];
     for (name, batch, calls) in parts {
         let begun = Instant::now();

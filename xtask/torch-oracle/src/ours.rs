@@ -11,7 +11,7 @@ use blockyard_torch::memory::LogEntry;
 
 use crate::run::{PrintedLine, ProgramRun};
 
-/// Runs a program on our operators, under the rules of the Python that made the recordings.
+/// Runs a program on our operators.
 ///
 /// # Errors
 ///
@@ -26,7 +26,6 @@ pub fn run_ours(source: &str) -> Result<ProgramRun> {
             .or_else(|| Interpreter::of_recordings().map(|python| python.command)),
         max_operators: u64::MAX,
         max_requests: u64::MAX,
-        has_rules_of_recordings: true,
         ..ProgramSettings::default()
     };
     let mut text = String::new();
@@ -78,15 +77,17 @@ pub enum OurSide {
 pub struct OurProcesses {
     program: PathBuf,
     folder: PathBuf,
+    /// The Python of PyTorch's side: both sides run under the same rules.
+    python: String,
     /// How many ended before their program did.
     died: AtomicUsize,
 }
 
 impl OurProcesses {
-    /// Processes of this program, which write into a folder.
+    /// Processes of this program, which write into a folder and run our side in this Python.
     #[must_use]
-    pub fn new(program: PathBuf, folder: PathBuf) -> Self {
-        Self { program, folder, died: AtomicUsize::new(0) }
+    pub fn new(program: PathBuf, folder: PathBuf, python: String) -> Self {
+        Self { program, folder, python, died: AtomicUsize::new(0) }
     }
 
     fn run(&self, name: &str, source: &str) -> Result<ProgramRun> {
@@ -95,6 +96,9 @@ impl OurProcesses {
         fs::write(&path, source)?;
         let mut command = Command::new(&self.program);
         command.arg("--ours").arg(&path).arg(&out).stdin(Stdio::null());
+        if std::env::var_os("BLOCKYARD_PYTHON").is_none() {
+            command.env("BLOCKYARD_PYTHON", &self.python);
+        }
         let status = command.status().context("cannot run our side")?;
         let written = fs::read_to_string(&out);
         for used in [path, out] {

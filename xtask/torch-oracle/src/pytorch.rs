@@ -17,7 +17,8 @@ const DRIVER: &str = include_str!("driver.py");
 const RELEASE: &str = "2.11.0";
 
 /// Modules that are loaded once for all programs.
-const MODULES: [&str; 4] = ["torch", "torch.distributions", "torch.func", "torch.utils.checkpoint"];
+const MODULES: [&str; 5] =
+    ["torch", "torch._dynamo", "torch.distributions", "torch.func", "torch.utils.checkpoint"];
 
 /// How long a program may take.
 const MAX_TIME: Duration = Duration::from_mins(2);

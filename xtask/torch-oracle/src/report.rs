@@ -228,6 +228,20 @@ impl OracleReport {
     }
 }
 
+/// Shows the first printed line that is not the same on both sides.
+fn write_first_line_that_differs(
+    f: &mut fmt::Formatter<'_>,
+    here: &[String],
+    there: &[String],
+) -> fmt::Result {
+    let equal = here.iter().zip(there).take_while(|(here, there)| here == there).count();
+    if equal < here.len().max(there.len()) {
+        let line = |lines: &[String]| lines.get(equal).map_or("nothing", String::as_str).to_owned();
+        writeln!(f, "  line {}: here {}; PyTorch {}", equal + 1, line(here), line(there))?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for OracleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut found: Vec<_> = self.smallest.iter().collect();
@@ -246,6 +260,7 @@ impl fmt::Display for OracleReport {
             if matches!(comparison, CallComparison::Different | CallComparison::Estimated) {
                 writeln!(f, "  here:    {:?}", smallest.ours.events)?;
                 writeln!(f, "  PyTorch: {:?}", smallest.theirs.events)?;
+                write_first_line_that_differs(f, &smallest.ours.printed, &smallest.theirs.printed)?;
             }
         }
         writeln!(

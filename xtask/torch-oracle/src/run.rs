@@ -39,6 +39,8 @@ pub struct CallRun {
     pub events: Vec<i64>,
     /// Ranges of `events` whose order PyTorch leaves to a hash table.
     pub unordered: Vec<Range<usize>>,
+    /// What the call printed.
+    pub printed: Vec<String>,
     /// The exception that the call raised: its type and the first line of its text.
     pub error: Option<String>,
     /// Whether a result of the call was estimated.
@@ -53,11 +55,16 @@ impl ProgramRun {
     pub fn calls(&self) -> BTreeMap<usize, CallRun> {
         let mut calls = BTreeMap::new();
         let (mut begin, mut estimated, mut unsure, mut error) = (0, 0, 0, None);
+        let mut printed = Vec::new();
         for line in &self.lines {
             if let Some(text) = line.text.strip_prefix("! ") {
                 error = Some(text.to_owned());
+                continue;
             }
-            let Some(number) = line.text.strip_prefix("# ") else { continue };
+            let Some(number) = line.text.strip_prefix("# ") else {
+                printed.push(line.text.clone());
+                continue;
+            };
             let events = self.events.get(begin..line.requests).unwrap_or_default().to_vec();
             let inside = |range: &&Range<usize>| range.start >= begin && range.end <= line.requests;
             let unordered =
@@ -65,6 +72,7 @@ impl ProgramRun {
             let call = CallRun {
                 events,
                 unordered: unordered.collect(),
+                printed: std::mem::take(&mut printed),
                 error: error.take(),
                 is_estimated: line.estimated > estimated,
                 is_unsure: line.unsure > unsure,
@@ -81,11 +89,11 @@ impl ProgramRun {
 /// How a call of ours compares with PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallComparison {
-    /// The events are the same.
+    /// The events and the printed lines are the same.
     Equal,
-    /// The events differ, and the call is estimated.
+    /// The events or the lines differ, and the call is estimated.
     Estimated,
-    /// The events differ without a mark.
+    /// The events or the lines differ without a mark.
     Different,
     /// PyTorch runs the call, and the call is refused here.
     Refused,
@@ -115,7 +123,7 @@ pub fn compare(ours: &CallRun, theirs: &CallRun) -> CallComparison {
             }
         }
     }
-    if here == there {
+    if here == there && ours.printed == theirs.printed {
         CallComparison::Equal
     } else if ours.is_estimated {
         CallComparison::Estimated

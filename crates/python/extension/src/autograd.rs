@@ -5,17 +5,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-use blockyard_torch::autograd::{
-    self, BackwardCallback, GradMode, HookCallback, HookId, Node, SavedTensorHooks, TensorHook,
-};
+use blockyard_torch::autograd::{self, BackwardCallback, GradMode, HookCallback, Node, SavedTensorHooks};
 use blockyard_torch::memory::Phase;
 use blockyard_torch::{Result as TorchResult, Tensor, TorchError, Value, session};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::result;
-use crate::tensor::tensor_of;
+use crate::tensor::{PyNode, tensor_of};
 use crate::{convert, errors};
 
 /// Calls a Python function from inside the crate `torch`.
@@ -25,20 +24,19 @@ fn call_back<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> TorchResult<T> 
 fn optional_object<'py>(python: Python<'py>, tensor: Option<&Tensor>) -> PyResult<Bound<'py, PyAny>> {
     tensor.map_or_else(
         || Ok(python.None().into_bound(python)),
-        |tensor| convert::tensor_object(python, tensor.clone(), &[]),
+        |tensor| convert::tensor_object(python, tensor.clone()),
     )
 }
 
 /// A pair of `pack` and `unpack` that are Python functions.
-struct PythonHooks {
+struct PythonPacking {
     pack: Py<PyAny>,
     unpack: Py<PyAny>,
 }
-impl SavedTensorHooks for PythonHooks {
+impl SavedTensorHooks for PythonPacking {
     fn pack(&self, tensor: &Tensor) -> TorchResult<Rc<dyn Any>> {
         call_back(|python| {
-            let packed =
-                self.pack.bind(python).call1((convert::tensor_object(python, tensor.clone(), &[])?,))?;
+            let packed = self.pack.bind(python).call1((convert::tensor_object(python, tensor.clone())?,))?;
             Ok(Rc::new(packed.unbind()) as Rc<dyn Any>)
         })
     }
@@ -54,14 +52,55 @@ impl SavedTensorHooks for PythonHooks {
         })
     }
 }
-/// The backward of a `torch.autograd.Function`: a callable, held until the graph dies.
+/// The backward of a `torch.autograd.Function` (`PyNode`).
 struct PythonFunction {
-    callback: Py<PyAny>,
+    /// The context, whose method `apply` calls the program's function.
+    context: Py<PyAny>,
+    name: &'static str,
+    /// Of each argument of the function whether it is a tensor.
+    is_tensor: Vec<bool>,
+    /// The same of each result.
+    is_tensor_result: Vec<bool>,
 }
 
-/// The Python function that a node's callback calls; `None` for another callback.
-pub(crate) fn callback_of(callback: &dyn BackwardCallback) -> Option<&Py<PyAny>> {
-    Some(&callback.as_any()?.downcast_ref::<PythonFunction>()?.callback)
+/// The context that a node's callback keeps; `None` for another callback.
+pub(crate) fn context_of(node: &Node) -> Option<&Py<PyAny>> {
+    Some(&node.callback()?.as_any()?.downcast_ref::<PythonFunction>()?.context)
+}
+
+impl PythonFunction {
+    /// The gradients of the arguments that are tensors, among those that the program's function gave.
+    fn gradients(&self, results: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
+        let mut given = match results.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().collect(),
+            Err(_single) => vec![results.clone()],
+        };
+        let expected = self.is_tensor.len();
+        if given.len() > expected && given.iter().skip(expected).all(Bound::is_none) {
+            given.truncate(expected);
+        }
+        if given.len() != expected {
+            return Err(PyRuntimeError::new_err(format!(
+                "function {} returned an incorrect number of gradients (expected {expected}, got {})",
+                self.name,
+                given.len()
+            )));
+        }
+        let mut gradients = Vec::with_capacity(expected);
+        for (place, (gradient, is_tensor)) in given.iter().zip(&self.is_tensor).enumerate() {
+            if *is_tensor {
+                gradients.push(tensor_of(gradient));
+            } else if !gradient.is_none() {
+                return Err(PyRuntimeError::new_err(format!(
+                    "function {} returned a gradient different from None at position {}, but the corresponding forward \
+                     input was not a Variable",
+                    self.name,
+                    place + 1
+                )));
+            }
+        }
+        Ok(gradients)
+    }
 }
 
 impl BackwardCallback for PythonFunction {
@@ -69,61 +108,60 @@ impl BackwardCallback for PythonFunction {
         Some(self)
     }
 
-    fn backward(&self, grads: &[Option<Tensor>]) -> TorchResult<Vec<Option<Tensor>>> {
+    fn backward(&self, node: &Node, grads: &[Option<Tensor>]) -> TorchResult<Vec<Option<Tensor>>> {
         call_back(|python| {
-            let callback = self.callback.clone_ref(python);
-            let grads = grads
-                .iter()
-                .map(|grad| optional_object(python, grad.as_ref()))
-                .collect::<PyResult<Vec<_>>>()?;
-            let results = callback.bind(python).call1(PyTuple::new(python, grads)?)?;
-            Ok(objects(&results)?.iter().map(tensor_of).collect())
+            let context = self.context.bind(python).clone();
+            let has_zeros = context.getattr(intern!(python, "materialize_grads"))?.is_truthy()?;
+            let mut inputs = Vec::with_capacity(grads.len());
+            for (number, grad) in grads.iter().enumerate() {
+                let zeros = match grad {
+                    None if has_zeros && self.is_tensor_result.get(number) == Some(&true) => {
+                        result(python, node.zeros_like_output(number))?
+                    }
+                    _ => None,
+                };
+                inputs.push(optional_object(python, grad.as_ref().or(zeros.as_ref()))?);
+            }
+            let inputs = PyTuple::new(python, inputs)?;
+            let results = context.call_method1(intern!(python, "apply"), &inputs)?;
+            self.gradients(&results)
         })
     }
 }
 
-/// A hook of a tensor that is a Python function.
-struct PythonHook {
-    hook: Py<PyAny>,
+/// The hooks of a tensor: a dictionary whose values are Python functions (`PyFunctionTensorPreHook`).
+struct PythonHooks {
+    hooks: Py<PyAny>,
+    /// Whether the functions get the leaf after its gradient was added up, and return nothing.
+    is_after: bool,
 }
 
-/// The Python function of a hook; `None` for another hook.
-pub(crate) fn hook_object(hook: &dyn HookCallback) -> Option<&Py<PyAny>> {
-    let hook = hook.as_any()?;
-    let gradient = hook.downcast_ref::<PythonHook>().map(|hook| &hook.hook);
-    gradient.or_else(|| hook.downcast_ref::<PythonLeafHook>().map(|hook| &hook.hook))
+/// The dictionary of a tensor's hooks; `None` for another hook.
+pub(crate) fn hooks_object(hook: &dyn HookCallback) -> Option<&Py<PyAny>> {
+    Some(&hook.as_any()?.downcast_ref::<PythonHooks>()?.hooks)
 }
 
-impl HookCallback for PythonHook {
-    fn call(&self, grad: &Tensor) -> TorchResult<Option<Tensor>> {
+/// Registers a dictionary of hooks, which may change later.
+pub(crate) fn register_hooks(tensor: &Tensor, hooks: Py<PyAny>, is_after: bool) -> TorchResult<()> {
+    let hooks = Rc::new(PythonHooks { hooks, is_after });
+    if is_after { tensor.register_post_accumulate_grad_hook(hooks) } else { tensor.register_hook(hooks) }
+}
+
+impl HookCallback for PythonHooks {
+    fn call(&self, tensor: &Tensor) -> TorchResult<Option<Tensor>> {
         call_back(|python| {
-            let hook = self.hook.clone_ref(python);
-            let grad = convert::tensor_object(python, grad.clone(), &[])?;
-            Ok(tensor_of(&hook.bind(python).call1((grad,))?))
-        })
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-}
-
-/// A hook that gets a leaf after its gradient was added up.
-struct PythonLeafHook {
-    hook: Py<PyAny>,
-    /// A weak reference to the leaf's object, so that the hook gets that object while it lives.
-    leaf: Py<PyWeakrefReference>,
-}
-
-impl HookCallback for PythonLeafHook {
-    fn call(&self, leaf: &Tensor) -> TorchResult<Option<Tensor>> {
-        call_back(|python| {
-            let hook = self.hook.clone_ref(python);
-            let object = match self.leaf.bind(python).upgrade() {
-                Some(object) => object,
-                None => convert::tensor_object(python, leaf.clone(), &[])?,
-            };
-            hook.bind(python).call1((object,)).map(|_| None)
+            let mut value = convert::tensor_object(python, tensor.clone())?;
+            let mut is_replaced = false;
+            // A copy, since a hook may remove hooks.
+            let hooks = objects(&self.hooks.bind(python).call_method0(intern!(python, "values"))?)?;
+            for hook in hooks {
+                let returned = hook.call1((&value,))?;
+                if !self.is_after && !returned.is_none() {
+                    value = returned;
+                    is_replaced = true;
+                }
+            }
+            Ok(if is_replaced { tensor_of(&value) } else { None })
         })
     }
 
@@ -151,6 +189,12 @@ fn is_inference() -> bool {
 #[pyfunction]
 fn set_inference(is_inference: bool) -> bool {
     GradMode::set_inference(is_inference)
+}
+
+/// The number of the backward pass that runs; -1 outside of one.
+#[pyfunction]
+fn current_graph_task() -> i64 {
+    autograd::current_graph_task().and_then(|number| i64::try_from(number).ok()).unwrap_or(-1)
 }
 
 /// The settings that `autocast.__exit__` sets again.
@@ -246,41 +290,8 @@ fn grad<'py>(
         results.iter().map(|grad| optional_object(python, grad.as_ref())).collect::<PyResult<Vec<_>>>()?,
     )
 }
-/// A hook that can be removed.
-#[pyclass(module = "torch", unsendable)]
-struct HookHandle {
-    hook: RefCell<Option<(Tensor, HookId)>>,
-}
-#[pymethods]
-impl HookHandle {
-    fn remove(&self) {
-        let hook = self.hook.borrow_mut().take();
-        if let Some((tensor, id)) = hook {
-            tensor.remove_hook(id);
-        }
-    }
-}
 fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     tensor_of(object).ok_or_else(|| PyTypeError::new_err("expected a Tensor"))
-}
-#[pyfunction]
-fn register_hook(python: Python<'_>, object: Bound<'_, PyAny>, hook: Py<PyAny>) -> PyResult<HookHandle> {
-    let tensor = tensor(&object)?;
-    let hook: TensorHook = Rc::new(PythonHook { hook });
-    let id = result(python, tensor.register_hook(hook))?;
-    Ok(HookHandle { hook: RefCell::new(Some((tensor, id))) })
-}
-#[pyfunction]
-fn register_post_accumulate_grad_hook(
-    python: Python<'_>,
-    object: Bound<'_, PyAny>,
-    hook: Py<PyAny>,
-) -> PyResult<HookHandle> {
-    let tensor = tensor(&object)?;
-    let leaf = PyWeakrefReference::new(&object)?.unbind();
-    let hook: TensorHook = Rc::new(PythonLeafHook { hook, leaf });
-    let id = result(python, tensor.register_post_accumulate_grad_hook(hook))?;
-    Ok(HookHandle { hook: RefCell::new(Some((tensor, id))) })
 }
 #[pyfunction]
 fn retain_grad(python: Python<'_>, object: Bound<'_, PyAny>) -> PyResult<()> {
@@ -293,20 +304,21 @@ fn detach_in_place(object: Bound<'_, PyAny>) -> PyResult<()> {
 }
 #[pyfunction]
 fn push_saved_tensors_hooks(pack: Py<PyAny>, unpack: Py<PyAny>) {
-    autograd::push_saved_tensor_hooks(Rc::new(PythonHooks { pack, unpack }));
+    autograd::push_saved_tensor_hooks(Rc::new(PythonPacking { pack, unpack }));
 }
 #[pyfunction]
 fn pop_saved_tensors_hooks() {
     let _hooks = autograd::pop_saved_tensor_hooks();
 }
 
-/// The saved tensors of a `torch.autograd.Function`, which the function's context asks for. The node keeps
-/// the context, so the context does not keep the node.
+/// The node of a `torch.autograd.Function`, for the function's context. The node keeps the context, so the
+/// context does not keep the node.
 #[pyclass(module = "torch", unsendable)]
-struct SavedTensors(Weak<Node>);
+struct WeakNode(Weak<Node>);
 #[pymethods]
-impl SavedTensors {
-    fn get<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+impl WeakNode {
+    /// The saved tensors; `None` once the node is gone.
+    fn saved<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(node) = self.0.upgrade() else { return Ok(python.None().into_bound(python)) };
         let saved = result(python, node.saved_tensors())?;
         let saved = saved
@@ -315,42 +327,49 @@ impl SavedTensors {
             .collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(python, saved)?.into_any())
     }
+    /// The node; `None` once it is gone.
+    fn node(&self) -> Option<PyNode> {
+        self.0.upgrade().map(PyNode)
+    }
 }
 thread_local! {
     /// Names of functions, which are few: a node's name is a constant.
     static NAMES: RefCell<HashMap<String, &'static str>> = RefCell::default();
 }
 
-/// Gives outputs a backward function that is Python's. The node keeps the tensors that the function saved;
-/// each may be `None`.
+/// Gives the outputs that are differentiable a backward function of Python, which has its context. The node
+/// keeps the tensors that the function saved; each may be `None`.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "our own Python hands over what it has of a call")]
 fn apply_custom(
     python: Python<'_>,
+    context: Py<PyAny>,
     name: &str,
     inputs: Bound<'_, PyAny>,
+    is_tensor: Vec<bool>,
     outputs: Bound<'_, PyAny>,
-    callback: Py<PyAny>,
+    are_differentiable: Vec<bool>,
     saved: Bound<'_, PyAny>,
-) -> PyResult<SavedTensors> {
+) -> PyResult<WeakNode> {
     let inputs = tensors(&inputs)?;
-    let outputs = tensors(&outputs)?;
+    let outputs = optional_tensors(&outputs)?;
     let saved = optional_tensors(&saved)?;
-    let function = PythonFunction { callback };
-    let inputs: Vec<&Tensor> = inputs.iter().collect();
-    let outputs: Vec<&Tensor> = outputs.iter().collect();
     let name: &'static str = NAMES.with_borrow_mut(|names| {
         *names.entry(name.to_owned()).or_insert_with(|| Box::leak(name.to_owned().into_boxed_str()))
     });
+    let is_tensor_result = outputs.iter().map(Option::is_some).collect();
+    let function = PythonFunction { context, name, is_tensor, is_tensor_result };
+    let inputs: Vec<&Tensor> = inputs.iter().collect();
+    let outputs: Vec<_> = outputs.iter().map(Option::as_ref).zip(are_differentiable).collect();
     let node = result(python, autograd::apply_custom(name, &inputs, &outputs, &saved, Rc::new(function)))?;
-    Ok(SavedTensors(node.as_ref().map(Rc::downgrade).unwrap_or_default()))
+    Ok(WeakNode(node.as_ref().map(Rc::downgrade).unwrap_or_default()))
 }
 
 /// Adds the functions of this module to `_torch_autograd`.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add { ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* } }
-    add!(is_grad_enabled set_grad_enabled is_inference set_inference enter_autocast clear_autocast_cache autocast_dtype backward grad
-        register_hook register_post_accumulate_grad_hook retain_grad detach_in_place push_saved_tensors_hooks pop_saved_tensors_hooks apply_custom);
+    add!(current_graph_task is_grad_enabled set_grad_enabled is_inference set_inference enter_autocast clear_autocast_cache autocast_dtype backward grad
+        retain_grad detach_in_place push_saved_tensors_hooks pop_saved_tensors_hooks apply_custom);
     module.add_class::<AutocastState>()?;
-    module.add_class::<HookHandle>()?;
-    module.add_class::<SavedTensors>()
+    module.add_class::<WeakNode>()
 }

@@ -155,20 +155,15 @@ fn slice_value(slice: &Bound<'_, PySlice>) -> PyResult<Value> {
     Ok(Value::Slice(bound("start")?, bound("stop")?, step))
 }
 
-/// The Python object of a value. A tensor that one of the objects in `known` has gets that object, not a new
-/// one.
-pub(crate) fn to_object<'py>(
-    python: Python<'py>,
-    value: Value,
-    known: &[Bound<'py, PyAny>],
-) -> PyResult<Bound<'py, PyAny>> {
+/// The Python object of a value.
+pub(crate) fn to_object(python: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
     Ok(match value {
         Value::Scalar(scalar) => scalar_object(python, scalar)?,
         Value::Str(text) => PyString::new(python, &text).into_any(),
-        Value::Tensor(tensor) => tensor_object(python, tensor, known)?,
+        Value::Tensor(tensor) => tensor_object(python, tensor)?,
         Value::List(items) => {
             let items =
-                items.into_iter().map(|item| to_object(python, item, known)).collect::<PyResult<Vec<_>>>()?;
+                items.into_iter().map(|item| to_object(python, item)).collect::<PyResult<Vec<_>>>()?;
             PyTuple::new(python, items)?.into_any()
         }
         Value::Dtype(dtype) => dtype_object(python, dtype)?,
@@ -200,18 +195,10 @@ pub(crate) fn scalar_object(python: Python<'_>, scalar: Scalar) -> PyResult<Boun
     }
 }
 
-/// A Python object of a tensor: the one of `known` that has the tensor already, else a new `torch.Tensor`.
-pub(crate) fn tensor_object<'py>(
-    python: Python<'py>,
-    tensor: Tensor,
-    known: &[Bound<'py, PyAny>],
-) -> PyResult<Bound<'py, PyAny>> {
-    for object in known {
-        if let Ok(other) = object.cast::<PyTensor>()
-            && other.borrow().is_of(&tensor)
-        {
-            return Ok(object.clone());
-        }
+/// The Python object of a tensor (`THPVariable_Wrap`): the one that it has, else a new `torch.Tensor`.
+pub(crate) fn tensor_object(python: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+    if let Some(object) = tensor::existing_object(python, &tensor) {
+        return Ok(object);
     }
     let class = objects::get(python, "Tensor");
     tensor::new_object(python, tensor, class.unwrap_or_else(|| PyTensor::type_object(python).into_any()))

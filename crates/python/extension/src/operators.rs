@@ -35,7 +35,7 @@ impl PyTensorList {
         let items = self.items.borrow().clone();
         let items = items
             .into_iter()
-            .map(|item| convert::tensor_object(python, item, &[]))
+            .map(|item| convert::tensor_object(python, item))
             .collect::<PyResult<Vec<_>>>()?;
         Ok(PyList::new(python, items)?.try_iter()?.into_any())
     }
@@ -95,7 +95,7 @@ impl PyOperator {
         drop(values);
         drop(keywords);
         drop(names);
-        let result = result_object(python, operator.name(), result, args)?;
+        let result = result_object(python, operator.name(), result)?;
         match out {
             Some(out) => out.call_method1("_take", (result,)),
             None => Ok(result),
@@ -110,12 +110,7 @@ fn method_class(python: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(python.import("types")?.getattr("MethodType")?.unbind())
 }
 
-fn result_object<'py>(
-    python: Python<'py>,
-    name: &str,
-    result: Value,
-    known: &[Bound<'py, PyAny>],
-) -> PyResult<Bound<'py, PyAny>> {
+fn result_object<'py>(python: Python<'py>, name: &str, result: Value) -> PyResult<Bound<'py, PyAny>> {
     if name.starts_with("_foreach_")
         && let Value::List(items) = result
     {
@@ -123,7 +118,7 @@ fn result_object<'py>(
         return Ok(Bound::new(python, PyTensorList { items: RefCell::new(items) })?.into_any());
     }
     let is_list = matches!(result, Value::List(_));
-    let object = convert::to_object(python, result, known)?;
+    let object = convert::to_object(python, result)?;
     if is_list
         && let Some(types) = objects::get(python, "return_types")
         && let Ok(class) = types.get_item(name)

@@ -12,7 +12,7 @@ use blockyard_torch::{Device, Tensor, autocast, session};
 use pyo3::PyTypeInfo as _;
 use pyo3::prelude::*;
 
-use crate::autograd::callback_of;
+use crate::autograd::context_of;
 use crate::tensor::{self, PyNode, PyTensor};
 use crate::{line, run};
 
@@ -61,8 +61,8 @@ struct NodeParts {
     saved: Vec<SavedMember>,
     /// The number of the leaf's block whose gradient the node adds up.
     leaf: Option<u32>,
-    /// The function of a `torch.autograd.Function`.
-    callback: Option<Py<PyAny>>,
+    /// The context of a `torch.autograd.Function`.
+    context: Option<Py<PyAny>>,
     edges: Vec<PyNode>,
 }
 
@@ -75,12 +75,11 @@ fn node_parts(python: Python<'_>, node: PyRef<'_, PyNode>) -> NodeParts {
             (member, None, packed.downcast_ref::<Py<PyAny>>().map(|object| object.clone_ref(python)))
         }
     });
-    let callback = node.callback().and_then(|callback| callback_of(callback.as_ref()));
     NodeParts {
         name: node.name(),
         saved: saved.collect(),
         leaf: node.leaf().and_then(block_number),
-        callback: callback.map(|callback| callback.clone_ref(python)),
+        context: context_of(node).map(|context| context.clone_ref(python)),
         edges: node.edges().into_iter().flatten().map(|edge| PyNode(edge.node)).collect(),
     }
 }

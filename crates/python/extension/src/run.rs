@@ -1,6 +1,6 @@
 //! `_host`: a run from its job to its outcome, with its clock, its limits and its remarks.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -13,6 +13,7 @@ use blockyard_torch::memory::{Origin, SimulatedGpu};
 use blockyard_torch::{GpuProfile, Session, SessionSettings, session};
 use pyo3::exceptions::{PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
 use crate::line;
@@ -188,6 +189,64 @@ fn note(python: Python<'_>, text: String) {
     add_note(line::current(python), text);
 }
 
+thread_local! {
+    /// Whether the program asked for the collection that runs.
+    static IS_ASKED: Cell<bool> = const { Cell::new(false) };
+    /// How many allocations and frees of GPU memory came before the collection that runs.
+    static REQUESTS_BEFORE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Python's own `gc.collect`.
+static COLLECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// `gc.collect`, which a program calls itself.
+#[pyfunction]
+#[pyo3(signature = (generation = 2))]
+fn collect(python: Python<'_>, generation: i32) -> PyResult<Bound<'_, PyAny>> {
+    let collect = COLLECT.get(python).ok_or_else(|| PyRuntimeError::new_err("no run has begun"))?;
+    let before = IS_ASKED.replace(true);
+    let found = collect.bind(python).call1((generation,));
+    IS_ASKED.set(before);
+    found
+}
+
+/// One of `gc.callbacks`: a collection that Python began by itself, and that freed memory of a GPU, is noted,
+/// and the lines after it are marked.
+#[pyfunction]
+fn note_collection(python: Python<'_>, phase: &str, _info: Bound<'_, PyAny>) {
+    const TEXT: &str = "Python's garbage collector ran here and freed GPU tensors that only a cycle of references held; in a \
+                        real run the moment differs, since it depends on every object of every package";
+    let session = session();
+    if phase == "start" {
+        REQUESTS_BEFORE.set(session.request_count());
+    } else if !IS_ASKED.get() && session.request_count() > REQUESTS_BEFORE.get() {
+        session.count_estimate();
+        add_note(line::current(python), TEXT);
+    }
+}
+
+/// Watches the collections of the program that begins, until [`leave_collections`]: `gc.collect` is
+/// [`collect`] from now on.
+#[pyfunction]
+fn watch_collections(host: Bound<'_, PyAny>) -> PyResult<()> {
+    IS_ASKED.set(false);
+    let python = host.py();
+    let module = python.import("gc")?;
+    if COLLECT.set(python, module.getattr("collect")?.unbind()).is_err() {
+        // An earlier run of this process did it.
+        return Ok(());
+    }
+    module.setattr("collect", host.getattr("collect")?)?;
+    module.getattr("callbacks")?.call_method1("append", (host.getattr("note_collection")?,))?;
+    Ok(())
+}
+
+/// Collections are no longer the program's.
+#[pyfunction]
+fn leave_collections() {
+    IS_ASKED.set(true);
+}
+
 /// Notes that a piece of standard output ends, this many bytes after the output's beginning.
 #[pyfunction]
 fn note_printed(bytes: usize) {
@@ -314,6 +373,6 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* }
     }
-    add!(stop_text note note_printed time clock sleep environment_changed file_of begin end referrers_at);
+    add!(stop_text note collect note_collection watch_collections leave_collections note_printed time clock sleep environment_changed file_of begin end referrers_at);
     Ok(())
 }

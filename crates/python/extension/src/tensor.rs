@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use blockyard_torch::autograd::{Edge, Node};
 use blockyard_torch::memory::Category;
-use blockyard_torch::{Device, Dtype, MemoryFormat, Storage, Tensor, Value};
+use blockyard_torch::{Device, Dtype, MemoryFormat, Storage, Tensor, TensorObject, Value};
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTypeInfo as _, ffi};
 
-use crate::autograd::{callback_of, hook_object};
+use crate::autograd::{context_of, hooks_object, register_hooks};
 use crate::values::{PyDevice, PyMemoryFormat};
 use crate::{convert, errors, objects};
 
@@ -27,12 +27,28 @@ pub(crate) struct PyNode(pub(crate) Rc<Node>);
 
 #[pymethods]
 impl PyNode {
+    /// As PyTorch's `THPCppFunction_traverse`: a node that nothing but this object holds leads to its hooks.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if Rc::strong_count(&self.0) == 1 {
+            for (_, hook) in self.0.hooks() {
+                if let Some(object) = hooks_object(hook.as_ref()) {
+                    visit.call(object)?;
+                }
+            }
+        }
+        Ok(())
+    }
+    /// The context of a `torch.autograd.Function`, which is the node's object in Python; `None` for the node
+    /// of an operator.
+    fn context(&self, python: Python<'_>) -> Option<Py<PyAny>> {
+        context_of(&self.0).map(|context| context.clone_ref(python))
+    }
     fn __getattr__<'py>(&self, python: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let Some(member) = name.strip_prefix("_saved_") else {
             return Err(PyAttributeError::new_err(format!("'Node' object has no attribute '{name}'")));
         };
         match self.0.saved_member(member) {
-            Some(Ok(Some(tensor))) => convert::tensor_object(python, tensor, &[]),
+            Some(Ok(Some(tensor))) => convert::tensor_object(python, tensor),
             Some(Ok(None)) => Ok(python.None().into_bound(python)),
             Some(Err(error)) => Err(errors::to_exception(python, error)),
             None => Err(PyNotImplementedError::new_err(format!(
@@ -58,9 +74,22 @@ impl PyNode {
 type SparseParts<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, bool);
 
 /// A tensor; `torch.Tensor` is a class of our own Python over it.
+///
+/// A tensor has one object, which lives as long as the tensor does ([`TensorObject`]). Fields are dropped in
+/// order: hooks before the tensor.
 #[pyclass(name = "TensorBase", module = "torch._C", subclass, unsendable)]
 pub(crate) struct PyTensor {
+    /// The dictionary of the tensor's hooks.
+    hooks: RefCell<Option<Py<PyAny>>>,
+    /// The dictionary of the hooks that get the leaf after its gradient was added up.
+    hooks_after: RefCell<Option<Py<PyAny>>>,
     tensor: RefCell<Tensor>,
+}
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        self.tensor.get_mut().forget_object();
+    }
 }
 
 impl PyTensor {
@@ -73,11 +102,6 @@ impl PyTensor {
     pub(crate) fn held(&self) -> Option<Tensor> {
         self.tensor.try_borrow().ok().map(|tensor| tensor.clone())
     }
-
-    /// Whether the object is of this tensor.
-    pub(crate) fn is_of(&self, tensor: &Tensor) -> bool {
-        self.tensor.borrow().is_same(tensor)
-    }
 }
 
 /// The tensor of an object; `None` for an object that is not a tensor.
@@ -86,7 +110,36 @@ pub(crate) fn tensor_of(object: &Bound<'_, PyAny>) -> Option<Tensor> {
 }
 
 fn object(python: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
-    convert::tensor_object(python, tensor, &[])
+    convert::tensor_object(python, tensor)
+}
+
+/// Takes a reference to the object at an address.
+#[expect(unsafe_code, reason = "a tensor keeps its object, which it knows by its address")]
+fn keep(address: usize) {
+    // SAFETY: the tensor has the address of a live object, and its thread has Python's lock.
+    unsafe { ffi::Py_INCREF(std::ptr::with_exposed_provenance_mut(address)) }
+}
+
+/// Gives a reference to the object at an address back.
+#[expect(unsafe_code, reason = "a tensor keeps its object, which it knows by its address")]
+fn release(address: usize) {
+    // SAFETY: the reference is the one that `keep` took, and the tensor's thread has Python's lock.
+    unsafe { ffi::Py_DECREF(std::ptr::with_exposed_provenance_mut(address)) }
+}
+
+/// How many references the object at an address has.
+#[expect(unsafe_code, reason = "a tensor keeps its object, which it knows by its address")]
+fn references(address: usize) -> isize {
+    // SAFETY: an object that dies takes its address from the tensor before its memory is freed.
+    unsafe { ffi::Py_REFCNT(std::ptr::with_exposed_provenance_mut(address)) }
+}
+
+/// The object that a tensor has; `None` where it has none yet.
+#[expect(unsafe_code, reason = "a tensor keeps its object, which it knows by its address")]
+pub(crate) fn existing_object<'py>(python: Python<'py>, tensor: &Tensor) -> Option<Bound<'py, PyAny>> {
+    let object = tensor.object().filter(|object| (object.references)(object.address) > 0)?;
+    // SAFETY: the object is alive, and this is a new reference to it.
+    Some(unsafe { Bound::from_borrowed_ptr(python, std::ptr::with_exposed_provenance_mut(object.address)) })
 }
 
 /// A new object of a class of tensors.
@@ -104,12 +157,17 @@ pub(crate) fn new_object<'py>(
     let no_arguments = PyTuple::empty(python);
     // SAFETY: `TensorBase` has a `__new__`, whose slot is a `newfunc`; it takes a subclass, and gives a new
     // reference or sets an exception.
-    unsafe {
+    let object = unsafe {
         let slot = ffi::PyType_GetSlot(PyTensor::type_object_raw(python), ffi::Py_tp_new);
         let new = std::mem::transmute::<*mut core::ffi::c_void, ffi::newfunc>(slot);
         let object = new(class.as_type_ptr(), no_arguments.as_ptr(), std::ptr::null_mut());
-        Bound::from_owned_ptr_or_err(python, object)
-    }
+        Bound::from_owned_ptr_or_err(python, object)?
+    };
+    let address = object.as_ptr().expose_provenance();
+    let tensor = object.cast::<PyTensor>()?.borrow().get();
+    tensor.set_object(TensorObject { address, keep, release, references });
+    drop(tensor);
+    Ok(object)
 }
 
 fn sizes<'py>(python: Python<'py>, sizes: &[i64]) -> PyResult<Bound<'py, PyAny>> {
@@ -126,39 +184,73 @@ impl PyTensor {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let tensor = PENDING.take().ok_or_else(|| PyTypeError::new_err("TensorBase cannot be made"))?;
-        Ok(Self { tensor: RefCell::new(tensor) })
+        Ok(Self { hooks: RefCell::default(), hooks_after: RefCell::default(), tensor: RefCell::new(tensor) })
     }
-    /// As PyTorch's `THPVariable_traverse`: a tensor that nothing but this object holds leads to its hooks,
-    /// and to the function of a program that made it, unless another tensor has the function's node too.
+    /// As PyTorch's `THPVariable_traverse`: the object leads to its hooks. If nothing but the object holds the
+    /// tensor and nothing but the tensor holds the node that made it, the object leads to the node's context.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Ok(tensor) = self.tensor.try_borrow() else { return Ok(()) };
-        if tensor.use_count() > 1 {
-            return Ok(());
+        for hooks in [&self.hooks, &self.hooks_after] {
+            if let Ok(hooks) = hooks.try_borrow()
+                && let Some(hooks) = hooks.as_ref()
+            {
+                visit.call(hooks)?;
+            }
         }
-        for hook in tensor.kept_hooks() {
-            if let Some(object) = hook_object(hook.as_ref()) {
+        let Ok(tensor) = self.tensor.try_borrow() else { return Ok(()) };
+        for hooks in tensor.kept_hooks() {
+            if let Some(object) = hooks_object(hooks.as_ref()) {
                 visit.call(object)?;
             }
         }
+        if tensor.use_count() > 1 {
+            return Ok(());
+        }
         // One count is that of `node` itself.
         if let Some(node) = tensor.grad_fn_as_it_stands().filter(|node| Rc::strong_count(node) == 2)
-            && let Some(callback) = node.callback()
-            && let Some(function) = callback_of(callback.as_ref())
+            && let Some(context) = context_of(&node)
         {
-            visit.call(function)?;
+            visit.call(context)?;
         }
         Ok(())
     }
 
     fn __clear__(&self) {
+        for hooks in [&self.hooks, &self.hooks_after] {
+            let hooks = hooks.try_borrow_mut().ok().and_then(|mut hooks| hooks.take());
+            drop(hooks);
+        }
         let shape = Value::List(vec![Value::from(0_i64)]);
         let empty = blockyard_torch::call("empty", &[shape], &[]).and_then(Value::tensor);
         if let (Ok(empty), Ok(mut tensor)) = (empty, self.tensor.try_borrow_mut()) {
             let before = std::mem::replace(&mut *tensor, empty);
+            before.forget_object();
             // What dies may come back to this object.
             drop(tensor);
             drop(before);
         }
+    }
+
+    #[getter]
+    fn _backward_hooks(&self, python: Python<'_>) -> Option<Py<PyAny>> {
+        self.hooks.borrow().as_ref().map(|hooks| hooks.clone_ref(python))
+    }
+    #[setter(_backward_hooks)]
+    fn set_backward_hooks(&self, python: Python<'_>, hooks: Py<PyAny>) -> PyResult<()> {
+        errors::result(python, register_hooks(&self.get(), hooks.clone_ref(python), false))?;
+        let before = self.hooks.replace(Some(hooks));
+        drop(before);
+        Ok(())
+    }
+    #[getter]
+    fn _post_accumulate_grad_hooks(&self, python: Python<'_>) -> Option<Py<PyAny>> {
+        self.hooks_after.borrow().as_ref().map(|hooks| hooks.clone_ref(python))
+    }
+    #[setter(_post_accumulate_grad_hooks)]
+    fn set_post_accumulate_grad_hooks(&self, python: Python<'_>, hooks: Py<PyAny>) -> PyResult<()> {
+        errors::result(python, register_hooks(&self.get(), hooks.clone_ref(python), true))?;
+        let before = self.hooks_after.replace(Some(hooks));
+        drop(before);
+        Ok(())
     }
 
     fn __hash__(&self) -> isize {

@@ -16,7 +16,7 @@ class GradFn:
 
     @property
     def next_functions(self):
-        return tuple((None, 0) if edge is None else (GradFn(edge[0]), edge[1]) for edge in self._node.edges())
+        return tuple((None, 0) if edge is None else (_function_of(edge[0]), edge[1]) for edge in self._node.edges())
 
     def __eq__(self, other):
         return (
@@ -38,6 +38,12 @@ class GradFn:
 
     def __repr__(self):
         return f"<{self._node.name()} object>"
+
+
+def _function_of(node):
+    """The object of a node: the context of a `torch.autograd.Function`, which keeps no node, or a `GradFn`."""
+    context = node.context()
+    return GradFn(node) if context is None else context
 
 
 class UntypedStorage:

@@ -1,5 +1,7 @@
 """`torch.Tensor`: the native tensor with what Python adds to it."""
 
+from collections import OrderedDict
+
 import _torch_autograd
 from _host import note as _note
 from _torch import Operator, TensorBase
@@ -8,7 +10,7 @@ from _torch import operator as _operator
 from _torch import operator_names as _operator_names
 from _torch import register as _register
 
-from torch._storage import GradFn, UntypedStorage
+from torch._storage import GradFn, UntypedStorage, _function_of
 from torch._tensor_functions import (
     _SPECIAL,
     _floor_divide,
@@ -290,7 +292,7 @@ class Tensor(TensorBase):
     @property
     def grad_fn(self):
         node = self._node()
-        return None if node is None else GradFn(node)
+        return None if node is None else _function_of(node)
 
     def requires_grad_(self, requires_grad=True):
         self.requires_grad = requires_grad
@@ -304,10 +306,28 @@ class Tensor(TensorBase):
         _torch_autograd.retain_grad(self)
 
     def register_hook(self, hook):
-        return _torch_autograd.register_hook(self, hook)
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._backward_hooks is None:
+            self._backward_hooks = OrderedDict()
+        from torch.utils.hooks import RemovableHandle
+
+        handle = RemovableHandle(self._backward_hooks)
+        self._backward_hooks[handle.id] = hook
+        return handle
 
     def register_post_accumulate_grad_hook(self, hook):
-        return _torch_autograd.register_post_accumulate_grad_hook(self, hook)
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        if self._post_accumulate_grad_hooks is None:
+            self._post_accumulate_grad_hooks = OrderedDict()
+        from torch.utils.hooks import RemovableHandle
+
+        handle = RemovableHandle(self._post_accumulate_grad_hooks)
+        self._post_accumulate_grad_hooks[handle.id] = hook
+        return handle
 
     # --- operators
 

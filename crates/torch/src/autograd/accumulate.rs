@@ -7,8 +7,7 @@ use crate::{Result, Scalar, Tensor};
 /// Adds a gradient to the leaf's: the leaf takes the gradient over, copies it, or adds it in place, as
 /// PyTorch decides.
 pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
-    let hooks: Vec<_> =
-        variable.autograd().borrow().hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
+    let hooks = variable.autograd().borrow().hooks.clone();
     let mut grad = grad;
     for hook in hooks {
         if let Some(replaced) = hook.call(&grad)? {
@@ -18,13 +17,13 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
     let has_post_hooks = !variable.autograd().borrow().post_hooks.is_empty();
     match variable.grad() {
         None if grad.is_sparse() => {
-            let can_take = !GradMode::is_enabled() && grad.use_count() <= 1 + usize::from(has_post_hooks);
+            let can_take = !GradMode::is_enabled() && grad.is_stealable(1 + usize::from(has_post_hooks));
             variable.set_grad(Some(sparse::taken_or_cloned(&grad, can_take)?));
         }
         Some(before) if before.is_sparse() || grad.is_sparse() => add_sparse(variable, &before, &grad)?,
         None => {
             let expected = 1 + usize::from(has_post_hooks);
-            if !GradMode::is_enabled() && grad.use_count() <= expected && obeys_layout(&grad, variable) {
+            if !GradMode::is_enabled() && grad.is_stealable(expected) && obeys_layout(&grad, variable) {
                 variable.set_grad(Some(grad.shallow_copy()));
             } else {
                 variable.set_grad(Some(clone_obeying_layout(&grad, variable)?));
@@ -39,8 +38,7 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
         }
     }
     drop(grad);
-    let hooks: Vec<_> =
-        variable.autograd().borrow().post_hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
+    let hooks = variable.autograd().borrow().post_hooks.clone();
     for hook in hooks {
         hook.call(variable)?;
     }

@@ -164,10 +164,13 @@ fn run(
     let before_phase = session.set_phase(Phase::Backward);
     let before = session.current_origin.running.get();
     let mode = GradModeGuard::new(create_graph);
+    let (before_task, number) = session.modes.graph_task.get();
+    session.modes.graph_task.set((Some(number), number + 1));
     let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
     let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
     // What is left after a failure dies as PyTorch's graph task does.
     drop(mode);
+    session.modes.graph_task.set((before_task, session.modes.graph_task.get().1));
     session.current_origin.running.set(before);
     session.set_phase(before_phase);
     session.set_thread(before_thread);
@@ -367,7 +370,7 @@ impl GraphTask {
                 }
                 outputs
             }
-            Body::Custom { callback, .. } => callback.backward(&inputs)?,
+            Body::Custom { callback, .. } => callback.backward(node, &inputs)?,
             Body::Accumulate(_) => Vec::new(),
         };
         outputs.resize(wanted.len(), None);
@@ -413,7 +416,7 @@ fn add_up(old: Tensor, grad: &Tensor) -> Result<Tensor> {
         !tensor.is_sparse()
             && !tensor.is_without_memory()
             && tensor.is_non_overlapping_and_dense()
-            && tensor.use_count() == 1
+            && tensor.is_stealable(1)
             && Rc::strong_count(&tensor.storage()) == 2
     };
     if old.is_sparse() || grad.is_sparse() {

@@ -9,7 +9,7 @@ use blockyard_record::StreamId;
 
 use super::saved::SavedVariable;
 use super::variable::TensorHook;
-use super::{GradMode, HookId, next_number, next_sequence, view};
+use super::{GradMode, next_number, next_sequence, view};
 use crate::{Device, Dtype, Result, Tensor, session};
 
 /// The gradients of the inputs or outputs of a node or of a backward pass, in their order; `None` for one
@@ -29,12 +29,12 @@ pub struct Edge {
 
 /// A backward function from outside: `torch.autograd.Function`.
 pub trait BackwardCallback {
-    /// Gradients of the inputs from those of the outputs.
+    /// Gradients of the inputs of the node from those of its outputs.
     ///
     /// # Errors
     ///
     /// Whatever the callback fails with.
-    fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
+    fn backward(&self, node: &Node, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
     /// The callback as the caller's own type, which the caller finds again in a node; `None` where nobody
     /// looks for the type.
     fn as_any(&self) -> Option<&dyn Any> {
@@ -88,7 +88,7 @@ pub struct Node {
     pub(crate) inputs: RefCell<Vec<InputMetadata>>,
     pub(crate) body: Body,
     /// Hooks of tensors, each with the input of the node whose gradient it gets.
-    hooks: RefCell<Vec<(usize, HookId, TensorHook)>>,
+    hooks: RefCell<Vec<(usize, TensorHook)>>,
     /// The device and the stream of the forward function; `None` on the host.
     stream: Cell<Option<(u8, StreamId)>>,
     /// Whether a backward function made the node.
@@ -310,6 +310,18 @@ impl Node {
         }
     }
 
+    /// Zeros in the place of the gradient of output `number` (`VariableInfo::zeros`).
+    ///
+    /// # Errors
+    ///
+    /// Out of memory.
+    pub fn zeros_like_output(&self, number: usize) -> Result<Option<Tensor>> {
+        let output = self.inputs.borrow().get(number).cloned();
+        output
+            .map(|output| crate::ops::creation::zeros(&output.shape, output.dtype, output.device))
+            .transpose()
+    }
+
     /// The function from outside that the node calls; `None` for an operator's node.
     #[must_use]
     pub fn callback(&self) -> Option<&Rc<dyn BackwardCallback>> {
@@ -347,18 +359,14 @@ impl Node {
     }
 
     /// Adds a hook of a tensor, which gets the gradient of this input of the node.
-    pub(crate) fn add_hook(&self, input: usize, id: HookId, hook: TensorHook) {
-        self.hooks.borrow_mut().push((input, id, hook));
-    }
-
-    /// Removes a hook; does nothing where the node has no such hook.
-    pub(crate) fn remove_hook(&self, id: HookId) {
-        self.hooks.borrow_mut().retain(|(_, other, _)| *other != id);
+    pub(crate) fn add_hook(&self, input: usize, hook: TensorHook) {
+        self.hooks.borrow_mut().push((input, hook));
     }
 
     /// The hooks in the order in which they were added, each with its input.
-    pub(crate) fn hooks(&self) -> Vec<(usize, TensorHook)> {
-        self.hooks.borrow().iter().map(|(input, _, hook)| (*input, Rc::clone(hook))).collect()
+    #[must_use]
+    pub fn hooks(&self) -> Vec<(usize, TensorHook)> {
+        self.hooks.borrow().clone()
     }
 
     /// Releases the saved tensors, in the order of the members (`release_variables`).
@@ -390,11 +398,25 @@ impl Node {
     }
 }
 
-/// `deleteNode`: a long graph dies without recursion, and in PyTorch's order.
+/// A function that nobody calls any more.
+struct NoCallback;
+
+impl BackwardCallback for NoCallback {
+    fn backward(&self, _node: &Node, _grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        Ok(Vec::new())
+    }
+}
+
+/// `deleteNode`: a long graph dies without recursion, and in PyTorch's order. The function and the hooks of the
+/// node itself die before the nodes that only this one led to.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut stack = Vec::new();
         gather(self, &mut stack);
+        if let Body::Custom { callback, .. } = &mut self.body {
+            drop(std::mem::replace(callback, Rc::new(NoCallback)));
+        }
+        drop(self.hooks.take());
         while let Some(node) = stack.pop() {
             gather(&node, &mut stack);
         }
@@ -534,8 +556,8 @@ pub(crate) fn record_after(
     Ok(())
 }
 
-/// Notes a `torch.autograd.Function`: `outputs` get `callback` as their backward function. The node keeps
-/// what the function saved.
+/// Notes a `torch.autograd.Function`: those of the `outputs` that are differentiable get `callback` as their
+/// backward function, which gets a gradient of each output. The node keeps what the function saved.
 ///
 /// # Errors
 ///
@@ -543,16 +565,20 @@ pub(crate) fn record_after(
 pub fn apply_custom(
     name: &'static str,
     inputs: &[&Tensor],
-    outputs: &[&Tensor],
+    outputs: &[(Option<&Tensor>, bool)],
     saved: &[Option<Tensor>],
     callback: Rc<dyn BackwardCallback>,
 ) -> Result<Option<Rc<Node>>> {
     if !needs_history(inputs) {
         return Ok(None);
     }
-    let node = Node::new(name, inputs, outputs, Body::Custom { saved: RefCell::default(), callback });
-    for (number, output) in outputs.iter().enumerate() {
-        if output.dtype().is_differentiable() {
+    // An output that is no tensor has the place of a tensor that no gradient reaches.
+    let nothing = Tensor::zeros_without_memory(&[0], Dtype::F32, Device::Cpu)?;
+    let tensors: Vec<&Tensor> = outputs.iter().map(|(output, _)| output.unwrap_or(&nothing)).collect();
+    let node = Node::new(name, inputs, &tensors, Body::Custom { saved: RefCell::default(), callback });
+    for (number, (output, is_differentiable)) in outputs.iter().enumerate() {
+        if let Some(output) = output.filter(|output| *is_differentiable && output.dtype().is_differentiable())
+        {
             output.set_history(&node, number);
         }
     }

@@ -1,7 +1,6 @@
 //! What autograd keeps of a tensor: gradient, hooks, place in the graph.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::fmt;
 use std::rc::{Rc, Weak};
 
@@ -36,34 +35,23 @@ impl<F: Fn(&Tensor) -> Result<Option<Tensor>>> HookCallback for F {
 /// A hook that a tensor or a node keeps.
 pub type TensorHook = Rc<dyn HookCallback>;
 
-/// The id of a hook, by which the hook is removed (`RemovableHandle.id`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HookId(u64);
-
-thread_local! {
-    static NEXT_HOOK: Cell<u64> = const { Cell::new(0) };
-}
-
-fn next_hook() -> HookId {
-    NEXT_HOOK.with(|next| HookId(next.replace(next.get() + 1)))
-}
-
-/// A tensor's part in the graph.
+/// A tensor's part in the graph. Fields are dropped in order, which is that of PyTorch: members of a C++ object
+/// are destroyed last to first.
 #[derive(Default)]
 pub struct AutogradMeta {
-    pub(crate) requires_grad: bool,
-    pub(crate) grad: Option<Tensor>,
-    /// The gradient function; `None` for a leaf.
-    pub(crate) grad_fn: Option<Rc<Node>>,
-    /// Which output of the gradient function the tensor is.
-    pub(crate) output_number: usize,
-    /// The `AccumulateGrad` of a leaf, which lives as long as a graph leads to it.
-    pub(crate) accumulator: Weak<Node>,
-    pub(crate) retains_grad: bool,
-    pub(crate) hooks: Vec<(HookId, TensorHook)>,
-    pub(crate) post_hooks: Vec<(HookId, TensorHook)>,
     /// The tensor that a view is a view of.
     pub(crate) base: Option<Tensor>,
+    pub(crate) post_hooks: Vec<TensorHook>,
+    pub(crate) hooks: Vec<TensorHook>,
+    /// The `AccumulateGrad` of a leaf, which lives as long as a graph leads to it.
+    pub(crate) accumulator: Weak<Node>,
+    /// The gradient function; `None` for a leaf.
+    pub(crate) grad_fn: Option<Rc<Node>>,
+    pub(crate) grad: Option<Tensor>,
+    pub(crate) requires_grad: bool,
+    /// Which output of the gradient function the tensor is.
+    pub(crate) output_number: usize,
+    pub(crate) retains_grad: bool,
     /// The version of the memory for which a view's history holds.
     pub(crate) view_version: u32,
 }
@@ -175,7 +163,7 @@ impl Tensor {
             tensor.set_grad(Some(kept));
             Ok(None)
         });
-        node.add_hook(self.output_number(), next_hook(), hook);
+        node.add_hook(self.output_number(), hook);
         Ok(())
     }
 
@@ -184,16 +172,15 @@ impl Tensor {
     /// # Errors
     ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a tensor that requires no gradient.
-    pub fn register_hook(&self, hook: TensorHook) -> Result<HookId> {
+    pub fn register_hook(&self, hook: TensorHook) -> Result<()> {
         if !self.requires_grad() {
             return runtime("cannot register a hook on a tensor that doesn't require gradient");
         }
-        let id = next_hook();
         match self.grad_fn() {
-            Some(node) => node.add_hook(self.output_number(), id, hook),
-            None => self.autograd().borrow_mut().hooks.push((id, hook)),
+            Some(node) => node.add_hook(self.output_number(), hook),
+            None => self.autograd().borrow_mut().hooks.push(hook),
         }
-        Ok(id)
+        Ok(())
     }
 
     /// `register_post_accumulate_grad_hook`.
@@ -202,34 +189,22 @@ impl Tensor {
     ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a tensor that is not a leaf, or requires no
     /// gradient.
-    pub fn register_post_accumulate_grad_hook(&self, hook: TensorHook) -> Result<HookId> {
+    pub fn register_post_accumulate_grad_hook(&self, hook: TensorHook) -> Result<()> {
         if !self.requires_grad() {
             return runtime("cannot register a hook on a tensor that doesn't require gradient");
         }
         if !self.is_leaf() {
             return runtime("post accumulate grad hooks cannot be registered on non-leaf tensors");
         }
-        let id = next_hook();
-        self.autograd().borrow_mut().post_hooks.push((id, hook));
-        Ok(id)
+        self.autograd().borrow_mut().post_hooks.push(hook);
+        Ok(())
     }
 
     /// The hooks that the tensor itself keeps, those of a leaf. The hooks of another tensor are its node's.
     #[must_use]
     pub fn kept_hooks(&self) -> Vec<TensorHook> {
         let meta = self.autograd().borrow();
-        meta.hooks.iter().chain(&meta.post_hooks).map(|(_, hook)| Rc::clone(hook)).collect()
-    }
-
-    /// Removes a hook of this tensor; does nothing where the tensor has no such hook.
-    pub fn remove_hook(&self, id: HookId) {
-        let node = self.grad_fn();
-        let mut meta = self.autograd().borrow_mut();
-        meta.hooks.retain(|(other, _)| *other != id);
-        meta.post_hooks.retain(|(other, _)| *other != id);
-        if let Some(node) = node {
-            node.remove_hook(id);
-        }
+        meta.hooks.iter().chain(&meta.post_hooks).map(Rc::clone).collect()
     }
 
     /// `detach`: the same memory without history.

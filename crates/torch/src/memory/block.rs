@@ -74,9 +74,7 @@ impl Drop for OwnedBlock {
     fn drop(&mut self) {
         self.device.call_if_due(true);
         let Some(allocation) = self.allocation.take() else { return };
-        if let Some(log) = self.device.log.borrow_mut().as_mut() {
-            log.push(LogEntry::Free(self.number));
-        }
+        self.device.note_request(LogEntry::Free(self.number));
         // After the recording was finished nothing is left to give the block back to.
         let _finished = self.device.step(|allocator| allocator.free(allocation));
         self.device.others.borrow_mut().free(&mut self.others);

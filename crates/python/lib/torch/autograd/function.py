@@ -1,33 +1,40 @@
 """Functions of a program with a backward function of the program."""
 
+import inspect
+
 import _torch_autograd as _native
 
 
 class FunctionCtx:
-    def __init__(self):
-        self._to_save, self._needs, self._not_differentiable, self._dirty = (), (), (), ()
-        self._materialize, self._saved = True, None
-
     def save_for_backward(self, *tensors):
-        self._to_save = tensors
+        self.to_save = tensors
 
     def save_for_forward(self, *tensors):
-        pass
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
-        self._dirty = tensors
+        self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors):
-        self._not_differentiable = tensors
+        self.non_differentiable = tensors
 
     def set_materialize_grads(self, value):
-        self._materialize = value
+        self.materialize_grads = value
+
+
+class BackwardCFunction(FunctionCtx):
+    """The context of a call, which is the call's node in the backward graph too. The node keeps the context; the context
+    keeps no node."""
+
+    to_save = non_differentiable = dirty_tensors = ()
+    materialize_grads = True
+    _node = None
 
     @property
     def saved_tensors(self):
-        if self._saved is None:
+        if self._node is None:
             return ()
-        saved = self._saved.get()
+        saved = self._node.saved()
         if saved is None:
             raise RuntimeError(
                 "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -37,18 +44,45 @@ class FunctionCtx:
             )
         return saved
 
+    def name(self):
+        return type(self).__name__
+
+    def _graph_node(self):
+        from torch._storage import GradFn
+
+        node = None if self._node is None else self._node.node()
+        if node is None:
+            raise RuntimeError(
+                "Attribute 'next_functions' is invalid for this instance of _C._FunctionBase. Accessing this attribute directly "
+                "on an instance of autograd.Function is a legacy access pattern that is no longer supported."
+            )
+        return GradFn(node)
+
     @property
-    def needs_input_grad(self):
-        return self._needs
+    def next_functions(self):
+        return self._graph_node().next_functions
+
+    def _sequence_nr(self):
+        return self._graph_node()._sequence_nr()
+
+    def apply(self, *args):
+        return self._forward_cls.backward(self, *args)
 
 
-BackwardCFunction = FunctionCtx
+class FunctionMeta(type):
+    def __init__(cls, name, bases, attrs):
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
+        super().__init__(name, bases, attrs)
 
 
-class Function:
+class Function(metaclass=FunctionMeta):
     @staticmethod
     def forward(*args, **kwargs):
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
@@ -59,58 +93,51 @@ class Function:
 
     @classmethod
     def apply(cls, *args, **kwargs):
-        from torch import Tensor
+        if cls.setup_context is not Function.setup_context:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            return _apply(cls, bound.args, {}, cls.setup_context)
+        return _apply(cls, args, kwargs, None)
 
-        tensors = [a for a in args if isinstance(a, Tensor)]
-        context = FunctionCtx()
-        records = _native.is_grad_enabled() and any(t.requires_grad for t in tensors)
-        context._needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        before = _native.set_grad_enabled(False)
+
+def _apply(cls, args, kwargs, setup_context):
+    """What PyTorch's native code does (`THPFunction_apply`)."""
+    from torch import Tensor
+
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    context = cls._backward_cls()
+    records = _native.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+    before = _native.set_grad_enabled(False)
+    try:
+        if setup_context is not None:
+            result = cls.forward(*args, **kwargs)
+            setup_context(context, args, result)
+        else:
+            result = cls.forward(context, *args, **kwargs)
+    finally:
+        _native.set_grad_enabled(before)
+    outputs = list(result) if isinstance(result, tuple) else [result]
+    made = []
+    for output in outputs:
+        if isinstance(output, Tensor) and not any(output is d for d in context.dirty_tensors):
+            if any(output is t for t in tensors):
+                output = output.view_as(output) if records else output
+        made.append(output)
+    if records:
+        is_tensor = [isinstance(a, Tensor) for a in args]
+        are_differentiable = [not any(o is n for n in context.non_differentiable) for o in made]
         try:
-            if "setup_context" in cls.__dict__:
-                result = cls.forward(*args, **kwargs)
-                cls.setup_context(context, args, result)
-            else:
-                result = cls.forward(context, *args, **kwargs)
-        finally:
-            _native.set_grad_enabled(before)
-        outputs = list(result) if isinstance(result, tuple) else [result]
-        made = []
-        for output in outputs:
-            if isinstance(output, Tensor) and not any(output is d for d in context._dirty):
-                if any(output is t for t in tensors):
-                    output = output.view_as(output) if records else output
-            made.append(output)
-        if records:
-            positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-            differentiable = [
-                o for o in made if isinstance(o, Tensor) and not any(o is n for n in context._not_differentiable)
-            ]
-
-            def run(*grads):
-                if context._materialize:
-                    grads = tuple(_zeros(shape) if g is None else g for g, shape in zip(grads, shapes))
-                found = cls.backward(context, *grads)
-                found = found if isinstance(found, tuple) else (found,)
-                return [found[i] if i < len(found) else None for i in positions]
-
-            shapes = [(o.shape, o.dtype, o.device) for o in differentiable]
             name = cls.__name__ + "Backward"
-            try:
-                context._saved = _native.apply_custom(name, tensors, differentiable, run, context._to_save)
-            except BaseException:
-                # A hook for saved tensors raised: the function's results die before the exception is caught.
-                result = outputs = output = made = differentiable = context._to_save = None
-                raise
-        context._to_save = ()
-        return tuple(made) if isinstance(result, tuple) else made[0]
-
-
-def _zeros(description):
-    import torch
-
-    shape, dtype, device = description
-    return torch.zeros(shape, dtype=dtype, device=device)
+            context._node = _native.apply_custom(
+                context, name, tensors, is_tensor, made, are_differentiable, context.to_save
+            )
+        except BaseException:
+            # A hook for saved tensors raised: the function's results die before the exception is caught.
+            result = outputs = output = made = context.to_save = None
+            raise
+    context.to_save = context.non_differentiable = context.dirty_tensors = ()
+    return tuple(made) if isinstance(result, tuple) else made[0]
 
 
 def once_differentiable(function):

@@ -1,5 +1,7 @@
 """`nn.Module`."""
 
+from collections import OrderedDict
+
 import torch
 from torch.nn.parameter import Parameter
 from torch.utils.hooks import RemovableHandle
@@ -12,6 +14,12 @@ def _add_indent(text, spaces):
 
 # Methods of PyTorch's modules that are not modeled.
 _REFUSED = frozenset(("ipu", "xpu", "mtia"))
+
+
+def _add_hook(hooks, handle, hook, is_first):
+    hooks[handle.id] = hook
+    if is_first:
+        hooks.move_to_end(handle.id, last=False)
 
 
 class Module:
@@ -30,23 +38,24 @@ class Module:
             )
         fill = super().__setattr__
         fill("training", True)
+        fill("_parameters", {})
+        fill("_buffers", {})
+        fill("_non_persistent_buffers_set", set())
         for name in (
-            "_parameters",
-            "_buffers",
-            "_modules",
-            "_forward_hooks",
-            "_forward_pre_hooks",
-            "_backward_hooks",
             "_backward_pre_hooks",
+            "_backward_hooks",
+            "_forward_hooks",
             "_forward_hooks_with_kwargs",
+            "_forward_hooks_always_called",
+            "_forward_pre_hooks",
             "_forward_pre_hooks_with_kwargs",
             "_state_dict_hooks",
             "_state_dict_pre_hooks",
             "_load_state_dict_pre_hooks",
             "_load_state_dict_post_hooks",
         ):
-            fill(name, {})
-        fill("_non_persistent_buffers_set", set())
+            fill(name, OrderedDict())
+        fill("_modules", {})
 
     def forward(self, *args, **kwargs):
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
@@ -120,29 +129,33 @@ class Module:
         return result
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        handle = RemovableHandle(self._forward_hooks)
-        self._forward_hooks[handle.id] = hook
+        handle = RemovableHandle(
+            self._forward_hooks, extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
+        )
+        _add_hook(self._forward_hooks, handle, hook, prepend)
         if with_kwargs:
             self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
         return handle
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        handle = RemovableHandle(self._forward_pre_hooks)
-        self._forward_pre_hooks[handle.id] = hook
+        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
+        _add_hook(self._forward_pre_hooks, handle, hook, prepend)
         if with_kwargs:
             self._forward_pre_hooks_with_kwargs[handle.id] = True
         return handle
 
     def register_full_backward_hook(self, hook, prepend=False):
         handle = RemovableHandle(self._backward_hooks)
-        self._backward_hooks[handle.id] = hook
+        _add_hook(self._backward_hooks, handle, hook, prepend)
         return handle
 
     register_backward_hook = register_full_backward_hook
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
         handle = RemovableHandle(self._backward_pre_hooks)
-        self._backward_pre_hooks[handle.id] = hook
+        _add_hook(self._backward_pre_hooks, handle, hook, prepend)
         return handle
 
     # --- attributes

@@ -1,22 +1,33 @@
-"""Activation checkpointing: tensors that a function saves for the backward pass are computed again instead of kept."""
+"""Activation checkpointing: tensors that a function saves for the backward pass are computed again instead of kept.
 
+Contexts, frames and closures keep what PyTorch's keep, under PyTorch's names: they decide how long tensors live in cycles of
+references, and how often Python's garbage collector runs.
+"""
+
+import contextlib
+import itertools
 import weakref
+from collections import defaultdict
 from contextlib import nullcontext
 
 import _torch_autograd as _native
 
 import torch
+from torch.utils._pytree import tree_map
+
+
+def noop_context_fn():
+    return nullcontext(), nullcontext()
 
 
 def checkpoint(
     function,
     *args,
     use_reentrant=None,
-    context_fn=None,
+    context_fn=noop_context_fn,
     determinism_check="default",
     debug=False,
     early_stop=True,
-    preserve_rng_state=True,
     **kwargs,
 ):
     if use_reentrant is None:
@@ -24,35 +35,86 @@ def checkpoint(
 
         note("checkpoint without use_reentrant: True is assumed, as PyTorch does with a warning")
         use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs and use_reentrant:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if use_reentrant:
-        if kwargs:
-            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-        return _Reentrant.apply(function, preserve_rng_state, *args)
-    return _without_reentrant(function, early_stop, *args, **kwargs)
-
-
-def _autocast_again():
-    dtype = _native.autocast_dtype()
-    return lambda: (
-        torch.autocast("cuda", dtype=dtype, enabled=dtype is not None) if dtype is not None else nullcontext()
+        return CheckpointFunction.apply(function, preserve, *args)
+    generator = _checkpoint_without_reentrant_generator(
+        function, preserve, context_fn, determinism_check, debug, early_stop, *args, **kwargs
     )
+    next(generator)
+    result = function(*args, **kwargs)
+    try:
+        next(generator)
+    except StopIteration:
+        return result
 
 
-class _Reentrant(torch.autograd.Function):
+def _infer_device_type(*args):
+    types = []
+
+    def add(value):
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            types.append(value.device.type)
+
+    tree_map(add, args)
+    return types[0] if types and "cuda" not in types else "cuda"
+
+
+def get_device_states(*args):
+    devices = []
+
+    def add(value):
+        if isinstance(value, torch.Tensor) and value.device.type not in ("cpu", "meta"):
+            devices.append(value.get_device())
+
+    tree_map(add, args)
+    return devices, [torch.cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(devices, states, *, device_type=None):
+    for device, state in zip(devices, states):
+        torch.cuda.set_rng_state(state, device)
+
+
+def _get_autocast_kwargs(device_type="cuda"):
+    device_autocast_kwargs = {
+        "enabled": torch.is_autocast_enabled(device_type),
+        "dtype": torch.get_autocast_dtype(device_type),
+        "cache_enabled": torch.is_autocast_cache_enabled(),
+    }
+    cpu_autocast_kwargs = {"enabled": False, "dtype": torch.bfloat16, "cache_enabled": torch.is_autocast_cache_enabled()}
+    return device_autocast_kwargs, cpu_autocast_kwargs
+
+
+def _autocast_again(arguments):
+    """The autocast of the forward pass, where it was on."""
+    return torch.autocast("cuda", **arguments) if arguments["enabled"] else nullcontext()
+
+
+class CheckpointFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         ctx.run_function = run_function
-        ctx.autocast = _autocast_again()
+        ctx.preserve_rng_state = preserve_rng_state
+        ctx.device_type = _infer_device_type(*args)
+        ctx.device_autocast_kwargs, ctx.cpu_autocast_kwargs = _get_autocast_kwargs(ctx.device_type)
+        if preserve_rng_state:
+            # The states decide no size, so nobody sets them again.
+            ctx.fwd_cpu_state = torch.get_rng_state()
+            ctx.had_device_in_fwd = True
+            ctx.fwd_devices, ctx.fwd_device_states = get_device_states(*args)
         ctx.inputs, ctx.tensor_indices = [], []
-        tensors = []
+        tensor_inputs = []
         for i, arg in enumerate(args):
             if isinstance(arg, torch.Tensor):
-                tensors.append(arg)
+                tensor_inputs.append(arg)
                 ctx.tensor_indices.append(i)
                 ctx.inputs.append(None)
             else:
                 ctx.inputs.append(arg)
-        ctx.save_for_backward(*tensors)
+        ctx.save_for_backward(*tensor_inputs)
         with torch.no_grad():
             outputs = run_function(*args)
         return outputs
@@ -63,137 +125,223 @@ class _Reentrant(torch.autograd.Function):
         tensors = ctx.saved_tensors
         for i, index in enumerate(ctx.tensor_indices):
             inputs[index] = tensors[i]
-        detached = []
-        for value in inputs:
-            if isinstance(value, torch.Tensor):
-                x = value.detach()
-                x.requires_grad = value.requires_grad
-                detached.append(x)
-            else:
-                detached.append(value)
-        with torch.enable_grad(), ctx.autocast():
-            outputs = ctx.run_function(*detached)
+        detached_inputs = detach_variable(tuple(inputs))
+        with torch.enable_grad(), _autocast_again(ctx.device_autocast_kwargs):
+            outputs = ctx.run_function(*detached_inputs)
         if isinstance(outputs, torch.Tensor):
             outputs = (outputs,)
-        with_grad, grads = [], []
+        outputs_with_grad, args_with_grad = [], []
         for i in range(len(outputs)):
             if torch.is_tensor(outputs[i]) and outputs[i].requires_grad:
-                with_grad.append(outputs[i])
-                grads.append(args[i])
-        if not with_grad:
+                outputs_with_grad.append(outputs[i])
+                args_with_grad.append(args[i])
+        if not outputs_with_grad:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        torch.autograd.backward(with_grad, grads)
-        return (None, None) + tuple(x.grad if isinstance(x, torch.Tensor) else None for x in detached)
+        torch.autograd.backward(outputs_with_grad, args_with_grad)
+        grads = tuple(value.grad if isinstance(value, torch.Tensor) else None for value in detached_inputs)
+        return (None, None) + grads
 
 
-class _Stop(Exception):
+class CheckpointError(RuntimeError):
     pass
+
+
+_enable_checkpoint_early_stop = None
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable):
+    global _enable_checkpoint_early_stop
+    before = _enable_checkpoint_early_stop
+    _enable_checkpoint_early_stop = enable
+    try:
+        yield
+    finally:
+        _enable_checkpoint_early_stop = before
+
+
+class _StopRecomputationError(Exception):
+    pass
+
+
+class _Handle:
+    """The key of a tensor that was computed again."""
 
 
 class _Holder:
-    """The placeholder of a saved tensor until the function runs again."""
+    """The placeholder of a saved tensor until the function runs again; its handles are those of the backward passes."""
+
+    def __init__(self):
+        self.handles = {}
 
 
-class _Frame:
-    def __init__(self, recompute, early_stop):
-        self.recompute = recompute
-        self.keep = self.input_saver = None
-        self.early_stop = early_stop
-        self.holders = []
-        self.recomputed = weakref.WeakKeyDictionary()
-        self.is_recomputed = False
-        self.count = 0
-
-
-class _RecomputeHooks(torch.autograd.graph.saved_tensors_hooks):
-    def __init__(self, frame):
-        def pack(x):
-            index = frame.count
-            frame.count += 1
-            if index < len(frame.holders):
-                holder = frame.holders[index]()
-                if holder is not None:
-                    frame.recomputed[holder] = x.detach()
-                if frame.early_stop and frame.count == len(frame.holders):
-                    raise _Stop()
-            return x.detach()
-
-        def unpack(x):
-            return x
-
-        super().__init__(pack, unpack)
-
-
-class _CheckpointHooks(torch.autograd.graph.saved_tensors_hooks):
-    def __init__(self, frame):
-        def pack(x):
-            holder = _Holder()
-            frame.holders.append(weakref.ref(holder))
-            return holder
-
-        def unpack(holder):
-            if not frame.is_recomputed:
-                args = frame.input_saver.saved()
-                try:
-                    with _RecomputeHooks(frame), torch.enable_grad():
-                        frame.recompute(*args)
-                except _Stop:
-                    pass
-                frame.is_recomputed = True
-            if holder not in frame.recomputed:
-                raise RuntimeError(
-                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once."
-                )
-            tensor = frame.recomputed[holder]
-            del frame.recomputed[holder]
-            return tensor
-
-        super().__init__(pack, unpack)
-
-
-class _Inputs(torch.autograd.Function):
+class _NoopSaveInputs(torch.autograd.Function):
     """Keeps the inputs as a node of the graph does."""
 
     @staticmethod
-    def forward(ctx, dummy, owner, *args):
-        tensors = [(i, a) for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
-        indices = {index: at for at, (index, _) in enumerate(tensors)}
-        rest = [None if isinstance(a, torch.Tensor) else a for a in args]
-        ctx.save_for_backward(*(a for _, a in tensors))
-
-        def saved():
-            kept = ctx.saved_tensors
-            return [kept[indices[i]] if i in indices else rest[i] for i in range(len(rest))]
-
-        owner.saved = saved
+    def forward(*args):
         return torch.empty((0,))
 
     @staticmethod
-    def backward(ctx, *grads):
+    def setup_context(ctx, inputs, output):
+        tensor_indices, tensors = zip(*[(i, o) for i, o in enumerate(inputs) if isinstance(o, torch.Tensor)])
+        places = {index: place for place, index in enumerate(tensor_indices)}
+        args = [None if isinstance(o, torch.Tensor) else o for o in inputs]
+
+        def get_args(saved_tensors):
+            found = [saved_tensors[places[i]] if i in tensor_indices else o for i, o in enumerate(args)]
+            return found[1:]
+
+        ctx.get_args = get_args
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
         raise AssertionError("Did not expect to backward on this graph")
 
 
-class _Saver:
-    pass
+class _CheckpointFrame:
+    def __init__(self, recompute_fn, early_stop, metadata_fn):
+        self.recompute_fn = recompute_fn
+        self.input_saver = None
+        self.weak_holders = []
+        # By backward pass; a weak dictionary, so that what a partial backward pass releases dies.
+        self.recomputed = defaultdict(weakref.WeakKeyDictionary)
+        self.recomp_counter = defaultdict(int)
+        self.is_recomputed = defaultdict(bool)
+        self.early_stop = early_stop
+        self.metadata_fn = metadata_fn
+        self.x_metadatas = []
+        self.forward_completed = False
+        self.ignore_saved_mismatch = False
+
+    def check_recomputed_tensors_match(self, gid):
+        if self.ignore_saved_mismatch:
+            return
+        if len(self.weak_holders) != self.recomp_counter[gid]:
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.weak_holders)}\n"
+                f"Number of tensors saved during recomputation: {self.recomp_counter[gid]}."
+            )
+        for index, weak_holder in enumerate(self.weak_holders):
+            holder = weak_holder()
+            if holder is None:
+                continue
+            found = self.metadata_fn(self.recomputed[gid][holder.handles[gid]])
+            if self.x_metadatas[index] != found:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                    f"the forward pass.\ntensor at position {index}:\nsaved metadata: {self.x_metadatas[index]}\n"
+                    f"recomputed metadata: {found}\n"
+                )
 
 
-def _without_reentrant(function, early_stop, *args, **kwargs):
-    autocast = _autocast_again()
+class _recomputation_hook(torch.autograd.graph.saved_tensors_hooks):
+    def __init__(self, target_frame_ref, gid):
+        def pack_hook(x):
+            x = x.detach() if x.requires_grad else x
+            target_frame = target_frame_ref()
+            index = target_frame.recomp_counter[gid]
+            target_frame.recomp_counter[gid] += 1
+            if index >= len(target_frame.weak_holders):
+                if not target_frame.forward_completed:
+                    target_frame.ignore_saved_mismatch = True
+                    return x
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                    "forward pass.\n"
+                )
+            holder = target_frame.weak_holders[index]()
+            if holder is not None:
+                holder.handles[gid] = _Handle()
+                target_frame.recomputed[gid][holder.handles[gid]] = x
+            if target_frame.early_stop and target_frame.recomp_counter[gid] == len(target_frame.weak_holders):
+                raise _StopRecomputationError
+            return x
 
-    def recompute(*inputs):
+        def unpack_hook(x):
+            return x
+
+        super().__init__(pack_hook, unpack_hook)
+
+
+def _metadata(x):
+    return {"shape": x.shape, "dtype": x.dtype, "device": x.device}
+
+
+# Numbers in the place of that of a backward pass, where nothing runs backward.
+_outside = itertools.count(-2, -1)
+
+
+class _checkpoint_hook(torch.autograd.graph.saved_tensors_hooks):
+    def __init__(self, frame):
+        def pack_hook(x):
+            holder = _Holder()
+            frame.weak_holders.append(weakref.ref(holder))
+            with torch.no_grad():
+                frame.x_metadatas.append(frame.metadata_fn(x))
+            return holder
+
+        def unpack_hook(holder):
+            gid = _native.current_graph_task()
+            if gid == -1:
+                gid = next(_outside)
+            if not frame.is_recomputed[gid]:
+                ctx = frame.input_saver.grad_fn
+                args = ctx.get_args(ctx.saved_tensors)
+                try:
+                    with _recomputation_hook(weakref.ref(frame), gid), torch.enable_grad():
+                        frame.recompute_fn(*args)
+                except _StopRecomputationError:
+                    pass
+                frame.is_recomputed[gid] = True
+                frame.check_recomputed_tensors_match(gid)
+            if holder.handles[gid] is None:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+                    "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
+                    "details on your use case."
+                )
+            found = frame.recomputed[gid][holder.handles[gid]]
+            holder.handles[gid] = None
+            return found
+
+        super().__init__(pack_hook, unpack_hook)
+
+
+def _checkpoint_without_reentrant_generator(
+    fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
+):
+    device_type = _infer_device_type(*args)
+    forward_context, recompute_context = context_fn()
+    device_autocast_kwargs, cpu_autocast_kwargs = _get_autocast_kwargs(device_type=device_type)
+    if preserve_rng_state:
+        fwd_cpu_state = torch.get_rng_state()
+        fwd_devices, fwd_device_states = get_device_states(*args)
+
+    def recompute_fn(*inputs):
         kwargs, *args = inputs
-        with autocast():
-            function(*args, **kwargs)
+        # As in PyTorch, what the forward pass noted lives as long as the function.
+        cpu_autocast_kwargs
+        if preserve_rng_state:
+            fwd_cpu_state, fwd_devices, fwd_device_states
+        with _autocast_again(device_autocast_kwargs), recompute_context:
+            fn(*args, **kwargs)
 
-    frame = _Frame(recompute, early_stop)
+    new_frame = _CheckpointFrame(
+        recompute_fn,
+        early_stop if _enable_checkpoint_early_stop is None else _enable_checkpoint_early_stop,
+        _metadata if determinism_check == "default" else lambda x: None,
+    )
     dummy = torch.empty((0,), requires_grad=True)
-    saver = _Saver()
-    frame.keep = _Inputs.apply(dummy, saver, kwargs, *args)
-    frame.input_saver = saver
-    if not _native.is_grad_enabled():
-        return function(*args, **kwargs)
-    with _CheckpointHooks(frame):
-        return function(*args, **kwargs)
+    new_frame.input_saver = _NoopSaveInputs.apply(dummy, kwargs, *args)
+    if new_frame.input_saver.grad_fn is None:
+        yield
+        return
+    with _checkpoint_hook(new_frame), forward_context:
+        yield
+    new_frame.forward_completed = True
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
@@ -217,18 +365,6 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 class CheckpointPolicy:
     MUST_SAVE, PREFER_SAVE, MUST_RECOMPUTE, PREFER_RECOMPUTE = range(4)
-
-
-def set_checkpoint_early_stop(enable):
-    return nullcontext()
-
-
-class CheckpointError(RuntimeError):
-    pass
-
-
-def noop_context_fn():
-    return nullcontext(), nullcontext()
 
 
 class set_checkpoint_debug_enabled:
@@ -260,13 +396,3 @@ def check_backward_validity(inputs):
         from _host import note
 
         note("None of the inputs have requires_grad=True. Gradients will be None")
-
-
-def get_device_states(*args):
-    devices = sorted({t.get_device() for t in args if isinstance(t, torch.Tensor) and t.is_cuda})
-    return devices, [torch.cuda.get_rng_state(device) for device in devices]
-
-
-def set_device_states(devices, states, *, device_type=None):
-    for device, state in zip(devices, states):
-        torch.cuda.set_rng_state(state, device)

@@ -1,23 +1,36 @@
 """Handles of hooks."""
 
+import weakref
+
 
 class RemovableHandle:
-    _next = 0
+    """Removes a hook. The handle keeps neither the hook nor what the hook is registered for."""
 
-    def __init__(self, hooks):
-        import weakref
+    next_id = 0
 
-        self.id = RemovableHandle._next
-        RemovableHandle._next += 1
-        self._hooks = hooks
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        self.extra_dict_ref = ()
+        if isinstance(extra_dict, dict):
+            self.extra_dict_ref = (weakref.ref(extra_dict),)
+        elif isinstance(extra_dict, list):
+            self.extra_dict_ref = tuple(weakref.ref(each) for each in extra_dict)
 
     def remove(self):
-        self._hooks.pop(self.id, None)
+        hooks_dict = self.hooks_dict_ref()
+        if hooks_dict is not None and self.id in hooks_dict:
+            del hooks_dict[self.id]
+        for ref in self.extra_dict_ref:
+            extra_dict = ref()
+            if extra_dict is not None and self.id in extra_dict:
+                del extra_dict[self.id]
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exception):
         self.remove()
 
 
