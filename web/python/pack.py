@@ -28,8 +28,8 @@ ENCODINGS = set("__init__ aliases ascii cp437 latin_1 raw_unicode_escape unicode
 RARE = set(
     """
     __future__ encodings/cp437 _pydatetime _pylong _strptime calendar colorsys concurrent configparser csv difflib fractions gettext graphlib
-    gzip hashlib hmac locale logging/config logging/handlers lzma pkgutil platform plistlib pprint
-    runpy secrets shelve shlex socket subprocess sysconfig timeit tomllib lib/torch/distributions lib/torchvision urllib/parse uuid lib/wandb zipfile zoneinfo
+    gzip hashlib hmac importlib/metadata locale logging/config logging/handlers lzma pkgutil platform plistlib pprint
+    runpy secrets shelve shlex socket statistics subprocess sysconfig timeit tomllib lib/torch/distributions lib/torchvision urllib/parse uuid lib/wandb zipfile zoneinfo
 """.split()
 )
 

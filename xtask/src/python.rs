@@ -8,13 +8,11 @@ mod side_module;
 
 use std::fmt;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result};
 use cargo_metadata::Metadata;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use libdeflater::{CompressionLvl, Compressor};
 use sha2::{Digest as _, Sha256};
 
 use crate::bundle::{Files, files_below};
@@ -121,10 +119,12 @@ fn is_cache(name: &Path) -> bool {
 }
 
 fn write_compressed(place: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes)?;
+    let mut compressor = Compressor::new(CompressionLvl::best());
+    let mut packed = vec![0; compressor.gzip_compress_bound(bytes.len())];
+    let length = compressor.gzip_compress(bytes, &mut packed)?;
+    packed.truncate(length);
     let file = place.join(format!("{name}.gz"));
-    fs::write(&file, encoder.finish()?).with_context(|| format!("cannot write {}", file.display()))
+    fs::write(&file, packed).with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn read_files(place: &Path) -> Result<Files> {
