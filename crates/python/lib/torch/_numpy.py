@@ -26,8 +26,10 @@ def array_of(tensor):
             f"can't convert {tensor.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
         )
     name = str(tensor.dtype).rpartition(".")[2]
-    if not hasattr(numpy, name):
-        raise TypeError(f"Got unsupported ScalarType {'BFloat16' if name == 'bfloat16' else name}")
+    try:
+        numpy.dtype(name)
+    except TypeError:
+        raise TypeError(f"Got unsupported ScalarType {'BFloat16' if name == 'bfloat16' else name}") from None
     if _is_stand_in(numpy):
         return numpy._from_tensor(tensor)
     from torch import _numpy_arrays

@@ -119,8 +119,7 @@ def install(numpy):
     _numpy = numpy
     for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
         setattr(numpy, name, _making(getattr(numpy, name)))
-    for name in numpy.__all__:
-        function = getattr(numpy, name)
+    for name, function in list(vars(numpy).items()):
         if isinstance(function, numpy.ufunc):
             setattr(numpy, name, _Ufunc(function))
         elif name == "full" or type(function).__name__ == "_ArrayFunctionDispatcher":
