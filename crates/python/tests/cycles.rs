@@ -19,7 +19,7 @@ fn run(source: &str, arguments: &[&str]) -> (String, ProgramOutcome) {
         arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
     };
     let settings = ProgramSettings { has_rules_of_recordings: true, ..ProgramSettings::default() };
-    let (printed, outcome) = support::run_program(program, settings);
+    let (printed, outcome) = support::run_program(&program, settings);
     assert_eq!(outcome.traceback, None);
     (printed, outcome)
 }
