@@ -422,7 +422,7 @@ impl Session {
         self.estimates.take()
     }
 
-    /// Counts an estimate that the caller tells of in its own words.
+    /// Counts an estimate that the caller reports in its own words.
     pub fn count_estimate(&self) {
         self.estimate_count.set(self.estimate_count.get() + 1);
     }

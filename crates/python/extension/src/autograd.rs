@@ -29,11 +29,11 @@ fn optional_object<'py>(python: Python<'py>, tensor: Option<&Tensor>) -> PyResul
 }
 
 /// A pair of `pack` and `unpack` that are Python functions.
-struct PythonPacking {
+struct PythonPacker {
     pack: Py<PyAny>,
     unpack: Py<PyAny>,
 }
-impl SavedTensorHooks for PythonPacking {
+impl SavedTensorHooks for PythonPacker {
     fn pack(&self, tensor: &Tensor) -> TorchResult<Rc<dyn Any>> {
         call_back(|python| {
             let packed = self.pack.bind(python).call1((convert::tensor_object(python, tensor.clone())?,))?;
@@ -304,7 +304,7 @@ fn detach_in_place(object: Bound<'_, PyAny>) -> PyResult<()> {
 }
 #[pyfunction]
 fn push_saved_tensors_hooks(pack: Py<PyAny>, unpack: Py<PyAny>) {
-    autograd::push_saved_tensor_hooks(Rc::new(PythonPacking { pack, unpack }));
+    autograd::push_saved_tensor_hooks(Rc::new(PythonPacker { pack, unpack }));
 }
 #[pyfunction]
 fn pop_saved_tensors_hooks() {
@@ -317,7 +317,7 @@ fn pop_saved_tensors_hooks() {
 struct WeakNode(Weak<Node>);
 #[pymethods]
 impl WeakNode {
-    /// The saved tensors; `None` once the node is gone.
+    /// The saved tensors; `None` once the node does not exist any more.
     fn saved<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(node) = self.0.upgrade() else { return Ok(python.None().into_bound(python)) };
         let saved = result(python, node.saved_tensors())?;
@@ -327,7 +327,7 @@ impl WeakNode {
             .collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(python, saved)?.into_any())
     }
-    /// The node; `None` once it is gone.
+    /// The node; `None` once it does not exist any more.
     fn node(&self) -> Option<PyNode> {
         self.0.upgrade().map(PyNode)
     }

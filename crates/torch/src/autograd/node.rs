@@ -572,7 +572,7 @@ pub fn apply_custom(
     if !needs_history(inputs) {
         return Ok(None);
     }
-    // An output that is no tensor has the place of a tensor that no gradient reaches.
+    // An output that is not a tensor has the place of a tensor that no gradient reaches.
     let nothing = Tensor::zeros_without_memory(&[0], Dtype::F32, Device::Cpu)?;
     let tensors: Vec<&Tensor> = outputs.iter().map(|(output, _)| output.unwrap_or(&nothing)).collect();
     let node = Node::new(name, inputs, &tensors, Body::Custom { saved: RefCell::default(), callback });
