@@ -17,7 +17,7 @@ use wasm_split_cli_support::Options;
 
 use crate::metadata;
 use crate::page::{Asset, Page, Program, STYLE};
-use crate::python;
+use crate::python::{self, NoPython};
 use crate::setup;
 use crate::stages::StageOutcome;
 use crate::workspace::{self, WASM, Workspace};
@@ -75,10 +75,16 @@ pub(crate) fn build_python_last<R>(workspace: &Workspace, serve: impl FnOnce() -
     let python = python::build(workspace, &metadata, None);
     // The page works without Python, and says why it has none. Else Python's files are written before the file
     // that says they are being made is removed.
-    let why = python.as_ref().err().map(|why| format!("{why:#}"));
-    files.extend(python.unwrap_or_default());
+    let (python, why) = match python {
+        Ok(python) => (python, None),
+        Err(NoPython::Fetch(why) | NoPython::Build(why)) => (Files::new(), Some(why)),
+    };
+    files.extend(python);
     update(&out, &with_service_worker(files.clone()))?;
-    add_absence(&mut files, why.as_deref());
+    files.remove(Path::new(ABSENT));
+    if let Some(why) = why {
+        add_absence(&mut files, &why);
+    }
     update(&out, &with_service_worker(files.clone()))?;
     say_ready(&out, &files, begun);
     Ok(served)
@@ -90,15 +96,11 @@ const ABSENT: &str = "python/absent.txt";
 /// How a reason begins.
 const NO_PYTHON: &str = "this page was built without Python";
 
-/// Adds the file that says why there is no Python, or removes it.
-fn add_absence(files: &mut Files, why: Option<&str>) {
-    files.remove(Path::new(ABSENT));
-    if let Some(why) = why {
-        println!("    {NO_PYTHON}: {why}");
-        // A sentence of the page is one line.
-        let why = why.lines().next().unwrap_or_default();
-        files.insert(ABSENT.into(), format!("{NO_PYTHON}: {why}\n").into_bytes());
-    }
+/// Adds the file that says why there is no Python. The causes, which may name folders of this machine, are for
+/// the terminal.
+fn add_absence(files: &mut Files, why: &anyhow::Error) {
+    println!("    {NO_PYTHON}: {why:#}");
+    files.insert(ABSENT.into(), format!("{NO_PYTHON}: {why}\n").into_bytes());
 }
 
 /// Adds Python, or where Pyodide cannot be fetched the file that says so.
@@ -110,8 +112,8 @@ fn add_python(
 ) -> Result<()> {
     match python::build(workspace, metadata, profile) {
         Ok(python) => files.extend(python),
-        Err(python::NoPython::Fetch(why)) => add_absence(files, Some(&format!("{why:#}"))),
-        Err(python::NoPython::Build(error)) => return Err(error),
+        Err(NoPython::Fetch(why)) => add_absence(files, &why),
+        Err(NoPython::Build(error)) => return Err(error),
     }
     Ok(())
 }

@@ -6,7 +6,6 @@
 mod pyodide;
 mod side_module;
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,15 +36,6 @@ pub(crate) enum NoPython {
     Fetch(Error),
     /// Our own part is wrong.
     Build(Error),
-}
-
-impl fmt::Display for NoPython {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // The formatter has the flag that adds the causes.
-            Self::Fetch(error) | Self::Build(error) => error.fmt(f),
-        }
-    }
 }
 
 /// Makes the files of the page's Python, by their paths in the page. `profile` replaces the profile of cargo.

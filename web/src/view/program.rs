@@ -187,7 +187,7 @@ fn invitation(session: Session) -> AnyView {
             <p class="quiet">
                 "Numbers of tensors on the GPU are not computed: "<code>"loss.item()"</code>" prints "<code>"?"</code>
                 ". Numbers that no recording of a real GPU supports are marked as estimated. The page runs "{PYTHON}
-                ", with its own library but for what needs a network, processes or a terminal."
+                " with Python's own library, without the modules for networks, processes and terminals."
             </p>
         </section>
     }
