@@ -538,14 +538,14 @@ impl CycleGenerator<'_> {
     fn many(&mut self) -> Option<String> {
         let (count, size) = (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
         let each = match self.random.below(6) {
-            0 => "c = {}; c['own'] = c; c['item'] = torch.empty(N, device='cuda')".to_owned(),
-            1 => "c = Box(); c.own = c; c.item = torch.empty(N, device='cuda')".to_owned(),
-            2 => "c = [torch.empty(N, device='cuda')]; c.append(lambda: c)".to_owned(),
-            3 => "c = {}; c['y'] = SaveInput.apply(torch.ones(N, device='cuda', requires_grad=True), c)".to_owned(),
-            4 => "c = torch.ones(N, device='cuda', requires_grad=True); c.register_hook(holding(c))".to_owned(),
-            _ => "c = caught(keep_own, torch.ones(N, device='cuda'), None)".to_owned(),
+            0 => "c = {}; c['own'] = c; c['item'] = torch.empty(SIZE, device='cuda')".to_owned(),
+            1 => "c = Box(); c.own = c; c.item = torch.empty(SIZE, device='cuda')".to_owned(),
+            2 => "c = [torch.empty(SIZE, device='cuda')]; c.append(lambda: c)".to_owned(),
+            3 => "c = {}; c['y'] = SaveInput.apply(torch.ones(SIZE, device='cuda', requires_grad=True), c)".to_owned(),
+            4 => "c = torch.ones(SIZE, device='cuda', requires_grad=True); c.register_hook(holding(c))".to_owned(),
+            _ => "c = caught(keep_own, torch.ones(SIZE, device='cuda'), None)".to_owned(),
         };
-        let each = each.replace('N', &size.to_string());
+        let each = each.replace("SIZE", &size.to_string());
         Some(format!("for i in range({count}):\n    {each}\nshow('{}')", self.number))
     }
 }
