@@ -39,6 +39,8 @@ pub struct Modes {
     saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
     /// The number of the backward pass that runs, and that of the next one.
     graph_task: Cell<(Option<u64>, u64)>,
+    /// Whether no backward pass that runs is for the gradients of given tensors alone.
+    is_checkpoint_valid: Cell<bool>,
     /// Whether a backward function of PyTorch runs: the nodes that operators make then belong to a second
     /// derivative.
     is_in_formula: Cell<bool>,
@@ -57,6 +59,7 @@ impl Default for Modes {
             next_sequences: RefCell::default(),
             saved_hooks: RefCell::default(),
             graph_task: Cell::default(),
+            is_checkpoint_valid: Cell::new(true),
             is_in_formula: Cell::new(false),
             variant: RefCell::default(),
             second_derivatives: RefCell::default(),
@@ -125,6 +128,13 @@ impl Drop for GradModeGuard {
 #[must_use]
 pub fn current_graph_task() -> Option<u64> {
     session().modes.graph_task.get().0
+}
+
+/// Whether the reentrant checkpoint may run backward (`_is_checkpoint_valid`): no backward pass that runs is for
+/// the gradients of given tensors alone.
+#[must_use]
+pub fn is_checkpoint_valid() -> bool {
+    session().modes.is_checkpoint_valid.get()
 }
 
 /// Does the work without gradients.

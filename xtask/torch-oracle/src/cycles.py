@@ -16,6 +16,7 @@ def begin(is_automatic):
     cached.cache_clear()
     gc.collect()
     gc.enable() if is_automatic else gc.disable()
+    torch.cuda.empty_cache()
     BASE[0] = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
 

@@ -11,7 +11,7 @@ use blockyard_torch::{Result as TorchResult, Tensor, TorchError, Value, session}
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::errors::result;
 use crate::tensor::{PyNode, tensor_of};
@@ -156,10 +156,14 @@ impl HookCallback for PythonHooks {
             let hooks = objects(&self.hooks.bind(python).call_method0(intern!(python, "values"))?)?;
             for hook in hooks {
                 let returned = hook.call1((&value,))?;
-                if !self.is_after && !returned.is_none() {
-                    value = returned;
-                    is_replaced = true;
+                if returned.is_none() {
+                    continue;
                 }
+                if self.is_after {
+                    return Err(PyRuntimeError::new_err("Tensor post accumulate grad hooks should return None."));
+                }
+                value = returned;
+                is_replaced = true;
             }
             Ok(if is_replaced { tensor_of(&value) } else { None })
         })
@@ -195,6 +199,11 @@ fn set_inference(is_inference: bool) -> bool {
 #[pyfunction]
 fn current_graph_task() -> i64 {
     autograd::current_graph_task().and_then(|number| i64::try_from(number).ok()).unwrap_or(-1)
+}
+
+#[pyfunction]
+fn is_checkpoint_valid() -> bool {
+    autograd::is_checkpoint_valid()
 }
 
 /// The settings that `autocast.__exit__` sets again.
@@ -253,20 +262,27 @@ fn backward(
     let grads = optional_tensors(&grads)?;
     let inputs = tensors(&inputs)?;
     let before = session().set_phase(Phase::Backward);
-    let roots = autograd::root_gradients(&outputs, &grads);
-    let done = roots.map(|roots| {
-        let grads: Vec<Option<Tensor>> = roots.iter().cloned().map(Some).collect();
-        let done = autograd::backward(&outputs, &grads, retain_graph, create_graph, &inputs);
-        (roots, done)
-    });
+    let done = autograd::backward(&outputs, &grads, retain_graph, create_graph, &inputs);
     session().set_phase(before);
-    let (roots, done) = result(python, done)?;
-    let Err(error) = done else { return Ok(()) };
-    // In PyTorch they are variables of a function in Python, which the exception's traceback keeps alive.
-    let exception = errors::to_exception(python, error);
-    let roots = roots.iter().map(|root| optional_object(python, Some(root))).collect::<PyResult<Vec<_>>>()?;
-    exception.value(python).setattr("_root_gradients", PyList::new(python, roots)?)?;
-    Err(exception)
+    result(python, done)
+}
+/// The gradients that a backward pass begins with (`_make_grads`).
+#[pyfunction]
+fn root_gradients<'py>(
+    python: Python<'py>,
+    outputs: Bound<'py, PyAny>,
+    grads: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let outputs = tensors(&outputs)?;
+    let grads = optional_tensors(&grads)?;
+    let before = session().set_phase(Phase::Backward);
+    let roots = autograd::root_gradients(&outputs, &grads);
+    session().set_phase(before);
+    let roots = result(python, roots)?;
+    PyTuple::new(
+        python,
+        roots.iter().map(|root| optional_object(python, root.as_ref())).collect::<PyResult<Vec<_>>>()?,
+    )
 }
 #[pyfunction]
 fn grad<'py>(
@@ -298,9 +314,8 @@ fn retain_grad(python: Python<'_>, object: Bound<'_, PyAny>) -> PyResult<()> {
     result(python, tensor(&object)?.retain_grad())
 }
 #[pyfunction]
-fn detach_in_place(object: Bound<'_, PyAny>) -> PyResult<()> {
-    tensor(&object)?.detach_in_place();
-    Ok(())
+fn detach_in_place(python: Python<'_>, object: Bound<'_, PyAny>) -> PyResult<()> {
+    result(python, tensor(&object)?.detach_in_place())
 }
 #[pyfunction]
 fn push_saved_tensors_hooks(pack: Py<PyAny>, unpack: Py<PyAny>) {
@@ -368,7 +383,7 @@ fn apply_custom(
 /// Adds the functions of this module to `_torch_autograd`.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add { ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* } }
-    add!(current_graph_task is_grad_enabled set_grad_enabled is_inference set_inference enter_autocast clear_autocast_cache autocast_dtype backward grad
+    add!(current_graph_task is_checkpoint_valid is_grad_enabled set_grad_enabled is_inference set_inference enter_autocast clear_autocast_cache autocast_dtype backward root_gradients grad
         retain_grad detach_in_place push_saved_tensors_hooks pop_saved_tensors_hooks apply_custom);
     module.add_class::<AutocastState>()?;
     module.add_class::<WeakNode>()

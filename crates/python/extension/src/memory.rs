@@ -104,10 +104,13 @@ fn stat(name: &str, argument: Bound<'_, PyAny>) -> PyResult<i64> {
 }
 
 #[pyfunction]
-fn stats(argument: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
+#[pyo3(signature = (argument, is_marked = true))]
+fn stats(argument: Bound<'_, PyAny>, is_marked: bool) -> PyResult<Bound<'_, PyDict>> {
     let python = argument.py();
     let device = device(&argument)?;
-    mark_address_dependence(&device, "memory_stats", blockyard_pytorch::memory_stats);
+    if is_marked {
+        mark_address_dependence(&device, "memory_stats", blockyard_pytorch::memory_stats);
+    }
     let dict = PyDict::new(python);
     let pools = device.reserved_by_private_pools();
     for (name, value) in blockyard_pytorch::memory_stats_in(session().release(), &device.stats(), &pools) {

@@ -186,7 +186,9 @@ impl PyTensor {
         let tensor = PENDING.take().ok_or_else(|| PyTypeError::new_err("TensorBase cannot be made"))?;
         Ok(Self { hooks: RefCell::default(), hooks_after: RefCell::default(), tensor: RefCell::new(tensor) })
     }
-    /// As PyTorch's `THPVariable_traverse`: the object leads to its hooks. If nothing but the object holds the
+    /// As PyTorch's `THPVariable_traverse`: the object leads to its hooks. The tensor's own reference to the hooks
+    /// of [`register_post_accumulate_grad_hook`](Tensor::register_post_accumulate_grad_hook) is left out, so a
+    /// cycle through them is never freed. If nothing but the object holds the
     /// tensor and nothing but the tensor holds the node that made it, the object leads to the node's context.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         for hooks in [&self.hooks, &self.hooks_after] {

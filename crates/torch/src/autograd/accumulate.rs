@@ -7,13 +7,6 @@ use crate::{Result, Scalar, Tensor};
 /// Adds a gradient to the leaf's: the leaf takes the gradient over, copies it, or adds it in place, as
 /// PyTorch decides.
 pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
-    let hooks = variable.autograd().borrow().hooks.clone();
-    let mut grad = grad;
-    for hook in hooks {
-        if let Some(replaced) = hook.call(&grad)? {
-            grad = replaced;
-        }
-    }
     let has_post_hooks = !variable.autograd().borrow().post_hooks.is_empty();
     match variable.grad() {
         None if grad.is_sparse() => {

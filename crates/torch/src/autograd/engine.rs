@@ -60,6 +60,7 @@ pub fn backward(
 ) -> Result<()> {
     let grads = root_gradients(tensors, grads)?;
     let roots = roots(tensors)?;
+    let grads: Vec<Tensor> = grads.into_iter().flatten().collect();
     if inputs.is_empty() {
         run(&roots, &grads, retain_graph, create_graph, &[])?;
         return Ok(());
@@ -94,6 +95,7 @@ pub fn grad(
 ) -> Result<Gradients> {
     let grads = root_gradients(outputs, grads)?;
     let roots = roots(outputs)?;
+    let grads: Vec<Tensor> = grads.into_iter().flatten().collect();
     let edges = inputs.iter().map(Tensor::gradient_edge).collect::<Option<Vec<_>>>();
     let Some(edges) = edges else {
         return runtime("One of the differentiated Tensors does not require grad");
@@ -109,12 +111,12 @@ pub fn grad(
 }
 
 /// The gradients that a backward pass begins with: the given gradient of each tensor, ones where none is
-/// given.
+/// given (`_make_grads`). `None` for a tensor that requires no gradient, which ends the pass with an error.
 ///
 /// # Errors
 ///
 /// PyTorch's for gradients of another shape and for results of several numbers.
-pub fn root_gradients(tensors: &[Tensor], grads: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
+pub fn root_gradients(tensors: &[Tensor], grads: &[Option<Tensor>]) -> Result<Gradients> {
     let mut made = Vec::with_capacity(tensors.len());
     for (index, tensor) in tensors.iter().enumerate() {
         if let Some(grad) = grads.get(index).and_then(Option::as_ref) {
@@ -126,13 +128,17 @@ pub fn root_gradients(tensors: &[Tensor], grads: &[Option<Tensor>]) -> Result<Ve
                     tensor.shape()
                 ));
             }
-            made.push(grad.clone());
+            made.push(Some(grad.clone()));
             continue;
         }
-        if tensor.requires_grad() && tensor.numel() != 1 {
+        if !tensor.requires_grad() {
+            made.push(None);
+            continue;
+        }
+        if tensor.numel() != 1 {
             return runtime("grad can be implicitly created only for scalar outputs");
         }
-        made.push(creation::ones_like(tensor)?);
+        made.push(Some(creation::ones_like(tensor)?));
     }
     Ok(made)
 }
@@ -166,10 +172,13 @@ fn run(
     let mode = GradModeGuard::new(create_graph);
     let (before_task, number) = session.modes.graph_task.get();
     session.modes.graph_task.set((Some(number), number + 1));
+    let was_valid = session.modes.is_checkpoint_valid.get();
+    session.modes.is_checkpoint_valid.set(was_valid && captures.is_empty());
     let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
     let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
     // What is left after a failure dies as PyTorch's graph task does.
     drop(mode);
+    session.modes.is_checkpoint_valid.set(was_valid);
     session.modes.graph_task.set((before_task, session.modes.graph_task.get().1));
     session.current_origin.running.set(before);
     session.set_phase(before_phase);
@@ -311,7 +320,7 @@ impl GraphTask {
         inputs: &mut Gradients,
         accumulates: bool,
     ) -> Result<Option<Gradients>> {
-        for (input, hook) in node.hooks() {
+        for (input, hook) in node.tensor_hooks() {
             let Some(slot) = inputs.get_mut(input) else { continue };
             if let Some(grad) = slot.clone()
                 && let Some(replaced) = hook.call(&grad)?

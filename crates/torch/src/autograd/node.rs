@@ -369,6 +369,28 @@ impl Node {
         self.hooks.borrow().clone()
     }
 
+    /// The hooks that get the gradients of the node's inputs (`tensor_pre_hooks`): for an accumulator the hooks of
+    /// its leaf.
+    pub(crate) fn tensor_hooks(&self) -> Vec<(usize, TensorHook)> {
+        match &self.body {
+            Body::Accumulate(leaf) => leaf.kept_hooks().into_iter().map(|hook| (0, hook)).collect(),
+            _ => self.hooks(),
+        }
+    }
+
+    /// Saves outputs in their places, each with its number.
+    fn save_late(&self, outputs: Vec<(usize, usize, &Tensor)>) -> Result<()> {
+        for (place, number, tensor) in outputs {
+            let variable = SavedVariable::new(tensor, Some(number))?;
+            if let Body::Function { saved, .. } = &self.body
+                && let Some(saved) = saved.borrow_mut().get_mut(place)
+            {
+                *saved = variable;
+            }
+        }
+        Ok(())
+    }
+
     /// Releases the saved tensors, in the order of the members (`release_variables`).
     pub(crate) fn release_variables(&self) {
         match &self.body {
@@ -511,7 +533,10 @@ pub(crate) fn record_after(
     }
     let mut early = early.0.into_iter();
     let mut kept = Vec::with_capacity(saved.len());
-    for save in saved {
+    // A hook gets an output that has its history.
+    let mut late = Vec::new();
+    let has_hooks = super::saved_tensor_hooks().is_some();
+    for (place, save) in saved.iter().enumerate() {
         if let Some(variable) = early.next().flatten() {
             kept.push(variable);
             continue;
@@ -520,6 +545,11 @@ pub(crate) fn record_after(
             Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => {
                 // A tensor that was just changed in place is an output, too.
                 let output = outputs.iter().position(|output| output.is_same(tensor));
+                if let Some(number) = output.filter(|_| has_hooks) {
+                    late.push((place, number, *tensor));
+                    kept.push(SavedVariable::Nothing);
+                    continue;
+                }
                 SavedVariable::new(tensor, output).inspect_err(|_stopped| {
                     session().note_estimate(
                         name,
@@ -529,6 +559,10 @@ pub(crate) fn record_after(
             }
             Save::Input(None) | Save::InputIf(false, _) => SavedVariable::Nothing,
             Save::Output(number) => match outputs.get(*number) {
+                Some(tensor) if has_hooks => {
+                    late.push((place, *number, *tensor));
+                    SavedVariable::Nothing
+                }
                 Some(tensor) => SavedVariable::new(tensor, Some(*number))?,
                 None => SavedVariable::Nothing,
             },
@@ -545,7 +579,7 @@ pub(crate) fn record_after(
         let inputs: Vec<&Tensor> = std::iter::once(&base).chain(inputs.iter().skip(1).copied()).collect();
         let node = Node::new("CopySlices", &inputs, &[&base], body);
         view::rebase(&base, output, &node);
-        return Ok(());
+        return node.save_late(late);
     }
     let node = Node::new(name, inputs, outputs, Body::function(kept, backward));
     for (number, output) in outputs.iter().enumerate() {
@@ -553,7 +587,7 @@ pub(crate) fn record_after(
             output.set_history(&node, number);
         }
     }
-    Ok(())
+    node.save_late(late)
 }
 
 /// Notes a `torch.autograd.Function`: those of the `outputs` that are differentiable get `callback` as their

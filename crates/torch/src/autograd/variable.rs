@@ -63,11 +63,12 @@ impl fmt::Debug for AutogradMeta {
 }
 
 impl Tensor {
-    /// Whether operators on the tensor get nodes for the backward pass (`requires_grad`).
+    /// Whether operators on the tensor get nodes for the backward pass (`requires_grad`). A view requires a
+    /// gradient as its base does, also a view that was made without gradients and has no history.
     #[must_use]
     pub fn requires_grad(&self) -> bool {
         let meta = self.autograd().borrow();
-        meta.requires_grad || meta.grad_fn.is_some()
+        meta.requires_grad || meta.grad_fn.is_some() || meta.base.as_ref().is_some_and(Self::requires_grad)
     }
 
     /// Whether the tensor has no gradient function: no operator of the graph made the tensor.
@@ -200,11 +201,11 @@ impl Tensor {
         Ok(())
     }
 
-    /// The hooks that the tensor itself keeps, those of a leaf. The hooks of another tensor are its node's.
+    /// The hooks of a leaf, which the tensor itself keeps. The hooks of another tensor are its node's. Without
+    /// those that get the leaf after its gradient was added up.
     #[must_use]
     pub fn kept_hooks(&self) -> Vec<TensorHook> {
-        let meta = self.autograd().borrow();
-        meta.hooks.iter().chain(&meta.post_hooks).map(Rc::clone).collect()
+        self.autograd().borrow().hooks.clone()
     }
 
     /// `detach`: the same memory without history.
@@ -214,13 +215,26 @@ impl Tensor {
     }
 
     /// `detach_`.
-    pub fn detach_in_place(&self) {
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for a view.
+    pub fn detach_in_place(&self) -> Result<()> {
+        if self.is_view() {
+            return runtime(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for \
+                 training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence \
+                 detach_() cannot be called on these gradients. To fix this error, please refer to the \
+                 Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference.",
+            );
+        }
         let mut meta = self.autograd().borrow_mut();
         meta.requires_grad = false;
         meta.output_number = 0;
         let node = meta.grad_fn.take();
         drop(meta);
         drop(node);
+        Ok(())
     }
 
     /// Gives the tensor a gradient function, of which the tensor is output number `output`.
@@ -239,7 +253,8 @@ impl Tensor {
         if let Some(node) = self.grad_fn() {
             return Some(Edge { node, input: self.output_number() });
         }
-        if !self.requires_grad() {
+        // A view of a tensor with a gradient has none of its own.
+        if !self.autograd().borrow().requires_grad {
             return None;
         }
         let existing = self.autograd().borrow().accumulator.upgrade();

@@ -354,10 +354,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("tolist(Tensor self)", tolist),
     op!("record_stream(Tensor self, int s)", record_stream),
     op!("detach(Tensor self)", |tensor: &Tensor| Ok(tensor.detach())),
-    in_place!("detach_(Tensor self)", |tensor: &Tensor| {
-        tensor.detach_in_place();
-        Ok(())
-    }),
+    in_place!("detach_(Tensor self)", |tensor: &Tensor| tensor.detach_in_place()),
     in_place!(
         "requires_grad_(Tensor self, bool requires_grad=True)",
         |tensor: &Tensor, requires_grad: bool| tensor.set_requires_grad(requires_grad)

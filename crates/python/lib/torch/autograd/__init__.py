@@ -20,6 +20,8 @@ def _tensors(value):
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     tensors = _tensors(tensors)
     grads = [None] * len(tensors) if grad_tensors is None else _tensors(grad_tensors)
+    # A variable of this function, which the traceback of an exception keeps.
+    grads = _native.root_gradients(tensors, grads)
     keep = create_graph if retain_graph is None else retain_graph
     _native.backward(tensors, grads, keep, create_graph, [] if inputs is None else _tensors(inputs))
 
@@ -37,6 +39,7 @@ def grad(
 ):
     outputs, inputs = _tensors(outputs), _tensors(inputs)
     grads = [None] * len(outputs) if grad_outputs is None else _tensors(grad_outputs)
+    grads = _native.root_gradients(outputs, grads)
     keep = create_graph if retain_graph is None else retain_graph
     return _native.grad(outputs, inputs, grads, keep, create_graph, bool(allow_unused) or materialize_grads)
 

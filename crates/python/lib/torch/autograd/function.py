@@ -122,7 +122,7 @@ def _apply(cls, args, kwargs, setup_context):
     for output in outputs:
         if isinstance(output, Tensor) and not any(output is d for d in context.dirty_tensors):
             if any(output is t for t in tensors):
-                output = output.view_as(output) if records else output
+                output = _view_as_self(output)
         made.append(output)
     if records:
         is_tensor = [isinstance(a, Tensor) for a in args]
@@ -138,6 +138,14 @@ def _apply(cls, args, kwargs, setup_context):
             raise
     context.to_save = context.non_differentiable = context.dirty_tensors = ()
     return tuple(made) if isinstance(result, tuple) else made[0]
+
+
+def _view_as_self(tensor):
+    before = _native.set_grad_enabled(False)
+    try:
+        return tensor.view_as(tensor)
+    finally:
+        _native.set_grad_enabled(before)
 
 
 def once_differentiable(function):

@@ -38,7 +38,32 @@ __all__ = [
 
 
 def memory_stats(device=None):
-    return collections.OrderedDict(sorted(_native.stats(device).items()))
+    return _flattened(memory_stats_as_nested_dict(device))
+
+
+def _flattened(stats):
+    result = []
+
+    # As in PyTorch, the function calls itself: each call leaves a cycle of references with all numbers, which counts for
+    # Python's garbage collector.
+    def add(prefix, value):
+        if isinstance(value, dict):
+            if prefix:
+                prefix += "."
+            for name, each in value.items():
+                add(prefix + name, each)
+        else:
+            result.append((prefix, value))
+
+    add("", stats)
+    result.sort()
+    return collections.OrderedDict(result)
+
+
+def _stat(name, device):
+    """One of all statistics, which PyTorch reads and flattens for each."""
+    _flattened(_nested(_native.stats(device, is_marked=False)))
+    return _native.stat(name, device)
 
 
 def memory_stats_as_nested_dict(device=None):
@@ -76,19 +101,19 @@ def _nested(stats):
 
 
 def memory_allocated(device=None):
-    return _native.stat("allocated_bytes.all.current", device)
+    return _stat("allocated_bytes.all.current", device)
 
 
 def max_memory_allocated(device=None):
-    return _native.stat("allocated_bytes.all.peak", device)
+    return _stat("allocated_bytes.all.peak", device)
 
 
 def memory_reserved(device=None):
-    return _native.stat("reserved_bytes.all.current", device)
+    return _stat("reserved_bytes.all.current", device)
 
 
 def max_memory_reserved(device=None):
-    return _native.stat("reserved_bytes.all.peak", device)
+    return _stat("reserved_bytes.all.peak", device)
 
 
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved

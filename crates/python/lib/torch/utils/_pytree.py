@@ -1,10 +1,53 @@
 """Functions over nested lists and dictionaries."""
 
+from typing import Any
 
-def tree_map(function, tree, *rest):
-    if isinstance(tree, (list, tuple)):
-        made = [tree_map(function, item) for item in tree]
-        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
-    if isinstance(tree, dict):
-        return {key: tree_map(function, value) for key, value in tree.items()}
-    return function(tree)
+
+class TreeSpec:
+    """The structure of a tree: the class of a node, what makes such a node again, and the structures of its children."""
+
+    def __init__(self, type, context, children):
+        self.type, self.context, self.children = type, context, children
+
+    def unflatten(self, leaves):
+        return self._made(iter(leaves))
+
+    def _made(self, leaves):
+        if self.type is None:
+            return next(leaves)
+        children = [child._made(leaves) for child in self.children]
+        if self.type is dict:
+            return dict(zip(self.context, children))
+        return self.type(*children) if self.context else self.type(children)
+
+
+_LEAF = TreeSpec(None, None, [])
+
+
+def _children(node):
+    if isinstance(node, (list, tuple)):
+        return type(node), hasattr(node, "_fields"), node
+    if isinstance(node, dict):
+        return dict, list(node), node.values()
+    return None
+
+
+def tree_flatten(tree, is_leaf=None):
+    # As in PyTorch, the function calls itself: each call leaves a cycle of references, which counts for Python's garbage
+    # collector, as the list of the annotation does.
+    def helper(node, leaves: list[Any]) -> TreeSpec:
+        parts = None if is_leaf is not None and is_leaf(node) else _children(node)
+        if parts is None:
+            leaves.append(node)
+            return _LEAF
+        kind, context, children = parts
+        return TreeSpec(kind, context, [helper(child, leaves) for child in children])
+
+    leaves = []
+    return leaves, helper(tree, leaves)
+
+
+def tree_map(function, tree, *rest, is_leaf=None):
+    leaves, structure = tree_flatten(tree, is_leaf)
+    others = [tree_flatten(other)[0] for other in rest]
+    return structure.unflatten(map(function, leaves, *others))

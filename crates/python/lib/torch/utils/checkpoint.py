@@ -70,6 +70,7 @@ def get_device_states(*args):
             devices.append(value.get_device())
 
     tree_map(add, args)
+    _infer_device_type(*args)
     return devices, [torch.cuda.get_rng_state(device) for device in devices]
 
 
@@ -121,13 +122,27 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *args):
+        if not _native.is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
         inputs = list(ctx.inputs)
         tensors = ctx.saved_tensors
         for i, index in enumerate(ctx.tensor_indices):
             inputs[index] = tensors[i]
-        detached_inputs = detach_variable(tuple(inputs))
-        with torch.enable_grad(), _autocast_again(ctx.device_autocast_kwargs):
-            outputs = ctx.run_function(*detached_inputs)
+        rng_devices = ctx.fwd_devices if ctx.preserve_rng_state else []
+        with torch.random.fork_rng(
+            devices=rng_devices, enabled=ctx.preserve_rng_state, device_type=ctx.device_type
+        ):
+            detached_inputs = detach_variable(tuple(inputs))
+            with (
+                torch.enable_grad(),
+                _autocast_again(ctx.device_autocast_kwargs),
+                torch.autocast("cpu", **ctx.cpu_autocast_kwargs),
+            ):
+                outputs = ctx.run_function(*detached_inputs)
         if isinstance(outputs, torch.Tensor):
             outputs = (outputs,)
         outputs_with_grad, args_with_grad = [], []
@@ -322,12 +337,17 @@ def _checkpoint_without_reentrant_generator(
 
     def recompute_fn(*inputs):
         kwargs, *args = inputs
-        # As in PyTorch, what the forward pass noted lives as long as the function.
-        cpu_autocast_kwargs
-        if preserve_rng_state:
-            fwd_cpu_state, fwd_devices, fwd_device_states
-        with _autocast_again(device_autocast_kwargs), recompute_context:
-            fn(*args, **kwargs)
+        rng_devices = fwd_devices if preserve_rng_state else []
+        with torch.random.fork_rng(devices=rng_devices, enabled=preserve_rng_state, device_type=device_type):
+            if preserve_rng_state:
+                # As in PyTorch, they live as long as the function.
+                fwd_cpu_state, fwd_device_states
+            with (
+                _autocast_again(device_autocast_kwargs),
+                torch.autocast("cpu", **cpu_autocast_kwargs),
+                recompute_context,
+            ):
+                fn(*args, **kwargs)
 
     new_frame = _CheckpointFrame(
         recompute_fn,
