@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::RunError;
 
@@ -69,9 +69,15 @@ impl Interpreter {
     /// Python 3.12 or 3.13. Before 3.12, arguments and comprehensions live longer. `None` where none is found.
     #[must_use]
     pub fn of_recordings() -> Option<Self> {
+        // A command that does not start takes its time to say so.
+        static RECORDED: OnceLock<Option<Interpreter>> = OnceLock::new();
+        RECORDED.get_or_init(Self::find_of_recordings).clone()
+    }
+
+    fn find_of_recordings() -> Option<Self> {
         let names = ["python3.12", "python3.13", "python3"].map(str::to_owned);
         let variable = std::env::var("BLOCKYARD_PYTHON").ok();
-        let commands = variable.into_iter().chain(names).chain(pyenv_commands());
+        let commands = variable.into_iter().chain(pyenv_commands()).chain(names);
         let mut found = commands.filter_map(|command| Self::find(Some(&command)).ok());
         found.find(|python| python.version.starts_with("3.12.") || python.version.starts_with("3.13."))
     }

@@ -253,7 +253,7 @@ impl Tensor {
         if let Some(node) = self.grad_fn() {
             return Some(Edge { node, input: self.output_number() });
         }
-        // A view of a tensor with a gradient has none of its own.
+        // A view may require no gradient although its base does.
         if !self.autograd().borrow().requires_grad {
             return None;
         }
