@@ -89,6 +89,8 @@ def _execute(program, source):
     # Objects that exist now are older than the program: the garbage collector leaves them alone.
     gc.collect()
     gc.freeze()
+    # In a real run the import of PyTorch leaves some of the new objects that begin a collection: here it leaves half of them.
+    globals()["_LEFT"] = [[] for _ in range(gc.get_threshold()[0] // 2)]
     _host.watch_collections(_host)
     try:
         exec(_compiled(source, program.file), main.__dict__)

@@ -71,7 +71,8 @@ for i in range(1000):
 print(torch.cuda.max_memory_allocated() >> 22)
 ";
     let (printed, outcome) = run(source, &[]);
-    assert_eq!(printed, "351\n");
+    // PyTorch leaves 351 blocks; how many objects are new when the loop begins decides about one more.
+    assert!(["351\n", "352\n"].contains(&printed.as_str()), "{printed}");
     assert!(is_collection_noted(&outcome));
 }
 
