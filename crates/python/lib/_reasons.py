@@ -110,6 +110,9 @@ class _Search:
             self._nameless = reason
             for found in objects:
                 if issubclass(type(found), _torch.TensorBase) and (id(found) in dead) == (reason is _CYCLE):
+                    # A tensor of a backward graph keeps its object: references of `objects`, `found`, the call and the tensor.
+                    if _host.is_held_without_object(found) and sys.getrefcount(found) <= 4:
+                        continue
                     identity = _host.tensor_identity(found)
                     if identity is not None and identity[0] not in self._names:
                         self._arrive(found, _Name(name, ""))

@@ -160,7 +160,9 @@ impl HookCallback for PythonHooks {
                     continue;
                 }
                 if self.is_after {
-                    return Err(PyRuntimeError::new_err("Tensor post accumulate grad hooks should return None."));
+                    return Err(PyRuntimeError::new_err(
+                        "Tensor post accumulate grad hooks should return None.",
+                    ));
                 }
                 value = returned;
                 is_replaced = true;

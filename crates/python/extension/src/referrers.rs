@@ -9,12 +9,11 @@ use blockyard_record::Bytes;
 use blockyard_torch::autograd::SavedValue;
 use blockyard_torch::memory::SimulatedGpu;
 use blockyard_torch::{Device, Tensor, autocast, session};
-use pyo3::PyTypeInfo as _;
 use pyo3::prelude::*;
 
 use crate::autograd::context_of;
-use crate::tensor::{self, PyNode, PyTensor};
-use crate::{line, run};
+use crate::tensor::{PyNode, PyTensor};
+use crate::{convert, line, run};
 
 fn first_device() -> Option<Rc<SimulatedGpu>> {
     session().device(0).ok().cloned()
@@ -32,6 +31,13 @@ fn tensor_identity(object: PyRef<'_, PyTensor>) -> Option<(usize, Option<u32>)> 
     object.held().map(|tensor| (tensor.identity(), block_number(&tensor)))
 }
 
+/// Whether something beside the object holds its tensor, such as a backward graph.
+#[pyfunction]
+fn is_held_without_object(object: PyRef<'_, PyTensor>) -> bool {
+    // One count is the object's, one is that of the tensor here.
+    object.held().is_some_and(|tensor| tensor.use_count() > 2)
+}
+
 /// The gradient of a tensor, and the node that made the tensor.
 #[pyfunction]
 fn tensor_parts<'py>(
@@ -39,8 +45,7 @@ fn tensor_parts<'py>(
     object: PyRef<'py, PyTensor>,
 ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<PyNode>)> {
     let Some(tensor) = object.held() else { return Ok((None, None)) };
-    let class = || PyTensor::type_object(python).into_any();
-    let grad = tensor.grad().map(|grad| tensor::new_object(python, grad, class())).transpose()?;
+    let grad = tensor.grad().map(|grad| convert::tensor_object(python, grad)).transpose()?;
     Ok((grad, tensor.grad_fn_as_it_stands().map(PyNode)))
 }
 
@@ -152,7 +157,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* }
     }
-    add!(tensor_identity tensor_parts node_identity node_parts autocast_blocks library_blocks operator is_recorded
+    add!(tensor_identity is_held_without_object tensor_parts node_identity node_parts autocast_blocks library_blocks operator is_recorded
         requested_bytes bytes_text call_before_step note_referrers);
     Ok(())
 }
