@@ -3,7 +3,6 @@
 import functools
 import gc
 import time
-import weakref
 
 import torch
 import torch.nn as nn

@@ -110,7 +110,8 @@ use Kind::{Container, Derived, Error, Generator, Handle, Leaf, Module, Object, O
 
 const TENSORS: &[Kind] = &[Leaf, Derived, Plain];
 const HOLDERS: &[Kind] = &[Object, Container, Module];
-const THINGS: &[Kind] = &[Leaf, Derived, Plain, Object, Container, Module, Generator, Error, Reference, Other];
+const THINGS: &[Kind] =
+    &[Leaf, Derived, Plain, Object, Container, Module, Generator, Error, Reference, Other];
 
 /// The random choices for one program.
 struct CycleGenerator<'a> {
@@ -126,10 +127,7 @@ struct CycleGenerator<'a> {
 
 impl CycleGenerator<'_> {
     fn body(&mut self) -> String {
-        let mut text = format!(
-            "begin({})\ndef body():\n",
-            if self.is_automatic { "True" } else { "False" }
-        );
+        let mut text = format!("begin({})\ndef body():\n", if self.is_automatic { "True" } else { "False" });
         for _ in 0..2 {
             self.write(&mut text, Self::new_tensor);
             self.write(&mut text, Self::new_holder);
@@ -138,7 +136,7 @@ impl CycleGenerator<'_> {
             self.write(&mut text, Self::statement);
         }
         text += "attempt('ended', body)\nshow('returned')\n";
-        for _ in 0..1 + self.random.below(2) {
+        for _ in 0..=self.random.below(2) {
             text += "collect('collected')\n";
         }
         text
@@ -198,6 +196,7 @@ impl CycleGenerator<'_> {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the form of all steps")]
     fn new_tensor(&mut self) -> Option<String> {
         let size = self.size;
         if self.random.percent(70) {
@@ -208,6 +207,7 @@ impl CycleGenerator<'_> {
         Some(format!("{name} = torch.zeros({size}, device='cuda')"))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the form of all steps")]
     fn new_holder(&mut self) -> Option<String> {
         let index = self.random.below(9);
         let kind = if index < 3 { Container } else { Object };
@@ -425,7 +425,9 @@ impl CycleGenerator<'_> {
             }
             3 => {
                 let error = self.define(Error, 'e');
-                format!("{error} = caught(lambda x, held: {generator}.throw(ValueError('thrown')), None, None)")
+                format!(
+                    "{error} = caught(lambda x, held: {generator}.throw(ValueError('thrown')), None, None)"
+                )
             }
             4 => {
                 let x = self.find(TENSORS)?;
@@ -439,8 +441,7 @@ impl CycleGenerator<'_> {
     }
 
     fn checkpoint(&mut self) -> Option<String> {
-        let (x, thing, holder) =
-            (self.find(&[Leaf, Derived])?, self.find(THINGS)?, self.find(HOLDERS)?);
+        let (x, thing, holder) = (self.find(&[Leaf, Derived])?, self.find(THINGS)?, self.find(HOLDERS)?);
         let (number, mode) = (self.number, self.random.pick(&["True", "False"]));
         let y = self.define(Derived, 'y');
         let module = self.find(&[Module]).filter(|_| self.random.percent(25));
@@ -459,7 +460,8 @@ impl CycleGenerator<'_> {
     fn saved_hooks(&mut self) -> Option<String> {
         let (x, holder) = (self.find(&[Leaf, Derived])?, self.find(HOLDERS)?);
         let number = self.number;
-        let value = self.random.pick(&["{x} * {x}", "{x}.exp()", "({x} * 2).relu() * {x}"]).replace("{x}", &x);
+        let value =
+            self.random.pick(&["{x} * {x}", "{x}.exp()", "({x} * 2).relu() * {x}"]).replace("{x}", &x);
         let hooks = match self.random.below(5) {
             0 => format!("lambda t: (put({holder}, 'packed{number}', t), t)[1], lambda t: t"),
             1 => format!("lambda t: [t, {holder}], lambda packed: packed[0]"),
@@ -535,14 +537,18 @@ impl CycleGenerator<'_> {
     }
 
     /// Many small cycles, until Python collects them.
+    #[expect(clippy::unnecessary_wraps, reason = "the form of all steps")]
     fn many(&mut self) -> Option<String> {
-        let (count, size) = (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
+        let (count, size) =
+            (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
         let each = match self.random.below(6) {
             0 => "c = {}; c['own'] = c; c['item'] = torch.empty(SIZE, device='cuda')".to_owned(),
             1 => "c = Box(); c.own = c; c.item = torch.empty(SIZE, device='cuda')".to_owned(),
             2 => "c = [torch.empty(SIZE, device='cuda')]; c.append(lambda: c)".to_owned(),
-            3 => "c = {}; c['y'] = SaveInput.apply(torch.ones(SIZE, device='cuda', requires_grad=True), c)".to_owned(),
-            4 => "c = torch.ones(SIZE, device='cuda', requires_grad=True); c.register_hook(holding(c))".to_owned(),
+            3 => "c = {}; c['y'] = SaveInput.apply(torch.ones(SIZE, device='cuda', requires_grad=True), c)"
+                .to_owned(),
+            4 => "c = torch.ones(SIZE, device='cuda', requires_grad=True); c.register_hook(holding(c))"
+                .to_owned(),
             _ => "c = caught(keep_own, torch.ones(SIZE, device='cuda'), None)".to_owned(),
         };
         let each = each.replace("SIZE", &size.to_string());

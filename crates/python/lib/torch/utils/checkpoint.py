@@ -341,7 +341,7 @@ def _checkpoint_without_reentrant_generator(
         with torch.random.fork_rng(devices=rng_devices, enabled=preserve_rng_state, device_type=device_type):
             if preserve_rng_state:
                 # As in PyTorch, they live as long as the function.
-                fwd_cpu_state, fwd_device_states
+                fwd_cpu_state, fwd_device_states  # noqa: B018
             with (
                 _autocast_again(device_autocast_kwargs),
                 torch.autocast("cpu", **cpu_autocast_kwargs),
