@@ -85,7 +85,11 @@ def _get_autocast_kwargs(device_type="cuda"):
         "dtype": torch.get_autocast_dtype(device_type),
         "cache_enabled": torch.is_autocast_cache_enabled(),
     }
-    cpu_autocast_kwargs = {"enabled": False, "dtype": torch.bfloat16, "cache_enabled": torch.is_autocast_cache_enabled()}
+    cpu_autocast_kwargs = {
+        "enabled": False,
+        "dtype": torch.bfloat16,
+        "cache_enabled": torch.is_autocast_cache_enabled(),
+    }
     return device_autocast_kwargs, cpu_autocast_kwargs
 
 
@@ -133,9 +137,7 @@ class CheckpointFunction(torch.autograd.Function):
         for i, index in enumerate(ctx.tensor_indices):
             inputs[index] = tensors[i]
         rng_devices = ctx.fwd_devices if ctx.preserve_rng_state else []
-        with torch.random.fork_rng(
-            devices=rng_devices, enabled=ctx.preserve_rng_state, device_type=ctx.device_type
-        ):
+        with torch.random.fork_rng(devices=rng_devices, enabled=ctx.preserve_rng_state, device_type=ctx.device_type):
             detached_inputs = detach_variable(tuple(inputs))
             with (
                 torch.enable_grad(),
