@@ -178,3 +178,12 @@ def complete(modules):
             own.setdefault("__getattr__", refuses(name))
             # With a path, `from torch.cuda.memory import name` asks the finder of `_refused` before it fails.
             own.setdefault("__path__", [])
+
+
+def refused_method(name):
+    """A method of tensors that is refused when a program looks it up."""
+
+    def refuse(self):
+        raise AttributeError(f"Tensor.{name} is not modeled here{advice(name)}")
+
+    return property(refuse)

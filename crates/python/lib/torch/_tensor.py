@@ -448,15 +448,6 @@ class Tensor(TensorBase):
         return False
 
 
-def _refused_method(name):
-    def refuse(self):
-        import torch._names
-
-        raise AttributeError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
-
-    return property(refuse)
-
-
 def _note_placeholders(tensor):
     from torch import _random_numbers
 
@@ -487,8 +478,7 @@ Tensor.__hash__ = TensorBase.__hash__
 
 
 def complete():
-    """Adds methods under other names, methods that are functions of this package, and refusals of all others: as attributes of the class, since with a
-    `__getattr__` the interpreter makes an object for each call of a method."""
+    """Adds methods under other names, methods that are functions of this package, and refusals of all others, as attributes."""
     from torch import _composite, _names, _sparse
 
     for name in _sparse.METHODS:
@@ -505,7 +495,7 @@ def complete():
 
     for name in NAMES["torch.Tensor"].split():
         if not hasattr(Tensor, name):
-            setattr(Tensor, name, _refused_method(name))
+            setattr(Tensor, name, _names.refused_method(name))
 
 
 _register("Tensor", Tensor)
