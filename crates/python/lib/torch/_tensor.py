@@ -452,9 +452,7 @@ def _note_placeholders(tensor):
     from torch import _random_numbers
 
     if _random_numbers._placeholders is not None and tensor.is_cpu:
-        _note(
-            "random integers of the host are placeholders here: a number that the program reads from them is not PyTorch's"
-        )
+        _note("random integers of the host are placeholders here: a number read from them is not PyTorch's")
 
 
 for _name in _operator_names():
@@ -479,7 +477,7 @@ Tensor.__hash__ = TensorBase.__hash__
 
 def complete():
     """Adds methods under other names, methods that are functions of this package, and refusals of all others, as attributes."""
-    from torch import _composite, _names, _sparse
+    from torch import _composite, _names, _public, _sparse
 
     for name in _sparse.METHODS:
         setattr(Tensor, name, getattr(_sparse, name))
@@ -491,9 +489,7 @@ def complete():
         if not hasattr(Tensor, name):
             setattr(Tensor, name, getattr(_composite, name))
     Tensor.real = property(_composite.real)
-    from torch._public import NAMES
-
-    for name in NAMES["torch.Tensor"].split():
+    for name in _public.NAMES["torch.Tensor"].split():
         if not hasattr(Tensor, name):
             setattr(Tensor, name, _names.refused_method(name))
 
