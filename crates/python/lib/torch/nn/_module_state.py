@@ -7,6 +7,17 @@ from torch.nn.parameter import Parameter
 from torch.utils.hooks import RemovableHandle
 
 
+def _add_indent(text, spaces):
+    first, *rest = text.split("\n")
+    return "\n".join([first] + [" " * spaces + line for line in rest])
+
+
+def _add_hook(hooks, handle, hook, is_first):
+    hooks[handle.id] = hook
+    if is_first:
+        hooks.move_to_end(handle.id, last=False)
+
+
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     __slots__ = ()
 

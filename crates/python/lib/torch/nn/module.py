@@ -3,23 +3,12 @@
 from collections import OrderedDict
 
 import torch
+from torch.nn._module_state import _add_hook, _add_indent
 from torch.nn.parameter import Parameter
 from torch.utils.hooks import RemovableHandle
 
-
-def _add_indent(text, spaces):
-    first, *rest = text.split("\n")
-    return "\n".join([first] + [" " * spaces + line for line in rest])
-
-
 # Methods of PyTorch's modules that are not modeled.
 _REFUSED = frozenset(("ipu", "xpu", "mtia"))
-
-
-def _add_hook(hooks, handle, hook, is_first):
-    hooks[handle.id] = hook
-    if is_first:
-        hooks.move_to_end(handle.id, last=False)
 
 
 class Module:
