@@ -8,7 +8,7 @@ use std::rc::Rc;
 use blockyard_record::StreamId;
 
 use super::saved::SavedVariable;
-use super::variable::TensorHook;
+use super::variable::{TensorHook, ViewCreation};
 use super::{GradMode, next_number, next_sequence, view};
 use crate::{Device, Dtype, Result, Tensor, session};
 
@@ -611,6 +611,9 @@ pub fn apply_custom(
     for (number, (output, is_differentiable)) in outputs.iter().enumerate() {
         if let Some(output) = output.filter(|output| *is_differentiable && output.dtype().is_differentiable()) {
             output.set_history(&node, number);
+            if output.is_view() {
+                output.autograd().borrow_mut().creation = ViewCreation::CustomFunction;
+            }
         }
     }
     // A hook may run operators and look at the node.
