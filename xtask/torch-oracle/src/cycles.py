@@ -43,6 +43,8 @@ def attempt(label, function):
     except NotImplementedError:
         raise
     except Exception as error:
+        # The thread of the backward pass has a reference to the exception, too, and lets go of it once it gets Python's lock.
+        time.sleep(0.002)
         print(label, type(error).__name__)
         result = None
     time.sleep(0.001)

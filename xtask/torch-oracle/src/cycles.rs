@@ -110,7 +110,8 @@ use Kind::{Container, Derived, Error, Generator, Handle, Leaf, Module, Object, O
 
 const TENSORS: &[Kind] = &[Leaf, Derived, Plain];
 const HOLDERS: &[Kind] = &[Object, Container, Module];
-const THINGS: &[Kind] = &[Leaf, Derived, Plain, Object, Container, Module, Generator, Error, Reference, Other];
+const THINGS: &[Kind] =
+    &[Leaf, Derived, Plain, Object, Container, Module, Generator, Error, Reference, Other];
 
 /// The random choices for one program.
 struct CycleGenerator<'a> {
@@ -126,19 +127,16 @@ struct CycleGenerator<'a> {
 
 impl CycleGenerator<'_> {
     fn body(&mut self) -> String {
-        let mut text = format!(
-            "begin({})\ndef body():\n",
-            if self.is_automatic { "True" } else { "False" }
-        );
+        let mut text = format!("begin({})\ndef body():\n", if self.is_automatic { "True" } else { "False" });
         for _ in 0..2 {
-            self.write(&mut text, Self::new_tensor);
-            self.write(&mut text, Self::new_holder);
+            self.write(&mut text, |generator| Some(generator.new_tensor()));
+            self.write(&mut text, |generator| Some(generator.new_holder()));
         }
         for _ in 0..6 + self.random.below(24) {
             self.write(&mut text, Self::statement);
         }
         text += "attempt('ended', body)\nshow('returned')\n";
-        for _ in 0..1 + self.random.below(2) {
+        for _ in 0..=self.random.below(2) {
             text += "collect('collected')\n";
         }
         text
@@ -173,11 +171,11 @@ impl CycleGenerator<'_> {
 
     fn statement(&mut self) -> Option<String> {
         if self.is_automatic && self.random.percent(15) {
-            return self.many();
+            return Some(self.many());
         }
         match self.random.below(100) {
-            0..4 => self.new_tensor(),
-            4..9 => self.new_holder(),
+            0..4 => Some(self.new_tensor()),
+            4..9 => Some(self.new_holder()),
             9..18 => self.operator(),
             18..27 => self.custom_function(),
             27..36 => self.link(),
@@ -198,17 +196,17 @@ impl CycleGenerator<'_> {
         }
     }
 
-    fn new_tensor(&mut self) -> Option<String> {
+    fn new_tensor(&mut self) -> String {
         let size = self.size;
         if self.random.percent(70) {
             let name = self.define(Leaf, 'p');
-            return Some(format!("{name} = torch.ones({size}, device='cuda', requires_grad=True)"));
+            return format!("{name} = torch.ones({size}, device='cuda', requires_grad=True)");
         }
         let name = self.define(Plain, 't');
-        Some(format!("{name} = torch.zeros({size}, device='cuda')"))
+        format!("{name} = torch.zeros({size}, device='cuda')")
     }
 
-    fn new_holder(&mut self) -> Option<String> {
+    fn new_holder(&mut self) -> String {
         let index = self.random.below(9);
         let kind = if index < 3 { Container } else { Object };
         let name = self.define(kind, 'b');
@@ -221,7 +219,7 @@ impl CycleGenerator<'_> {
             7 => format!("Emptied('{name}')"),
             _ => format!("Returning('{name}')"),
         };
-        Some(format!("{name} = {value}"))
+        format!("{name} = {value}")
     }
 
     fn operator(&mut self) -> Option<String> {
@@ -425,7 +423,9 @@ impl CycleGenerator<'_> {
             }
             3 => {
                 let error = self.define(Error, 'e');
-                format!("{error} = caught(lambda x, held: {generator}.throw(ValueError('thrown')), None, None)")
+                format!(
+                    "{error} = caught(lambda x, held: {generator}.throw(ValueError('thrown')), None, None)"
+                )
             }
             4 => {
                 let x = self.find(TENSORS)?;
@@ -439,8 +439,7 @@ impl CycleGenerator<'_> {
     }
 
     fn checkpoint(&mut self) -> Option<String> {
-        let (x, thing, holder) =
-            (self.find(&[Leaf, Derived])?, self.find(THINGS)?, self.find(HOLDERS)?);
+        let (x, thing, holder) = (self.find(&[Leaf, Derived])?, self.find(THINGS)?, self.find(HOLDERS)?);
         let (number, mode) = (self.number, self.random.pick(&["True", "False"]));
         let y = self.define(Derived, 'y');
         let module = self.find(&[Module]).filter(|_| self.random.percent(25));
@@ -459,7 +458,8 @@ impl CycleGenerator<'_> {
     fn saved_hooks(&mut self) -> Option<String> {
         let (x, holder) = (self.find(&[Leaf, Derived])?, self.find(HOLDERS)?);
         let number = self.number;
-        let value = self.random.pick(&["{x} * {x}", "{x}.exp()", "({x} * 2).relu() * {x}"]).replace("{x}", &x);
+        let value =
+            self.random.pick(&["{x} * {x}", "{x}.exp()", "({x} * 2).relu() * {x}"]).replace("{x}", &x);
         let hooks = match self.random.below(5) {
             0 => format!("lambda t: (put({holder}, 'packed{number}', t), t)[1], lambda t: t"),
             1 => format!("lambda t: [t, {holder}], lambda packed: packed[0]"),
@@ -535,17 +535,20 @@ impl CycleGenerator<'_> {
     }
 
     /// Many small cycles, until Python collects them.
-    fn many(&mut self) -> Option<String> {
-        let (count, size) = (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
+    fn many(&mut self) -> String {
+        let (count, size) =
+            (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
         let each = match self.random.below(6) {
             0 => "c = {}; c['own'] = c; c['item'] = torch.empty(SIZE, device='cuda')".to_owned(),
             1 => "c = Box(); c.own = c; c.item = torch.empty(SIZE, device='cuda')".to_owned(),
             2 => "c = [torch.empty(SIZE, device='cuda')]; c.append(lambda: c)".to_owned(),
-            3 => "c = {}; c['y'] = SaveInput.apply(torch.ones(SIZE, device='cuda', requires_grad=True), c)".to_owned(),
-            4 => "c = torch.ones(SIZE, device='cuda', requires_grad=True); c.register_hook(holding(c))".to_owned(),
+            3 => "c = {}; c['y'] = SaveInput.apply(torch.ones(SIZE, device='cuda', requires_grad=True), c)"
+                .to_owned(),
+            4 => "c = torch.ones(SIZE, device='cuda', requires_grad=True); c.register_hook(holding(c))"
+                .to_owned(),
             _ => "c = caught(keep_own, torch.ones(SIZE, device='cuda'), None)".to_owned(),
         };
         let each = each.replace("SIZE", &size.to_string());
-        Some(format!("for i in range({count}):\n    {each}\nshow('{}')", self.number))
+        format!("for i in range({count}):\n    {each}\nshow('{}')", self.number)
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockyard_torch_oracle::{
-    Call, CallComparison, CallOutcome, Calls, Cycles, Jobs, JobsOutcome, Networks, OracleReport, OurProcesses,
-    OurSide, PyTorch, RecordedCall, Sides, Times, compare_calls, known_causes, read_findings,
+    Call, CallComparison, CallOutcome, Calls, Cycles, Jobs, JobsOutcome, Networks, OracleReport,
+    OurProcesses, OurSide, PyTorch, RecordedCall, Sides, Times, compare_calls, known_causes, read_findings,
     run_for_another, unexpected,
 };
 use lexopt::prelude::*;

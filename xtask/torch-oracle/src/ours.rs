@@ -19,11 +19,8 @@ use crate::run::{PrintedLine, ProgramRun};
 pub fn run_ours(source: &str) -> Result<ProgramRun> {
     let program =
         ProgramSource { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let settings = ProgramSettings {
-        max_operators: u64::MAX,
-        max_requests: u64::MAX,
-        ..ProgramSettings::default()
-    };
+    let settings =
+        ProgramSettings { max_operators: u64::MAX, max_requests: u64::MAX, ..ProgramSettings::default() };
     let mut text = String::new();
     let finished = run(&program, &settings, Output::Taken(&mut |piece: &str| text.push_str(piece)))?;
     let lines = finished.lines(&text).into_iter().map(|line| PrintedLine {

@@ -229,7 +229,11 @@ impl OracleReport {
 }
 
 /// Shows the first printed line that is not the same on both sides.
-fn write_first_line_that_differs(f: &mut fmt::Formatter<'_>, here: &[String], there: &[String]) -> fmt::Result {
+fn write_first_line_that_differs(
+    f: &mut fmt::Formatter<'_>,
+    here: &[String],
+    there: &[String],
+) -> fmt::Result {
     let equal = here.iter().zip(there).take_while(|(here, there)| here == there).count();
     if equal < here.len().max(there.len()) {
         let line = |lines: &[String]| lines.get(equal).map_or("nothing", String::as_str).to_owned();

@@ -5,9 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-use blockyard_torch::autograd::{
-    self, BackwardCallback, GradMode, HookCallback, Node, SavedTensorHooks,
-};
+use blockyard_torch::autograd::{self, BackwardCallback, GradMode, HookCallback, Node, SavedTensorHooks};
 use blockyard_torch::memory::Phase;
 use blockyard_torch::{Result as TorchResult, Tensor, TorchError, Value, session};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -58,8 +56,7 @@ struct PythonPacking {
 impl SavedTensorHooks for PythonPacking {
     fn pack(&self, tensor: &Tensor) -> TorchResult<Rc<dyn Any>> {
         call_back(|python| {
-            let packed =
-                self.pack.bind(python).call1((convert::tensor_object(python, tensor.clone())?,))?;
+            let packed = self.pack.bind(python).call1((convert::tensor_object(python, tensor.clone())?,))?;
             Ok(Rc::new(packed.unbind()) as Rc<dyn Any>)
         })
     }
@@ -180,7 +177,9 @@ impl HookCallback for PythonHooks {
                     continue;
                 }
                 if self.is_after {
-                    return Err(PyRuntimeError::new_err("Tensor post accumulate grad hooks should return None."));
+                    return Err(PyRuntimeError::new_err(
+                        "Tensor post accumulate grad hooks should return None.",
+                    ));
                 }
                 value = returned;
                 is_replaced = true;
@@ -371,9 +370,10 @@ impl FunctionBase {
     }
     /// As PyTorch's `THPFunction_traverse`.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        [&self.to_save, &self.non_differentiable, &self.dirty_tensors].into_iter().flatten().try_for_each(
-            |object| visit.call(object),
-        )
+        [&self.to_save, &self.non_differentiable, &self.dirty_tensors]
+            .into_iter()
+            .flatten()
+            .try_for_each(|object| visit.call(object))
     }
     fn __clear__(&mut self) {
         drop(self.needs_input_grad.take());

@@ -104,11 +104,7 @@ fn method_class(python: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(python.import("types")?.getattr("MethodType")?.unbind())
 }
 
-fn result_object<'py>(
-    python: Python<'py>,
-    name: &str,
-    result: Value,
-) -> PyResult<Bound<'py, PyAny>> {
+fn result_object<'py>(python: Python<'py>, name: &str, result: Value) -> PyResult<Bound<'py, PyAny>> {
     if name.starts_with("_foreach_")
         && let Value::List(items) = result
     {

@@ -144,9 +144,7 @@ fn references(address: usize) -> isize {
 pub(crate) fn existing_object<'py>(python: Python<'py>, tensor: &Tensor) -> Option<Bound<'py, PyAny>> {
     let object = tensor.object().filter(|object| (object.references)(object.address) > 0)?;
     // SAFETY: the object is alive, and this is a new reference to it.
-    Some(unsafe {
-        Bound::from_borrowed_ptr(python, std::ptr::with_exposed_provenance_mut(object.address))
-    })
+    Some(unsafe { Bound::from_borrowed_ptr(python, std::ptr::with_exposed_provenance_mut(object.address)) })
 }
 
 /// A new object of a class of tensors.

@@ -365,8 +365,10 @@ impl GraphTask {
         });
         let mut outputs = match &node.body {
             Body::Function { .. } if inputs.iter().all(Option::is_none) => {
-                // What hooks packed is unpacked all the same.
-                drop(Context::new(node, &wanted)?);
+                // What is saved is unpacked all the same.
+                let context = Context::new(node, &wanted)?;
+                context.unpack_all()?;
+                drop(context);
                 vec![None; wanted.len()]
             }
             Body::Function { backward, .. } => {

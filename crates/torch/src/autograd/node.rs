@@ -153,6 +153,17 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Unpacks what hooks did not pack, for the errors of released and changed tensors.
+    pub(crate) fn unpack_all(&self) -> Result<()> {
+        let Body::Function { saved, .. } = &self.node.body else { return Ok(()) };
+        for variable in saved.borrow().iter() {
+            if !matches!(variable, SavedVariable::Packed { .. }) {
+                drop(variable.unpack(self.node)?);
+            }
+        }
+        Ok(())
+    }
+
     /// The shape of input `index`, where it takes a gradient.
     pub(crate) fn input_shape(&self, index: usize) -> Option<Rc<[i64]>> {
         self.node.with_edges(|edges| {
@@ -317,7 +328,9 @@ impl Node {
     /// Out of memory.
     pub fn zeros_like_output(&self, number: usize) -> Result<Option<Tensor>> {
         let output = self.inputs.borrow().get(number).cloned();
-        output.map(|output| crate::ops::creation::zeros(&output.shape, output.dtype, output.device)).transpose()
+        output
+            .map(|output| crate::ops::creation::zeros(&output.shape, output.dtype, output.device))
+            .transpose()
     }
 
     /// The function from outside that the node calls; `None` for an operator's node.
@@ -609,7 +622,8 @@ pub fn apply_custom(
     let tensors: Vec<&Tensor> = outputs.iter().map(|(output, _)| output.unwrap_or(&nothing)).collect();
     let node = Node::new(name, inputs, &tensors, Body::Custom { saved: RefCell::default(), callback });
     for (number, (output, is_differentiable)) in outputs.iter().enumerate() {
-        if let Some(output) = output.filter(|output| *is_differentiable && output.dtype().is_differentiable()) {
+        if let Some(output) = output.filter(|output| *is_differentiable && output.dtype().is_differentiable())
+        {
             output.set_history(&node, number);
             if output.is_view() {
                 output.autograd().borrow_mut().creation = ViewCreation::CustomFunction;

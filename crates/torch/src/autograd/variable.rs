@@ -288,7 +288,10 @@ impl Tensor {
                 self.output_number(),
                 node.name()
             ),
-            None => "A view was created in no_grad mode and is being modified inplace with grad mode enabled.".to_owned(),
+            None => {
+                "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+                    .to_owned()
+            }
         };
         match creation {
             ViewCreation::Plain => Ok(()),
