@@ -172,7 +172,17 @@ fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
     };
     workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
     let mut cargo = workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]);
-    cargo.args(["--if-present", "--calls", "4000", "--programs", "20", "--python", &python]);
+    cargo.args([
+        "--if-present",
+        "--calls",
+        "4000",
+        "--programs",
+        "20",
+        "--cycles",
+        "40",
+        "--python",
+        &python,
+    ]);
     let status = cargo.status().context("cannot run the calls")?;
     match status.code() {
         Some(0) => Ok(StageOutcome::Passed),

@@ -80,6 +80,9 @@ def _compiled(source, file):
     return _python310.compiled(source, file)
 
 
+_NEW, _new = 150, None
+
+
 def _execute(program, source):
     """Runs the program; returns its module, and the exception that ended it or `None`."""
     main = types.ModuleType("__main__")
@@ -89,8 +92,10 @@ def _execute(program, source):
     # Objects that exist now are older than the program: the garbage collector leaves them alone.
     gc.collect()
     gc.freeze()
-    # In a real run the import of PyTorch leaves some of the new objects that begin a collection: here it leaves half of them.
-    globals()["_LEFT"] = [[] for _ in range(gc.get_threshold()[0] // 2)]
+    # The program's `import torch` leaves new containers in PyTorch, which count for the first collection. How many is inferred
+    # from the moments of an H200's collections.
+    global _new
+    _new = [[] for _ in range(_NEW)]
     _host.watch_collections(_host)
     try:
         exec(_compiled(source, program.file), main.__dict__)

@@ -73,7 +73,8 @@ pub(crate) fn extension() -> Result<PathBuf, RunError> {
     let program = env::current_exe().map_err(|error| RunError::File { path: PathBuf::new(), error })?;
     let program = program.canonicalize().unwrap_or(program);
     let folders = program.ancestors().skip(1).take(2);
-    let places = folders.flat_map(|folder| [folder.to_owned(), folder.join("deps")]);
+    // Cargo always writes the newest file to `deps`, and not always beside it.
+    let places = folders.flat_map(|folder| [folder.join("deps"), folder.to_owned()]);
     let mut places = places.map(|folder| folder.join(EXTENSION));
     places.find(|path| path.is_file()).ok_or(RunError::NoExtension)
 }

@@ -18,7 +18,7 @@ use std::rc::Rc;
 pub use engine::{backward, grad, root_gradients};
 pub use node::{BackwardCallback, Edge, Gradients, Node, SavedValue, apply_custom};
 pub use nodes::missing_nodes;
-pub use saved::SavedTensorHooks;
+pub use saved::{GRAPH_RELEASED, SavedTensorHooks};
 pub use variable::{AutogradMeta, HookCallback, TensorHook};
 
 pub(crate) use node::{Context, EarlyInputs, Save, needs_history, record, record_after, save_early};

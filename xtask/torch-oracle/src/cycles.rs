@@ -129,8 +129,8 @@ impl CycleGenerator<'_> {
     fn body(&mut self) -> String {
         let mut text = format!("begin({})\ndef body():\n", if self.is_automatic { "True" } else { "False" });
         for _ in 0..2 {
-            self.write(&mut text, Self::new_tensor);
-            self.write(&mut text, Self::new_holder);
+            self.write(&mut text, |generator| Some(generator.new_tensor()));
+            self.write(&mut text, |generator| Some(generator.new_holder()));
         }
         for _ in 0..6 + self.random.below(24) {
             self.write(&mut text, Self::statement);
@@ -171,11 +171,11 @@ impl CycleGenerator<'_> {
 
     fn statement(&mut self) -> Option<String> {
         if self.is_automatic && self.random.percent(15) {
-            return self.many();
+            return Some(self.many());
         }
         match self.random.below(100) {
-            0..4 => self.new_tensor(),
-            4..9 => self.new_holder(),
+            0..4 => Some(self.new_tensor()),
+            4..9 => Some(self.new_holder()),
             9..18 => self.operator(),
             18..27 => self.custom_function(),
             27..36 => self.link(),
@@ -196,19 +196,17 @@ impl CycleGenerator<'_> {
         }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "the form of all steps")]
-    fn new_tensor(&mut self) -> Option<String> {
+    fn new_tensor(&mut self) -> String {
         let size = self.size;
         if self.random.percent(70) {
             let name = self.define(Leaf, 'p');
-            return Some(format!("{name} = torch.ones({size}, device='cuda', requires_grad=True)"));
+            return format!("{name} = torch.ones({size}, device='cuda', requires_grad=True)");
         }
         let name = self.define(Plain, 't');
-        Some(format!("{name} = torch.zeros({size}, device='cuda')"))
+        format!("{name} = torch.zeros({size}, device='cuda')")
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "the form of all steps")]
-    fn new_holder(&mut self) -> Option<String> {
+    fn new_holder(&mut self) -> String {
         let index = self.random.below(9);
         let kind = if index < 3 { Container } else { Object };
         let name = self.define(kind, 'b');
@@ -221,7 +219,7 @@ impl CycleGenerator<'_> {
             7 => format!("Emptied('{name}')"),
             _ => format!("Returning('{name}')"),
         };
-        Some(format!("{name} = {value}"))
+        format!("{name} = {value}")
     }
 
     fn operator(&mut self) -> Option<String> {
@@ -537,8 +535,7 @@ impl CycleGenerator<'_> {
     }
 
     /// Many small cycles, until Python collects them.
-    #[expect(clippy::unnecessary_wraps, reason = "the form of all steps")]
-    fn many(&mut self) -> Option<String> {
+    fn many(&mut self) -> String {
         let (count, size) =
             (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
         let each = match self.random.below(6) {
@@ -552,6 +549,6 @@ impl CycleGenerator<'_> {
             _ => "c = caught(keep_own, torch.ones(SIZE, device='cuda'), None)".to_owned(),
         };
         let each = each.replace("SIZE", &size.to_string());
-        Some(format!("for i in range({count}):\n    {each}\nshow('{}')", self.number))
+        format!("for i in range({count}):\n    {each}\nshow('{}')", self.number)
     }
 }

@@ -9,9 +9,10 @@ use blockyard_torch::autograd::{self, BackwardCallback, GradMode, HookCallback, 
 use blockyard_torch::memory::Phase;
 use blockyard_torch::{Result as TorchResult, Tensor, TorchError, Value, session};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::result;
 use crate::tensor::{PyNode, tensor_of};
@@ -26,6 +27,25 @@ fn optional_object<'py>(python: Python<'py>, tensor: Option<&Tensor>) -> PyResul
         || Ok(python.None().into_bound(python)),
         |tensor| convert::tensor_object(python, tensor.clone()),
     )
+}
+
+/// A tensor or `None`, which becomes an object when a tuple takes it: PyTorch makes the tuple first, and the
+/// garbage collector goes through objects in the order in which they were made.
+struct OptionalTensor<'a>(Option<&'a Tensor>);
+
+impl<'py> IntoPyObject<'py> for OptionalTensor<'_> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, python: Python<'py>) -> PyResult<Self::Output> {
+        optional_object(python, self.0)
+    }
+}
+
+/// A tuple of tensors.
+fn tensor_tuple<'py>(python: Python<'py>, tensors: &[Option<Tensor>]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(python, tensors.iter().map(|tensor| OptionalTensor(tensor.as_ref())))
 }
 
 /// A pair of `pack` and `unpack` that are Python functions.
@@ -112,18 +132,15 @@ impl BackwardCallback for PythonFunction {
         call_back(|python| {
             let context = self.context.bind(python).clone();
             let has_zeros = context.getattr(intern!(python, "materialize_grads"))?.is_truthy()?;
-            let mut inputs = Vec::with_capacity(grads.len());
-            for (number, grad) in grads.iter().enumerate() {
-                let zeros = match grad {
-                    None if has_zeros && self.is_tensor_result.get(number) == Some(&true) => {
-                        result(python, node.zeros_like_output(number))?
-                    }
-                    _ => None,
-                };
-                inputs.push(optional_object(python, grad.as_ref().or(zeros.as_ref()))?);
+            let mut inputs = grads.to_vec();
+            for (number, grad) in inputs.iter_mut().enumerate() {
+                if grad.is_none() && has_zeros && self.is_tensor_result.get(number) == Some(&true) {
+                    *grad = result(python, node.zeros_like_output(number))?;
+                }
             }
-            let inputs = PyTuple::new(python, inputs)?;
-            let results = context.call_method1(intern!(python, "apply"), &inputs)?;
+            let arguments = tensor_tuple(python, &inputs)?;
+            drop(inputs);
+            let results = context.call_method1(intern!(python, "apply"), &arguments)?;
             self.gradients(&results)
         })
     }
@@ -280,11 +297,7 @@ fn root_gradients<'py>(
     let before = session().set_phase(Phase::Backward);
     let roots = autograd::root_gradients(&outputs, &grads);
     session().set_phase(before);
-    let roots = result(python, roots)?;
-    PyTuple::new(
-        python,
-        roots.iter().map(|root| optional_object(python, root.as_ref())).collect::<PyResult<Vec<_>>>()?,
-    )
+    tensor_tuple(python, &result(python, roots)?)
 }
 #[pyfunction]
 fn grad<'py>(
@@ -302,11 +315,7 @@ fn grad<'py>(
     let before = session().set_phase(Phase::Backward);
     let results = autograd::grad(&outputs, &inputs, &grads, retain_graph, create_graph, allow_unused);
     session().set_phase(before);
-    let results = result(python, results)?;
-    PyTuple::new(
-        python,
-        results.iter().map(|grad| optional_object(python, grad.as_ref())).collect::<PyResult<Vec<_>>>()?,
-    )
+    tensor_tuple(python, &result(python, results)?)
 }
 fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     tensor_of(object).ok_or_else(|| PyTypeError::new_err("expected a Tensor"))
@@ -328,25 +337,61 @@ fn pop_saved_tensors_hooks() {
     let _hooks = autograd::pop_saved_tensor_hooks();
 }
 
-/// The node of a `torch.autograd.Function`, for the function's context. The node keeps the context, so the
+/// The context of a call of a `torch.autograd.Function` (`THPFunction`). The node keeps the context, so the
 /// context does not keep the node.
-#[pyclass(module = "torch", unsendable)]
-struct WeakNode(Weak<Node>);
+#[pyclass(name = "_FunctionBase", module = "torch._C", subclass, unsendable)]
+struct FunctionBase {
+    #[pyo3(get, set)]
+    needs_input_grad: Option<Py<PyAny>>,
+    #[pyo3(get, set)]
+    to_save: Option<Py<PyAny>>,
+    #[pyo3(get, set)]
+    non_differentiable: Option<Py<PyAny>>,
+    #[pyo3(get, set)]
+    dirty_tensors: Option<Py<PyAny>>,
+    #[pyo3(get, set)]
+    materialize_grads: bool,
+    /// `None` before the function has a node.
+    node: Option<Weak<Node>>,
+}
 #[pymethods]
-impl WeakNode {
-    /// The saved tensors; `None` once the node does not exist any more.
-    fn saved<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Some(node) = self.0.upgrade() else { return Ok(python.None().into_bound(python)) };
-        let saved = result(python, node.saved_tensors())?;
-        let saved = saved
-            .iter()
-            .map(|tensor| optional_object(python, tensor.as_ref()))
-            .collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(python, saved)?.into_any())
+impl FunctionBase {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            needs_input_grad: None,
+            to_save: None,
+            non_differentiable: None,
+            dirty_tensors: None,
+            materialize_grads: true,
+            node: None,
+        }
     }
-    /// The node; `None` once it does not exist any more.
-    fn node(&self) -> Option<PyNode> {
-        self.0.upgrade().map(PyNode)
+    /// As PyTorch's `THPFunction_traverse`.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        [&self.to_save, &self.non_differentiable, &self.dirty_tensors]
+            .into_iter()
+            .flatten()
+            .try_for_each(|object| visit.call(object))
+    }
+    fn __clear__(&mut self) {
+        drop(self.needs_input_grad.take());
+        drop(self.to_save.take());
+        drop(self.non_differentiable.take());
+        drop(self.dirty_tensors.take());
+    }
+    #[getter]
+    fn saved_tensors<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let Some(node) = &self.node else { return Ok(PyTuple::empty(python)) };
+        let Some(node) = node.upgrade() else {
+            return Err(PyRuntimeError::new_err(autograd::GRAPH_RELEASED));
+        };
+        tensor_tuple(python, &result(python, node.saved_tensors())?)
+    }
+    /// The node; `None` where there is none any more.
+    fn _graph_node(&self) -> Option<PyNode> {
+        self.node.as_ref().and_then(Weak::upgrade).map(PyNode)
     }
 }
 thread_local! {
@@ -360,14 +405,14 @@ thread_local! {
 #[expect(clippy::too_many_arguments, reason = "our own Python hands over what it has of a call")]
 fn apply_custom(
     python: Python<'_>,
-    context: Py<PyAny>,
+    context: Bound<'_, FunctionBase>,
     name: &str,
     inputs: Bound<'_, PyAny>,
     is_tensor: Vec<bool>,
     outputs: Bound<'_, PyAny>,
     are_differentiable: Vec<bool>,
     saved: Bound<'_, PyAny>,
-) -> PyResult<WeakNode> {
+) -> PyResult<()> {
     let inputs = tensors(&inputs)?;
     let outputs = optional_tensors(&outputs)?;
     let saved = optional_tensors(&saved)?;
@@ -375,11 +420,13 @@ fn apply_custom(
         *names.entry(name.to_owned()).or_insert_with(|| Box::leak(name.to_owned().into_boxed_str()))
     });
     let is_tensor_result = outputs.iter().map(Option::is_some).collect();
-    let function = PythonFunction { context, name, is_tensor, is_tensor_result };
+    let kept = context.clone().into_any().unbind();
+    let function = PythonFunction { context: kept, name, is_tensor, is_tensor_result };
     let inputs: Vec<&Tensor> = inputs.iter().collect();
     let outputs: Vec<_> = outputs.iter().map(Option::as_ref).zip(are_differentiable).collect();
     let node = result(python, autograd::apply_custom(name, &inputs, &outputs, &saved, Rc::new(function)))?;
-    Ok(WeakNode(node.as_ref().map(Rc::downgrade).unwrap_or_default()))
+    context.borrow_mut().node = node.as_ref().map(Rc::downgrade);
+    Ok(())
 }
 
 /// Adds the functions of this module to `_torch_autograd`.
@@ -388,5 +435,5 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add!(current_graph_task is_checkpoint_valid is_grad_enabled set_grad_enabled is_inference set_inference enter_autocast clear_autocast_cache autocast_dtype backward root_gradients grad
         retain_grad detach_in_place push_saved_tensors_hooks pop_saved_tensors_hooks apply_custom);
     module.add_class::<AutocastState>()?;
-    module.add_class::<WeakNode>()
+    module.add_class::<FunctionBase>()
 }

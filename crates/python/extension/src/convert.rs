@@ -155,17 +155,27 @@ fn slice_value(slice: &Bound<'_, PySlice>) -> PyResult<Value> {
     Ok(Value::Slice(bound("start")?, bound("stop")?, step))
 }
 
+/// A value that becomes an object when a tuple takes it: PyTorch makes the tuple first, and the garbage
+/// collector goes through objects in the order in which they were made.
+struct ResultItem(Value);
+
+impl<'py> IntoPyObject<'py> for ResultItem {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, python: Python<'py>) -> PyResult<Self::Output> {
+        to_object(python, self.0)
+    }
+}
+
 /// The Python object of a value.
 pub(crate) fn to_object(python: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
     Ok(match value {
         Value::Scalar(scalar) => scalar_object(python, scalar)?,
         Value::Str(text) => PyString::new(python, &text).into_any(),
         Value::Tensor(tensor) => tensor_object(python, tensor)?,
-        Value::List(items) => {
-            let items =
-                items.into_iter().map(|item| to_object(python, item)).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(python, items)?.into_any()
-        }
+        Value::List(items) => PyTuple::new(python, items.into_iter().map(ResultItem))?.into_any(),
         Value::Dtype(dtype) => dtype_object(python, dtype)?,
         Value::Device(device) => Bound::new(python, PyDevice::of(device))?.into_any(),
         Value::MemoryFormat(format) => Bound::new(python, PyMemoryFormat(format))?.into_any(),

@@ -364,7 +364,13 @@ impl GraphTask {
                 .collect()
         });
         let mut outputs = match &node.body {
-            Body::Function { .. } if inputs.iter().all(Option::is_none) => vec![None; wanted.len()],
+            Body::Function { .. } if inputs.iter().all(Option::is_none) => {
+                // What is saved is unpacked all the same.
+                let context = Context::new(node, &wanted)?;
+                context.unpack_all()?;
+                drop(context);
+                vec![None; wanted.len()]
+            }
             Body::Function { backward, .. } => {
                 let signature = double_backward::begin(node, &inputs, &wanted);
                 let context = Context::new(node, &wanted)?;

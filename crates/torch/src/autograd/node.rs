@@ -8,7 +8,7 @@ use std::rc::Rc;
 use blockyard_record::StreamId;
 
 use super::saved::SavedVariable;
-use super::variable::TensorHook;
+use super::variable::{TensorHook, ViewCreation};
 use super::{GradMode, next_number, next_sequence, view};
 use crate::{Device, Dtype, Result, Tensor, session};
 
@@ -151,6 +151,17 @@ impl<'a> Context<'a> {
             },
             _ => Ok(None),
         }
+    }
+
+    /// Unpacks what hooks did not pack, for the errors of released and changed tensors.
+    pub(crate) fn unpack_all(&self) -> Result<()> {
+        let Body::Function { saved, .. } = &self.node.body else { return Ok(()) };
+        for variable in saved.borrow().iter() {
+            if !matches!(variable, SavedVariable::Packed { .. }) {
+                drop(variable.unpack(self.node)?);
+            }
+        }
+        Ok(())
     }
 
     /// The shape of input `index`, where it takes a gradient.
@@ -614,6 +625,9 @@ pub fn apply_custom(
         if let Some(output) = output.filter(|output| *is_differentiable && output.dtype().is_differentiable())
         {
             output.set_history(&node, number);
+            if output.is_view() {
+                output.autograd().borrow_mut().creation = ViewCreation::CustomFunction;
+            }
         }
     }
     // A hook may run operators and look at the node.

@@ -58,7 +58,8 @@ impl fmt::Debug for SavedVariable {
     }
 }
 
-const RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
+/// PyTorch's text where a released tensor is asked for.
+pub const GRAPH_RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
      have already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
      autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
      to access saved tensors after calling backward.";
@@ -126,7 +127,7 @@ impl SavedVariable {
     pub(crate) fn unpack(&self, node: &Rc<Node>) -> Result<Option<Tensor>> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Released(_) => runtime(RELEASED),
+            Self::Released(_) => runtime(GRAPH_RELEASED),
             Self::Kept { tensor, version, output } => {
                 if tensor.version() != *version {
                     return runtime(changed_in_place(tensor, *version, node.name()));
@@ -142,6 +143,11 @@ impl SavedVariable {
                 match (output, history) {
                     (Some(number), _) => copy.set_history(node, *number),
                     (None, Some((node, number))) if !node.is_accumulator() => copy.set_history(node, *number),
+                    // The gradient flows to the leaf that was saved.
+                    (None, Some((accumulator, _))) => {
+                        copy.set_requires_grad(true)?;
+                        copy.autograd().borrow_mut().accumulator = Rc::downgrade(accumulator);
+                    }
                     _ if *requires_grad => copy.set_requires_grad(true)?,
                     _ => {}
                 }

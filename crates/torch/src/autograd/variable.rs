@@ -54,6 +54,18 @@ pub struct AutogradMeta {
     pub(crate) retains_grad: bool,
     /// The version of the memory for which a view's history holds.
     pub(crate) view_version: u32,
+    pub(crate) creation: ViewCreation,
+}
+
+/// How a view was made (`CreationMeta`), which decides whether it may be changed in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ViewCreation {
+    #[default]
+    Plain,
+    /// Without gradients.
+    NoGrad,
+    /// By a `torch.autograd.Function`.
+    CustomFunction,
 }
 
 impl fmt::Debug for AutogradMeta {
@@ -95,6 +107,7 @@ impl Tensor {
         let mut meta = self.autograd().borrow_mut();
         meta.base = Some(base);
         meta.view_version = self.version();
+        meta.creation = if GradMode::is_enabled() { ViewCreation::Plain } else { ViewCreation::NoGrad };
     }
 
     /// Which output of its gradient function the tensor is, counted from 0.
@@ -266,11 +279,42 @@ impl Tensor {
         Some(Edge { node, input: 0 })
     }
 
+    /// Refuses a change of a view whose history cannot be written anew (`handle_view_on_rebase`).
+    fn refuse_rebase(&self) -> Result<()> {
+        let creation = self.autograd().borrow().creation;
+        let subject = match self.grad_fn_as_it_stands() {
+            Some(node) => format!(
+                "Output {} of {} is a view and is being modified inplace.",
+                self.output_number(),
+                node.name()
+            ),
+            None => {
+                "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+                    .to_owned()
+            }
+        };
+        match creation {
+            ViewCreation::Plain => Ok(()),
+            ViewCreation::NoGrad => runtime(format!(
+                "{subject} Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code \
+                 by moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace \
+                 to be tracked) or both outside (if you want the inplace to be tracked)."
+            )),
+            ViewCreation::CustomFunction => runtime(format!(
+                "{subject} This view was created inside a custom Function (or because an input was returned as-is) and the \
+                 autograd logic to handle view+inplace would override the custom backward associated with the custom \
+                 Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output \
+                 of the custom Function."
+            )),
+        }
+    }
+
     /// Refuses what PyTorch refuses before it changes a tensor in place (`check_inplace`).
     pub(crate) fn check_in_place(&self) -> Result<()> {
         if !GradMode::is_enabled() || !self.requires_grad() {
             return Ok(());
         }
+        self.refuse_rebase()?;
         if self.is_leaf() {
             if let Some(base) = self.base() {
                 if base.requires_grad() && base.is_leaf() {

@@ -61,6 +61,18 @@ pub(crate) fn change_in_place(tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// `assert_no_internal_overlap`: several elements of the changed tensor may not have one place.
+fn refuse_internal_overlap(tensor: &Tensor) -> Result<()> {
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    if shape.iter().zip(strides.iter()).any(|(size, stride)| *size > 1 && *stride == 0) {
+        return runtime(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+             Please clone() the tensor before performing the operation.",
+        );
+    }
+    Ok(())
+}
+
 /// An elementwise kernel that writes into its first input.
 pub(crate) fn elementwise_in_place(
     inputs: &[&Tensor],
@@ -69,6 +81,7 @@ pub(crate) fn elementwise_in_place(
 ) -> Result<()> {
     let Some(output) = inputs.first() else { return Ok(()) };
     common_device(inputs)?;
+    refuse_internal_overlap(output)?;
     let shapes: Vec<_> = inputs.iter().map(|input| input.shape()).collect();
     let shape = broadcast(&shapes.iter().map(|shape| &**shape).collect::<Vec<_>>())?;
     if shape != *output.shape() {

@@ -22,35 +22,17 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
-class BackwardCFunction(FunctionCtx):
+class BackwardCFunction(_native._FunctionBase, FunctionCtx):
     """The context of a call, which is the call's node in the backward graph too. The node keeps the context; the context
     keeps no node."""
-
-    to_save = non_differentiable = dirty_tensors = ()
-    materialize_grads = True
-    _node = None
-
-    @property
-    def saved_tensors(self):
-        if self._node is None:
-            return ()
-        saved = self._node.saved()
-        if saved is None:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-                "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-                "saved tensors after calling backward."
-            )
-        return saved
 
     def name(self):
         return type(self).__name__
 
-    def _graph_node(self):
+    def _grad_fn(self):
         from torch._storage import GradFn
 
-        node = None if self._node is None else self._node.node()
+        node = self._graph_node()
         if node is None:
             raise RuntimeError(
                 "Attribute 'next_functions' is invalid for this instance of _C._FunctionBase. Accessing this attribute directly "
@@ -60,10 +42,10 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def next_functions(self):
-        return self._graph_node().next_functions
+        return self._grad_fn().next_functions
 
     def _sequence_nr(self):
-        return self._graph_node()._sequence_nr()
+        return self._grad_fn()._sequence_nr()
 
     def apply(self, *args):
         return self._forward_cls.backward(self, *args)
@@ -106,6 +88,8 @@ def _apply(cls, args, kwargs, setup_context):
 
     tensors = [a for a in args if isinstance(a, Tensor)]
     context = cls._backward_cls()
+    # A context has a dictionary of its own in PyTorch, which the garbage collector clears by itself.
+    context.__dict__  # noqa: B018
     records = _native.is_grad_enabled() and any(t.requires_grad for t in tensors)
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
     before = _native.set_grad_enabled(False)
@@ -120,23 +104,23 @@ def _apply(cls, args, kwargs, setup_context):
     outputs = list(result) if isinstance(result, tuple) else [result]
     made = []
     for output in outputs:
-        if isinstance(output, Tensor) and not any(output is d for d in context.dirty_tensors):
+        if isinstance(output, Tensor) and not any(output is d for d in context.dirty_tensors or ()):
             if any(output is t for t in tensors):
                 output = _view_as_self(output)
         made.append(output)
     if records:
         is_tensor = [isinstance(a, Tensor) for a in args]
-        are_differentiable = [not any(o is n for n in context.non_differentiable) for o in made]
+        are_differentiable = [not any(o is n for n in context.non_differentiable or ()) for o in made]
         try:
             name = cls.__name__ + "Backward"
-            context._node = _native.apply_custom(
-                context, name, tensors, is_tensor, made, are_differentiable, context.to_save
+            _native.apply_custom(
+                context, name, tensors, is_tensor, made, are_differentiable, context.to_save or ()
             )
         except BaseException:
             # A hook for saved tensors raised: the function's results die before the exception is caught.
             result = outputs = output = made = context.to_save = None
             raise
-    context.to_save = context.non_differentiable = context.dirty_tensors = ()
+    context.to_save = context.non_differentiable = context.dirty_tensors = None
     return tuple(made) if isinstance(result, tuple) else made[0]
 
 

@@ -61,9 +61,10 @@ def _flattened(stats):
 
 
 def _stat(name, device):
-    """One of all statistics, which PyTorch reads and flattens for each."""
+    """One of all statistics, which PyTorch reads and then flattens for each."""
+    value = _native.stat(name, device)
     _flattened(_nested(_native.stats(device, is_marked=False)))
-    return _native.stat(name, device)
+    return value
 
 
 def memory_stats_as_nested_dict(device=None):

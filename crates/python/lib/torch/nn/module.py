@@ -30,9 +30,10 @@ class Module:
         fill("_parameters", {})
         fill("_buffers", {})
         fill("_non_persistent_buffers_set", set())
+        fill("_backward_pre_hooks", OrderedDict())
+        fill("_backward_hooks", OrderedDict())
+        fill("_is_full_backward_hook", None)
         for name in (
-            "_backward_pre_hooks",
-            "_backward_hooks",
             "_forward_hooks",
             "_forward_hooks_with_kwargs",
             "_forward_hooks_always_called",

@@ -7,6 +7,7 @@ from copy import deepcopy
 import _torch_memory as _memory
 
 import torch
+from torch._compile import import_dynamo
 
 
 class _RequiredParameter:
@@ -99,6 +100,7 @@ class Optimizer:
             self.add_param_group(dict(param_group))
 
     def add_param_group(self, param_group):
+        import_dynamo()
         params = param_group["params"]
         if isinstance(params, torch.Tensor):
             param_group["params"] = [params]
@@ -124,6 +126,7 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none=True):
+        import_dynamo()
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 import _torch_autograd as _native
 
 import torch
+from torch._compile import import_dynamo
 from torch.utils._pytree import tree_map
 
 
@@ -30,6 +31,7 @@ def checkpoint(
     early_stop=True,
     **kwargs,
 ):
+    import_dynamo()
     if use_reentrant is None:
         from _host import note
 
