@@ -165,9 +165,9 @@ pub(crate) fn register_hooks(tensor: &Tensor, hooks: Py<PyAny>, is_after: bool) 
 }
 
 impl HookCallback for PythonHooks {
-    fn call(&self, tensor: &Tensor) -> TorchResult<Option<Tensor>> {
+    fn call(&self, tensor: Option<&Tensor>) -> TorchResult<Option<Tensor>> {
         call_back(|python| {
-            let mut value = convert::tensor_object(python, tensor.clone())?;
+            let mut value = optional_object(python, tensor)?;
             let mut is_replaced = false;
             // A copy, since a hook may remove hooks.
             let hooks = objects(&self.hooks.bind(python).call_method0(intern!(python, "values"))?)?;

@@ -33,7 +33,7 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
     drop(grad);
     let hooks = variable.autograd().borrow().post_hooks.clone();
     for hook in hooks {
-        hook.call(variable)?;
+        hook.call(Some(variable))?;
     }
     Ok(())
 }

@@ -322,9 +322,8 @@ impl GraphTask {
     ) -> Result<Option<Gradients>> {
         for (input, hook) in node.tensor_hooks() {
             let Some(slot) = inputs.get_mut(input) else { continue };
-            if let Some(grad) = slot.clone()
-                && let Some(replaced) = hook.call(&grad)?
-            {
+            let grad = slot.clone();
+            if let Some(replaced) = hook.call(grad.as_ref())? {
                 *slot = Some(replaced);
             }
         }

@@ -12,13 +12,14 @@ use crate::{MemoryFormat, Result, Tensor};
 
 /// A hook of a tensor. A function that takes the gradient is a hook.
 pub trait HookCallback {
-    /// `Tensor.register_hook`: gets the gradient and may return another one in its place.
+    /// `Tensor.register_hook`: gets the gradient and may return another one in its place. As in PyTorch
+    /// (`PyFunctionTensorPreHook`) it is also called where no gradient arrived, with `None`.
     /// `Tensor.register_post_accumulate_grad_hook`: gets the leaf; what is returned does not count.
     ///
     /// # Errors
     ///
     /// Whatever the hook fails with.
-    fn call(&self, tensor: &Tensor) -> Result<Option<Tensor>>;
+    fn call(&self, tensor: Option<&Tensor>) -> Result<Option<Tensor>>;
     /// The hook as the caller's own type, which the caller finds again in a tensor; `None` where nobody looks
     /// for the type.
     fn as_any(&self) -> Option<&dyn Any> {
@@ -27,8 +28,8 @@ pub trait HookCallback {
 }
 
 impl<F: Fn(&Tensor) -> Result<Option<Tensor>>> HookCallback for F {
-    fn call(&self, tensor: &Tensor) -> Result<Option<Tensor>> {
-        self(tensor)
+    fn call(&self, tensor: Option<&Tensor>) -> Result<Option<Tensor>> {
+        tensor.map_or(Ok(None), self)
     }
 }
 
