@@ -30,8 +30,7 @@ const TESTED_APART: [&str; 5] = [
 ];
 
 /// Packages that a third stage tests together: those that drive the page, and those over Vulkan. Their
-/// dependencies ask for features of crates that the Python interpreter is made of, which the Python package
-/// would otherwise compile a second time.
+/// dependencies ask for features that the Python package would otherwise compile a second time.
 const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKAGE, "blockyard-render"];
 
 /// The package that writes the files that follow from the types of answers. Only this package enables the

@@ -47,11 +47,11 @@ pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
         return workspace::run(&mut cargo);
     }
     let test = match what {
-        Truth::Programs { .. } => "recorded",
-        Truth::Marks { .. } => "marked",
+        Truth::Programs { .. } => "recorded_programs_print_and_allocate_what_they_did_on_an_h200",
+        Truth::Marks { .. } => "no_line_that_differs_from_the_recording_lacks_a_mark",
     };
     // The test that compares the programs with `floors.txt` prints the comparison if variables ask for it.
-    let mut cargo = workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", test]);
+    let mut cargo = workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", "recorded", test]);
     match what {
         Truth::Programs { names, recorded, requests, .. } => {
             if let Some(names) = names {

@@ -89,7 +89,7 @@ impl GuardPaths {
         match std::fs::read_to_string(&self.file) {
             Ok(text) => GuardFile::parse(&text).with_context(|| name.to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.program.is_some() => {
-                Ok(GuardFile::new()?)
+                Ok(GuardFile::default())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 bail!("{name}: no such file; `blockyard guard --update train.py --gpu h100` makes one")

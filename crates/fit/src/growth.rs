@@ -54,7 +54,7 @@ const MIN_PROBES: usize = 3;
 /// values another moment of the program may be the peak. `None` for fewer than three values, and if no rule
 /// is found. A quadratic rule needs four values.
 #[must_use]
-pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
+pub fn fit_growth(points: &[(u64, u64)]) -> Option<Growth> {
     let mut points = points.to_vec();
     points.sort_unstable();
     points.dedup_by_key(|(value, _)| *value);
@@ -217,7 +217,7 @@ mod tests {
     fn rules_are_found_to_the_byte() {
         let of = |rule: fn(u64) -> u64, values: &[u64]| {
             let points: Vec<(u64, u64)> = values.iter().map(|value| (*value, rule(*value))).collect();
-            grows(&points).map(|growth| (growth.kind, growth.is_exact, growth.values))
+            fit_growth(&points).map(|growth| (growth.kind, growth.is_exact, growth.values))
         };
         let values = [1, 33, 37, 38];
         let all = values.to_vec();
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn small_values_with_another_peak_are_left_out() {
-        let growth = grows(&[(1, 9000), (10, 10_000), (20, 20_000), (30, 30_000)]).unwrap();
+        let growth = fit_growth(&[(1, 9000), (10, 10_000), (20, 20_000), (30, 30_000)]).unwrap();
         assert_eq!(
             (growth.kind, growth.values, growth.is_exact),
             (GrowthKind::Linear, vec![10, 20, 30], true)
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_is_nearly_met_says_by_how_much_not() {
-        let growth = grows(&[(1, 1_000_000), (2, 2_000_512), (3, 3_000_000), (4, 4_000_000)]).unwrap();
+        let growth = fit_growth(&[(1, 1_000_000), (2, 2_000_512), (3, 3_000_000), (4, 4_000_000)]).unwrap();
         assert_eq!((growth.kind, growth.is_exact), (GrowthKind::Linear, false));
         assert!((1..=512).contains(&growth.residual), "{}", growth.residual);
     }
@@ -255,7 +255,7 @@ mod tests {
         ) {
             let points: Vec<(u64, u64)> =
                 values.iter().map(|value| (*value, base + slope * value + square * value * value)).collect();
-            let growth = grows(&points).unwrap();
+            let growth = fit_growth(&points).unwrap();
             prop_assert!(growth.is_exact);
             prop_assert_eq!(growth.kind, if square == 0 { GrowthKind::Linear } else { GrowthKind::Quadratic });
             let most = as_float(points.iter().map(|point| point.1).max().unwrap());

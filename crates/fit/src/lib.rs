@@ -38,7 +38,7 @@ mod values;
 pub use batch::{BatchSize, BatchStep, may_take_amp, next_batch};
 pub use conditions::{ConditionsSearch, guess, search_guessed};
 pub use fraction::memory_fraction;
-pub use growth::{Growth, GrowthKind, grows};
+pub use growth::{Growth, GrowthKind, fit_growth};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use mesh::{Layout, Mesh, MeshError};
 pub use probe::{HolderBytes, Probe, ProbeOom};

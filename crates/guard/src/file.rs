@@ -52,16 +52,14 @@ pub struct GuardFile {
     entries: Vec<ProgramEntry>,
 }
 
-impl GuardFile {
-    /// A file without entries.
-    ///
-    /// # Errors
-    ///
-    /// None happens: the text of a new file is valid.
-    pub fn new() -> Result<Self, GuardFileError> {
-        Self::parse(HEAD)
+/// A file without entries.
+impl Default for GuardFile {
+    fn default() -> Self {
+        Self { document: HEAD.parse().unwrap_or_default(), entries: Vec::new() }
     }
+}
 
+impl GuardFile {
     /// Reads a text.
     ///
     /// # Errors

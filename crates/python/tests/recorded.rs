@@ -1,8 +1,15 @@
-//! Programs that a real H200 ran with PyTorch 2.11, run here: how many of the printed lines are equal, and
-//! how many of the allocations and frees, up to the first that differs.
+//! Programs that a real H200 ran with PyTorch 2.11, run here: how many of the printed lines are equal, how
+//! many of the allocations and frees, up to the first that differs, and whether a line that differs is marked.
 //!
 //! What is reached is in `floors.txt`, and more fails as less does: `cargo xtask update programs` writes it,
 //! and with it the signatures of second derivatives that count as recorded (`examples/recorded.rs`).
+//!
+//! A line that differs has to be marked before it. A mark anywhere in a long program would excuse every line
+//! after it. So a line counts as marked only by a mark that can have made it differ: each number of a line has
+//! a difference (ours less the GPU's), and where the difference becomes another one than on the line before,
+//! other than none, an operator has to have been marked since the last line whose allocated bytes were equal.
+//! A peak that stays, or whose difference shrinks, is excused by the mark that excused it first. What is left
+//! is pinned in `marked.txt`, line by line and each program with its reason: a line more or a line less fails.
 //!
 //! `cargo xtask truth programs programs/dqn` shows where a program differs. With `--requests FILE` its
 //! requests are written there, each with number, bytes, line and operator of its allocation;
@@ -11,19 +18,52 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use blockyard_python::ProgramSettings;
 
+#[path = "support/marked.rs"]
+mod marked;
 #[path = "support/recorded.rs"]
 mod programs;
 #[path = "support/run.rs"]
 mod support;
 
-use programs::{Score, is_named, proved, recorded, row, score, second_derivatives_file, table};
+use marked::{Comparison, compare, pinned, unmarked};
+use programs::{
+    Score, for_each, is_named, proved, random, recorded, row, run_recorded, score, second_derivatives_file,
+    table,
+};
 use support::{run, run_with};
+
+/// What the programs gave. Both tests look at it, and each program runs once.
+struct Runs {
+    scores: Vec<Score>,
+    /// The signatures of second derivatives of each program.
+    signatures: Vec<Vec<String>>,
+    named: Vec<Comparison>,
+    random: Vec<Comparison>,
+}
+
+static RUNS: LazyLock<Runs> = LazyLock::new(|| {
+    // One name, or several with commas between.
+    let only = std::env::var("COMPARE").ok();
+    let mut programs = recorded(std::env::var_os("RECORDED").map(PathBuf::from));
+    let named = programs.iter().filter(|program| is_named(program, only.as_deref())).count();
+    programs.extend(random());
+    programs.retain(|program| is_named(program, only.as_deref()));
+    let runs = for_each(&programs, |program| {
+        let (printed, finished) = run_recorded(program);
+        (score(program, &printed, &finished), compare(program, &printed, &finished))
+    });
+    let (scores, mut comparisons): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+    let (scores, signatures) = scores.into_iter().take(named).unzip();
+    let random = comparisons.split_off(named);
+    Runs { scores, signatures, named: comparisons, random }
+});
 
 /// What counts as recorded must be what the programs that are equal whole have.
 fn compare_second_derivatives(found: &BTreeSet<String>) {
@@ -40,19 +80,15 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
     if !support::has_python_of_recordings() {
         return;
     }
-    // One name, or several with commas between.
-    let only = std::env::var("COMPARE").ok();
-    let programs = recorded(std::env::var_os("RECORDED").map(PathBuf::from));
-    let programs = programs.iter().filter(|program| is_named(program, only.as_deref()));
-    let (scores, signatures): (Vec<Score>, Vec<Vec<String>>) = programs.map(score).unzip();
-    println!("{}", table(&scores));
-    if only.is_none() {
-        compare_second_derivatives(&proved(&scores, signatures));
+    let Runs { scores, signatures, .. } = &*RUNS;
+    println!("{}", table(scores));
+    if std::env::var_os("COMPARE").is_none() {
+        compare_second_derivatives(&proved(scores, signatures));
     }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/floors.txt");
     let floors = std::fs::read_to_string(&path).expect("floors are there");
     let mut failures = String::new();
-    for score in &scores {
+    for score in scores {
         let numbers = |line: &str| -> Vec<usize> {
             line.split_whitespace().filter_map(|part| part.parse().ok()).collect()
         };
@@ -71,6 +107,35 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
     assert!(
         failures.is_empty(),
         "not what floors.txt has; where it is better, `cargo xtask update programs` writes it:\n{failures}"
+    );
+}
+
+#[test]
+fn no_line_that_differs_from_the_recording_lacks_a_mark() {
+    if !support::has_python_of_recordings() {
+        return;
+    }
+    let Runs { named, random, .. } = &*RUNS;
+    let (pinned_equal, pinned) = pinned();
+    let equal = random.iter().filter(|comparison| comparison.is_equal).count();
+    let (mut count, mut under_mark) = (0, 0);
+    let all = || named.iter().chain(random);
+    for (_, is_marked, text) in all().flat_map(|comparison| &comparison.differing) {
+        count += 1;
+        under_mark += usize::from(*is_marked);
+        println!("{} {text}", if *is_marked { "marked" } else { "without a mark" });
+    }
+    println!("{count} lines differ, {under_mark} of them under a mark");
+    if std::env::var_os("COMPARE").is_some() || std::env::var_os("RECORDED").is_some() {
+        return;
+    }
+    println!("{equal} of {} random programs are equal in every line", random.len());
+    let expected: BTreeMap<String, String> =
+        pinned.into_iter().map(|(name, (lines, _))| (name, lines)).collect();
+    assert_eq!(
+        (equal, unmarked(all())),
+        (pinned_equal, expected),
+        "not what marked.txt has; where it is better, `cargo xtask update programs` writes it"
     );
 }
 

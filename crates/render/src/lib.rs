@@ -3,10 +3,7 @@
 //! The rectangles ([`blockyard_figure::Rects`]) are written to the GPU once. A frame writes one small uniform
 //! with the part that is shown ([`RectView`]) and draws a prefix of the rectangles, so that the cost of
 //! panning and zooming does not grow with the recording. Figures know nothing of this crate, and this crate
-//! knows nothing of memory.
-//!
-//! A figure is the same in every renderer. In the page a worker draws (`web/gpu/src/painter.rs`, through
-//! `OffscreenCanvas`) where there is a GPU and 2,000 allocations or more.
+//! knows nothing of memory. A figure is the same in every renderer.
 
 #![forbid(unsafe_code)]
 

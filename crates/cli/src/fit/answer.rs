@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_fit::{Contradiction, Growth, Probe, SearchOutcome, Values, grows, search};
+use blockyard_fit::{Contradiction, Growth, Probe, SearchOutcome, Values, fit_growth, search};
 use blockyard_record::Bytes;
 use blockyard_rules::with_setting;
 
@@ -152,10 +152,10 @@ fn grow(answer: &mut LargestOnGpu) {
     let sites = sites.iter().take(MAX_SITES).map(|held| {
         let of = |sites: &BTreeMap<&str, u64>| sites.get(held.what.as_str()).copied().unwrap_or(0);
         let points: Vec<(u64, u64)> = by_value.iter().map(|(value, sites)| (*value, of(sites))).collect();
-        Site { what: held.what.clone(), bytes: held.bytes, growth: grows(&points) }
+        Site { what: held.what.clone(), bytes: held.bytes, growth: fit_growth(&points) }
     });
     let sites: Vec<Site> = sites.collect();
-    (answer.peak, answer.sites) = (grows(&points), sites);
+    (answer.peak, answer.sites) = (fit_growth(&points), sites);
 }
 
 /// Tries settings without a change of the program, with the first value that does not fit: expandable

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use blockyard_pytorch::snapshot::{SnapshotFile, memory_name};
-use blockyard_record::{Breakdown, Bytes, grouped};
+use blockyard_record::{Breakdown, Bytes, counted, grouped};
 use blockyard_rules::conf_text;
 
 use super::FileSummary;
@@ -39,18 +39,18 @@ pub(crate) fn write(
 fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport) -> anyhow::Result<()> {
     let DeviceReport { counts, peaks, .. } = report;
     let count = |number: usize| grouped(number as u64);
-    let seconds = Bytes::new(counts.elapsed_us).get() / 1000;
+    let millis = counts.elapsed_us / 1000;
     line(
         out,
         &format!(
-            "  {}: {} events in {}.{:03} s, {} allocations, {} out of memory, {} streams",
+            "  {}: {} in {}.{:03} s, {}, {} out of memory, {}",
             memory_name(report.found.device, report.found.is_host),
-            count(counts.events),
-            seconds / 1000,
-            seconds % 1000,
-            count(counts.allocations),
+            counted(counts.events, "event"),
+            millis / 1000,
+            millis % 1000,
+            counted(counts.allocations, "allocation"),
             count(counts.ooms),
-            counts.streams,
+            counted(counts.streams, "stream"),
         ),
     )?;
     let about = if peaks.is_exact { "" } else { " or a little more" };

@@ -14,7 +14,7 @@ fn a_snapshot_is_told_in_lines() {
     assert_eq!((called.status, called.err.as_str()), (0, ""));
     let lines: Vec<&str> = called.out.lines().map(str::trim).collect();
     assert_eq!(lines[0], format!("{path}: default settings"));
-    assert_eq!(lines[1], "device 0: 113 events in 0.035 s, 52 allocations, 1 out of memory, 1 streams");
+    assert_eq!(lines[1], "device 0: 113 events in 0.035 s, 52 allocations, 1 out of memory, 1 stream");
     assert_eq!(lines[2], "peak allocated  960 MiB (1,006,632,960 bytes), after event 8");
     assert_eq!(lines[5], "certificate     52 of 52 placements identical, as PyTorch 2.11");
     let holder = "960 MiB (1,006,632,960 bytes) in 4 blocks: buf train.py:12 < checkerboard_default train.py:17 < <module> train.py:92";
@@ -30,7 +30,7 @@ fn host_memory_and_texts_of_tensors_are_in_the_lines() {
     assert!(called.out.contains(named), "{}", called.out);
     let (device, host) = called.out.split_once("  host (pinned memory): ").expect("the host has its lines");
     assert!(device.contains("certificate     4 of 4 placements identical"), "{device}");
-    assert!(host.starts_with("6 events in 0.000 s, 2 allocations, 0 out of memory, 1 streams"), "{host}");
+    assert!(host.starts_with("6 events in 0.000 s, 2 allocations, 0 out of memory, 1 stream"), "{host}");
     assert!(host.contains("not replayed: host (pinned) memory has another allocator than a GPU"), "{host}");
     let alone = blockyard(["snapshot", "--device", "host", &path]);
     assert!(!alone.out.contains("device 0") && alone.out.contains("host (pinned memory)"), "{}", alone.out);

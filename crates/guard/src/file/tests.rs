@@ -80,7 +80,7 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
 
 #[test]
 fn a_new_entry_comes_last() {
-    let mut file = GuardFile::new().unwrap();
+    let mut file = GuardFile::default();
     assert!(file.entries().is_empty());
     let entry = ProgramEntry {
         program: "train.py".into(),

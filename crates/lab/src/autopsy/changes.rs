@@ -64,7 +64,7 @@ impl Examination<'_> {
 }
 
 /// The end of a sentence about a change whose effect depends on the limit.
-pub(crate) const DEPENDS: &str = " it depends on the limit";
+pub(crate) const DEPENDS: &str = "it depends on the limit";
 
 impl Passes {
     /// `the request passes`, and no more: a recording that ends at the failure does not have the program's
@@ -76,10 +76,7 @@ impl Passes {
             Self { at_low, .. } => {
                 let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
                 let range = limit.range_text();
-                format!(
-                    "{}, which is {range}: the request {low} at the lower end and {high} at the upper",
-                    DEPENDS.trim_start()
-                )
+                format!("{DEPENDS}, which is {range}: the request {low} at the lower end and {high} at the upper")
             }
         }
     }

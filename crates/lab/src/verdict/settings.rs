@@ -106,7 +106,7 @@ fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
     let finding = |(end, confs): (&str, Vec<&str>)| {
         let names: Vec<&str> =
             confs.iter().map(|conf| if conf.is_empty() { "the default settings" } else { conf }).collect();
-        let text = format!("with {}{DEPENDS}{end}", alternatives(&names));
+        let text = format!("with {} {DEPENDS}{end}", alternatives(&names));
         Finding::about(FindingTopic::DependsOnLimit, text, None).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()

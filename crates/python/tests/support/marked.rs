@@ -1,13 +1,9 @@
 //! Recorded programs line by line: which lines differ, and whether a mark explains each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blockyard_python::{Interpreter, Output, PrintedLine, ProgramOutcome, ProgramSettings, ProgramSource};
-use flate2::read::GzDecoder;
+use blockyard_python::{PrintedLine, ProgramOutcome};
 use serde_json::Value;
 
 /// The lines that differ without a mark, by program and number, each program with what is known of the cause;
@@ -58,34 +54,6 @@ struct Line {
     marked: u64,
 }
 
-fn programs(name: &str) -> Vec<Value> {
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/pytorch_programs").join(name);
-    let mut text = String::new();
-    let file = std::fs::File::open(path).expect("the fixture is there");
-    GzDecoder::new(file).read_to_string(&mut text).expect("the fixture is gzip");
-    text.lines().map(|line| serde_json::from_str(line).expect("the fixture is JSON")).collect()
-}
-
-/// Runs a program on as many devices as it was recorded on.
-fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
-    let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
-    let settings = ProgramSettings {
-        devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
-        python: Interpreter::of_recordings().map(|python| python.command),
-        has_rules_of_recordings: true,
-        ..ProgramSettings::default()
-    };
-    let source =
-        ProgramSource { file: format!("{}.py", text("name")), source: text("source"), arguments: Vec::new() };
-    let mut printed = String::new();
-    let mut take = |text: &str| printed.push_str(text);
-    let outcome =
-        blockyard_python::run(&source, &settings, Output::Taken(&mut take)).expect("the program runs");
-    let line = |line: PrintedLine<'_>| Line { text: line.text.to_owned(), marked: line.begin.estimates };
-    (outcome.lines(&printed).into_iter().map(line).collect(), outcome)
-}
-
 /// What our numbers have more than the GPU's, number by number; `None` where the lines differ in anything
 /// else.
 fn differences(recorded: &str, here: &str) -> Option<Vec<i128>> {
@@ -128,8 +96,10 @@ pub(crate) struct Comparison {
     pub(crate) is_equal: bool,
 }
 
-fn compare(program: &Value) -> Comparison {
-    let (lines, finished) = run(program);
+/// Compares what a program printed with its recording.
+pub(crate) fn compare(program: &Value, printed: &str, finished: &ProgramOutcome) -> Comparison {
+    let line = |line: PrintedLine<'_>| Line { text: line.text.to_owned(), marked: line.begin.estimates };
+    let lines: Vec<Line> = finished.lines(printed).into_iter().map(line).collect();
     let name = program["name"].as_str().unwrap_or_default();
     let mut found = Vec::new();
     // The difference of the line before, and whether it had a mark.
@@ -169,35 +139,8 @@ fn compare(program: &Value) -> Comparison {
     }
 }
 
-/// Each program beside its recording, in their order, on all processors.
-pub(crate) fn compare_all(programs: &[Value]) -> Vec<Comparison> {
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(program) = programs.get(index) else { break };
-                    let comparison = compare(program);
-                    found.lock().expect("no program failed").insert(index, comparison);
-                }
-            });
-        }
-    });
-    found.into_inner().expect("no program failed").into_values().collect()
-}
-
-/// All recorded programs, first the named ones, then the random ones; and how many are named.
-pub(crate) fn all_programs() -> (Vec<Value>, usize) {
-    let mut all = programs("recorded.jsonl.gz");
-    let named = all.len();
-    all.extend(programs("random.jsonl.gz"));
-    (all, named)
-}
-
 /// The lines that differ without a mark, by program.
-pub(crate) fn unmarked(comparisons: &[Comparison]) -> BTreeMap<String, String> {
+pub(crate) fn unmarked<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> BTreeMap<String, String> {
     let lines = |comparison: &Comparison| -> BTreeSet<usize> {
         comparison
             .differing
@@ -206,7 +149,7 @@ pub(crate) fn unmarked(comparisons: &[Comparison]) -> BTreeMap<String, String> {
             .map(|(number, ..)| *number)
             .collect()
     };
-    let programs = comparisons.iter().map(|comparison| (&comparison.name, lines(comparison)));
+    let programs = comparisons.map(|comparison| (&comparison.name, lines(comparison)));
     let programs = programs.filter(|(_, lines)| !lines.is_empty());
     programs.map(|(name, lines)| (name.clone(), ranges(&lines))).collect()
 }

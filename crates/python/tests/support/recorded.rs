@@ -1,11 +1,13 @@
 //! Recorded programs, run here and compared with what an H200 printed and allocated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blockyard_python::{DeviceRun, ProgramSettings};
+use blockyard_python::{DeviceRun, ProgramOutcome, ProgramSettings};
 use blockyard_torch::memory::LogEntry;
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -34,12 +36,22 @@ pub(crate) fn second_derivatives_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../torch/src/autograd/second_derivatives.txt")
 }
 
-/// The recorded programs of the repository, or of another file in the same form.
+/// A file of recorded programs of the repository.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/pytorch_programs").join(name)
+}
+
+/// The named programs that were recorded, or those of another file in the same form.
 pub(crate) fn recorded(file: Option<PathBuf>) -> Vec<Value> {
-    let path = file.unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("../../tests/fixtures/pytorch_programs/recorded.jsonl.gz")
-    });
+    read(&file.unwrap_or_else(|| fixture("recorded.jsonl.gz")))
+}
+
+/// The random programs that were recorded.
+pub(crate) fn random() -> Vec<Value> {
+    read(&fixture("random.jsonl.gz"))
+}
+
+fn read(path: &Path) -> Vec<Value> {
     let mut text = String::new();
     let file = std::fs::File::open(path).expect("the fixture is there");
     GzDecoder::new(file).read_to_string(&mut text).expect("the fixture is gzip");
@@ -145,23 +157,48 @@ pub(crate) fn print_differences(
     }
 }
 
-pub(crate) fn score(program: &Value) -> (Score, Vec<String>) {
-    let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
+/// Runs a program on as many devices as it was recorded on.
+pub(crate) fn run_recorded(program: &Value) -> (String, ProgramOutcome) {
     let settings = ProgramSettings {
         devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
         ..ProgramSettings::default()
     };
-    let (printed, finished) = run_with(&text("source"), &format!("{}.py", text("name")), settings);
+    let name = program["name"].as_str().unwrap_or_default();
+    run_with(program["source"].as_str().unwrap_or_default(), &format!("{name}.py"), settings)
+}
+
+/// Calls a function for each program, on all processors; the results are in the order of the programs.
+pub(crate) fn for_each<R: Send>(programs: &[Value], function: impl Fn(&Value) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(program) = programs.get(index)
+                {
+                    let result = function(program);
+                    found.lock().expect("no program failed").insert(index, result);
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no program failed").into_values().collect()
+}
+
+/// The row of a program, and the signatures of its second derivatives.
+pub(crate) fn score(program: &Value, printed: &str, finished: &ProgramOutcome) -> (Score, Vec<String>) {
+    let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
     let wanted = text("stdout");
-    let recorded: Vec<Vec<i64>> =
-        serde_json::from_value(program["events"].clone()).expect("events are numbers");
+    // Random programs were recorded without their events.
+    let recorded: Vec<Vec<i64>> = serde_json::from_value(program["events"].clone()).unwrap_or_default();
     if std::env::var("COMPARE").is_ok_and(|name| name == text("name")) {
-        print_differences(&text("name"), &printed, &wanted, &finished.devices, &recorded);
+        print_differences(&text("name"), printed, &wanted, &finished.devices, &recorded);
         println!(
             "{:#?}\n{:#?}\n{}",
             finished.estimates,
             finished.notes,
-            finished.traceback.unwrap_or_default()
+            finished.traceback.as_deref().unwrap_or_default()
         );
     }
     let same = |(device, recorded): (&DeviceRun, &Vec<i64>)| same_events(device, recorded);
@@ -173,7 +210,7 @@ pub(crate) fn score(program: &Value) -> (Score, Vec<String>) {
         all_events: recorded.iter().map(Vec::len).sum(),
         marks: finished.estimates.len(),
     };
-    (score, finished.second_derivatives)
+    (score, finished.second_derivatives.clone())
 }
 
 pub(crate) fn row(score: &Score) -> String {
@@ -192,7 +229,7 @@ pub(crate) fn table(scores: &[Score]) -> String {
 }
 
 /// The second derivatives of the programs that are equal whole.
-pub(crate) fn proved(scores: &[Score], signatures: Vec<Vec<String>>) -> BTreeSet<String> {
+pub(crate) fn proved(scores: &[Score], signatures: &[Vec<String>]) -> BTreeSet<String> {
     let equal = scores.iter().zip(signatures).filter(|(score, _)| score.is_equal());
-    equal.flat_map(|(_, signatures)| signatures).collect()
+    equal.flat_map(|(_, signatures)| signatures.iter().cloned()).collect()
 }

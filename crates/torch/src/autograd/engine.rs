@@ -364,7 +364,7 @@ impl GraphTask {
         });
         let mut outputs = match &node.body {
             Body::Function { .. } if inputs.iter().all(Option::is_none) => {
-                // What is saved is unpacked all the same.
+                // What is saved is still unpacked.
                 let context = Context::new(node, &wanted)?;
                 context.unpack_all()?;
                 drop(context);

@@ -280,7 +280,7 @@ impl Tensor {
         Some(Edge { node, input: 0 })
     }
 
-    /// Refuses a change of a view whose history cannot be written anew (`handle_view_on_rebase`).
+    /// Refuses a change of a view whose history cannot be written again (`handle_view_on_rebase`).
     fn refuse_rebase(&self) -> Result<()> {
         let creation = self.autograd().borrow().creation;
         let subject = match self.grad_fn_as_it_stands() {

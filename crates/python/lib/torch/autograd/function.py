@@ -113,9 +113,7 @@ def _apply(cls, args, kwargs, setup_context):
         are_differentiable = [not any(o is n for n in context.non_differentiable or ()) for o in made]
         try:
             name = cls.__name__ + "Backward"
-            _native.apply_custom(
-                context, name, tensors, is_tensor, made, are_differentiable, context.to_save or ()
-            )
+            _native.apply_custom(context, name, tensors, is_tensor, made, are_differentiable, context.to_save or ())
         except BaseException:
             # A hook for saved tensors raised: the function's results die before the exception is caught.
             result = outputs = output = made = context.to_save = None
