@@ -119,7 +119,7 @@ enum Command {
         #[command(subcommand)]
         step: ReleaseStep,
     },
-    /// Check which of our crates depend on which, by the table of ARCHITECTURE.md.
+    /// Check which of our crates depend on which, by the table of docs/dependencies.md.
     Deps,
     /// Check sentences of documents, lessons, comments, errors and help for patterns that are hard to read.
     Prose,

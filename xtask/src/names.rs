@@ -124,7 +124,7 @@ const NOUNS: [(&str, &str); 14] = [
     ("Numbering", "numbers that are given out in order"),
     ("Padding", "an argument of convolutions, as PyTorch names it"),
     ("Pinning", "a way of pinning memory"),
-    ("Recording", "one whole run, see the words of ARCHITECTURE.md"),
+    ("Recording", "one whole run, see docs/words.md"),
     ("Seed", "where a random generator starts; a trait of serde"),
     ("Setting", "an entry of `PYTORCH_CUDA_ALLOC_CONF`"),
     ("Stitching", "an allocator that is called so"),
