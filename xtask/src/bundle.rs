@@ -7,13 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use blockyard_serve::{SERVICE_WORKER, service_worker};
 use cargo_metadata::Metadata;
-use wasm_bindgen_cli_support::Bindgen;
-use wasm_split_cli_support::Options;
 
 use crate::metadata;
 use crate::page::{Asset, Page, Program, STYLE};
@@ -21,6 +20,10 @@ use crate::python::{self, NoPython};
 use crate::setup;
 use crate::stages::StageOutcome;
 use crate::workspace::{self, WASM, Workspace};
+
+/// Our tool that makes the files that a browser loads of a program, and its profile.
+const BINDGEN: &str = "blockyard-bindgen";
+const TOOL_PROFILE: &str = "tool";
 
 /// The files of `dist/` by their path inside it.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -152,12 +155,31 @@ fn add_programs(
     metadata: &Metadata,
     programs: &[Program],
 ) -> Result<()> {
-    let compiled = compile(workspace, metadata, programs)?;
-    for (program, wasm) in programs.iter().zip(compiled) {
-        let bindings = bind(program, &wasm, metadata.target_directory.join("page").as_std_path())?;
-        add_folder(files, &bindings, Path::new(""))?;
-    }
-    Ok(())
+    // The tool is compiled while the programs are. Its profile has a folder of its own, so that neither waits
+    // for the other.
+    let tool = || {
+        workspace::run(&mut workspace.cargo(["build", "--profile", TOOL_PROFILE, "--package", BINDGEN]))?;
+        let name = format!("{BINDGEN}{}", std::env::consts::EXE_SUFFIX);
+        Ok(metadata.target_directory.as_std_path().join(TOOL_PROFILE).join(name))
+    };
+    let place = metadata.target_directory.join("page").into_std_path_buf();
+    thread::scope(|scope| -> Result<()> {
+        let tool = scope.spawn(tool);
+        let compiled = compile(workspace, metadata, programs)?;
+        let Ok(tool) = tool.join() else { bail!("the thread that builds {BINDGEN} ended") };
+        let tool = &tool?;
+        let place = &place;
+        let bound: Vec<_> = programs
+            .iter()
+            .zip(&compiled)
+            .map(|(program, wasm)| scope.spawn(move || bind(workspace, tool, program, wasm, place)))
+            .collect();
+        for bound in bound {
+            let Ok(folder) = bound.join() else { bail!("the thread that makes bindings ended") };
+            add_folder(files, &folder?, Path::new(""))?;
+        }
+        Ok(())
+    })
 }
 
 fn add_assets(files: &mut Files, workspace: &Workspace, page: Page) -> Result<()> {
@@ -248,40 +270,25 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
 
 /// Makes the files of `wasm` that the browser loads, in a folder below `place`, unless they exist: the page's
 /// own program is cut into parts, and every program gets its bindings of JavaScript.
-fn bind(program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
+fn bind(
+    workspace: &Workspace,
+    tool: &Path,
+    program: &Program,
+    wasm: &Path,
+    place: &Path,
+) -> Result<PathBuf> {
     let folder = place.join(&program.bin);
     let stamp_file = folder.with_extension("stamp");
-    let stamp = stamp(wasm)?;
+    let stamp = stamp(wasm, tool)?;
     if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && folder.is_dir() {
         return Ok(folder);
     }
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    fs::create_dir_all(&folder)?;
-    let whole = if program.is_own {
-        let whole = cut(wasm, &program.bin, place, &folder)?;
-        link_parts(&folder, &program.bin)?;
-        whole
-    } else {
-        wasm.to_owned()
-    };
-    Bindgen::new()
-        .input_path(&whole)
-        .web(true)
-        .and_then(|bindgen| {
-            bindgen
-                .typescript(false)
-                .remove_name_section(true)
-                .remove_producers_section(true)
-                // Parts share the memory and the table of the program.
-                .keep_lld_exports(program.is_own)
-                .generate(&folder)
-        })
-        .with_context(|| format!("cannot make bindings for {}", wasm.display()))?;
+    let mut command = workspace.program(tool);
+    command.arg(wasm).arg(&folder);
     if program.is_own {
-        hand_over(&folder, &program.bin)?;
+        command.arg("--parts");
     }
+    workspace::run(&mut command)?;
     for name in files_below(&folder)? {
         if name.extension().is_some_and(|extension| extension == "js") {
             let path = folder.join(name);
@@ -290,88 +297,6 @@ fn bind(program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
     }
     fs::write(&stamp_file, stamp)?;
     Ok(folder)
-}
-
-/// Cuts the page's program: the parts go into `folder`, the rest of the program into `place`. Returns the
-/// path of the rest.
-fn cut(wasm: &Path, bin: &str, place: &Path, folder: &Path) -> Result<PathBuf> {
-    let main = place.join(format!("{bin}.wasm"));
-    let bytes = fs::read(wasm).with_context(|| format!("{} was not built", wasm.display()))?;
-    let (link_name, main_module) = (format!("./{bin}-parts.js"), format!("./{bin}.js"));
-    let mut options = Options::new(&bytes);
-    options.output_dir = folder;
-    options.main_out_path = &main;
-    options.link_name = &link_name;
-    options.main_module = &main_module;
-    wasm_split_cli_support::transform(options)
-        .map_err(|error| anyhow!("cannot cut {}: {error:#}", wasm.display()))?;
-    Ok(main)
-}
-
-/// Names the parts after the page's program, and changes the script that fetches them: it fetches parts from
-/// the page's folder, whatever content type the server gives them. The page's script passes the program to
-/// this script instead of being imported by it, because the modules of a page that is one HTML file must not
-/// import each other in a circle.
-fn link_parts(folder: &Path, bin: &str) -> Result<()> {
-    let path = folder.join(format!("{bin}-parts.js"));
-    let mut script = fs::read_to_string(&path)?;
-    let mut replace = |old: &str, new: &str| {
-        ensure!(script.contains(old), "{} has no `{old}`", path.display());
-        script = script.replace(old, new);
-        Ok(())
-    };
-    replace(
-        &format!("import {{ initSync }} from \"./{bin}.js\";"),
-        "let initSync;\nexport const link = (program) => { initSync = program; };",
-    )?;
-    replace(
-        "(WebAssembly.instantiateStreaming(src, imports))",
-        "(WebAssembly.instantiate(await (await src).arrayBuffer(), imports))",
-    )?;
-    for name in files_below(folder)? {
-        let name = name.to_string_lossy();
-        if let Some(part) = name.strip_prefix("split_").or_else(|| name.ends_with(".wasm").then_some(&*name))
-        {
-            let renamed = format!("{bin}-{}", part.replace('_', "-"));
-            replace(&format!("new URL(\"./{name}\", import.meta.url)"), &format!("\"./{renamed}\""))?;
-            let part = fs::read(folder.join(&*name))?;
-            let plain =
-                without_custom_sections(&part).with_context(|| format!("{name} is not WebAssembly"))?;
-            fs::write(folder.join(renamed), plain)?;
-            fs::remove_file(folder.join(&*name))?;
-        }
-    }
-    ensure!(!script.contains("import.meta"), "{} finds its parts in another way", path.display());
-    fs::write(&path, script)?;
-    Ok(())
-}
-
-/// Makes the page's script pass its program to the script that fetches parts.
-fn hand_over(folder: &Path, bin: &str) -> Result<()> {
-    let path = folder.join(format!("{bin}.js"));
-    let script = fs::read_to_string(&path)?;
-    let link = format!("import {{ link }} from \"./{bin}-parts.js\";\nlink(initSync);\n");
-    fs::write(&path, format!("{script}\n{link}")).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// The module without the names of its functions and other sections that only tools read, which are a quarter
-/// of a part's bytes. `None` if the bytes are not a module.
-fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
-    const CUSTOM: u8 = 0;
-    let (header, mut rest) = module.split_at_checked(8)?;
-    let mut plain = header.to_vec();
-    while let Some((&kind, after)) = rest.split_first() {
-        // The length is encoded with seven bits in a byte, the lowest bits first.
-        let last = after.iter().position(|byte| byte & 0x80 == 0)?;
-        let digits = after.get(..=last)?.iter().rev();
-        let length = digits.fold(0, |length: usize, digit| length << 7 | usize::from(digit & 0x7f));
-        let (section, next) = rest.split_at_checked(2 + last + length)?;
-        if kind != CUSTOM {
-            plain.extend_from_slice(section);
-        }
-        rest = next;
-    }
-    Some(plain)
 }
 
 /// The script or style without indents, empty lines, and comments that fill whole lines, which are a fifth of
@@ -392,14 +317,14 @@ fn without_comments(script: &str) -> String {
     plain
 }
 
-/// A text that changes whenever cargo writes the file or this program, which cuts the file, again.
-fn stamp(wasm: &Path) -> Result<String> {
+/// A text that changes whenever cargo writes the file or the tool again.
+fn stamp(wasm: &Path, tool: &Path) -> Result<String> {
     let written = |file: &Path| -> Result<String> {
         let metadata = fs::metadata(file).with_context(|| format!("{} was not built", file.display()))?;
         let time = metadata.modified()?.duration_since(UNIX_EPOCH)?.as_nanos();
         Ok(format!("{time} {}", metadata.len()))
     };
-    Ok(format!("{} {} {}", written(wasm)?, written(&std::env::current_exe()?)?, wasm.display()))
+    Ok(format!("{} {} {}", written(wasm)?, written(tool)?, wasm.display()))
 }
 
 fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
@@ -513,17 +438,6 @@ mod tests {
             rules += count(&text, '{');
         }
         assert_eq!(count(&joined_style(root, &page.styles).unwrap(), '{'), rules);
-    }
-
-    #[test]
-    fn a_module_loses_its_names_and_nothing_else() {
-        let header = b"\0asm\x01\0\0\0";
-        let types = [1, 3, 1, 0x60, 0];
-        // A length of two bytes, as linkers write it.
-        let names = [&[0, 0x86, 0][..], &[4], b"name", &[7]].concat();
-        let whole = [header, &names[..], &types[..], &names[..]].concat();
-        assert_eq!(without_custom_sections(&whole), Some([header, &types[..]].concat()));
-        assert_eq!(without_custom_sections(&whole[..whole.len() - 1]), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) fn package_in<'a>(metadata: &'a Metadata, folder: &Path) -> Result<&'
     found.map(|member| &member.id).with_context(|| format!("no package in {}", folder.display()))
 }
 
-/// Checks that this program and the page use the same version of wasm-bindgen: bindings of one version do not
+/// Checks that our tool for bindings and the page use the same version of wasm-bindgen: bindings of one version do not
 /// load in a program built with another.
 pub(crate) fn check_bindgen(metadata: &Metadata) -> Result<()> {
     let versions = |name: &str| -> Vec<&Version> {
@@ -38,8 +38,8 @@ pub(crate) fn check_bindgen(metadata: &Metadata) -> Result<()> {
 fn check_versions(page: &[&Version], tool: &[&Version]) -> Result<()> {
     if page.len() != 1 || page != tool {
         bail!(
-            "wasm-bindgen is {} in Cargo.lock, but xtask makes bindings for {}: \
-             write the same version in xtask/Cargo.toml and xtask/wasm-runner/Cargo.toml",
+            "wasm-bindgen is {} in Cargo.lock, but blockyard-bindgen makes bindings for {}: \
+             write the same version in xtask/bindgen/Cargo.toml and xtask/wasm-runner/Cargo.toml",
             listed(page),
             listed(tool)
         );
@@ -61,7 +61,7 @@ mod tests {
         let (old, new) = (&Version::new(0, 2, 130), &Version::new(0, 2, 131));
         assert!(check_versions(&[old], &[old]).is_ok());
         for (page, tool, message) in [
-            (&[new][..], &[old][..], "0.2.131 in Cargo.lock, but xtask makes bindings for 0.2.130"),
+            (&[new][..], &[old][..], "0.2.131 in Cargo.lock, but blockyard-bindgen makes bindings for 0.2.130"),
             (&[old, new], &[old], "0.2.130 and 0.2.131"),
             (&[], &[old], "missing"),
         ] {
