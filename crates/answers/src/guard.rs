@@ -69,7 +69,7 @@ pub struct GuardedProgram {
     pub rows: Vec<GuardRow>,
     /// The steps whose peak changed.
     pub steps_changed: Vec<GuardStep>,
-    /// The report of the dry run, whose fields are in docs/dry-run.md.
+    /// The report of the dry run, whose fields are in docs/dry-run-json.md.
     pub dry_run: DryRunAnswer,
 }
 

@@ -386,7 +386,7 @@ pub(crate) struct DiffOptions {
     pub(crate) conf: Option<String>,
     #[command(flatten)]
     pub(crate) conditions: ConditionOptions,
-    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
+    /// One JSON value a run instead of sentences for people; docs/questions-json.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,4 +1,4 @@
-//! The report as JSON: `docs/dry-run.md` has its fields, and `blockyard-answers` its types.
+//! The report as JSON: `docs/dry-run-json.md` has its fields, and `blockyard-answers` its types.
 
 use blockyard_answers::{
     DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder, DryRunLine,

@@ -1,4 +1,4 @@
-//! `memory.toml`: read for the guard. Its fields are in `docs/guard.md`.
+//! `memory.toml`: read for the guard. Its fields are in `docs/guard-file.md`.
 
 use blockyard_record::Bytes;
 use blockyard_workload::parse_size;

@@ -1,4 +1,4 @@
-"""What docs/python.md shows works."""
+"""The examples of docs/python.md and docs/python-programs.md work."""
 
 import pathlib
 import re
@@ -7,7 +7,10 @@ import shutil
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
+
+
+def _examples(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
 
 
 def test_the_examples_run(tmp_path, monkeypatch, capsys):
@@ -16,8 +19,9 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
         shutil.copy(ROOT / "tests" / "fixtures" / "snapshots" / f"{rank}.pickle.gz", tmp_path / "snapshots")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.chdir(tmp_path)
-    # The last two are for a machine with a GPU.
-    run, (on_oom, enable) = BLOCKS[:-2], BLOCKS[-2:]
+    # The last two of the first page are for a machine with a GPU.
+    *run, on_oom, enable = _examples("python.md")
+    run += _examples("python-programs.md")
     assert len(run) == 5 and "on_oom(" in on_oom and "enable()" in enable
     names = {}
     for block in run:

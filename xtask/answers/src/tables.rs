@@ -9,12 +9,12 @@ use crate::WrittenFile;
 use crate::fields::{Kind, Types};
 
 const DOCUMENTS: [&str; 6] = [
-    "docs/questions.md",
+    "docs/questions-json.md",
     "docs/snapshot-json.md",
-    "docs/guard.md",
-    "docs/dry-run.md",
-    "docs/fit.md",
-    "docs/programs.md",
+    "docs/guard-json.md",
+    "docs/dry-run-json.md",
+    "docs/fit-json.md",
+    "docs/programs-json.md",
 ];
 
 /// The documents, with new tables.

@@ -96,7 +96,7 @@ fn a_process_that_ends_early_is_counted_and_ends_no_other() {
     std::fs::remove_dir_all(folder).expect("the folder is there");
 }
 
-/// Families whose calls are all equal or marked; the others are listed in `docs/programs.md`.
+/// Families whose calls are all equal or marked; the others are listed in `docs/benchmarks/programs.md`.
 #[test]
 fn random_calls_of_dropout_and_attention_are_pytorchs() {
     let Ok(python) = std::env::var("TORCH") else {

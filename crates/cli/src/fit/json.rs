@@ -1,4 +1,4 @@
-//! The report as JSON: `docs/fit.md` has its fields, and `blockyard-answers` its types.
+//! The report as JSON: `docs/fit-json.md` has its fields, and `blockyard-answers` its types.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The report as JSON, through the types of `blockyard_answers`: `docs/guard.md` has its fields.
+//! The report as JSON, through the types of `blockyard_answers`: `docs/guard-json.md` has its fields.
 
 use std::path::Path;
 

@@ -59,7 +59,7 @@ pub(crate) struct FileOptions<Q: Args> {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) question: Q,
-    /// One JSON value a run instead of text for people; docs/questions.md describes it.
+    /// One JSON value a run instead of text for people; docs/questions-json.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
 }

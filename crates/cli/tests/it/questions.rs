@@ -22,12 +22,12 @@ fn examples(text: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn every_example_of_the_document_prints_what_stands_there() {
+fn every_example_of_the_documents_prints_what_stands_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("docs/questions.md")).unwrap();
-    let examples = examples(&text);
-    assert_eq!(examples.len(), 10);
-    for (called, expected) in examples {
+    let [page, answers] = ["docs/questions.md", "docs/questions-examples.md"]
+        .map(|path| examples(&std::fs::read_to_string(root.join(path)).unwrap()));
+    assert_eq!((page.len(), answers.len()), (1, 10));
+    for (called, expected) in page.into_iter().chain(answers) {
         let mut parts = called.split('\'');
         let mut arguments: Vec<String> = Vec::new();
         while let Some(plain) = parts.next() {

@@ -281,8 +281,8 @@ fn a_card_on_which_a_request_fails_says_so_and_a_run_under_other_settings_passes
 }
 
 #[test]
-fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
-    let teaching = std::fs::read_to_string(folder("docs/teaching.md")).unwrap();
+fn the_document_of_plans_lists_every_lesson() {
+    let teaching = std::fs::read_to_string(folder("docs/teaching-plans.md")).unwrap();
     for (index, file) in lessons().iter().enumerate() {
         let lesson = Lesson::parse(file.text).unwrap();
         let row = format!(
@@ -335,7 +335,12 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
     }
-    let example = teaching.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
+}
+
+#[test]
+fn the_example_of_a_lesson_is_one() {
+    let document = std::fs::read_to_string(folder("docs/teaching-lesson.md")).unwrap();
+    let example = document.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
     let lesson = Lesson::parse(example).unwrap().play().unwrap();
     assert_eq!(lesson.notes, []);
     let exercise = lesson.cards[1].exercise.as_ref().unwrap();

@@ -403,7 +403,7 @@ class DeviceOutside(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DryRun(Answer):
-    """The memory of a program. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run.md."""
+    """The memory of a program. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run-json.md."""
 
     name: str
     exact: bool

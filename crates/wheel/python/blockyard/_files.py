@@ -68,7 +68,7 @@ class Questions:
     def ask(self, question: str, *options: object) -> dict[str, Any]:
         """The answer to a question of the command, with the command's options, as a dictionary.
 
-        Questions: `verdict`, `what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `leaks`. docs/questions.md has an example of each.
+        Questions: `verdict`, `what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `leaks`. docs/questions-examples.md has an example of each.
         """
         answer: dict[str, Any] = json.loads(self._requests().ask(question, [str(option) for option in options]))
         return answer

@@ -84,7 +84,7 @@ class GuardRow(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Guard(Answer):
-    """Whether a program passes on a GPU. `raw` has all fields of `blockyard guard --json`, in docs/guard.md.
+    """Whether a program passes on a GPU. `raw` has all fields of `blockyard guard --json`, in docs/guard-json.md.
 
     `text` is the report. `failures` are the kinds of what fails: "budget", "allocated", "reserved", "out_of_memory", "error". `rows` add
     up to the change of the peak allocated, to the byte; without a baseline `rows` is empty. `run` is the dry run.
