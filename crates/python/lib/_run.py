@@ -112,6 +112,8 @@ def _outcome(program, main, error):
     import _reasons
     import _tracebacks
 
+    if "torch._numpy_arrays" in sys.modules:
+        sys.modules["torch._numpy_arrays"].check_pairs()
     status, text = _tracebacks.describe(error, program)
     try:
         cause = _reasons.cause(program, main, error)

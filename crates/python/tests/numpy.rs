@@ -1,4 +1,4 @@
-//! The stand-in for `NumPy`: `numpy.txt` has what `NumPy` itself printed for nearly two thousand calls
+//! The stand-in for `NumPy`: `numpy.txt` has what `NumPy` itself printed for some 1,770 calls
 //! (`python numpy_calls.py` writes it). Each is equal, unknown (`?`), or refused in words.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]
@@ -19,7 +19,7 @@ fn each_call_gives_what_numpy_gives_or_is_refused_in_words() {
     };
     let (printed, finished) = run_program(&program, ProgramSettings::default());
     assert_eq!(finished.traceback, None, "{printed}");
-    assert_eq!(printed, "{'equal': 1929, 'refused': 56, 'unknown': 4}\n");
+    assert_eq!(printed, "{'equal': 1716, 'refused': 53, 'unknown': 5}\n");
 }
 
 /// What a program sees of numbers that nobody knows, in `NumPy` itself where it is installed and else in the
@@ -44,10 +44,11 @@ fn an_array_of_a_tensor_changes_with_it() {
     let (printed, finished) = run(
         "import torch, numpy as np\nt = torch.ones(3)\nn = t.numpy()\nt.add_(1)\nprint(n)\n\
         n[0] = 5\nprint(t, n.sum())\nprint(torch.tensor(np.arange(4).reshape(2, 2)), torch.tensor(np.float32(1.5)).dtype)\n\
-        print(torch.ones(2) * np.float32(2), torch.from_numpy(np.array([1.5, 2.5], np.float32)))\n",
+        print(torch.ones(2) * np.float32(2), torch.from_numpy(np.array([1.5, 2.5], np.float32)))\n\
+        torch.from_numpy(n[1:]).zero_()\nprint(n, t)\n",
     );
     assert_eq!(finished.traceback, None);
-    let expected = "[2. 2. 2.]\ntensor([5., 2., 2.]) 9.0\ntensor([[0, 1],\n        [2, 3]]) torch.float32\ntensor([2., 2.]) tensor([1.5000, 2.5000])\n";
+    let expected = "[2. 2. 2.]\ntensor([5., 2., 2.]) 9.0\ntensor([[0, 1],\n        [2, 3]]) torch.float32\ntensor([2., 2.]) tensor([1.5000, 2.5000])\n[5. 0. 0.] tensor([5., 0., 0.])\n";
     assert_eq!(printed, expected);
 }
 
@@ -71,8 +72,8 @@ fn a_generator_without_a_seed_gives_numbers_that_nobody_knows() {
     let (printed, finished) = run(
         "import sys\nsys.path.insert(0, sys.path.pop())\nimport numpy as np\nprint(np.random.rand(2), np.random.randint(5))\n\
          print(np.random.default_rng().normal(size=2), np.random.permutation(3))\nnp.random.seed(0)\nprint(np.random.randint(0, 10, 5))\n\
-         rng = np.random.default_rng(0)\nprint(rng.integers(0, 10, 3), rng.poisson(3), rng.random())\n",
+         rng = np.random.default_rng(0)\nprint(rng.integers(0, 10, 3), rng.random())\n",
     );
     assert_eq!(finished.traceback, None);
-    assert_eq!(printed, "[? ?] ?\n[? ?] [? ? ?]\n[5 0 3 3 7]\n[8 6 5] ? ?\n");
+    assert_eq!(printed, "[? ?] ?\n[? ?] [? ? ?]\n[5 0 3 3 7]\n[8 6 5] 0.04097352393619469\n");
 }

@@ -52,23 +52,25 @@ def _reductions():
     for weights in ("[1, 2, 3, 4]", "[0.5, 0.25, 0.25, 0]"):
         yield f"np.average({B}, weights={weights}, axis=1)"
         yield f"np.average({B}, weights={weights})"
-        yield f"np.average([1, 2, 3, 4], weights={weights}, returned=True)"
-    for name in ("nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanvar", "nanargmax"):
+    for name in ("nansum", "nanmean"):
         yield f"np.{name}([1.0, np.nan, 3.0])"
         yield f"np.{name}(np.array([[1.0, np.nan, 3.0], [4, 5, 6]]), axis=0)"
         yield f"np.{name}({A}, axis=1)"
-    for function in ("add", "multiply", "maximum", "logical_and"):
-        yield f"np.{function}.reduce({A}, axis=1)"
-        yield f"np.{function}.accumulate({C})"
+    yield from ("np.sum((np.arange(42) * 11 % 5 - 2).reshape(6, 7)[::-1] / 10)", "np.mean((np.arange(6) * 3 % 13).reshape(2, 3).astype('f4')[..., 1:] / np.float32(7))",
+                "np.sum(((np.arange(42) * 11 % 5 - 2).reshape(6, 7) / 10)[::-1])", "np.mean(((np.arange(6) * 3 % 13).reshape(2, 3).astype('f4') / np.float32(7))[..., 1:])",
+                "np.var((np.arange(6) * 11 % 9 / 3)[::-1])", f"np.sum({R}.transpose(2, 0, 1)[:, ::2])", f"np.prod({R}[::-1, 1:])", "np.sort(np.float64(1.0))",
+                "np.mean((np.arange(6) * 11 % 13 / -7).reshape(3, 1, 2).T)", "np.percentile([-0.0], 50)")  # fmt: skip
     yield from ("np.std([1, 2, 3, 4], ddof=1)", "np.var([1, 2, 3, 4], ddof=1)", "np.sum([[1, 2], [3, 4]], where=[[True, False], [True, True]])",
-                "np.max([1, 5], initial=7)", "np.sum([True, True])", "np.sum(np.ones(3, np.int8))", "np.sum(np.full(300, 200, np.uint8))",
-                "np.sum(np.array([1, 2], np.uint8))", "np.mean(np.array([1, 2], np.float16))", "np.sum([0.1] * 1000)",
+                "np.sum([True, True])", "np.sum(np.ones(3, np.int8))", "np.sum(np.full(300, 200, np.uint8))",
+                "np.sum(np.array([1, 2], np.uint8))", "np.sum([0.1] * 1000)",
                 "np.sum(np.full(1000, 0.1, np.float32))", "np.mean(np.full(1000, 0.1, np.float32))", "sum(np.array([0.1, 0.2, 0.3]))",
                 "np.max([1.0, np.nan])", "np.argmax([1.0, np.nan, 3])", "np.add.outer([1, 2], [3, 4])", "np.prod([1e200, 1e200])")  # fmt: skip
 
 
 def _orders():
-    for name in ("sort", "cumsum", "cumprod", "diff", "unique"):
+    for array in (A, B, C, D):
+        yield f"np.unique({array})"
+    for name in ("sort", "cumsum", "cumprod", "diff"):
         for array in (A, B, C, D):
             for rest in ("", ", axis=0", ", axis=-1", ", axis=None"):
                 yield f"np.{name}({array}{rest})"
@@ -80,7 +82,7 @@ def _orders():
         yield f"np.unique({C}, {rest})"
         yield f"np.unique(['b', 'a', 'b'], {rest})"
     for q in ("50", "[25, 50, 75]", "99.5", "0", "100", "101"):
-        for rest in ("", ", axis=0", ", axis=1, keepdims=True", ", method='nearest'"):
+        for rest in ("", ", axis=0", ", axis=1, keepdims=True"):
             yield f"np.percentile({B}, {q}{rest})"
         yield f"np.percentile({D}, {q})"
         yield f"np.percentile({C}, {q})"
@@ -90,16 +92,16 @@ def _orders():
                 "np.searchsorted([1, 2, 3, 5], [0, 2, 4, 9])", "np.searchsorted([1, 2, 3, 5], 3, side='right')", "np.digitize([0.2, 6.4, 3.0], [0, 1, 2.5, 4])",
                 "np.bincount([0, 1, 1, 3])", "np.bincount([0, 1, 1, 3], minlength=6)", "np.bincount([0, 1, 1], weights=[0.5, 1, 2])", "np.bincount([-1])",
                 "np.histogram([1, 2, 1], bins=[0, 1, 2, 3])", "np.histogram([1.0, 2.5, 2.7, 9.0], bins=4)", "np.histogram(np.arange(20), bins=5, range=(0, 10))",
-                "np.histogram([1, 2, 1], density=True)", "np.interp(2.5, [1, 2, 3], [3, 2, 0])", "np.interp([0, 1.5, 9], [1, 2, 3], [3, 2, 0])",
+                "np.histogram([1, 2, 1], density=True)",
                 "np.sort([3, np.nan, 1])", "np.sort([[3, 1], [2, 9]], kind='stable')", "a = np.array([3, 1, 2]); a.sort(); a",
-                "a = np.array([[3, 1, 2], [1, 2, 0]]); a.sort(axis=0); a", "np.argwhere(np.array([[0, 1], [2, 0]]))", "np.nonzero([0, 3, 0, 4])",
-                "np.flatnonzero([[0, 1], [2, 0]])", "np.where([True, False, True])", "np.isin([1, 2, 3], [2, 5])", "np.union1d([3, 1], [2, 1])",
-                "np.intersect1d([3, 1], [2, 1])", "np.setdiff1d([3, 1, 2], [2])", "np.partition([3, 1, 2], 1)", "np.argsort([1, 1, 0])",
-                "np.array([3, 1, 2]).argsort()", "np.array([3, 1, 2]).argsort()[::-1]", "np.array([[1, 2], [3, 4]]).cumsum(axis=0)", "np.lexsort(([1, 2], [2, 1]))")  # fmt: skip
+                "a = np.array([[3, 1, 2], [1, 2, 0]]); a.sort(axis=0); a", "np.nonzero([0, 3, 0, 4])",
+                "np.flatnonzero([[0, 1], [2, 0]])", "np.where([True, False, True])", "np.isin([1, 2, 3], [2, 5])",
+                "np.intersect1d([3, 1], [2, 1])", "np.partition([3, 1, 2], 1)", "np.argsort([1, 1, 0])",
+                "np.array([3, 1, 2]).argsort()", "np.array([3, 1, 2]).argsort()[::-1]", "np.array([[1, 2], [3, 4]]).cumsum(axis=0)")  # fmt: skip
 
 
 _TWO = "add subtract multiply divide floor_divide mod power maximum minimum greater less equal not_equal greater_equal less_equal logical_and logical_or"
-_ONE = "negative abs sign square sqrt floor ceil rint trunc isnan isinf isfinite logical_not reciprocal positive fabs"
+_ONE = "negative abs sign square sqrt floor ceil rint trunc isnan isinf isfinite logical_not positive"
 
 
 def _elements():
@@ -123,17 +125,19 @@ def _elements():
     for name in _ONE.split():
         for array in ("[1, -2, 3]", "[1.5, -2.5, 4.0]", "[True, False]", "np.float32(2.5)", "np.array([[1, 4], [9, 16]], np.float32)", "5", "-0.75"):
             yield f"np.{name}({array})"
-    for name in "exp log log2 log10 log1p expm1 sin cos tan tanh arctan sinh cosh exp2 cbrt arcsin".split():
+    for name in "exp log log2 log10 log1p expm1 sin cos tan tanh arctan sinh cosh arcsin".split():
         yield f"np.{name}([0.25, 0.5, 0.75, 1.0])"
         yield f"np.{name}([[0.0, 0.125], [0.3, 0.9]])"
         yield f"f'{{np.{name}(0.6):.6f}}'"
         yield f"round(np.{name}(0.6), 5)"
         yield f"np.{name}(np.array([0.25, 0.5], np.float32)).dtype"
-    operators = "+ - * / // % ** & ^ << >> == != < <= > >="
+    operators = "+ - * / // % ** & ^ == != < <= > >="
     for sign in operators.split():
         for left, right in (("np.array([1, 2, 3])", "2"), ("2", "np.array([1, 2, 3])"), ("np.array([1.5, 2.0])", "np.array([2, 4])"),
                             ("np.float32(1.5)", "2"), ("np.int64(5)", "np.int64(3)"), ("np.array([True, False])", "True"), ("np.uint8(200)", "np.uint8(100)")):  # fmt: skip
             yield f"{left} {sign} {right}"
+    yield from ("np.array([True, False]) ** 2", "np.array([1.5, 1 / 3], np.float32).astype(str)", "np.arange(np.uint8(3)).dtype", "np.arange(np.float32(3)).dtype",
+                "a = np.arange(4)[::-1]; b = a.ravel(); b[0] = 9; a", "np.squeeze(np.float64(1.5))", "np.array([], np.uint8) + 300", "a = np.array([-0.0, 4.0]); a **= 0.5; a", "np.maximum(0.0, -0.0)", "np.float64(1.5)[None]", "np.linalg.norm(np.float64(1.0), axis=0)", "np.array([1, 2]) << 2")  # fmt: skip
     yield from ("np.array([1, 2, 3]) | np.array([4, 1, 0])", "~np.array([True, False])", "~np.array([1, 2])", "-np.array([1, 2])", "abs(np.array([-1, 2]))",
                 "divmod(np.array([7, -7]), 3)", "np.array([1, 2], np.uint8) + 300", "np.array([250], np.uint8) + np.uint8(10)", "np.int8(100) + np.int8(100)",
                 "np.array([1, 2]) / 0", "np.array([0.0, -1.0]) / 0", "np.array([1, 2]) // 0", "np.array([2, 3]) ** -1", "np.array([2.0, 4.0]) ** 0.5",
@@ -143,50 +147,50 @@ def _elements():
                 "np.round([15, 25], -1)", "np.array([1.26, 2.35]).round(1)", "np.around(3.14159, 3)", "round(np.float64(2.675), 2)", "round(np.float64(2.5))",
                 "np.where([True, False], [1, 2], [3, 4])", "np.where(np.array([1, -1]) > 0, 1.5, 0)", "np.where([[True], [False]], [1, 2], 9)",
                 "np.where(np.arange(3, dtype=np.float32) > 1, np.arange(3, dtype=np.float32), 0)", "np.isclose([1, 2], [1.0000001, 3])", "np.allclose([1, 2], [1, 2 + 1e-9])",
-                "np.allclose([1, 2], [1, 3])", "np.array_equal([1, 2], [1, 2])", "np.array_equal([1, 2], [1, 2, 3])", "np.hypot(3, 4)", "np.arctan2([1, -1], [1, 1])",
-                "np.degrees(np.pi)", "np.radians([180, 90])", "np.gcd(12, 18)", "np.lcm([4, 6], 10)", "np.sqrt(-1)", "np.log(0)", "np.log([-1.0])", "np.exp(1000)",
-                "np.exp(0)", "np.log(1)", "np.sin(0)", "np.logaddexp(1.0, 2.0).round(6)", "np.heaviside([-1, 0, 2], 0.5)", "np.sign(-0.0)", "np.add(1, 2, dtype=float)",
-                "np.add([1, 2], [3, 4], dtype=np.int8)", "a = np.zeros(2); np.add([1, 2], 3, out=a); a", "a = np.zeros(2, int); a += 1.5; a", "a = np.ones(2, int); a *= 3; a",
-                "a = np.ones(2); a /= 4; a", "a = np.ones(2, int); a /= 2; a", "a = np.array([1, 2]); a -= 1; a", "np.add([1, 2], [3, 4], where=[True, False])",
+                "np.allclose([1, 2], [1, 3])", "np.array_equal([1, 2], [1, 2])", "np.array_equal([1, 2], [1, 2, 3])",
+                "np.sqrt(-1)", "np.log(0)", "np.log([-1.0])", "np.exp(1000)",
+                "np.exp(0)", "np.log(1)", "np.sin(0)", "np.sign(-0.0)",
+                "a = np.zeros(2); np.add([1, 2], 3, out=a); a", "a = np.zeros(2, int); a += 1.5; a", "a = np.ones(2, int); a *= 3; a",
+                "a = np.ones(2); a /= 4; a", "a = np.ones(2, int); a /= 2; a", "a = np.array([1, 2]); a -= 1; a",
                 "np.array([1.0, 2.0]) == None", "np.array([1, 2]) == 'a'", "np.array(['a', 'b']) == 'a'", "np.array(['a', 'b']) != np.array(['a', 'c'])", "np.invert(np.uint8(1))",
-                "np.subtract([True], [False])", "np.negative([True])", "np.fmax([1, np.nan], [2, 3])", "np.fmod([7, -7], 3)", "np.maximum([1, np.nan], 2)", "np.nan_to_num([np.nan])",
+                "np.subtract([True], [False])", "np.negative([True])", "np.fmax([1, np.nan], [2, 3])", "np.maximum([1, np.nan], 2)", "np.nan_to_num([np.nan])",
                 "np.exp(-np.array([0.0, 1.0, 2.0])) / np.sum(np.exp(-np.array([0.0, 1.0, 2.0])))", "1 / (1 + np.exp(-np.array([-1.0, 0.0, 1.0])))",
                 "np.log(np.array([0.25, 0.75])).sum().round(6)", "f'{np.mean(np.exp([0.1, 0.2])):.4f}'", "np.exp([1.0, 2.0]) > 3", "np.argmax(np.exp([1.0, 3.0, 2.0]))")  # fmt: skip
 
 
 def _shapes():
     yield from ("np.zeros(3)", "np.zeros((2, 3), int)", "np.ones((2, 2), dtype=np.float32)", "np.full((2, 2), 7)", "np.full(2, 0.5, np.float32)", "np.full((2, 2), [1, 2])",
-                "np.eye(3)", "np.eye(2, 3, k=1, dtype=int)", "np.identity(2)", "np.arange(5)", "np.arange(1, 10, 3)", "np.arange(0, 1, 0.25)", "np.arange(0.1, 1, 0.3)",
+                "np.eye(3)", "np.eye(2, 3, k=1, dtype=int)", "np.arange(5)", "np.arange(1, 10, 3)", "np.arange(0, 1, 0.25)", "np.arange(0.1, 1, 0.3)",
                 "np.arange(5, dtype=np.float32)", "np.arange(5, 0, -2)", "np.arange(3.0)", "np.arange(0, 1, 0.1)", "np.linspace(0, 1, 5)", "np.linspace(0, 1, 5, endpoint=False)",
-                "np.linspace(0, 10, 7)", "np.linspace(2, 3, 4, retstep=True)", "np.linspace(0, 5, 4, dtype=int)", "np.linspace(1, 0, 3)", "np.linspace(0, 1, 1)", "np.linspace(-3, 3, 50).tolist()",
-                "np.logspace(0, 3, 4)", "np.geomspace(1, 8, 4)", "np.zeros_like([1, 2])", "np.ones_like([[1.5]])", "np.full_like([1, 2], 7.9)", "np.empty((2, 0))", "np.array(5)", "np.array(2.5)",
+                "np.linspace(0, 10, 7)", "np.linspace(0, 5, 4, dtype=int)", "np.linspace(1, 0, 3)", "np.linspace(0, 1, 1)", "np.linspace(-3, 3, 50).tolist()",
+                "np.logspace(0, 3, 4)", "np.zeros_like([1, 2])", "np.ones_like([[1.5]])", "np.full_like([1, 2], 7.9)", "np.empty((2, 0))", "np.array(5)", "np.array(2.5)",
                 "np.array([1, 2.5])", "np.array([True, 2])", "np.array([[1, 2], [3, 4]], float)", "np.array([1, 2], np.int8)", "np.array([1.7, -2.2], int)", "np.array(['a', 'bcd'])",
                 "np.array([1, 'a'])", "np.array([None, 1])", "np.array([[1, 2], [3]])", "np.array([300], np.uint8)", "np.array([1, 2], ndmin=2)", "np.array(range(4))", "np.array((1, 2))",
-                "np.array([np.float32(1.5), 2])", "np.array([np.int8(1), np.int16(2)])", "np.array([2**63])", "np.array([2**70])", "np.array([np.arange(2), np.arange(2)])", "np.asarray([1, 2], np.float32)",
-                "np.array({'a': 1})", "np.fromiter((x * x for x in range(4)), int)", "np.array(1, complex)", "np.array([])", "np.array([[], []])")  # fmt: skip
+                "np.array([np.float32(1.5), 2])", "np.array([np.int8(1), np.int16(2)])", "np.array([2**63])", "np.array([np.arange(2), np.arange(2)])", "np.asarray([1, 2], np.float32)",
+                "np.array(1, complex)", "np.array([])", "np.array([[], []])")  # fmt: skip
     for index, array in (("A", A), ("B", B)):
         for method in ("T", "shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "ravel()", "flatten()", "tolist()", "reshape(-1)", "reshape(4, -1)", "reshape((2, -1))", "reshape(5, 5)",
-                       "transpose()", "swapaxes(0, 1)", "copy()", "astype(int)", "astype(np.float32)", "astype(bool)", "astype(str)", "astype('uint8')", "squeeze()", "repeat(2)", "repeat(2, axis=0)", "mT",
-                       "flags.c_contiguous", "T.flags.c_contiguous", "T.ravel()", "T.reshape(-1)", "T.copy().strides", "base is None", "reshape(-1).base is None", "sum", "flat[3]", "flatten('F')"):  # fmt: skip
+                       "transpose()", "swapaxes(0, 1)", "copy()", "astype(int)", "astype(np.float32)", "astype(bool)", "astype(str)", "astype('uint8')", "squeeze()", "repeat(2)", "repeat(2, axis=0)",
+                       "flags.c_contiguous", "T.flags.c_contiguous", "T.ravel()", "T.reshape(-1)", "T.copy().strides", "base is None", "reshape(-1).base is None", "sum", "flatten('F')"):  # fmt: skip
             if method != "sum":
                 yield f"{array}.{method}"
     yield from ("np.concatenate([[1, 2], [3]])", "np.concatenate(([[1, 2]], [[3, 4]]), axis=1)", "np.concatenate([[1, 2], [3.5]])", "np.concatenate([[1], [[2]]])", "np.concatenate([[[1, 2]], [[3]]])",
                 "np.concatenate([[[1]], [[2]]], axis=None)", "np.stack([[1, 2], [3, 4]])", "np.stack([[1, 2], [3, 4]], axis=1)", "np.stack([[1, 2], [3, 4]], axis=-1)", "np.stack([[1], [1, 2]])",
-                "np.vstack([[1, 2], [3, 4]])", "np.vstack(([[1, 2]], [3, 4]))", "np.hstack([[1, 2], [3]])", "np.hstack(([[1], [2]], [[3], [4]]))", "np.dstack(([1, 2], [3, 4]))", "np.column_stack(([1, 2], [3, 4]))",
-                "np.append([1, 2], 3)", "np.append([[1, 2]], [[3, 4]], axis=0)", "np.append([1, 2], [3.5])", "np.insert([1, 2, 3], 1, 9)", "np.delete([1, 2, 3], 1)", "np.delete([[1, 2], [3, 4]], 0, axis=1)",
-                "np.split(np.arange(6), 3)", "np.split(np.arange(6), [2, 5])", "np.split(np.arange(6), 4)", "np.array_split(np.arange(7), 3)", "np.hsplit(np.arange(8).reshape(2, 4), 2)", "np.tile([1, 2], 2)",
+                "np.vstack([[1, 2], [3, 4]])", "np.vstack(([[1, 2]], [3, 4]))", "np.hstack([[1, 2], [3]])", "np.hstack(([[1], [2]], [[3], [4]]))", "np.column_stack(([1, 2], [3, 4]))",
+                "np.append([1, 2], 3)", "np.append([[1, 2]], [[3, 4]], axis=0)", "np.append([1, 2], [3.5])",
+                "np.split(np.arange(6), 3)", "np.split(np.arange(6), [2, 5])", "np.split(np.arange(6), 4)", "np.array_split(np.arange(7), 3)", "np.tile([1, 2], 2)",
                 "np.tile([1, 2], (2, 2))", "np.repeat([1, 2], 2)", "np.repeat([1, 2], [1, 3])", "np.repeat([[1, 2], [3, 4]], 2, axis=1)", "np.reshape([1, 2, 3, 4], (2, 2))", "np.transpose([[1, 2], [3, 4]])",
                 "np.transpose(np.ones((1, 2, 3)), (2, 0, 1)).shape", "np.moveaxis(np.ones((1, 2, 3)), 0, -1).shape", "np.squeeze(np.ones((1, 2, 1))).shape", "np.squeeze(np.ones((1, 2)), axis=1)",
                 "np.expand_dims([1, 2], 0)", "np.expand_dims([1, 2], -1)", "np.expand_dims(np.ones(2), (0, 2)).shape", "np.flip([1, 2, 3])", "np.flip([[1, 2], [3, 4]], axis=0)", "np.flip([[1, 2], [3, 4]])",
-                "np.fliplr([[1, 2], [3, 4]])", "np.flipud([[1, 2], [3, 4]])", "np.roll([1, 2, 3], 1)", "np.roll([[1, 2], [3, 4]], 1, axis=1)", "np.rot90([[1, 2], [3, 4]])", "np.pad([1, 2], 1)",
+                "np.pad([1, 2], 1)",
                 "np.pad([[1]], ((1, 0), (0, 2)), constant_values=9)", "np.pad([1, 2], 1, mode='edge')", "np.meshgrid([1, 2], [3, 4, 5])", "np.meshgrid([1, 2], [3, 4], indexing='ij')", "np.broadcast_to([1, 2], (2, 2))",
                 "np.broadcast_to([1, 2], (3, 3))", "np.atleast_2d([1, 2])", "np.atleast_1d(3)", "np.triu(np.ones((3, 3)))", "np.tril(np.arange(9).reshape(3, 3), -1)", "np.diag([1, 2])", "np.diag([[1, 2], [3, 4]])",
-                "np.diag([1, 2], k=1)", "np.trace([[1, 2], [3, 4]])", "np.dot([1, 2], [3, 4])", "np.dot([[1, 2], [3, 4]], [5, 6])", "np.dot([1.5, 2.5], [3, 4])", "np.dot([[1.0, 2], [3, 4]], [[5, 6], [7, 8]])",
+                "np.dot([1, 2], [3, 4])", "np.dot([[1, 2], [3, 4]], [5, 6])", "np.dot([1.5, 2.5], [3, 4])", "np.dot([[1.0, 2], [3, 4]], [[5, 6], [7, 8]])",
                 "np.array([[1, 2], [3, 4]]) @ np.array([1, 1])", "np.matmul(np.ones((2, 3)), np.ones((3, 2)))", "np.matmul(np.ones((2, 3)), np.ones((2, 2)))", "np.dot([1, 2], [1, 2, 3])",
-                "np.matmul(np.arange(8).reshape(2, 2, 2), np.ones((2, 2), int))", "np.inner([1, 2], [3, 4])", "np.outer([1, 2], [3, 4])", "np.vdot([1, 2], [3, 4])", "np.dot(np.full(9, 0.1), np.full(9, 0.1)).round(6)",
+                "np.matmul(np.arange(8).reshape(2, 2, 2), np.ones((2, 2), int))", "np.outer([1, 2], [3, 4])", "np.dot(np.full(9, 0.1), np.full(9, 0.1)).round(6)",
                 "np.linalg.norm([3, 4])", "np.linalg.norm([[3.0, 4.0], [6.0, 8.0]], axis=1)", "np.linalg.norm([[3, 4], [0, 0]])", "np.linalg.norm([1, -2], ord=1)", "np.linalg.norm([1, -2], np.inf)",
-                "np.linalg.norm([[3.0, 4.0]], axis=1, keepdims=True)", "np.linalg.inv([[1.0]])", "np.take([4, 5, 6], [0, 2])", "np.take([[1, 2], [3, 4]], 1, axis=1)", "np.take_along_axis(np.array([[3, 1]]), np.array([[1, 0]]), 1)",
-                "np.select([[True, False], [False, True]], [[1, 2], [3, 4]])", "np.cov([1, 2, 4], [3, 4, 1])", "np.corrcoef([1, 2, 4.5], [3, 4, 1])", "np.nan_to_num([[np.nan, 1], [np.inf, -2]], nan=3)", "np.einsum('ij->i', np.ones((2, 2)))", "np.apply_along_axis(sum, 0, np.ones((2, 3)))", "np.shape([[1, 2]])", "np.ndim([[1]])")  # fmt: skip
+                "np.linalg.norm([[3.0, 4.0]], axis=1, keepdims=True)", "np.linalg.inv([[1.0]])", "np.take([4, 5, 6], [0, 2])", "np.take([[1, 2], [3, 4]], 1, axis=1)",
+                "np.select([[True, False], [False, True]], [[1, 2], [3, 4]])", "np.einsum('ij->i', np.ones((2, 2)))", "np.shape([[1, 2]])", "np.ndim([[1]])")  # fmt: skip
 
 
 def _indices():
@@ -198,8 +202,8 @@ def _indices():
         yield f"{a}; a[{index}] = {value}; a"
     yield from ("a = np.arange(6); b = a[1:4]; b[0] = 99; a", "a = np.arange(6); b = a.reshape(2, 3); b[0, 0] = 9; a", "a = np.arange(4); b = a[[0, 1]]; b[0] = 9; a", "a = np.arange(4).reshape(2, 2); b = a.T; b[0, 1] = 9; a",
                 "a = np.arange(4); b = a.copy(); b[0] = 9; a", "a = np.arange(4); b = a.ravel(); b[0] = 9; a", "a = np.arange(4); b = a.flatten(); b[0] = 9; a", "a = np.arange(6); a[1:] = a[:-1]; a", "a = np.arange(4).reshape(2, 2); a[:] = a.T; a",
-                "a = np.arange(3); a += a[::-1]; a", "a = np.zeros(3); a[1] = 2; a", "a = np.zeros((2, 2)); a[0] += 1; a", "a = np.zeros(3); a[[0, 0]] += 1; a", "a = np.zeros(3); np.add.at(a, [0, 0], 1); a", "a = np.zeros(3, np.uint8); a[0] = 256; a",
-                "a = np.array(['ab', 'c']); a[0] = 'xyz'; a", "a = np.eye(2); np.fill_diagonal(a, 5); a", "a = np.arange(3); a.fill(7); a", "a = np.arange(4); a.shape = (2, 2); a", "[int(x) for x in np.arange(3)]", "[x for x in np.arange(2.0)]",
+                "a = np.arange(3); a += a[::-1]; a", "a = np.zeros(3); a[1] = 2; a", "a = np.zeros((2, 2)); a[0] += 1; a", "a = np.zeros(3); a[[0, 0]] += 1; a", "a = np.zeros(3, np.uint8); a[0] = 256; a",
+                "a = np.array(['ab', 'c']); a[0] = 'xyz'; a", "a = np.arange(3); a.fill(7); a", "[int(x) for x in np.arange(3)]", "[x for x in np.arange(2.0)]",
                 "list(np.arange(4).reshape(2, 2))", "3 in np.arange(5)", "len(np.ones((3, 2)))", "np.arange(5)[np.argmax([1, 9, 2])]", "[1, 2, 3][np.int64(1)]", "np.array([10, 20])[np.array([True, False])]", "for_x = dict(zip(np.array(['a', 'b']), [1, 2])); for_x")  # fmt: skip
 
 
@@ -207,23 +211,23 @@ def _printing():
     yield from ("np.arange(2000)", "np.arange(2000).reshape(40, 50)", "np.arange(60)", "np.arange(60) * 1.5", "np.linspace(0, 1, 30)", "np.ones((3, 3, 3))", "np.ones((12, 12))", "np.zeros((30, 40))", "np.array([1e10, 1.0])", "np.array([1e-10, 1.0])",
                 "np.array([1e-5, 1e-4])", "np.array([123456789.0])", "np.array([1e8])", "np.array([99999999.5])", "np.array([np.nan, 1.5, np.inf])", "np.array([-np.inf, 2])", "np.array([np.nan])", "np.array([1.0, 1000.5, 0.1])", "np.array([1, 1001.0]) / 3", "np.array([0.1 + 0.2])",
                 "np.array([1 / 3, 2 / 3])", "np.array([1 / 3], np.float32)", "np.array([1e6, 1.5], np.float32)", "np.array([0.1, 1234.5], np.float32)", "np.array([0.1, 100], np.float16)", "np.array([1e-7], np.float32)", "np.array([-1.5, 22.25])", "np.array([True, False])", "np.array(True)",
-                "np.array([[True], [False]])", "np.array([-1, 100, 5])", "np.array([1], np.uint8)", "np.array([], np.float32)", "np.zeros((0, 3))", "np.zeros((2, 0), int)", "np.array('abc')", "np.array(['a', 'bc', \"it's\"])", "np.array([1, None], object)", "np.array([[1.5, 2], [3, 4]], object)",
+                "np.array([[True], [False]])", "np.array([-1, 100, 5])", "np.array([1], np.uint8)", "np.array([], np.float32)", "np.zeros((0, 3))", "np.zeros((2, 0), int)", "np.array('abc')", "np.array(['a', 'bc', \"it's\"])",
                 "np.float64(0.1)", "np.float32(0.1)", "np.float16(0.1)", "np.float32(1e10)", "np.float32(16777216)", "np.float32(1e-5)", "np.float64(1e16)", "np.float64(123456789012345680.0)", "np.float32(1e16)", "np.int64(5)", "np.uint8(255)", "np.bool_(True)", "np.True_", "np.str_('a')", "np.float64('nan')", "np.float32('inf')",
                 "[np.float64(1.5), np.int64(2)]", "(np.float32(0.5),)", "{'a': np.float64(1)}", "f'{np.float32(0.1)}'", "f'{np.float32(0.1):.3f}'", "f'{np.int64(5):03d}'", "f'{np.array([1, 2])}'", "'%d %.2f' % (np.int64(3), np.float32(0.5))", "str(np.float32(3.0))", "repr(np.array(3))", "str(np.array(3.0))",
                 "np.random.default_rng(1).random((3, 4))", "np.random.default_rng(1).normal(size=(2, 3)) * 1e3", "np.array([1.5, 2.5]).astype(str)", "np.array([123.456, 1e-3])", "np.array([0.00001, 123456.0])", "np.array([12345678.9, 0.1])", "np.array([[1.0, 20.5], [300.25, 4]])", "np.array([5e-324, 1.0])", "np.array([1.7976931348623157e308])",
-                "np.arange(10000).reshape(10, 10, 100)", "np.array([0.5, 0.25, 0.125, 0.0625])", "np.array([1e3, 1e4, 1e5, 1e6])", "np.arange(1001)", "np.arange(1001.0)", "np.ones((2, 2, 2, 2))", "np.array2string(np.array([1.5, 2]), separator=', ')", "np.array2string(np.array([1 / 3, 2]), precision=2)", "np.array_repr(np.arange(3))",
-                "np.array_str(np.array([1.23456]), precision=2)", "np.set_printoptions(precision=3); r = repr(np.array([1 / 3, 20])); np.set_printoptions(precision=8); r", "np.set_printoptions(suppress=True); r = repr(np.array([1e-6, 20])); np.set_printoptions(suppress=False); r",
-                "np.set_printoptions(threshold=5); r = repr(np.arange(9)); np.set_printoptions(threshold=1000); r", "np.set_printoptions(linewidth=30); r = repr(np.arange(20)); np.set_printoptions(linewidth=75); r", "np.set_printoptions(formatter={'float': '{:.2f}'.format}); r = repr(np.array([1 / 3])); np.set_printoptions(formatter=None); r", "str(np.float64(5)) + str(np.float64(1e-5)) + str(np.float64(1e22))")  # fmt: skip
+                "np.arange(10000).reshape(10, 10, 100)", "np.array([0.5, 0.25, 0.125, 0.0625])", "np.array([1e3, 1e4, 1e5, 1e6])", "np.arange(1001)", "np.arange(1001.0)", "np.ones((2, 2, 2, 2))", "np.array2string(np.array([1.5, 2]), separator=', ')", "np.array2string(np.array([1 / 3, 2]), precision=2)",
+                "np.set_printoptions(precision=3); r = repr(np.array([1 / 3, 20])); np.set_printoptions(precision=8); r", "np.set_printoptions(suppress=True); r = repr(np.array([1e-6, 20])); np.set_printoptions(suppress=False); r",
+                "np.set_printoptions(threshold=5); r = repr(np.arange(9)); np.set_printoptions(threshold=1000); r", "np.set_printoptions(linewidth=30); r = repr(np.arange(20)); np.set_printoptions(linewidth=75); r", "str(np.float64(5)) + str(np.float64(1e-5)) + str(np.float64(1e22))")  # fmt: skip
 
 
 def _types():
     yield from ("np.dtype('float32')", "np.dtype(int)", "np.dtype('U5')", "np.float32", "np.int64", "str(np.dtype(np.uint8))", "np.dtype('f4') == np.float32", "np.arange(2).dtype == int", "np.arange(2).dtype == 'int64'", "np.arange(2.0).dtype.name", "np.arange(2.0).dtype.kind", "np.arange(2).dtype.itemsize",
                 "np.issubdtype(np.float32, np.floating)", "np.issubdtype(np.arange(2).dtype, np.integer)", "isinstance(np.float64(1), float)", "isinstance(np.float32(1), float)", "isinstance(np.int64(1), int)", "isinstance(np.bool_(1), bool)", "isinstance(np.arange(1)[0], np.integer)", "type(np.arange(2)[0])", "type(np.arange(2.0)[0])",
                 "type(np.ones(1).tolist()[0])", "type(np.ones(1)[0].item())", "type(np.float64(1) + 1)", "type(np.sum([1]))", "type(np.mean([1]))", "type(np.argmax([1]))", "type(np.array([1]))", "np.finfo(np.float32).eps", "np.finfo(float).max", "np.finfo(np.float32).min", "np.finfo(np.float16).tiny", "np.iinfo(np.int32).max", "np.iinfo('uint8').min",
-                "np.promote_types('int32', 'float32')", "np.result_type(np.int8, np.uint8)", "np.result_type(np.float32, 1.0)", "np.can_cast('int32', 'int64')", "np.can_cast('float64', 'int64')", "float(np.float32(0.1))", "int(np.float64(2.9))", "bool(np.array([1]))", "bool(np.array([1, 2]))", "float(np.array([1.5]))", "float(np.array(1.5))", "int(np.array(3))",
+                "float(np.float32(0.1))", "int(np.float64(2.9))", "bool(np.array([1]))", "bool(np.array([1, 2]))", "float(np.array([1.5]))", "float(np.array(1.5))", "int(np.array(3))",
                 "np.float64(3).is_integer()", "np.int64(3).item()", "np.float32(1.5).item()", "hash(np.int64(5)) == hash(5)", "np.int64(5) == 5", "np.float64(0.5) < 1", "np.bool_(True) and 3", "np.pi", "np.e", "np.inf", "np.newaxis", "np.nan", "np.int32(7) / 2", "np.int32(7) // 2", "np.int32(7) * 1.5", "np.float32(1) / 3", "np.float32(1) / np.float64(3)", "np.int8(1) + 1",
-                "np.uint8(255) + 1", "np.int64(2) ** 3", "np.float64(2) ** 0.5", "-np.float32(1)", "abs(np.int64(-3))", "round(np.float32(1.256), 2)", "np.float(1)", "np.int", "np.bool(1)", "np.Inf", "np.float64(1.0).dtype", "np.int64(1).shape", "np.array([1, 2]).dtype.type", "np.zeros(2, dtype='f4').dtype", "np.zeros(2, bool)", "np.zeros(2, 'int32')", "np.isscalar(3)", "np.isscalar(np.float64(1))", "np.isscalar([1])",
-                "np.array([1, 2]).astype(np.float16) / 3", "np.array([3.7, -3.7]).astype(np.int32)", "np.array(['1', '2.5']).astype(float)", "np.array(['1', '2']).astype(int)", "np.array([0, 1]).astype(bool)", "np.array([200, 300]).astype(np.uint8)", "np.array([1, 0]).astype(str)", "np.array([1.5]).astype(object)", "np.zeros(2, dtype='datetime64[D]')", "np.zeros(2, complex)", "np.array([1 + 2j])", "json.dumps(np.float64(1.5))",
+                "np.uint8(255) + 1", "np.int64(2) ** 3", "np.float64(2) ** 0.5", "-np.float32(1)", "abs(np.int64(-3))", "round(np.float32(1.256), 2)", "np.float(1)", "np.int", "np.bool(1)", "np.Inf", "np.float64(1.0).dtype", "np.int64(1).shape", "np.array([1, 2]).dtype.type", "np.zeros(2, dtype='f4').dtype", "np.zeros(2, bool)", "np.zeros(2, 'int32')",
+                "np.array([1, 2]).astype(np.float16) / 3", "np.array([3.7, -3.7]).astype(np.int32)", "np.array(['1', '2.5']).astype(float)", "np.array(['1', '2']).astype(int)", "np.array([0, 1]).astype(bool)", "np.array([200, 300]).astype(np.uint8)", "np.array([1, 0]).astype(str)", "np.array([1.5]).astype(object)", "np.zeros(2, complex)", "np.array([1 + 2j])", "json.dumps(np.float64(1.5))",
                 "json.dumps(np.int64(1))", "json.dumps(np.arange(3).tolist())", "statistics.mean(np.array([1.0, 2.0]).tolist())", "math.sqrt(np.float64(4))", "sorted(np.array([3, 1]))", "max(np.array([1, 5]))", "sum(np.array([1, 2]))", "pickle.loads(pickle.dumps(np.arange(3)))", "copy.deepcopy(np.arange(3))", "np.frombuffer(b'\\x01\\x00\\x02\\x00', np.int16)", "np.arange(3, dtype=np.int16).tobytes()")  # fmt: skip
 
 
@@ -231,9 +235,9 @@ def _random():
     for seed in ("0", "42", "12345678901234567890", "[1, 2, 3]"):
         g = f"g = np.random.default_rng({seed})"
         for call in ("random()", "random(3)", "random((2, 2))", "random(3, dtype=np.float32)", "integers(0, 10, 3)", "integers(10)", "integers(5, size=(2, 3))", "integers(0, 1 << 40, 3)", "integers(0, 256, 9, dtype=np.uint8)", "integers(1, 6, 4, endpoint=True)", "integers(-5, 5, 6, dtype=np.int16)",
-                     "integers(0, 2, 5, dtype=np.int32)", "integers(3, 3)", "uniform(-1, 1, 4)", "uniform()", "normal(0, 2, 3)", "normal()", "standard_normal(4)", "standard_normal((50, 50)).sum()", "exponential(2.0, 3)", "standard_exponential((40, 40)).sum()", "choice(5)", "choice(5, 3)", "choice(5, 3, replace=False)",
-                     "choice([10, 20, 30])", "choice(['a', 'b', 'c'], 4)", "choice(10, 4, p=[0.1] * 10)", "choice(4, 2, replace=False, p=[0.4, 0.3, 0.2, 0.1])", "choice(np.arange(12).reshape(4, 3), 2)", "choice(20000, 5, replace=False)", "choice(20000, 2000, replace=False)[:5]", "choice(3, 5, replace=False)",
-                     "permutation(8)", "permutation([1, 2, 3, 4])", "permutation(np.arange(6).reshape(3, 2))", "permutation(np.arange(6).reshape(2, 3), axis=1)", "bit_generator.state", "spawn(2)[1].random(2)"):  # fmt: skip
+                     "integers(0, 2, 5, dtype=np.int32)", "integers(3, 3)", "uniform(-1, 1, 4)", "uniform()", "normal(0, 2, 3)", "normal()", "standard_normal(4)", "standard_normal((50, 50)).sum()", "choice(5)", "choice(5, 3)", "choice(5, 3, replace=False)",
+                     "choice([10, 20, 30])", "choice(['a', 'b', 'c'], 4)", "choice(10, 4, p=[0.1] * 10)", "choice(np.arange(12).reshape(4, 3), 2)", "choice(20000, 5, replace=False)", "choice(20000, 2000, replace=False)[:5]", "choice(3, 5, replace=False)",
+                     "permutation(8)", "permutation([1, 2, 3, 4])", "permutation(np.arange(6).reshape(3, 2))"):  # fmt: skip
             yield f"{g}; g.{call}"
         yield f"{g}; a = np.arange(6); g.shuffle(a); a"
         yield f"{g}; a = np.arange(12).reshape(6, 2); g.shuffle(a); a"
@@ -243,10 +247,10 @@ def _random():
 
 
 def _legacy_random():
-    for seed in ("0", "42", "4294967295", "[1, 2]"):
+    for seed in ("0", "42", "4294967295"):
         for call in ("rand()", "rand(3)", "rand(2, 2)", "random(3)", "random_sample((2, 2))", "uniform(-1, 1, 4)", "randn()", "randn(3)", "randn(2, 3)", "normal(5, 2, 3)", "standard_normal(2)", "randint(10)", "randint(0, 10, 5)", "randint(0, 1 << 40, 3)", "randint(0, 256, 9, dtype=np.uint8)", "randint(5, size=(2, 2))",
-                     "randint(3, 4, 2)", "randint(3, 3)", "choice(5)", "choice(5, 3)", "choice(5, 3, replace=False)", "choice(['a', 'b'], 3)", "choice(3, 4, p=[0.2, 0.3, 0.5])", "choice(4, 2, replace=False, p=[0.4, 0.3, 0.2, 0.1])", "permutation(8)", "permutation([1, 2, 3, 4])", "permutation(np.arange(6).reshape(3, 2))",
-                     "exponential(size=3)", "get_state()[1][:3]", "random_integers(5)"):  # fmt: skip
+                     "randint(3, 4, 2)", "randint(3, 3)", "choice(5)", "choice(5, 3)", "choice(5, 3, replace=False)", "choice(['a', 'b'], 3)", "choice(3, 4, p=[0.2, 0.3, 0.5])", "permutation(8)", "permutation([1, 2, 3, 4])", "permutation(np.arange(6).reshape(3, 2))",
+                     "get_state()[1][:3]"):  # fmt: skip
             yield f"np.random.seed({seed}); np.random.{call}"
         yield f"r = np.random.RandomState({seed}); r.randint(100, size=3); r.randn(2)"
         yield f"np.random.seed({seed}); a = np.arange(6); np.random.shuffle(a); a"
@@ -254,13 +258,17 @@ def _legacy_random():
         yield f"np.random.seed({seed}); np.random.randn(3); np.random.rand(2); np.random.randn(2)"
         yield f"np.random.seed({seed}); s = np.random.get_state(); a = np.random.rand(); np.random.set_state(s); a == np.random.rand()"
     yield "np.random.seed(-1)"
+    yield "np.random.seed([1, 2])"
+    yield "np.random.seed(0); np.random.exponential(2.0, 3)"
+    yield "np.random.seed(0); np.random.choice(4, 2, replace=False, p=[0.4, 0.3, 0.2, 0.1])"
+    yield "np.random.default_rng(0).spawn(2)[1].random(2)"
     yield "str(np.random.RandomState(0))"
 
 
 def _others():
-    yield from ("f = io.BytesIO(); np.save(f, np.arange(3.0)); f.seek(0); np.load(f)", "f = io.BytesIO(); np.save(f, np.ones((2, 2), np.float32)); f.getvalue()", "f = io.BytesIO(); np.savez(f, a=np.arange(2), b=np.ones(1)); f.seek(0); sorted(np.load(f).files)", "np.loadtxt(['1 2', '3 4'])", "np.loadtxt(['1,2', '3,4'], delimiter=',', dtype=int)",
-                "f = io.StringIO(); np.savetxt(f, [[1, 2.5]], fmt='%.2f', delimiter=','); f.getvalue()", "np.vectorize(lambda x: x + 1)([1, 2])", "np.fft.fft([1, 2])", "np.polyfit([0, 1], [1, 3], 1)", "np.convolve([1, 2], [1, 1])", "np.unravel_index(7, (2, 5))", "np.unravel_index([3, 9], (2, 5))", "np.unravel_index(10, (2, 5))", "np.ravel_multi_index((1, 2), (2, 5))", "list(np.ndindex(2, 2))", "list(np.ndenumerate([[1, 2]]))", "np.triu_indices(3, 1)", "np.tril_indices(2)", "np.convolve([1.5, 2, 4, 8], [1, 0.5, 2], 'same')", "np.convolve([1.5, 2, 4, 8], [1, 0.5], 'valid')", "np.convolve([1, 2], [1, 0, 3], 'same')", "np.gradient([1, 2, 4])", "np.mgrid[0:2, 0:2]", "np.r_[1, 2]", "np.ix_([0], [1])", "np.vander([1, 2])", "np.kron([1], [2])", "np.cross([1, 0, 0], [0, 1, 0])",
-                "np.ones(3).std(ddof=1)", "np.testing.assert_allclose([1.0], [1.0])", "np.testing.assert_allclose([1.0], [2.0])", "np.errstate(all='ignore').__class__.__name__", "np.sum([1, 2], axis=0, out=np.zeros(()))", "np.mean([1, 2], where=[True, False])", "np.sort([2, 1], order='x')", "np.zeros(2, order='F')", "np.array([1, 2], order='F')", "np.arange(2, like=None)", "np.sum([1], unknown=2)")  # fmt: skip
+    yield from ("f = io.BytesIO(); np.save(f, np.arange(3.0)); f.seek(0); np.load(f)", "f = io.BytesIO(); np.save(f, np.ones((2, 2), np.float32)); f.getvalue()", "f = io.BytesIO(); np.savez(f, a=np.arange(2), b=np.ones(1)); f.seek(0); sorted(np.load(f).files)", "np.loadtxt(['1 2', '3 4'])",
+                "np.vectorize(lambda x: x + 1)([1, 2])", "np.fft.fft([1, 2])",
+                "np.ones(3).std(ddof=1)", "np.testing.assert_allclose([1.0], [1.0])", "np.errstate(all='ignore').__class__.__name__", "np.sum([1, 2], axis=0, out=np.zeros(()))", "np.sort([2, 1], order='x')", "np.zeros(2, order='F')", "np.sum([1], unknown=2)")  # fmt: skip
 
 
 def result(call, names):

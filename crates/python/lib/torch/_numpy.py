@@ -61,6 +61,8 @@ def tensor_of(array, shares):
         )
     from torch import _numpy_arrays
 
+    if shares and (made := _numpy_arrays.tensor_under(array)) is not None:
+        return made
     made = torch.empty(tuple(array.shape), dtype=dtype, device="cpu")
     if array.size <= 65536:
         made._set_values(_numpy_arrays.values_of(array))

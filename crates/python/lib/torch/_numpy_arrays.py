@@ -4,6 +4,8 @@ An array with an unknown number in it has a class of its own, whose elements are
 that are unknown for it, in the shape and the type that numpy gives; what depends on the values is refused in words.
 """
 
+import collections
+import sys
 import weakref
 
 import torch
@@ -371,19 +373,78 @@ def values_of(value):
     return _numpy.ravel(value).tolist()
 
 
+def tensor_under(array):
+    """The tensor whose memory an array of `Tensor.numpy()` has, in the shape of the array; `None` for other arrays."""
+    if not isinstance(array, SharedArray) or not array._is_linked() or not array._link.tensor.is_contiguous():
+        return None
+    tensor, size = array._link.tensor.detach(), array.itemsize
+    first = (array.ctypes.data - array._link.memory.ctypes.data) // size
+    steps = [stride // size for stride in array.strides]
+    return tensor.as_strided(list(array.shape), steps, tensor.storage_offset() + first)
+
+
+class _Pair:
+    """An array and the tensor that `torch.from_numpy` made of it: here the two do not change together."""
+
+    def __init__(self, array, tensor):
+        self.array, self.bytes = array, array.tobytes() if array.size <= 65536 else None
+        # Another tensor over the same memory, so that the first one may die.
+        self.tensor, self.version = tensor.detach(), tensor._version
+        self.line, self.was_writeable = _line_of_program(), array.flags.writeable
+        # A write to the array is an error while the tensor lives.
+        array.flags.writeable = False
+
+    def release(self):
+        """The tensor has died; views of the tensor may live on."""
+        if self.was_writeable:
+            try:
+                self.array.flags.writeable = True
+            except ValueError:
+                pass  # Its memory is read-only.
+        self.check()
+        _pairs.discard(self)
+        if self.bytes is not None:
+            if len(_released) == _released.maxlen:
+                _released[0].check()
+            _released.append(self)
+
+    def check(self):
+        """Notes a change that only one of the two has, once in a program."""
+        global _is_noted
+        is_array_changed = self.bytes is not None and self.array.tobytes() != self.bytes
+        if (is_array_changed or self.tensor._version != self.version) and not _is_noted:
+            from _host import note
+
+            _is_noted = True
+            note(
+                f"the array of torch.from_numpy at line {self.line} or its tensor was changed, and the other one does not have the "
+                "change here: use tensor.numpy() in the place of the array"
+            )
+
+
+# The pairs whose tensors live, and the last small ones whose tensors died.
+_pairs, _released, _is_noted = set(), collections.deque(maxlen=64), False
+
+
+def _line_of_program():
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__") != "__main__":
+        frame = frame.f_back
+    return frame.f_lineno
+
+
 def keep(array, tensor):
-    """An array that a tensor was made of may not be written while the tensor lives, since the tensor would not change with it."""
-    if isinstance(array, (UnknownArray, SharedArray)) or not array.flags.writeable:
-        return
-    array.flags.writeable = False
-    weakref.finalize(tensor, _release, array)
+    """Remembers that a tensor was made of an array, whose memory the tensor has in PyTorch."""
+    if not isinstance(array, (UnknownArray, SharedArray)):
+        pair = _Pair(array, tensor)
+        _pairs.add(pair)
+        weakref.finalize(tensor, pair.release)
 
 
-def _release(array):
-    try:
-        array.flags.writeable = True
-    except ValueError:
-        pass  # Its memory is read-only.
+def check_pairs():
+    """Notes changes that only an array or its tensor has, at the end of the program."""
+    for pair in (*_pairs, *_released):
+        pair.check()
 
 
 def install(numpy):

@@ -1,10 +1,13 @@
 """The class of arrays: a view of memory by a shape, strides and an offset, as numpy's."""
 
+import operator
+import types
+
 from numpy import _index
 from numpy._near import are_special, unknown
 from numpy._offers import refuse, refuse_unknown
-from numpy._shapes import axes_of, axis_of, broadcast, memory_order, places, product, shape_of, strides_of
-from numpy._types import F8, I8, of
+from numpy._shapes import axes_of, axis_of, broadcast, memory_order, places, product, shape_of, strides_of, text_of
+from numpy._types import F8, of, text_length, text_type
 from numpy._values import cast, scalar
 
 # Elements of larger arrays are not kept.
@@ -37,33 +40,17 @@ class Memory:
             self.version = self.tensor._version
 
 
-class Flags:
-    """`array.flags`."""
-
-    def __init__(self, array):
-        self.c_contiguous = array._is_contiguous()
-        self.f_contiguous = array.T._is_contiguous()
-        self.owndata = array.base is None
-        self.writeable = array._is_writeable
-        self.aligned = True
-
-    contiguous = property(lambda self: self.c_contiguous or self.f_contiguous)
-
-    def __getitem__(self, name):
-        return getattr(self, name.lower())
-
-
 class ndarray:
     __slots__ = ("_memory", "_shape", "_steps", "_offset", "dtype", "base", "_is_writeable", "__weakref__")
     __module__ = "numpy"
-    __array_priority__ = 0.0
 
-    def __new__(cls, shape, dtype=F8, buffer=None, offset=0, strides=None, order=None):
-        if buffer is not None or strides is not None:
-            refuse("ndarray with buffer= or strides=", "use numpy.array")
-        from numpy._making import empty
+    def __new__(cls, *arguments, **keywords):
+        refuse("ndarray as a function", "use numpy.zeros or numpy.array")
 
-        return empty(shape, dtype)
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"numpy.ndarray.{name} is not modeled here: use torch, or numbers and lists")
 
     def __class_getitem__(cls, types):
         # `ndarray[...]` in a hint for a type.
@@ -71,35 +58,22 @@ class ndarray:
 
     # --- shape
 
-    @property
-    def shape(self):
-        return self._shape
-
-    @shape.setter
-    def shape(self, shape):
-        made = self.reshape(shape)
-        if made._memory is not self._memory:
-            raise AttributeError(
-                "incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
-            )
-        self._shape, self._steps = made._shape, made._steps
-
+    shape = property(lambda self: self._shape, lambda self, shape: refuse("ndarray.shape = ...", "use reshape"))
     ndim = property(lambda self: len(self._shape))
     size = property(lambda self: product(self._shape))
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.itemsize)
     strides = property(lambda self: tuple(step * self.itemsize for step in self._steps))
-    flags = property(Flags)
     T = property(lambda self: self.transpose())
-    real = property(lambda self: self)
-    flat = property(lambda self: Flat(self))
-    device = "cpu"
 
     @property
-    def mT(self):
-        if self.ndim < 2:
-            raise ValueError("matrix transpose with ndim < 2 is undefined")
-        return self.swapaxes(-1, -2)
+    def flags(self):
+        return types.SimpleNamespace(
+            c_contiguous=self._is_contiguous(),
+            f_contiguous=self.T._is_contiguous(),
+            owndata=self.base is None,
+            writeable=self._is_writeable,
+        )
 
     def _is_contiguous(self):
         step = 1
@@ -124,35 +98,26 @@ class ndarray:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(len(self)))
 
-    def reshape(self, *shape, order="C", copy=None):
-        if order not in ("C", "A") or copy is not None:
-            refuse(f"ndarray.reshape with order={order!r} or copy=", "reshape and transpose in the order of C")
+    def reshape(self, *shape):
         shape = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
-        shape = [int_of(size) for size in shape]
+        shape = [operator.index(size) for size in shape]
         if shape.count(-1) > 1:
             raise ValueError("can only specify one unknown dimension")
-        text = "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+        wanted = text_of(shape)
         if -1 in shape:
-            known = -product(shape)
-            if known == 0 or self.size % known:
-                raise ValueError(f"cannot reshape array of size {self.size} into shape {text}")
-            shape[shape.index(-1)] = self.size // known
+            shape[shape.index(-1)] = self.size // max(-product(shape), 1)
         if product(shape) != self.size:
-            raise ValueError(f"cannot reshape array of size {self.size} into shape {text}")
+            raise ValueError(f"cannot reshape array of size {self.size} into shape {wanted}")
         steps = _index.steps_of_view(self._shape, self._steps, shape)
         if steps is not None:
             return self._seen(shape, steps, self._offset)
         return filled(shape, self.dtype, self._read())
 
-    def flatten(self, order="C"):
-        if order != "C":
-            refuse("ndarray.flatten with order=", "use .T.flatten()")
+    def flatten(self):
         return filled((self.size,), self.dtype, self._read(True))
 
-    def ravel(self, order="C"):
-        if order != "C":
-            refuse("ndarray.ravel with order=", "use .T.ravel()")
-        return self.reshape(-1)
+    def ravel(self):
+        return self.reshape(-1) if self._is_contiguous() else self.flatten()
 
     def squeeze(self, axis=None):
         axes = [i for i, size in enumerate(self._shape) if size == 1] if axis is None else axes_of(axis, self.ndim)
@@ -177,11 +142,6 @@ class ndarray:
         a, b = axis_of(axis1, self.ndim), axis_of(axis2, self.ndim)
         axes[a], axes[b] = axes[b], axes[a]
         return self.transpose(axes) if axes else self._seen((), (), self._offset)
-
-    def view(self, *types):
-        if types and of(types[0]) is not self.dtype:
-            refuse("ndarray.view with a type", "use astype")
-        return self._seen(self._shape, self._steps, self._offset)
 
     # --- values
 
@@ -230,14 +190,8 @@ class ndarray:
     def _places(self):
         return places(self._shape, self._steps, self._offset)
 
-    def copy(self, order="C"):
-        if order not in ("C", "K", "A"):
-            refuse("ndarray.copy with order=", "use .T.copy().T")
-        return (
-            filled(self._shape, self.dtype, self._read(True))
-            if order == "C"
-            else laid_out_as(self, self.dtype, self._read(True))
-        )
+    def copy(self):
+        return filled(self._shape, self.dtype, self._read(True))
 
     def __copy__(self):
         return laid_out_as(self, self.dtype, self._read(True))
@@ -250,28 +204,23 @@ class ndarray:
             refuse_unknown("ndarray.__reduce__")
         return _restored, (self._shape, self.dtype.str, self._read(True))
 
-    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    def astype(self, dtype, *, copy=True):
         kind = of(dtype)
-        if order != "K" or casting != "unsafe" or kind.kind == "c":
-            refuse("ndarray.astype with order=, casting= or a complex type", "use a real type and no more arguments")
         if kind is self.dtype and not copy:
             return self
         values = self._read()
         if values is not None:
+            if kind.kind == "U" and self.dtype.kind == "f":
+                values = [scalar(value, self.dtype) for value in values]
             values = cast(values, self.dtype, kind)
             if kind.kind == "U" and not kind.itemsize:
-                kind = _text_kind(self, values)
+                kind = text_type(text_length(self.dtype))
         return laid_out_as(self, kind, values)
 
     def item(self, *place):
         if place:
-            place = place[0] if len(place) == 1 and isinstance(place[0], tuple) else place
-            if len(place) == 1 and self.ndim != 1:
-                return self.ravel().item(place[0])
-            found = self[place]
-            if isinstance(found, ndarray):
-                raise ValueError("incorrect number of indices for array")
-            return found.item() if hasattr(found, "item") else found
+            found = self.ravel()[place[0]] if len(place) == 1 else self[place]
+            return found.item()
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return self._all()[0]
@@ -286,7 +235,7 @@ class ndarray:
     def fill(self, value):
         self[...] = value
 
-    def tobytes(self, order="C"):
+    def tobytes(self):
         from numpy._files import data_of
 
         return data_of(self)
@@ -295,8 +244,6 @@ class ndarray:
         return self if dtype is None else self.astype(dtype)
 
     def _one(self):
-        if self.size != 1:
-            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         if self.ndim:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         return self._all()[0]
@@ -307,9 +254,6 @@ class ndarray:
     def __int__(self):
         return int(self._one())
 
-    def __complex__(self):
-        return complex(self._one())
-
     def __index__(self):
         if self.ndim or self.dtype.kind not in "iu":
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
@@ -319,9 +263,7 @@ class ndarray:
         if self.size == 1:
             return bool(self._all()[0])
         if self.size == 0:
-            raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
-            )
+            raise ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check it.")
         raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
 
     def __repr__(self):
@@ -330,9 +272,9 @@ class ndarray:
         return array_repr(self)
 
     def __str__(self):
-        from numpy._print import array_str
+        from numpy._print import array2string
 
-        return array_str(self)
+        return array2string(self) if self.ndim else str(self[()])
 
     def __format__(self, spec):
         if self.ndim == 0:
@@ -360,20 +302,6 @@ class ndarray:
 
     def __setitem__(self, index, value):
         _index.put(self, index, value)
-
-
-def int_of(value):
-    import operator
-
-    return operator.index(value)
-
-
-def _text_kind(array, values):
-    from numpy._types import text_length, text_type
-
-    if array.dtype.kind == "O":
-        return text_type(max((len(value) for value in values), default=1))
-    return text_type(text_length(array.dtype))
 
 
 def view(memory, shape, steps, offset, kind):
@@ -413,13 +341,13 @@ def _restored(shape, kind, values):
     return filled(shape, of(kind), values)
 
 
-def broadcast_to(array, shape, subok=False):
+def broadcast_to(array, shape):
     from numpy._making import asarray
 
     array, shape = asarray(array), shape_of(shape)
     if len(shape) < array.ndim or broadcast(array._shape, shape) != shape:
         raise ValueError(
-            f"operands could not be broadcast together with remapped shapes [original->remapped]: {array._shape} and requested shape {shape}"
+            f"operands could not be broadcast together: {text_of(array._shape)} and requested shape {text_of(shape)}"
         )
     made = spread(array, shape)
     made._is_writeable = False
@@ -435,27 +363,3 @@ def spread(array, shape):
         0 if a == 1 and b != 1 else step for a, b, step in zip(array._shape, shape[missing:], array._steps)
     ]
     return array._seen(shape, steps, array._offset)
-
-
-class Flat:
-    """`array.flat`."""
-
-    def __init__(self, array):
-        self._array = array
-
-    def __iter__(self):
-        return (scalar(value, self._array.dtype) for value in self._array._all())
-
-    def __len__(self):
-        return self._array.size
-
-    def __getitem__(self, index):
-        found = self._array.ravel()[index]
-        return found.copy() if isinstance(found, ndarray) else found
-
-    def __setitem__(self, index, value):
-        where = filled((self._array.size,), I8, list(self._array._places()))
-        chosen = where[index]
-        chosen = chosen._read() if isinstance(chosen, ndarray) else [chosen._value]
-        value = _index.as_written(value, (len(chosen),), self._array.dtype)
-        self._array._write(chosen, value)

@@ -4,94 +4,43 @@ import operator
 
 from torch._unknown import UnknownNumber
 
-from numpy._near import NearNumber, unknown
-from numpy._offers import refuse, refuse_unknown
-from numpy._shapes import broadcast, places, product, strides_of
-from numpy._values import cast, scalar
+from numpy._near import unknown
+from numpy._offers import refuse
+from numpy._shapes import broadcast, places, product, strides_of, text_of
+from numpy._values import cast, cast_one, scalar
 
 _WRONG = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
 
 
 def steps_of_view(shape, steps, wanted):
     """The strides of a view of another shape over the same memory, or `None` where only a copy has that shape."""
-    old = [(size, step) for size, step in zip(shape, steps) if size != 1]
     if product(shape) == 0:
         return strides_of(wanted)
-    found, at = [], 0
-    wanted_at = 0
-    while wanted_at < len(wanted):
-        if wanted[wanted_at] == 1:
-            found.append(None)
-            wanted_at += 1
-            continue
-        begin, group_at, new, had = wanted_at, at, wanted[wanted_at], old[at][0]
-        while new != had:
-            if new < had:
-                wanted_at += 1
-                new *= wanted[wanted_at]
-            else:
-                at += 1
-                had *= old[at][0]
-        for k in range(group_at, at):
-            if old[k][1] != old[k + 1][1] * old[k + 1][0]:
-                return None
-        step, group = old[at][1], []
-        for size in reversed(wanted[begin : wanted_at + 1]):
-            group.insert(0, step)
-            step *= size
-        found += group
-        at += 1
-        wanted_at += 1
-    later = 1
-    for k in range(len(found) - 1, -1, -1):
-        if found[k] is None:
-            found[k] = later
-        later = found[k] * wanted[k]
+    # Axes that lie in memory as one.
+    runs = []
+    for size, step in zip(shape, steps):
+        if size != 1 and runs and runs[-1][1] == size * step:
+            runs[-1] = (runs[-1][0] * size, step)
+        elif size != 1:
+            runs.append((size, step))
+    found, left, step = [], 1, 1
+    for size in reversed(wanted):
+        if left == 1 and size != 1:
+            left, step = runs.pop()
+        if left % size:
+            return None
+        found.insert(0, step)
+        left, step = left // size, step * size
     return found
 
 
 def _parsed(array, index):
     """The parts of an index: an int, a slice, `None`, an array, or an unknown number; one for each axis and each new axis."""
-    from numpy._array import ndarray
-    from numpy._making import array as make
-    from numpy._types import bool_, generic, integer
-
     parts, used = [], 0
     for part in index if isinstance(index, tuple) else (index,):
-        if part is None or part is Ellipsis or isinstance(part, slice):
-            used += isinstance(part, slice)
-        elif type(part) is UnknownNumber:
-            used += 1
-        elif type(part) is NearNumber:
-            raise IndexError(_WRONG)
-        elif isinstance(part, (bool, bool_)) or isinstance(part, ndarray) and part.ndim == 0 and part.dtype.kind == "b":
-            refuse("ndarray with True or False as an index", "use a slice, or an array of bools")
-        elif (
-            isinstance(part, (int, integer)) or isinstance(part, ndarray) and part.ndim == 0 and part.dtype.kind in "iu"
-        ):
-            number = part if isinstance(part, int) else part._all()[0] if isinstance(part, ndarray) else part._value
-            part = number
-            used += 1
-        elif isinstance(part, (list, ndarray, range)) or hasattr(part, "is_cuda") or isinstance(part, tuple):
-            is_list = isinstance(part, (list, tuple, range))
-            part = make(part)
-            if is_list and part.size == 0:
-                part = part.astype("int64")
-            if part.dtype.kind not in "iub":
-                raise IndexError(
-                    "arrays used as indices must be of integer (or boolean) type"
-                    if not is_list or part.dtype.kind != "O"
-                    else _WRONG
-                )
-            if part.ndim == 0:
-                part = part._all()[0]
-            used += part.ndim if isinstance(part, ndarray) and part.dtype.kind == "b" else 1
-        elif hasattr(part, "__index__") and not isinstance(part, generic):
-            part = operator.index(part)
-            used += 1
-        else:
-            raise IndexError(_WRONG)
+        part = _part(part)
         parts.append(part)
+        used += 0 if part is None or part is Ellipsis else part.ndim if _is_mask(part) else 1
     if used > array.ndim:
         raise IndexError(f"too many indices for array: array is {array.ndim}-dimensional, but {used} were indexed")
     dots = [i for i, part in enumerate(parts) if part is Ellipsis]
@@ -100,6 +49,33 @@ def _parsed(array, index):
     at = dots[0] if dots else len(parts)
     parts[at : at + 1] = [slice(None)] * (array.ndim - used)
     return parts, bool(dots)
+
+
+def _part(part):
+    from numpy._array import ndarray
+    from numpy._making import array as make
+    from numpy._types import integer
+
+    if part is None or part is Ellipsis or isinstance(part, slice) or type(part) is UnknownNumber:
+        return part
+    is_list = isinstance(part, (list, tuple, range))
+    if is_list or hasattr(part, "is_cuda") or isinstance(part, ndarray):
+        made = make(part, copy=False)
+        made = made.astype("int64") if is_list and not made.size else made
+        if made.dtype.kind not in "iub":
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        if made.ndim or made.dtype.kind == "b":
+            return made if made.ndim else refuse("an index of True or False", "use a slice, or an array of bools")
+        return made._all()[0]
+    if isinstance(part, bool) or getattr(getattr(part, "dtype", None), "kind", "") == "b":
+        refuse("an index of True or False", "use a slice, or an array of bools")
+    if isinstance(part, (int, integer)) or hasattr(part, "__index__") and not hasattr(part, "dtype"):
+        return operator.index(part)
+    raise IndexError(_WRONG)
+
+
+def _is_mask(part):
+    return getattr(getattr(part, "dtype", None), "kind", "") == "b" and hasattr(part, "_read")
 
 
 def _place(number, size, axis):
@@ -125,96 +101,70 @@ def _basic(array, parts):
         else:
             offset += _place(part, size, axis) * step
         axis += 1
-    return shape, steps, offset
+    return tuple(shape), tuple(steps), offset
 
 
 class _Chosen:
     """What an index with arrays chooses: the shape, the order of its axes in memory, and places; `None` for places that are not known."""
 
     def __init__(self, array, parts):
-        from numpy._array import ndarray
-
         self.is_unknown = False
-        groups, lists, firsts, axis = [], [], [], 0
+        slices, lists, firsts, axis = [], [], [], 0
         for at, part in enumerate(parts):
             if part is None:
-                groups.append((1, [0]))
-                continue
-            size, step = array._shape[axis], array._steps[axis]
-            if isinstance(part, slice):
-                chosen = range(*part.indices(size))
-                groups.append((len(chosen), [i * step for i in chosen]))
+                slices.append((at, [0]))
+            elif isinstance(part, slice):
+                slices.append((at, [i * array._steps[axis] for i in range(*part.indices(array._shape[axis]))]))
                 axis += 1
-                continue
-            firsts.append(at)
-            groups.append(None)
-            if isinstance(part, ndarray) and part.dtype.kind == "b":
-                for k, (found, is_in) in enumerate(zip(array._shape[axis:], part._shape)):
-                    if found != is_in:
-                        raise IndexError(
-                            f"boolean index did not match indexed array along axis {axis + k}; "
-                            f"size of axis is {found} but size of corresponding boolean axis is {is_in}"
-                        )
-                inner = strides_of(part._shape)
-                taken = [i for i, is_in in enumerate(part._known("ndarray[condition]")) if is_in]
-                for k, stride in enumerate(inner):
-                    numbers = [i // stride % part._shape[k] for i in taken]
-                    lists.append(((len(taken),), numbers, array._steps[axis + k]))
-                axis += part.ndim
-                continue
-            if isinstance(part, ndarray):
-                numbers, shape = part._read(), part._shape
-                if numbers is None or UnknownNumber in map(type, numbers):
-                    self.is_unknown, numbers = True, [0] * part.size
             else:
-                shape = ()
-                self.is_unknown |= type(part) is UnknownNumber
-                numbers = [0 if type(part) is UnknownNumber else part]
-            lists.append(
-                (
-                    shape,
-                    [_place(number, size, axis) for number in numbers]
-                    if size or numbers and not self.is_unknown
-                    else numbers,
-                    step,
-                )
-            )
-            axis += 1
+                firsts.append(at)
+                found = self._of_mask(array, part, axis) if _is_mask(part) else [self._of_numbers(array, part, axis)]
+                lists += found
+                axis += len(found)
         try:
-            shape = broadcast(*(shape for shape, _, _ in lists))
+            shape = broadcast(*(shape for shape, _ in lists))
         except ValueError:
-            texts = " ".join(
-                "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")" for shape, _, _ in lists
-            )
+            texts = " ".join(text_of(shape) for shape, _ in lists)
             raise IndexError(
-                f"shape mismatch: indexing arrays could not be broadcast together with shapes {texts} "
+                f"shape mismatch: indexing arrays could not be broadcast together with shapes {texts}"
             ) from None
-        offsets = [0] * product(shape)
-        for own, numbers, step in lists:
+        offsets = [array._offset] * product(shape)
+        for own, steps in lists:
             missing = len(shape) - len(own)
-            steps = [0] * missing + [0 if size == 1 else stride for size, stride in zip(own, strides_of(own))]
-            for k, at in enumerate(places(shape, steps)):
-                offsets[k] += numbers[at] * step
-        # Arrays side by side leave their axes where they were; else their axes come first.
-        is_together = firsts == list(range(firsts[0], firsts[-1] + 1))
-        front = firsts[0] if is_together else 0
-        slices = [group for group in groups if group is not None]
-        before = len([group for group in groups[:front] if group is not None])
-        found = [array._offset]
-        found = [place + more for place in found for more in offsets]
+            spread = [0] * missing + [0 if size == 1 else stride for size, stride in zip(own, strides_of(own))]
+            offsets = [offset + steps[at] for offset, at in zip(offsets, places(shape, spread))]
+        # The memory has the axes of the arrays first. Arrays side by side leave their axes where they were.
         for _, steps in slices:
-            found = [place + more for place in found for more in steps]
-        # The memory has the axes of the arrays first.
-        sizes = [size for size, _ in slices]
-        self.inner_shape, count = (*shape, *sizes), len(shape)
-        self.axes = [*range(count, count + before), *range(count), *range(count + before, count + len(sizes))]
+            offsets = [place + step for place in offsets for step in steps]
+        is_together = firsts == list(range(firsts[0], firsts[-1] + 1))
+        before = len([at for at, _ in slices if at < firsts[0]]) if is_together else 0
+        count = len(shape)
+        self.places, self.inner_shape = offsets, (*shape, *(len(steps) for _, steps in slices))
+        self.axes = [*range(count, count + before), *range(count), *range(count + before, len(self.inner_shape))]
         self.shape = tuple(self.inner_shape[axis] for axis in self.axes)
-        self.places = found
+
+    def _of_mask(self, array, mask, axis):
+        """For each axis of an array of bools, the steps to the elements that are chosen."""
+        for k, (size, is_in) in enumerate(zip(array._shape[axis:], mask._shape)):
+            if size != is_in:
+                raise IndexError(
+                    f"boolean index did not match indexed array along axis {axis + k}; "
+                    f"size of axis is {size} but size of corresponding boolean axis is {is_in}"
+                )
+        taken = [i for i, is_in in enumerate(mask._known("ndarray[condition]")) if is_in]
+        rows = zip(strides_of(mask._shape), mask._shape, array._steps[axis:])
+        return [((len(taken),), [i // stride % size * step for i in taken]) for stride, size, step in rows]
+
+    def _of_numbers(self, array, part, axis):
+        """The shape of one number or an array of numbers, and the steps to the elements."""
+        shape, numbers = (part._shape, part._all()) if hasattr(part, "_shape") else ((), [part])
+        if UnknownNumber in map(type, numbers):
+            self.is_unknown = True
+            return shape, [0] * len(numbers)
+        return shape, [_place(number, array._shape[axis], axis) * array._steps[axis] for number in numbers]
 
     def in_order(self):
         """The places in the order of C."""
-        if self.axes == list(range(len(self.axes))):
-            return self.places
         strides = strides_of(self.inner_shape)
         return [self.places[at] for at in places(self.shape, [strides[axis] for axis in self.axes])]
 
@@ -227,60 +177,41 @@ def get(array, index):
     from numpy._array import filled
 
     parts, has_dots = _parsed(array, index)
+    values = array._memory.values()
     if _is_basic(parts):
         shape, steps, offset = _basic(array, parts)
         if shape or has_dots:
             return array._seen(shape, steps, offset)
-        values = array._memory.values()
         return scalar(values[offset], array.dtype) if values is not None else unknown(array.dtype)
     chosen = _Chosen(array, parts)
-    values = array._memory.values()
-    if chosen.is_unknown:
-        values = [unknown(array.dtype)] * len(chosen.places)
-    elif values is not None:
+    if values is not None and not chosen.is_unknown:
         values = [values[place] for place in chosen.places]
-    made = (
-        filled(chosen.inner_shape, array.dtype, values).transpose(chosen.axes)
-        if chosen.axes
-        else filled((), array.dtype, values)
-    )
+    else:
+        values = [unknown(array.dtype)] * len(chosen.places)
+    made = filled(chosen.inner_shape, array.dtype, values)
+    if not chosen.shape:
+        return made if has_dots else made[()]
+    made = made.transpose(chosen.axes)
     made.base = None
-    if not chosen.shape and not has_dots:
-        return made[()]
     return made
 
 
-def as_written(value, shape, kind):
+def _as_written(value, shape, kind):
     """The elements of a value that is written to a part of this shape; `None` where they are not known."""
     from numpy._array import spread
     from numpy._making import array as make
 
     if type(value) is int and kind.kind in "iu":
-        from numpy._values import cast_one
-
         return [cast_one(value, kind, True)] * product(shape)
     value = make(value, copy=False)
     while value.ndim > len(shape) and value._shape[0] == 1:
         value = value[0]
-    if value.ndim > len(shape) or broadcast_or_none(value._shape, shape) != tuple(shape):
-        text = [("(" + ",".join(map(str, s)) + ("," if len(s) == 1 else "") + ")") for s in (value._shape, shape)]
-        if len(shape) == 0:
-            raise ValueError("setting an array element with a sequence.")
-        raise ValueError(f"could not broadcast input array from shape {text[0]} into shape {text[1]}")
-    if kind.kind in "iufb" and value.dtype.kind == "U" and kind.kind != "b":
-        pass
-    values = value._read()
-    if values is None:
-        return None
-    spread_values = spread(value, tuple(shape))._read()
-    return cast(spread_values, value.dtype, kind) if value.dtype is not kind else spread_values
-
-
-def broadcast_or_none(a, b):
-    try:
-        return broadcast(a, b)
-    except ValueError:
-        return None
+    if value.ndim > len(shape) or any(a not in (1, b) for a, b in zip(reversed(value._shape), reversed(shape))):
+        raise ValueError(
+            f"could not broadcast input array from shape {text_of(value._shape)} into shape {text_of(shape)}"
+        )
+    values = spread(value, shape)._read()
+    return cast(values, value.dtype, kind) if values is not None and value.dtype is not kind else values
 
 
 def put(array, index, value):
@@ -289,23 +220,11 @@ def put(array, index, value):
         raise ValueError("assignment destination is read-only")
     if _is_basic(parts):
         shape, steps, offset = _basic(array, parts)
-        where = places(shape, steps, offset)
-        array._write(where, as_written(value, tuple(shape), array.dtype))
+        array._write(places(shape, steps, offset), _as_written(value, shape, array.dtype))
         return
-    if any(getattr(part, "ndim", 0) and part.dtype.kind == "b" and _is_unknown(part) for part in parts):
+    is_unknown = any(_is_mask(part) and UnknownNumber in map(type, part._all()) for part in parts)
+    chosen = None if is_unknown else _Chosen(array, parts)
+    if chosen is None or chosen.is_unknown:
         array._write(None, None)
         return
-    chosen = _Chosen(array, parts)
-    if chosen.is_unknown:
-        array._write(None, None)
-        return
-    values = as_written(value, chosen.shape, array.dtype)
-    array._write(chosen.in_order(), values)
-
-
-def _is_unknown(part):
-    values = part._read()
-    return values is None or UnknownNumber in map(type, values)
-
-
-__all__ = ["get", "put", "refuse_unknown"]
+    array._write(chosen.in_order(), _as_written(value, chosen.shape, array.dtype))

@@ -15,7 +15,6 @@ class NearNumber:
     # A program may ask `isinstance(value, float)`.
     __class__ = property(lambda self: float)
     ndim, shape, size = 0, (), 1
-    real = property(lambda self: self)
 
     def __init__(self, low, high, dtype=F8):
         self.low, self.high, self.dtype = low, high, dtype
@@ -60,20 +59,9 @@ class NearNumber:
         known = self._ends(lambda value: round(value, digits))
         return known if known is not None else UnknownNumber()
 
-    def _whole(self, function):
-        known = self._ends(function)
-        if known is None:
-            self._refuse()
-        return known
-
     def __int__(self):
-        return self._whole(int)
-
-    def __floor__(self):
-        return self._whole(math.floor)
-
-    def __ceil__(self):
-        return self._whole(math.ceil)
+        known = self._ends(int)
+        return known if known is not None else self._refuse()
 
     def __bool__(self):
         return True if self.low > 0 or self.high < 0 else bool(UnknownNumber())
@@ -84,10 +72,7 @@ class NearNumber:
             "round it first, as round(value, 6) or f'{value:.6f}' do"
         )
 
-    __float__ = __hash__ = __complex__ = __index__ = __trunc__ = is_integer = as_integer_ratio = _refuse
-
-    def __copy__(self):
-        return self
+    __float__ = __hash__ = __index__ = __floor__ = __ceil__ = _refuse
 
     def __deepcopy__(self, memo):
         return self
@@ -139,60 +124,41 @@ def ends(value):
     return (value.low, value.high) if type(value) is NearNumber else (value, value)
 
 
-def _rising(function, value, *others):
-    return function(value.low), function(value.high)
-
-
 def combine(name, function, kind, values):
     """The result of an operator of which at least one number is near or unknown."""
     if UnknownNumber in map(type, values):
         return unknown(kind)
-    lows_highs = list(map(ends, values))
+    pairs = list(map(ends, values))
     try:
         if name in _COMPARED:
-            results = {function(a, b) for a in lows_highs[0] for b in lows_highs[-1]}
+            results = {function(a, b) for a in pairs[0] for b in pairs[-1]}
             # Equal numbers may lie between the ends.
-            if len(results) == 1 and not (name in ("equal", "not_equal") and _overlap(*lows_highs)):
-                return results.pop()
+            may_be_equal = name in ("equal", "not_equal") and pairs[0][0] <= pairs[1][1] and pairs[1][0] <= pairs[0][1]
+            return results.pop() if len(results) == 1 and not may_be_equal else unknown(kind)
+        if (
+            name in ("divide", "floor_divide")
+            and pairs[1][0] <= 0 <= pairs[1][1]
+            or name == "power"
+            and pairs[0][0] <= 0
+        ):
             return unknown(kind)
         if name in _OF_TWO:
-            if name in ("divide", "floor_divide") and lows_highs[1][0] <= 0 <= lows_highs[1][1]:
-                return unknown(kind)
-            results = [function(a, b) for a in lows_highs[0] for b in lows_highs[1]]
-        elif name == "power":
-            if lows_highs[0][0] <= 0:
-                return unknown(kind)
-            results = [_of_result(function(a, b)) for a in lows_highs[0] for b in lows_highs[1]]
-            results = [end for pair in results for end in pair]
+            found = [function(a, b) for a in pairs[0] for b in pairs[1]]
         elif name in _MONOTONE:
-            results = [end for end_of in lows_highs[0] for end in _of_result(function(end_of))]
+            found = list(map(function, pairs[0]))
         elif name in ("absolute", "square"):
-            low, high = lows_highs[0]
-            results = [function(low), function(high)] + ([0.0] if low <= 0 <= high else [])
-        elif name == "sin" or name == "cos":
-            low, high = lows_highs[0]
-            near = ends(function(low))
-            results = [max(near[0] - (high - low), -1.0), min(near[1] + (high - low), 1.0)]
+            found = [*map(function, pairs[0]), *([0.0] if pairs[0][0] <= 0 <= pairs[0][1] else [])]
         else:
             return unknown(kind)
+        results = [end for value in found for end in ends(value)]
+        return between(min(results), max(results), kind)
     except (TypeError, ValueError, OverflowError):
         return unknown(kind)
-    return between(min(results), max(results), kind)
-
-
-def _of_result(value):
-    if type(value) is UnknownNumber:
-        raise ValueError
-    return ends(value)
-
-
-def _overlap(a, b):
-    return a[0] <= b[1] and b[0] <= a[1]
 
 
 _COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-_OF_TWO = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "floor_divide"}
+_OF_TWO = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "floor_divide", "power"}
 _MONOTONE = {
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "tanh", "sinh", "arctan", "arcsin", "arccos", "floor",
-    "ceil", "trunc", "rint", "negative", "positive", "sign", "reciprocal", "degrees", "radians", "isnan", "isinf", "isfinite",
+    "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "tanh", "sinh", "arctan", "arcsin", "arccos", "floor", "ceil", "trunc",
+    "rint", "negative", "positive", "sign", "reciprocal", "isnan", "isinf", "isfinite",
 }  # fmt: skip

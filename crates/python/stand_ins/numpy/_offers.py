@@ -1,11 +1,6 @@
 """What is offered of numpy: every other function and argument is refused in words."""
 
 import functools
-import os
-import sys
-import warnings
-
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def refuse(what, instead="use torch, or numbers and lists"):
@@ -20,17 +15,17 @@ def refuse_unknown(what):
 
 def offered(function, name=None, takes_tensors=True):
     """The function, whose other keywords are refused and not ignored."""
-    code = function.__code__
+    code, name = function.__code__, name or function.__name__
     names = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    most = code.co_argcount if not code.co_flags & 4 else None
     if code.co_flags & 8:  # It takes any keyword and reads them itself.
         return function
-    name = name or function.__name__
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        if keywords and not keywords.keys() <= names:
-            unknown = next(key for key in keywords if key not in names)
-            refuse(f"{name} with {unknown}=", "leave the argument out, or write the function out")
+        if not keywords.keys() <= names or most is not None and len(arguments) > most:
+            unknown = next((f"{key}=" for key in keywords if key not in names), "so many arguments")
+            refuse(f"{name} with {unknown}", "leave the argument out, or write the function out")
         if not takes_tensors and arguments and hasattr(arguments[0], "is_cuda"):
             raise TypeError(f"numpy.{name} of a tensor is not modeled here: use torch.{name}, or pass tensor.numpy()")
         return function(*arguments, **keywords)
@@ -52,15 +47,7 @@ def offer(module, skipped=(), takes_tensors=True):
             names.append(name)
 
 
-def offer_methods(cls):
+def offer_methods(cls, prefix=None):
     for name, value in list(vars(cls).items()):
         if type(value).__name__ == "function" and not name.startswith("_"):
-            setattr(cls, name, offered(value, f"{cls.__name__}.{name}"))
-
-
-def warn(text, category=RuntimeWarning):
-    """A warning at the line of the program, as numpy's are."""
-    level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_FOLDER):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+            setattr(cls, name, offered(value, f"{prefix or cls.__name__}.{name}"))

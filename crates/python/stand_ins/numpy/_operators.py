@@ -1,8 +1,14 @@
 """Operators of arrays and of their elements."""
 
+import builtins
+
 from numpy import _elementwise as _e
 from numpy._array import ndarray
+from numpy._axes import round as _round
+from numpy._making import full
 from numpy._near import NearNumber
+from numpy._offers import refuse
+from numpy._products import matmul
 from numpy._types import generic, number, str_
 
 _TWO = {
@@ -16,8 +22,10 @@ _TWO = {
     "and": _e.bitwise_and,
     "or": _e.bitwise_or,
     "xor": _e.bitwise_xor,
-    "lshift": _e.left_shift,
-    "rshift": _e.right_shift,
+    "matmul": matmul,
+    "lshift": lambda *numbers: refuse("left_shift", "multiply by powers of two"),
+    "rshift": lambda *numbers: refuse("right_shift", "use // with powers of two"),
+    "divmod": lambda x, y: (x // y, x % y),
 }
 _COMPARED = {
     "gt": _e.greater,
@@ -28,118 +36,63 @@ _COMPARED = {
     "ne": _e.not_equal,
 }
 _ONE = {"neg": _e.negative, "pos": _e.positive, "abs": _e.absolute, "invert": _e.invert}
+_CLASSES = (ndarray, number, generic, NearNumber)
+_KNOWN = {"builtins", "numpy", "torch._unknown", "numpy._near"}
 
 
 def _is_foreign(other):
     """Whether the operator is left to the other object, such as a tensor."""
-    return hasattr(other, "is_cuda") or other is None or isinstance(other, (dict, set)) or type(other).__module__ not in _KNOWN and not isinstance(
-        other, (ndarray, generic, int, float, str, list, tuple)
-    )  # fmt: skip
+    is_ours = isinstance(other, (ndarray, generic, int, float, str, list, tuple)) or type(other).__module__ in _KNOWN
+    return not is_ours or hasattr(other, "is_cuda") or isinstance(other, (dict, set, type(None)))
 
 
-_KNOWN = {"builtins", "numpy", "torch._unknown", "numpy._near"}
+def _forward(function):
+    return lambda self, other: NotImplemented if _is_foreign(other) else function(self, other)
 
 
-def _binary(function):
-    def forward(self, other):
-        return NotImplemented if _is_foreign(other) else function(self, other)
-
-    def reflected(self, other):
-        return NotImplemented if _is_foreign(other) else function(other, self)
-
-    return forward, reflected
+def _reflected(function):
+    return lambda self, other: NotImplemented if _is_foreign(other) else function(other, self)
 
 
 def _in_place(function):
-    def apply(self, other):
-        if self.ndim == 0 and not isinstance(self, ndarray):
-            return function(self, other)
-        return function(self, other, out=self)
-
-    return apply
+    return lambda self, other: function(self, other, out=self)
 
 
 def _compared(name, function):
     def apply(self, other):
-        if other is None or hasattr(other, "is_cuda") or isinstance(other, (dict, set)):
-            if name in ("eq", "ne") and isinstance(self, ndarray) and other is None:
-                from numpy._making import full
-
-                return full(self.shape, name == "ne", bool)
-            return NotImplemented
-        if isinstance(other, str) != (getattr(self.dtype, "kind", "") == "U") and not isinstance(
-            other, (ndarray, list, tuple)
-        ):
-            if name in ("eq", "ne"):
-                from numpy._making import full
-
-                made = full(self.shape, name == "ne", bool)
-                return made if made.ndim else made[()]
-            return NotImplemented
-        return function(self, other)
+        is_text = isinstance(other, str) != (self.dtype.kind == "U") and not isinstance(other, (ndarray, list, tuple))
+        if name in ("eq", "ne") and (is_text or other is None and isinstance(self, ndarray)):
+            made = full(self.shape, name == "ne", bool)
+            return made if made.ndim else made[()]
+        return NotImplemented if is_text or _is_foreign(other) else function(self, other)
 
     return apply
 
 
-def _divmod(self, other):
-    return self // other, self % other
-
-
-for _name, _function in _TWO.items():
-    _forward, _reflected = _binary(_function)
-    for _class in (ndarray, number, generic, NearNumber):
-        setattr(_class, f"__{_name}__", _forward)
-        setattr(_class, f"__r{_name}__", _reflected)
-    setattr(ndarray, f"__i{_name}__", _in_place(_function))
-for _name, _function in _COMPARED.items():
-    for _class in (ndarray, number, generic, NearNumber):
+for _class in _CLASSES:
+    for _name, _function in _TWO.items():
+        setattr(_class, f"__{_name}__", _forward(_function))
+        setattr(_class, f"__r{_name}__", _reflected(_function))
+    for _name, _function in _COMPARED.items():
         setattr(_class, f"__{_name}__", _compared(_name, _function))
-for _name, _function in _ONE.items():
-    for _class in (ndarray, number, generic, NearNumber):
+    for _name, _function in _ONE.items():
         setattr(_class, f"__{_name}__", lambda self, function=_function: function(self))
-for _class in (ndarray, number, generic, NearNumber):
-    _class.__divmod__ = _divmod
-    _class.__rdivmod__ = lambda self, other: (other // self, other % self)
-ndarray.__hash__ = None
-# A class that defines `__eq__` alone would have lost its hash.
-for _class in (generic, number):
-    _class.__hash__ = lambda self: hash(self._value)
-NearNumber.__hash__ = NearNumber._refuse
-for _name in ("add", "mul", "mod", "rmul"):
+    # A class that defines `__eq__` alone would have lost its hash.
+    _class.__hash__ = (
+        None if _class is ndarray else NearNumber._refuse if _class is NearNumber else lambda self: hash(self._value)
+    )
+for _name, _function in _TWO.items():
+    if _name != "divmod":
+        setattr(ndarray, f"__i{_name}__", _in_place(_function))
+for _name in ("add", "mul", "mod", "rmul", "eq", "ne", "lt", "le", "gt", "ge"):
     setattr(str_, f"__{_name}__", getattr(str, f"__{_name}__"))
 str_.__radd__ = lambda self, other: str.__add__(other, self) if isinstance(other, str) else NotImplemented
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(str_, f"__{_name}__", getattr(str, f"__{_name}__"))
 
 
 def _round_number(self, digits=None):
-    from numpy._axes import round
-
     if digits is None and self.dtype.kind == "f":
-        import builtins
-
         return builtins.round(float(self))
-    return round(self, digits or 0)
+    return _round(self, digits or 0)
 
 
 number.__round__ = _round_number
-
-
-def _matmul(self, other):
-    from numpy._products import matmul
-
-    return NotImplemented if hasattr(other, "is_cuda") else matmul(self, other)
-
-
-def _rmatmul(self, other):
-    from numpy._products import matmul
-
-    return NotImplemented if hasattr(other, "is_cuda") else matmul(other, self)
-
-
-def _imatmul(self, other):
-    self[...] = _matmul(self, other)
-    return self
-
-
-ndarray.__matmul__, ndarray.__rmatmul__, ndarray.__imatmul__ = _matmul, _rmatmul, _imatmul

@@ -1,72 +1,28 @@
 """Arrays and their numbers as text, as numpy prints them."""
 
-import contextlib
 import math
 
 from torch._unknown import UnknownNumber
 
 from numpy._near import NearNumber
-from numpy._offers import refuse
+from numpy._offers import offered
+from numpy._shapes import strides_of
 from numpy._types import B1, F2, F4, F8, I8
 from numpy._values import half, rounded
 
-_OPTIONS = {
-    "edgeitems": 3,
-    "threshold": 1000,
-    "floatmode": "maxprec",
-    "precision": 8,
-    "suppress": False,
-    "linewidth": 75,
-    "nanstr": "nan",
-    "infstr": "inf",
-    "sign": "-",
-    "formatter": None,
-    "legacy": False,
-    "override_repr": None,
-}
-_CHANGEABLE = (
-    "edgeitems",
-    "threshold",
-    "precision",
-    "suppress",
-    "linewidth",
-    "nanstr",
-    "infstr",
-    "floatmode",
-    "formatter",
-)
-_KINDS = {"all": "fiubUO", "float_kind": "f", "float": "f", "int_kind": "iu", "int": "iu", "bool": "b", "str_kind": "U"}
+_OPTIONS = {"edgeitems": 3, "threshold": 1000, "precision": 8, "suppress": False, "linewidth": 75}
 
 
-def _checked(options):
-    for name, value in options.items():
-        if name not in _OPTIONS:
-            raise TypeError(f"set_printoptions() got an unexpected keyword argument '{name}'")
-        if value is not None and (name not in _CHANGEABLE or name == "floatmode" and value not in ("maxprec", "fixed")):
-            refuse(f"set_printoptions with {name}={value!r}", "leave the argument out")
-        if name == "formatter" and value is not None and not value.keys() <= _KINDS.keys():
-            refuse("set_printoptions with this formatter", "name one of " + ", ".join(_KINDS))
-    return {name: value for name, value in options.items() if value is not None or name == "formatter"}
-
-
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None, nanstr=None, infstr=None, formatter=None, **others):  # fmt: skip
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth,
-             "suppress": suppress, "nanstr": nanstr, "infstr": infstr, "formatter": formatter, **others}  # fmt: skip
-    _OPTIONS.update(_checked(given))
-
-
-def get_printoptions():
-    return dict(_OPTIONS)
-
-
-@contextlib.contextmanager
-def printoptions(*args, **kwargs):
-    before = dict(_OPTIONS)
-    set_printoptions(*args, **kwargs)
-    try:
-        yield dict(_OPTIONS)
-    finally:
-        _OPTIONS.update(before)
+@offered
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None):
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+        "suppress": suppress,
+    }
+    _OPTIONS.update((name, value) for name, value in given.items() if value is not None)
 
 
 def shortest(value, kind):
@@ -93,27 +49,25 @@ def _digits(value, kind):
     return "-" if math.copysign(1, value) < 0 else "", digits or "0", exponent if digits else 0
 
 
-def _positional(value, kind, precision, is_fixed=False):
+def _positional(value, kind, precision):
     """A float without an exponent, with at most `precision` digits after the point and no zeros at the end."""
     sign, digits, exponent = _digits(value, kind)
     behind = max(0, len(digits) - 1 - exponent)
-    if is_fixed or precision is not None and behind > precision:
+    if precision is not None and behind > precision:
         text = f"{abs(value):.{precision}f}"
-        text = text if "." in text else text + "."
-        return sign + (text if is_fixed else text.rstrip("0"))
+        return sign + (text.rstrip("0") if "." in text else text + ".")
     if exponent < 0:
         return sign + "0." + "0" * (-exponent - 1) + digits
     digits = digits.ljust(exponent + 1, "0")
     return sign + digits[: exponent + 1] + "." + digits[exponent + 1 :]
 
 
-def _scientific(value, kind, precision, is_fixed=False):
+def _scientific(value, kind, precision):
     sign, digits, exponent = _digits(value, kind)
-    if is_fixed or len(digits) - 1 > precision:
+    if len(digits) - 1 > precision:
         mantissa, _, power = f"{abs(value):.{precision}e}".partition("e")
         exponent = int(power)
-        mantissa = mantissa if is_fixed or "." not in mantissa else mantissa.rstrip("0")
-        mantissa = mantissa if "." in mantissa else mantissa + "."
+        mantissa = mantissa.rstrip("0") if "." in mantissa else mantissa + "."
     else:
         mantissa = digits[0] + "." + digits[1:]
     return f"{sign}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
@@ -137,7 +91,7 @@ _LIMITS = {F8: 1e8, F4: 1e6, F2: 1e3}
 
 def _float_texts(values, kind, options):
     """Texts of one width for floats; unknown numbers are `?`."""
-    precision, is_fixed = options["precision"], options["floatmode"] == "fixed"
+    precision = options["precision"]
     known = [v for v in values if type(v) is float and math.isfinite(v)]
     sizes = [abs(v) for v in known if v != 0]
     is_scientific = False
@@ -146,114 +100,72 @@ def _float_texts(values, kind, options):
         ratio = rounded([most / least if most / least < math.inf else math.inf], kind)[0]
         is_scientific = most >= _LIMITS[kind] or not options["suppress"] and (least < 0.0001 or ratio > 1000.0)
     left = right = 0
-    make = None
     if known and is_scientific:
-        texts = [_scientific(v, kind, precision, is_fixed) for v in known]
+        texts = [_scientific(v, kind, precision) for v in known]
         digits = max(len(text.partition("e")[0].partition(".")[2]) for text in texts)
         size = max(len(text.partition("e")[2]) for text in texts) - 1
-        left = max(len(text.partition(".")[0]) for text in texts)
-        right = size + 2 + digits
+        left, right = max(len(text.partition(".")[0]) for text in texts), size + 2 + digits
+    elif known:
+        texts = [_positional(v, kind, precision).partition(".") for v in known]
+        left, right = max(len(text[0]) for text in texts), max(len(text[2]) for text in texts)
 
-        def make(value):
+    def text_of(value):
+        if not (type(value) is float and math.isfinite(value)):
+            return ("?" if type(value) is UnknownNumber else str(value)).rjust(left + right + 1)
+        if is_scientific:
             # All numbers have as many digits as the longest, and these are the digits of the number itself.
             mantissa, _, power = f"{value:.{digits}e}".partition("e")
             mantissa = mantissa if "." in mantissa else mantissa + "."
             return f"{mantissa}e{power[0]}{power[1:].zfill(size)}".rjust(left + 1 + right)
+        whole, _, part = _positional(value, kind, precision).partition(".")
+        return whole.rjust(left) + "." + part.ljust(right)
 
-    elif known:
-        texts = [_positional(v, kind, precision, is_fixed).partition(".") for v in known]
-        left, right = max(len(text[0]) for text in texts), max(len(text[2]) for text in texts)
-
-        def make(value):
-            whole, _, part = _positional(value, kind, precision, is_fixed).partition(".")
-            return whole.rjust(left) + "." + part.ljust(right)
-
-    others = [_special_text(v, options) for v in values if not (type(v) is float and math.isfinite(v))]
-    if others:
-        left = max(left, *(len(text) - right - 1 for text in others))
-        if any(text not in ("?",) for text in others):
-            # Room for the signs of all numbers that are not finite.
-            negative = any(type(v) is float and v == -math.inf for v in values)
-            left = max(left, len(options["nanstr"]) - right - 1, len(options["infstr"]) + negative - right - 1)
-    width = left + right + 1
-    return [
-        make(v)
-        if type(v) is float and math.isfinite(v)
-        else _special_text(v, options).rjust(width if known or others else 0)
-        for v in values
+    others = [
+        "?" if type(v) is UnknownNumber else "-inf" if v == -math.inf else "inf" for v in values if v not in known
     ]
+    # Room for the signs of all numbers that are not finite.
+    left = max([left, *(len(text) - right - 1 for text in others)])
+    return list(map(text_of, values))
 
 
-def _special_text(value, options):
-    if type(value) is UnknownNumber:
-        return "?"
-    if value != value:
-        return options["nanstr"]
-    return ("-" if value < 0 else "") + options["infstr"]
-
-
-def _texts(values, kind, options):
-    formatter = options["formatter"]
-    if formatter:
-        chosen = next((formatter[name] for name in formatter if kind.kind in _KINDS[name]), None)
-        if chosen is not None:
-            return [value if type(value) is str else value for value in map(_by(chosen, kind), values)]
+def _texts(values, kind, is_one, options):
     if kind.kind == "f":
         if NearNumber in map(type, values):
             low = _float_texts([v.low if type(v) is NearNumber else v for v in values], kind, options)
             high = _float_texts([v.high if type(v) is NearNumber else v for v in values], kind, options)
             return [a if a.strip() == b.strip() else "?".rjust(len(a)) for a, b in zip(low, high)]
         return _float_texts(values, kind, options)
-    if kind.kind == "O":
-        return [
-            f"list({value!r})"
-            if isinstance(value, list)
-            else repr(value)
-            if not isinstance(value, str)
-            else repr(value)
-            for value in values
-        ]
     if kind.kind == "U":
         return [repr(str(value)) if type(value) is not UnknownNumber else "?" for value in values]
     texts = [str(value) for value in values]
     if kind.kind == "b":
         # A text is as wide as " True" unless the array has no dimension.
-        is_one = options.get("is_one") or texts.count("?") == len(texts)
-        return texts if is_one else [text.rjust(5) for text in texts]
+        return texts if is_one or texts.count("?") == len(texts) else [text.rjust(5) for text in texts]
     width = max(map(len, texts), default=0)
     return [text.rjust(width) for text in texts]
 
 
-def _by(chosen, kind):
-    from numpy._values import scalar
-
-    return lambda value: chosen(scalar(value, kind))
-
-
-def _ends_of(array, edge):
-    """The elements that a shortened text shows, and their places along each axis."""
+def _shown(array, edge):
+    """The elements that a shortened text shows, and how many there are along each axis."""
     axes = [range(size) if size <= 2 * edge else [*range(edge), *range(size - edge, size)] for size in array.shape]
-    from numpy._shapes import strides_of
-
-    values, strides = array._all(), strides_of(array.shape)
-    places = [0]
-    for axis, stride in zip(axes, strides):
-        places = [place + at * stride for place in places for at in axis]
-    return [values[place] for place in places], [len(axis) for axis in axes]
+    values, found = array._all(), [0]
+    for axis, stride in zip(axes, strides_of(array.shape)):
+        found = [place + at * stride for place in found for at in axis]
+    return [values[place] for place in found], [len(axis) for axis in axes]
 
 
-def array2string(a, max_line_width=None, precision=None, suppress_small=None, separator=" ", prefix="", *, formatter=None, threshold=None, edgeitems=None, floatmode=None, suffix=""):  # fmt: skip
-    options = {**_OPTIONS}
-    given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small, "threshold": threshold, "edgeitems": edgeitems,
-             "floatmode": floatmode, "formatter": formatter}  # fmt: skip
-    options.update((name, value) for name, value in given.items() if value is not None)
+@offered
+def array2string(
+    a, max_line_width=None, precision=None, suppress_small=None, separator=" ", prefix="", *, threshold=None, suffix=""
+):
+    given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small, "threshold": threshold}
+    options = {**_OPTIONS, **{name: value for name, value in given.items() if value is not None}}
     options["linewidth"] -= len(suffix)
     if a.size == 0:
         return "[]"
     is_short, edge = a.size > options["threshold"], options["edgeitems"]
-    values, counts = _ends_of(a, edge) if is_short else (a._all(), list(a.shape))
-    options["is_one"] = a.ndim == 0
-    texts = iter(_texts(values, a.dtype, options))
+    values, counts = _shown(a, edge) if is_short else (a._all(), list(a.shape))
+    texts = iter(_texts(values, a.dtype, a.ndim == 0, options))
     if a.ndim == 0:
         return next(texts)
 
@@ -284,21 +196,9 @@ def array2string(a, max_line_width=None, precision=None, suppress_small=None, se
     return part(0, " " + " " * len(prefix), options["linewidth"])
 
 
-def array_str(a, max_line_width=None, precision=None, suppress_small=None):
-    if a.ndim == 0:
-        return str(a[()])
-    return array2string(a, max_line_width, precision, suppress_small, " ", "")
-
-
-def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
-    a = arr
-    width = max_line_width or _OPTIONS["linewidth"]
+def array_repr(a):
     prefix, is_short = "array(", a.size > _OPTIONS["threshold"]
-    text = (
-        array2string(a, width, precision, suppress_small, ", ", prefix, suffix=")")
-        if a.size or a.shape == (0,)
-        else "[]"
-    )
+    text = array2string(a, separator=", ", prefix=prefix, suffix=")") if a.size or a.shape == (0,) else "[]"
     extras = []
     if a.size == 0 and a.shape != (0,) or is_short:
         extras.append(f"shape={a.shape}")
@@ -309,4 +209,4 @@ def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
     extra = ", ".join(extras) + ")"
     whole = prefix + text + ","
     last = len(whole) - (whole.rfind("\n") + 1)
-    return whole + (" " if last + len(extra) + 1 <= width else "\n" + " " * len(prefix)) + extra
+    return whole + (" " if last + len(extra) + 1 <= _OPTIONS["linewidth"] else "\n" + " " * len(prefix)) + extra

@@ -55,15 +55,14 @@ def broadcast(*shapes):
             if size != 1:
                 if result[-1 - i] not in (1, size):
                     raise ValueError(
-                        "operands could not be broadcast together with shapes "
-                        + " ".join(map(_shape_text, shapes))
-                        + " "
+                        "operands could not be broadcast together with shapes " + " ".join(map(text_of, shapes)) + " "
                     )
                 result[-1 - i] = size
     return tuple(result)
 
 
-def _shape_text(shape):
+def text_of(shape):
+    """A shape as numpy's errors write it."""
     return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
@@ -86,14 +85,15 @@ def axes_of(axis, rank, is_strict=True):
 
 def memory_order(shape, strides):
     """The axes from the largest stride to the smallest, as an iterator over memory visits them."""
-    axes = list(range(len(shape)))
+    axes = list(range(len(shape)))[::-1]
     for end in range(1, len(axes)):
-        at = end
-        while at > 0:
-            before, axis = axes[at - 1], axes[at]
-            a, b = abs(strides[before]), abs(strides[axis])
-            if shape[before] == 1 or shape[axis] == 1 or a == 0 or b == 0 or b <= a:
+        step, place = abs(strides[axes[end]]), end
+        for at in range(end - 1, -1, -1):
+            other = abs(strides[axes[at]])
+            if 1 in (shape[axes[end]], shape[axes[at]]) or 0 in (step, other):
+                continue
+            if other <= step:
                 break
-            axes[at - 1], axes[at] = axis, before
-            at -= 1
-    return axes
+            place = at
+        axes.insert(place, axes.pop(end))
+    return axes[::-1]

@@ -1,32 +1,23 @@
 """Tensors over the memory of arrays."""
 
 import torch
-from torch._unknown import UnknownNumber
 
 from numpy._array import MOST, filled
-from numpy._near import SPECIAL, unknown
+from numpy._near import NearNumber, unknown
 from numpy._types import of
-
-
-def _as_values(values, kind):
-    return [
-        value if type(value) not in SPECIAL else value if type(value) is UnknownNumber else unknown(kind)
-        for value in values
-    ]
 
 
 def values_of(value):
     """The elements of an array or a number, as `torch.tensor` takes them."""
     array = value if hasattr(value, "_read") else value._array()
-    return _as_values(array._all(), array.dtype)
+    return [unknown(array.dtype) if type(value) is NearNumber else value for value in array._all()]
 
 
-def copied(value, dtype):
-    array = value if hasattr(value, "_read") else value._array()
+def copied(array, dtype):
     made = torch.empty(tuple(array.shape), dtype=dtype, device="cpu")
-    values = array._read()
+    values = array._read() if hasattr(array, "_read") else array._array()._read()
     if values is not None and len(values) <= MOST:
-        made._set_values(_as_values(values, array.dtype))
+        made._set_values(values_of(array))
     return made
 
 

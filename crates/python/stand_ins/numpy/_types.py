@@ -1,6 +1,6 @@
 """Types of elements: `dtype`, and the classes of numbers that an element is."""
 
-import sys as _sys
+import builtins as _builtins
 
 from numpy._offers import refuse
 
@@ -10,38 +10,28 @@ class dtype:
 
     __slots__ = ("name", "kind", "itemsize", "char", "type")
 
-    def __new__(cls, value, align=False, copy=False):
+    def __new__(cls, value):
         return of(value)
 
     @property
     def str(self):
         if self.kind == "U":
             return f"<U{self.itemsize // 4}"
-        return (
-            ("|" if self.itemsize == 1 or self.kind == "O" else "<")
-            + self.kind
-            + (f"{self.itemsize}" if self.kind != "O" else "")
-        )
-
-    byteorder = property(lambda self: "|" if self.itemsize == 1 or self.kind == "O" else "=")
-    alignment = property(lambda self: 4 if self.kind == "U" else self.itemsize)
-    names = fields = subdtype = None
-    shape, ndim = (), 0
-    hasobject = property(lambda self: self.kind == "O")
+        return f"{'|' if self.itemsize == 1 else '<'}{self.kind}{self.itemsize}"
 
     def __eq__(self, other):
         if type(other) is dtype:
             return self.name == other.name
         try:
             return other is not None and self.name == of(other).name
-        except TypeError:
+        except (TypeError, NotImplementedError):
             return False
 
     def __hash__(self):
         return hash(self.name)
 
     def __repr__(self):
-        return f"dtype('{self.str if self.kind in 'UO' else self.name}')" if self.kind != "O" else "dtype('O')"
+        return f"dtype('{self!s}')"
 
     def __str__(self):
         return self.str if self.kind == "U" else self.name
@@ -53,7 +43,7 @@ class dtype:
 dtype.__module__ = "numpy.dtypes"
 
 
-def _new(name, kind, itemsize, char, type=None):
+def _new(name, kind, itemsize, char, type):
     made = object.__new__(dtype)
     made.name, made.kind, made.itemsize, made.char, made.type = name, kind, itemsize, char, type
     return made
@@ -70,18 +60,14 @@ def _of_number(method):
 
 
 class generic:
-    """A number or a text that is an element of an array."""
+    """A number or a text that is an element of an array; it has the methods of an array without dimensions."""
 
     __slots__ = ()
     __module__ = "numpy"
     dtype = None
-
-    # --- as an array without dimensions
-
     shape, ndim, size, strides = (), 0, 1, ()
     itemsize = nbytes = property(lambda self: self.dtype.itemsize)
-    T = real = property(lambda self: self)
-    __array_priority__ = -1000000.0
+    T = property(lambda self: self)
 
     def item(self):
         return self._value
@@ -104,11 +90,7 @@ class generic:
         return _of_number(found) if callable(found) else found
 
     def __getitem__(self, index):
-        if index == () or index is Ellipsis:
-            return self if index == () else self._array()
-        if index is None:
-            return self._array()[None]
-        raise IndexError("invalid index to scalar variable.")
+        return self if type(index) is tuple and not index else self._array()[index]
 
     def __array__(self, *arguments, **keywords):
         return self._array()
@@ -116,14 +98,17 @@ class generic:
     def __repr__(self):
         return f"np.{type(self).__name__}({self!s})"
 
+    def __hash__(self):
+        return hash(self._value)
+
+    def __int__(self):
+        return int(self._value)
+
+    def __float__(self):
+        return float(self._value)
+
     def __reduce__(self):
         return type(self), (self._value,)
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class number(generic):
@@ -134,14 +119,10 @@ class number(generic):
         if cls.dtype is None:
             raise TypeError(f"cannot create 'numpy.{cls.__name__}' instances")
         from numpy._making import array
+        from numpy._values import cast_one
 
         if type(value) in (int, float) or isinstance(value, generic):
-            from numpy._values import cast_one
-
-            value = cast_one(
-                value if type(value) in (int, float) else value._value, cls.dtype, is_checked=type(value) is int
-            )
-            return cls._of(value)
+            return cls._of(cast_one(value, cls.dtype, is_checked=True))
         made = array(value, dtype=cls.dtype)
         return made[()] if made.shape == () else made
 
@@ -151,33 +132,8 @@ class number(generic):
         made._value = value
         return made
 
-    def __hash__(self):
-        return hash(self._value)
-
     def __bool__(self):
         return self._value != 0
-
-    def __int__(self):
-        return int(self._value)
-
-    def __float__(self):
-        return float(self._value)
-
-    def __complex__(self):
-        return complex(self._value)
-
-    def __trunc__(self):
-        return self._value.__trunc__()
-
-    imag = property(lambda self: type(self)(0))
-
-    def conjugate(self):
-        return self
-
-    conj = conjugate
-
-    def is_integer(self):
-        return float(self._value).is_integer()
 
     def __format__(self, spec):
         return format(self._value, spec) if spec else str(self)
@@ -193,29 +149,8 @@ class integer(number):
     def __str__(self):
         return str(self._value)
 
-    def bit_count(self):
-        return abs(self._value).bit_count()
 
-    numerator = property(lambda self: self)
-    denominator = property(lambda self: type(self)(1))
-
-
-class signedinteger(integer):
-    __slots__ = ()
-    __module__ = "numpy"
-
-
-class unsignedinteger(integer):
-    __slots__ = ()
-    __module__ = "numpy"
-
-
-class inexact(number):
-    __slots__ = ()
-    __module__ = "numpy"
-
-
-class floating(inexact):
+class floating(number):
     __slots__ = ()
     __module__ = "numpy"
 
@@ -227,26 +162,13 @@ class floating(inexact):
     def __format__(self, spec):
         return format(self._value, spec)
 
-    def as_integer_ratio(self):
-        return self._value.as_integer_ratio()
-
-
-class complexfloating(inexact):
-    __slots__ = ()
-    __module__ = "numpy"
-
-    def __new__(cls, *arguments):
-        refuse(cls.__name__, "complex numbers of numpy are left out; use torch's, or Python's")
-
 
 class bool(generic):
     __slots__ = ("_value",)
     __module__ = "numpy"
 
     def __new__(cls, value=False):
-        import builtins
-
-        return cls._of(builtins.bool(value))
+        return cls._of(_builtins.bool(value))
 
     @classmethod
     def _of(cls, value):
@@ -254,15 +176,6 @@ class bool(generic):
 
     def __bool__(self):
         return self._value
-
-    def __hash__(self):
-        return hash(self._value)
-
-    def __int__(self):
-        return int(self._value)
-
-    def __float__(self):
-        return float(self._value)
 
     def __index__(self):
         raise TypeError("'numpy.bool' object cannot be interpreted as an integer")
@@ -282,12 +195,7 @@ TRUE, FALSE = object.__new__(bool_), object.__new__(bool_)
 TRUE._value, FALSE._value = True, False
 
 
-class character(generic):
-    __slots__ = ()
-    __module__ = "numpy"
-
-
-class str_(str, character):
+class str_(str, generic):
     __module__ = "numpy"
     _value = property(lambda self: str(self))
     dtype = property(lambda self: text_type(max(len(self), 1)))
@@ -334,74 +242,28 @@ def _float64():
 float64 = double = _float64()
 
 
-def _class(name, base):
-    return type(name, (base,), {"__slots__": ("_value",), "__module__": "numpy", "__qualname__": name})
+def _class(name, base, slots=("_value",)):
+    return type(name, (base,), {"__slots__": slots, "__module__": "numpy", "__qualname__": name})
 
 
+signedinteger, unsignedinteger = _class("signedinteger", integer, ()), _class("unsignedinteger", integer, ())
 float32 = single = _class("float32", floating)
 float16 = half = _class("float16", floating)
 int8, int16, int32, int64 = (_class(f"int{bits}", signedinteger) for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_class(f"uint{bits}", unsignedinteger) for bits in (8, 16, 32, 64))
-complex64, complex128 = _class("complex64", complexfloating), _class("complex128", complexfloating)
 int_ = intp = long = longlong = int64
 uint = uintp = ulong = ulonglong = uint64
-byte, ubyte, short, ushort, intc, uintc = int8, uint8, int16, uint16, int32, uint32
-object_ = _class("object_", generic)
+byte, ubyte, short, ushort, intc = int8, uint8, int16, uint16, int32
 
-_ROWS = [
-    (float64, "f", 8, "d"),
-    (float32, "f", 4, "f"),
-    (float16, "f", 2, "e"),
-    (int64, "i", 8, "l"),
-    (int32, "i", 4, "i"),
-    (int16, "i", 2, "h"),
-    (int8, "i", 1, "b"),
-    (uint8, "u", 1, "B"),
-    (uint16, "u", 2, "H"),
-    (uint32, "u", 4, "I"),
-    (uint64, "u", 8, "L"),
-    (bool_, "b", 1, "?"),
-    (object_, "O", 8, "O"),
-    (complex64, "c", 8, "F"),
-    (complex128, "c", 16, "D"),
-]
+dtypes = [float64, float32, float16, int64, int32, int16, int8, uint8, uint16, uint32, uint64, bool_]
 _FOUND = {}
-for _type, _kind, _size, _char in _ROWS:
-    _made = _new(_type.__name__.rstrip("_"), _kind, _size, _char, _type)
+for _type, _char, _size in zip(dtypes, "dfelihbBHIL?", (8, 4, 2, 8, 4, 2, 1, 1, 2, 4, 8, 1)):
+    _made = _new(_type.__name__.rstrip("_"), _type.__name__[0], _size, _char, _type)
     _type.dtype = _made
-    for _key in (_type, _made.name, _char, f"{_kind}{_size}", _made.str, f"={_kind}{_size}"):
-        _FOUND[_key] = _made
-F8, F4, F2, I8, I4, I2, I1, U1, U2, U4, U8, B1, O8, C8, C16 = (row[0].dtype for row in _ROWS)
-import builtins as _builtins
-
-_FOUND.update(
-    {
-        float: F8,
-        int: I8,
-        _builtins.bool: B1,
-        object: O8,
-        complex: C16,
-        None: F8,
-        floating: F8,
-        integer: I8,
-        "float": F8,
-        "int": I8,
-        "uint": U8,
-        "bool_": B1,
-        "object_": O8,
-        "complex": C16,
-        "double": F8,
-        "single": F4,
-        "half": F2,
-        "q": I8,
-        "Q": U8,
-        "intp": I8,
-        "int_": I8,
-        "b1": B1,
-        "O8": O8,
-    }
-)
-BIGGEST_TEXT = 1 << 20
+    _FOUND.update(dict.fromkeys((_type, _made.name, _char, _made.kind + str(_size), _made.str), _made))
+F8, F4, F2, I8, I4, I2, I1, U1, U2, U4, U8, B1 = (_type.dtype for _type in dtypes)
+_FOUND.update({float: F8, int: I8, _builtins.bool: B1, None: F8, floating: F8, integer: I8, "b1": B1})
+_FOUND.update({"float": F8, "int": I8, "double": F8, "single": F4, "half": F2, "int_": I8, "bool_": B1})
 _TEXTS = {}
 
 
@@ -427,25 +289,18 @@ def of(value):
         found = None
     if found is not None:
         return found
-    if value is str or value is str_ or value in ("U", "str", "<U", "str_"):
+    if value in (str, str_, "U", "str", "<U"):
         return text_type(0)
-    if isinstance(value, str) and value.lstrip("<=")[:1] == "U" and value.lstrip("<=")[1:].isdigit():
-        return text_type(int(value.lstrip("<=")[1:]))
-    is_other = isinstance(value, str) and (
-        value[:1] in ("S", "M", "m", "V", "a", "g", ">") or value.startswith(("datetime", "timedelta"))
-    )
-    if is_other or isinstance(value, (list, dict)):
-        refuse(f"dtype({value!r})", "use numbers, bool, str or object")
-    if isinstance(value, str):
+    if isinstance(value, str) and value.lstrip("<")[:1] == "U" and value.lstrip("<U").isdigit():
+        return text_type(int(value.lstrip("<U")))
+    if isinstance(value, str) and "float" in value:
         raise TypeError(f"data type {value!r} not understood")
-    raise TypeError(f"Cannot interpret '{value}' as a data type")
+    refuse(f"dtype({value!r})", "use numbers, bool or str")
 
 
 def smallest_float(kind):
     """The type of floats that holds the numbers of another type, as numpy's functions over floats choose it."""
     if kind.kind == "f":
-        return kind
-    if kind.kind not in "iub":
         return kind
     return F2 if kind.itemsize == 1 else F4 if kind.itemsize == 2 else F8
 
@@ -455,8 +310,6 @@ def promote(a, b):
     if a is b:
         return a
     kinds = a.kind + b.kind
-    if "O" in kinds:
-        return O8
     if "U" in kinds:
         if a.kind == b.kind:
             return a if a.itemsize >= b.itemsize else b
@@ -466,10 +319,6 @@ def promote(a, b):
         return b if a.kind == "b" else a
     if a.kind == b.kind:
         return a if a.itemsize >= b.itemsize else b
-    if "c" in kinds:
-        other, one = (a, b) if b.kind == "c" else (b, a)
-        wide = other.itemsize if other.kind == "f" else smallest_float(other).itemsize
-        return C16 if one.itemsize == 16 or wide == 8 else C8
     if "f" in kinds:
         whole, one = (a, b) if b.kind == "f" else (b, a)
         needed = smallest_float(whole)
@@ -486,4 +335,7 @@ def limits(kind):
     return (0, (1 << bits) - 1) if kind.kind == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
-_sys.modules[__name__].dtypes = [row[0] for row in _ROWS]
+__all__ = (
+    "bool bool_ byte double dtype float16 float32 float64 floating generic half int8 int16 int32 int64 int_ intc integer intp long longlong "
+    "number short signedinteger single str_ ubyte uint uint8 uint16 uint32 uint64 ushort unsignedinteger"
+).split()

@@ -7,7 +7,7 @@ from array import array as _packed
 from torch._unknown import UnknownNumber
 
 from numpy._near import SPECIAL, NearNumber, are_special, between, unknown
-from numpy._types import B1, F4, F8, I8, generic, limits
+from numpy._types import B1, F4, F8, I8, U8, generic, limits
 
 _HALF = struct.Struct("<e")
 
@@ -57,7 +57,7 @@ def _wrapped(value, kind):
 
 def cast(values, source, kind):
     """Elements of the type `source` as elements of the type `kind`."""
-    if source is kind or kind.kind == "O":
+    if source is kind:
         return list(values)
     if kind.kind == "f" and source.kind in "iub" and not are_special(values):
         return rounded([float(value) for value in values], kind)
@@ -69,18 +69,15 @@ def cast(values, source, kind):
 def cast_one(value, kind, is_checked=False):
     """One number as an element of a type. `is_checked` refuses whole numbers beyond the limits, as numpy does for Python's own."""
     if isinstance(value, generic):
-        value, is_checked = value._value, False
+        value, is_checked = value if kind.kind == "U" else value._value, False
     if type(value) is UnknownNumber:
         return unknown(kind) if kind.kind in "fiub" else value
     if type(value) is NearNumber:
         if kind.kind == "f":
             return between(value.low, value.high, kind)
-        return value if kind.kind == "O" else unknown(kind)
+        return unknown(kind)
     if kind.kind == "f":
-        try:
-            return round_one(float(value), kind)
-        except OverflowError:
-            raise OverflowError("int too large to convert to float") from None
+        return round_one(float(value), kind)
     if kind.kind in "iu":
         if isinstance(value, float):
             low, high = limits(kind)
@@ -104,16 +101,14 @@ def int_or(value):
 
 def scalar(value, kind):
     """An element as what `array[i]` gives."""
-    if type(value) is UnknownNumber or type(value) is NearNumber or kind.kind == "O":
+    if type(value) is UnknownNumber or type(value) is NearNumber:
         return value
     return kind.type._of(value)
 
 
 def kind_of(value):
     """The type of one Python number, as `array` finds it; `None` for other objects."""
-    if isinstance(value, generic):
-        return value.dtype
-    if type(value) is NearNumber:
+    if isinstance(value, generic) or type(value) is NearNumber:
         return value.dtype
     if type(value) is UnknownNumber:
         name = str(value.dtype).rpartition(".")[2] if value.dtype is not None else "float64"
@@ -122,7 +117,5 @@ def kind_of(value):
     if isinstance(value, bool):
         return B1
     if isinstance(value, int):
-        from numpy._types import O8, U8
-
-        return I8 if -(1 << 63) <= value < 1 << 63 else U8 if 0 <= value < 1 << 64 else O8
+        return I8 if -(1 << 63) <= value < 1 << 63 else U8 if 0 <= value < 1 << 64 else None
     return F8 if isinstance(value, float) else None
