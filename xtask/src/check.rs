@@ -20,9 +20,10 @@ const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-w
 /// that no other package asks for. Cargo compiles a dependency for the features that all packages of one
 /// command ask for together: with these among them, the Python package would compile every dependency a
 /// second time.
-const TESTED_APART: [&str; 5] = [
+const TESTED_APART: [&str; 6] = [
     "xtask",
     ANSWERS_WRITER,
+    bundle::BINDGEN,
     "blockyard-wasm-runner",
     // Messages of the page's workers, without tests.
     "blockyard-worker",
@@ -46,7 +47,7 @@ const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
 /// `cargo xtask ci` tests the latter.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut stages = Stages::new();
-    let page = TestedPage { folder: workspace.root().join("target/tested-page"), profile: Some("wasm-test") };
+    let page = TestedPage { folder: workspace.tested_page(), profile: Some(bundle::TEST_PROFILE) };
     test_stages(workspace, &mut stages, &page);
     stages.finish()
 }
@@ -322,7 +323,8 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
             }
             workspace::run(cargo.args(named))?;
         }
-        Ok(())
+        let tool = ["test", "--profile", bundle::TOOL_PROFILE, "--package", bundle::BINDGEN];
+        workspace::run(&mut workspace.cargo(tool))
     });
     stages.run("page", || {
         build.take().context("it was not begun, see set-up")?.finish()?;
@@ -336,7 +338,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
     });
     stages.run("tests, wasm in a browser", || {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;
-        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--profile", "wasm-test"]);
+        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--profile", bundle::TEST_PROFILE]);
         cargo.args(["--package", "blockyard-wasm-tests", "--package", WGPU_PACKAGE, "--target", WASM]);
         cargo.args(["--package", "blockyard-web"]);
         // The test runner would use Firefox if its driver were named too.

@@ -228,8 +228,8 @@ fn run(command: &Command) -> Result<()> {
 
 fn play(workspace: &Workspace, port: u16) -> Result<()> {
     let port = Port::take(port)?;
-    let server = bundle::build_python_last(workspace, || {
-        let server = Server::start(&workspace.dist(), port)?;
+    let server = bundle::build_python_last(workspace, |page| {
+        let server = Server::start(page, port)?;
         println!("Blockyard is at {} (Ctrl-C ends it)", server.url());
         Ok(server)
     })?;

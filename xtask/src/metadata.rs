@@ -61,7 +61,11 @@ mod tests {
         let (old, new) = (&Version::new(0, 2, 130), &Version::new(0, 2, 131));
         assert!(check_versions(&[old], &[old]).is_ok());
         for (page, tool, message) in [
-            (&[new][..], &[old][..], "0.2.131 in Cargo.lock, but blockyard-bindgen makes bindings for 0.2.130"),
+            (
+                &[new][..],
+                &[old][..],
+                "0.2.131 in Cargo.lock, but blockyard-bindgen makes bindings for 0.2.130",
+            ),
             (&[old, new], &[old], "0.2.130 and 0.2.131"),
             (&[], &[old], "missing"),
         ] {

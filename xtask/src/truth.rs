@@ -51,7 +51,8 @@ pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
         Truth::Marks { .. } => "no_line_that_differs_from_the_recording_lacks_a_mark",
     };
     // The test that compares the programs with `floors.txt` prints the comparison if variables ask for it.
-    let mut cargo = workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", "recorded", test]);
+    let mut cargo =
+        workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", "recorded", test]);
     match what {
         Truth::Programs { names, recorded, requests, .. } => {
             if let Some(names) = names {

@@ -30,6 +30,11 @@ impl Workspace {
         self.root.join("dist")
     }
 
+    /// The folder of the page that `cargo xtask play` serves and the tests open.
+    pub(crate) fn tested_page(&self) -> PathBuf {
+        self.root.join("target/tested-page")
+    }
+
     /// Files that the set-up fetches; not in git.
     pub(crate) fn tools(&self) -> PathBuf {
         self.root.join("target/tools")

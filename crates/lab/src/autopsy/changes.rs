@@ -76,7 +76,9 @@ impl Passes {
             Self { at_low, .. } => {
                 let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
                 let range = limit.range_text();
-                format!("{DEPENDS}, which is {range}: the request {low} at the lower end and {high} at the upper")
+                format!(
+                    "{DEPENDS}, which is {range}: the request {low} at the lower end and {high} at the upper"
+                )
             }
         }
     }

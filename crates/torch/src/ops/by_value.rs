@@ -11,15 +11,38 @@ use super::index::index;
 use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, expand, first};
 
-/// `nonzero`: the size depends on values, which are not known on a GPU. There half of the elements are
-/// assumed to be nonzero, and the result is marked as an estimate.
+/// `nonzero`: the size depends on values. Where they are not known, half of the elements are assumed to be
+/// nonzero, and the result is marked as an estimate.
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
+    if let Some(values) = tensor.values() {
+        return places_of_nonzero(tensor, &values);
+    }
     session().note_estimate(
         session().operator(),
         "how many elements a mask selects depends on values; half of them is taken",
     );
     select_nonzero(tensor, tensor.numel() / 2)
+}
+
+/// The places of the values of a tensor of the host that are not zero, a row for each, in the order of
+/// elements.
+fn places_of_nonzero(tensor: &Tensor, values: &[Scalar]) -> Result<Tensor> {
+    let shape = tensor.shape();
+    let (mut places, mut found) = (Vec::new(), 0);
+    for (index, _) in values.iter().enumerate().filter(|(_, value)| value.to_f64() != Some(0.0)) {
+        let mut rest = index as i64;
+        let mut place: Vec<Scalar> = Vec::with_capacity(shape.len());
+        for size in shape.iter().rev() {
+            place.push(Scalar::Int(rest % size));
+            rest /= size;
+        }
+        places.extend(place.into_iter().rev());
+        found += 1;
+    }
+    let result = empty(&[found, shape.len() as i64], Dtype::I64, Device::Cpu)?;
+    result.set_values(Some(&places));
+    Ok(result)
 }
 
 /// The memory of CUB's two kernels that find the nonzero elements, and a result for `found` of them.
@@ -100,21 +123,6 @@ fn bincount(tensor: &Tensor, weights: Option<&Tensor>, least: i64) -> Result<Val
     Ok(output.into())
 }
 
-fn known_nonzero(tensor: &Tensor) -> Result<Value> {
-    let Some(values) = tensor.values().filter(|_| tensor.dim() == 1) else {
-        return Ok(nonzero(tensor)?.into());
-    };
-    let places: Vec<Scalar> = values
-        .iter()
-        .enumerate()
-        .filter(|(_, value)| value.to_f64() != Some(0.0))
-        .map(|(index, _)| Scalar::Int(index as i64))
-        .collect();
-    let result = empty(&[places.len() as i64, 1], Dtype::I64, Device::Cpu)?;
-    result.set_values(Some(&places));
-    Ok(result.into())
-}
-
 /// `masked_select`.
 fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let shape = iterator::broadcast(&[&tensor.shape(), &mask.shape()])?;
@@ -134,7 +142,7 @@ fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!("nonzero(Tensor self)", known_nonzero),
+    op!("nonzero(Tensor self)", nonzero),
     op!("masked_select(Tensor self, Tensor mask)", masked_select),
     op!("unique(Tensor self)", unique),
     op!("bincount(Tensor self, Tensor? weights=None, int minlength=0)", bincount),

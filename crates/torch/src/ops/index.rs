@@ -138,7 +138,7 @@ fn checked(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Ten
                 // expandTensors: a mask becomes one index for each of its dimensions.
                 let places = nonzero(index)?;
                 for dim in 0..index.dim() as i64 {
-                    result.push(Some(select(&places, 1, dim)?));
+                    result.push(Some(to_device(&select(&places, 1, dim)?, tensor.device(), false)?));
                 }
                 continue;
             }
