@@ -4,15 +4,15 @@
     pip install scikit-learn==1.9.1
     python scripts/convolutions.py ask 200 300000 > questions        # a seed and a number; or: ask-calls FILE
     ./cudnn config < questions > answers                             # scripts/cudnn.cpp, on an H200
-    python scripts/convolutions.py learn crates/gpus/src/trees.bin questions answers [questions answers ...]
+    python scripts/convolutions.py learn crates/base/gpus/src/trees.bin questions answers [questions answers ...]
 
 `trees.bin` was learned from 4.8 million questions: seeds 200 to 215 with about 280,000 each, seeds 100 to 115 with about 13,000 each,
 and the convolutions of the recordings. Questions of the file that `--without` names are left out: those of every tenth line of the operator calls
 (`ask-calls FILE --every 10`), so that these measure what is committed.
 
-An engine of cuDNN has a formula for its workspace (`size`, the same in crates/gpus/src/tables/estimate.rs). A tree for each operation
+An engine of cuDNN has a formula for its workspace (`size`, the same in crates/base/gpus/src/tables/estimate.rs). A tree for each operation
 says which one, a second which one where it is rare, and one for each formula with partial filters how many there are. Questions whose
-answers save fewer than --worth mistakes are dropped, which bounds the size. How the file is read: crates/gpus/src/tables/trees.rs.
+answers save fewer than --worth mistakes are dropped, which bounds the size. How the file is read: crates/base/gpus/src/tables/trees.rs.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 """Which tensors PyTorch's operators save for the backward pass, from the wheel's own derivatives.
 
     pip download --no-deps torch==2.11.0 && unzip -q torch-*.whl 'torchgen/*' -d wheel
-    python scripts/derivatives.py wheel > crates/torch/src/autograd/derivatives.txt
-    python scripts/derivatives.py wheel --check crates/torch/src/autograd/derivatives.txt
+    python scripts/derivatives.py wheel > crates/programs/torch/src/autograd/derivatives.txt
+    python scripts/derivatives.py wheel --check crates/programs/torch/src/autograd/derivatives.txt
 
 It needs PyYAML and typing_extensions, and no PyTorch: `torchgen` is Python alone. A line is the node's name, and the saved tensors
-as its members: inputs by their names, then outputs. crates/torch's test holds our operators against this list.
+as its members: inputs by their names, then outputs. crates/programs/torch's test holds our operators against this list.
 """
 
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What cuDNN takes for the convolutions of known networks, by batch: crates/gpus/src/layers.bin.
+"""What cuDNN takes for the convolutions of known networks, by batch: crates/base/gpus/src/layers.bin.
 
     python scripts/networks.py > networks.txt                        # the convolutions of networks, without their batch
     python scripts/layers.py choose networks.txt > layers.txt        # each once, with the batches to ask for
     python scripts/layers.py ask ./cudnn layers.txt answers 500      # scripts/cudnn.cpp, on an H200; at most 500 seconds
-    python scripts/layers.py table crates/gpus/src/layers.bin answers.*.z
+    python scripts/layers.py table crates/base/gpus/src/layers.bin answers.*.z
     python scripts/layers.py questions networks.txt answers.*.z      # what `cargo run -p blockyard-gpus --example layers` reads
 
-`ask` only asks and runs no convolution. How the file is read: crates/gpus/src/tables/layers.rs. With `--without NETWORKS` the layers
+`ask` only asks and runs no convolution. How the file is read: crates/base/gpus/src/tables/layers.rs. With `--without NETWORKS` the layers
 that only those networks have are left out, and `questions --only NETWORKS` gives those networks' sizes: so a tenth is held back.
 """
 
@@ -124,7 +124,7 @@ class Layer:
 
 
 def key(identity):
-    """FNV-1a, mixed at the end (`key` in crates/gpus/src/tables/layers.rs)."""
+    """FNV-1a, mixed at the end (`key` in crates/base/gpus/src/tables/layers.rs)."""
     mask = (1 << 64) - 1
     state = 0xCBF29CE484222325
     for number in identity:

@@ -1,4 +1,4 @@
-"""Writes the public names of PyTorch into crates/python/lib/torch/_public.py: `python scripts/public_names.py`, where torch 2.11 is installed.
+"""Writes the public names of PyTorch into crates/programs/python/lib/torch/_public.py: `python scripts/public_names.py`, where torch 2.11 is installed.
 
 This list distinguishes names that Blockyard does not have from names that PyTorch does not have either.
 """
@@ -65,7 +65,7 @@ def main():
         ]
         if inside:
             lines.append(f'    "{name}": "{" ".join(inside)}",')
-    path = Path(__file__).parents[1] / "crates/python/lib/torch/_public.py"
+    path = Path(__file__).parents[1] / "crates/programs/python/lib/torch/_public.py"
     path.write_text("\n".join([*lines, "}"]) + "\n")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the typeface of the page and of its figures: crates/figure/typeface, and the widths in crates/figure/src/text_width/advances.rs.
+"""Makes the typeface of the page and of its figures: crates/show/figure/typeface, and the widths in crates/show/figure/src/text_width/advances.rs.
 Also the wide font of the end-to-end tests, tests/fixtures/fonts.
 
     python -m venv venv && venv/bin/pip install fonttools==4.68.0 brotli==1.2.1
@@ -23,8 +23,8 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib.instancer import instantiateVariableFont
 
 ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "crates/figure/typeface"
-WIDTHS = ROOT / "crates/figure/src/text_width/advances.rs"
+FOLDER = ROOT / "crates/show/figure/typeface"
+WIDTHS = ROOT / "crates/show/figure/src/text_width/advances.rs"
 WIDE = ROOT / "tests/fixtures/fonts/wide.ttf"
 
 # The package, its version, the file, and the beginning of its SHA-256.

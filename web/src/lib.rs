@@ -26,8 +26,8 @@
 //!   device over WebGPU (`web/gpu`), which the worker loads for the first run on the GPU; Python, which
 //!   is fetched and compiled for the first program. The page keeps the allocator for short runs, so that an
 //!   answer to a key press does not travel.
-//! - **Python is CPython** as the project Pyodide builds it, with our extension (`crates/python/extension`) as a
-//!   side module that `xtask/src/python.rs` links without Emscripten. Each program gets a new worker, so that
+//! - **Python is CPython** as the project Pyodide builds it, with our extension
+//!   (`crates/programs/python/extension`) as a side module that `xtask/src/python.rs` links without Emscripten. Each program gets a new worker, so that
 //!   ending the worker stops the program at once, and no program meets what another one left. The next worker
 //!   starts Python before there is a program for it. Parts of Python's library that a page cannot use are left
 //!   out, and so are its event loops, whose import is a third of the time that Python takes to start.
@@ -60,7 +60,7 @@
 //! What is drawn:
 //!
 //! - **A frame is drawn with canvas** from a `Scene`. Where there is a GPU and 2,000 allocations or more, a
-//!   worker draws allocations at their addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's
+//!   worker draws allocations at their addresses (`crates/show/render`, `web/gpu/src/painter.rs`); the page's
 //!   thread sends the part to show. The grid is still ready: it answers the pointer once the view rests, and
 //!   draws where the GPU is lost, fails or is software, whose cost grows with the rectangles (`?painter=any`
 //!   takes software too).

@@ -13,7 +13,7 @@ strip "$kit/libblockyard_torch_plugin.so" "$kit/blockyard"
 headers=${TORCH_INCLUDE:-$(echo "$target"/oracle/torch-*/torch/include)}
 if [ -d "$headers" ]; then
     "${CXX:-c++}" -std=c++17 -O2 -shared -fPIC -I xtask/oracle/native/include -isystem "$headers" \
-        crates/torch-plugin/gpu/shim.cpp -o "$kit/libshim.so"
+        crates/ends/torch-plugin/gpu/shim.cpp -o "$kit/libshim.so"
 else
     rm -f "$kit/libshim.so"
     echo "no headers of PyTorch here: the shim will be built where it runs"

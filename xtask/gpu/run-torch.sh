@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=${1:?a folder for the results}
 wanted=("${@:2}")
 kit=$PWD/target/gpu/torch
-gpu=crates/torch-plugin/gpu
+gpu=crates/ends/torch-plugin/gpu
 chmod +x "$kit/blockyard" 2>/dev/null
 export PYTHONUNBUFFERED=1 CUBLAS_WORKSPACE_CONFIG=:4096:8 BLOCKYARD_TORCH_LIBRARY=$kit/libblockyard_torch_plugin.so
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF

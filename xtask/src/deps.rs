@@ -1,26 +1,55 @@
-//! Which of our packages may depend on which: the table of docs/dependencies.md, compared with the manifests.
-//!
-//! A row names packages by their folders. Its last column names the packages of ours that may be their normal
-//! and build dependencies: folders of `crates/` by their last part, other folders whole, `nothing`, or `` any
-//! of `crates` ``. In the last form, `but` precedes exceptions, and `; also` further packages.
+//! Which of our packages may depend on which. A package uses packages of its own group and of the groups
+//! above it; the folders of `crates` are the groups, in the order of [`GROUPS`]. Some packages must never see
+//! others, whatever their group.
 //!
 //! ARCHITECTURE.md says what each package holds, and has to name each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use cargo_metadata::{DependencyKind, Metadata, PackageId};
 
 use crate::metadata;
 use crate::workspace::Workspace;
 
+/// The groups from base to ends: the beginnings of folders. The longest beginning that fits counts.
+const GROUPS: &[&[&str]] = &[
+    &["crates/base/", "xtask/serve"],
+    &["crates/core/"],
+    &["crates/ask/"],
+    &["crates/show/"],
+    // The messages between the page and its Python.
+    &["crates/programs/", "web/program"],
+    &["crates/ends/"],
+    &["web"],
+    &["tests", "xtask"],
+];
+
 /// Packages that must never see others, not even through a third package: a saved snapshot draws as well as a
 /// live run.
 const NEVER_SEEN: &[(&str, &[&str])] = &[
-    ("crates/figure", &["crates/allocator", "crates/device"]),
-    ("crates/pytorch", &["crates/allocator"]),
-    ("crates/allocator", &["crates/workload", "crates/figure", "crates/replay"]),
+    ("crates/base/rules", &["crates/base/record"]),
+    ("crates/base/record", &["crates/base/device", "crates/base/gpus", "crates/base/answers"]),
+    ("crates/base/answers", &["crates/base/record"]),
+    ("crates/core/allocator", &["crates/core/workload", "crates/core/pytorch", "crates/core/replay"]),
+    ("crates/core/rivals", &["crates/core/workload", "crates/base/device"]),
+    ("crates/core/workload", &["crates/core/allocator"]),
+    ("crates/core/pytorch", &["crates/core/allocator"]),
+    ("crates/core/trace", &["crates/core/allocator", "crates/base/device"]),
+    ("crates/ask/fit", &["crates/core/allocator"]),
+    ("crates/ask/guard", &["crates/core/allocator"]),
+    ("crates/show/figure", &["crates/core/allocator", "crates/base/device"]),
+    ("crates/show/render", &["crates/core/allocator"]),
+    ("crates/programs/torch", &["crates/core/replay", "crates/show/figure"]),
+    ("crates/programs/standin", &["crates/core/allocator"]),
+    ("crates/programs/dry-run", &["crates/core/allocator"]),
+    ("crates/ends/torch-plugin", &["crates/core/replay", "crates/show/figure"]),
+    ("web", &["crates/ends/cli", "crates/ends/torch-plugin", "crates/base/device-cuda"]),
+    ("web/gpu", &["crates/core/allocator"]),
+    ("web/worker", &["crates/ask/lab"]),
+    // It starts without the packages that it builds.
+    ("xtask", &["crates/base/rules", "crates/base/record", "xtask/bindgen"]),
 ];
 
 /// Features that no package may have: a backend is a package, and shared test code is in `tests`.
@@ -48,23 +77,14 @@ const CLIENTS: &[&str] = &[
     "ureq",
 ];
 
-/// The first cells of the table's head.
-const HEAD: &str = "| package | may use, of ours |";
-
 /// From the folder of each package to the folders of the packages that it depends on, or may depend on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The file of the table.
-const TABLE_FILE: &str = "docs/dependencies.md";
-
-/// Checks the manifests of the workspace against the table, and that the map of the code has each package.
+/// Checks the manifests of the workspace, and that the map of the code has each package.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let metadata = metadata::read(workspace)?;
     let graph = graph(&metadata);
-    let text = read(workspace, TABLE_FILE)?;
-    let allowed =
-        table(&text, &graph.keys().cloned().collect()).context("the table of docs/dependencies.md")?;
-    let mut found = violations(&graph, &allowed);
+    let mut found = violations(&graph);
     found.extend(missing_packages(&read(workspace, "ARCHITECTURE.md")?, &graph));
     for member in metadata.workspace_packages() {
         for feature in NO_FEATURE.iter().filter(|feature| member.features.contains_key(**feature)) {
@@ -75,7 +95,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     if !found.is_empty() {
         bail!("the design does not allow:\n  {}", found.join("\n  "));
     }
-    println!("    {} packages depend on each other as {TABLE_FILE} says", graph.len());
+    println!("    {} packages use those of their own group and above", graph.len());
     Ok(())
 }
 
@@ -111,49 +131,13 @@ fn graph(metadata: &Metadata) -> Graph {
     members.iter().map(row).collect()
 }
 
-/// The rows of the table, with every folder that they name among `known`.
-fn table(text: &str, known: &BTreeSet<String>) -> Result<Graph> {
-    let lines = text.lines().skip_while(|line| !line.starts_with(HEAD)).skip(2);
-    let mut allowed = Graph::new();
-    for line in lines.take_while(|line| line.starts_with('|')) {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [packages, uses] = cells.as_slice() else { bail!("not two cells: {line}") };
-        let uses = used(uses, known).with_context(|| format!("the row of {packages}"))?;
-        for package in quoted(packages) {
-            ensure!(known.contains(package), "there is no package in {package}");
-            ensure!(allowed.insert(package.to_owned(), uses.clone()).is_none(), "two rows for {package}");
-        }
-    }
-    ensure!(!allowed.is_empty(), "there is no line that begins with `{HEAD}`");
-    Ok(allowed)
-}
-
-/// The folders that the last cell of a row names.
-fn used(cell: &str, known: &BTreeSet<String>) -> Result<BTreeSet<String>> {
-    if cell == "nothing" {
-        return Ok(BTreeSet::new());
-    }
-    let named = |part: &str| -> Result<BTreeSet<String>> {
-        quoted(part)
-            .map(|name| {
-                let whole = [format!("crates/{name}"), name.to_owned()];
-                whole
-                    .into_iter()
-                    .find(|folder| known.contains(folder))
-                    .with_context(|| format!("no `{name}`"))
-            })
-            .collect()
-    };
-    if let Some(rest) = cell.strip_prefix("any of `crates`") {
-        let (left_out, more) = rest.split_once("; also").unwrap_or((rest, ""));
-        let left_out = named(left_out)?;
-        let crates = known.iter().filter(|folder| folder.starts_with("crates/"));
-        let crates = crates.filter(|folder| !left_out.contains(*folder)).cloned();
-        return Ok(crates.chain(named(more)?).collect());
-    }
-    let folders = named(cell)?;
-    ensure!(!folders.is_empty(), "`{cell}` names no package");
-    Ok(folders)
+/// The place of the package's group in [`GROUPS`].
+fn group(package: &str) -> Option<usize> {
+    let fitting = GROUPS.iter().enumerate().flat_map(|(place, beginnings)| {
+        let fitting = beginnings.iter().filter(|beginning| package.starts_with(**beginning));
+        fitting.map(move |beginning| (beginning.len(), place))
+    });
+    fitting.max().map(|(_, place)| place)
 }
 
 /// The texts between backticks.
@@ -161,14 +145,15 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-fn violations(graph: &Graph, allowed: &Graph) -> Vec<String> {
+fn violations(graph: &Graph) -> Vec<String> {
     let mut found = Vec::new();
     for (package, dependencies) in graph {
-        let Some(allowed) = allowed.get(package) else {
-            found.push(format!("{package} has no row in {TABLE_FILE}"));
+        let Some(own) = group(package) else {
+            found.push(format!("{package} is in none of the groups"));
             continue;
         };
-        found.extend(dependencies.difference(allowed).map(|other| format!("{package} depends on {other}")));
+        let below = dependencies.iter().filter(|other| group(other).is_none_or(|group| group > own));
+        found.extend(below.map(|other| format!("{package} depends on {other}")));
     }
     for (package, hidden) in NEVER_SEEN {
         let reached = reached(graph, package);
@@ -230,74 +215,55 @@ fn reached<'graph>(graph: &'graph Graph, package: &'graph str) -> BTreeSet<&'gra
 mod tests {
     use super::*;
 
-    const TABLE: &str = "\
-Words before.
-
-| package | may use, of ours |
-| --- | --- |
-| `crates/record` | nothing |
-| `crates/device`, `crates/figure` | `record` |
-| `crates/allocator` | `record`, `device` |
-| `web` | any of `crates` but `device` |
-
-| `xtask` | nothing, in another table |
-";
-
     fn graph_of(edges: &[(&str, &[&str])]) -> Graph {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         edges.iter().map(|(package, dependencies)| ((*package).to_owned(), names(dependencies))).collect()
     }
 
-    fn known() -> BTreeSet<String> {
-        ["crates/record", "crates/device", "crates/figure", "crates/allocator", "web"]
-            .map(str::to_owned)
-            .into()
-    }
-
-    fn found(edges: &[(&str, &[&str])]) -> Vec<String> {
-        violations(&graph_of(edges), &table(TABLE, &known()).unwrap())
-    }
-
     #[test]
-    fn the_table_is_read() {
-        let expected = graph_of(&[
-            ("crates/record", &[]),
-            ("crates/device", &["crates/record"]),
-            ("crates/figure", &["crates/record"]),
-            ("crates/allocator", &["crates/record", "crates/device"]),
-            ("web", &["crates/record", "crates/figure", "crates/allocator"]),
-        ]);
-        assert_eq!(table(TABLE, &known()).unwrap(), expected);
-    }
-
-    #[test]
-    fn what_the_table_allows_passes_and_nothing_else() {
-        assert_eq!(found(&[("crates/allocator", &["crates/device"]), ("web", &["crates/figure"])]), [""; 0]);
+    fn a_package_uses_its_own_group_and_those_above() {
+        let found = |edges: &[(&str, &[&str])]| violations(&graph_of(edges));
+        let allowed: &[(&str, &[&str])] = &[
+            ("crates/core/allocator", &["crates/base/device"]),
+            ("crates/core/replay", &["crates/core/allocator"]),
+            ("crates/programs/python/extension", &["web/program"]),
+            ("web", &["crates/show/figure", "xtask/serve"]),
+        ];
+        assert_eq!(found(allowed), [""; 0]);
         assert_eq!(
-            found(&[("crates/record", &["crates/device"])]),
-            ["crates/record depends on crates/device"]
+            found(&[("crates/base/record", &["crates/core/trace"])]),
+            ["crates/base/record depends on crates/core/trace"]
         );
-        assert_eq!(found(&[("web", &["crates/device"])]), ["web depends on crates/device"]);
-        assert_eq!(found(&[("crates/new", &[])]), ["crates/new has no row in docs/dependencies.md"]);
+        assert_eq!(found(&[("crates/new", &[])]), ["crates/new is in none of the groups"]);
+    }
+
+    #[test]
+    fn every_ban_names_packages_that_exist() {
+        let graph = graph(&metadata::read(&Workspace::find()).unwrap());
+        for (package, hidden) in NEVER_SEEN {
+            for name in [package].into_iter().chain(*hidden) {
+                assert!(graph.contains_key(*name), "{name}");
+            }
+        }
     }
 
     #[test]
     fn a_package_that_the_map_does_not_name_is_found() {
-        let graph = graph_of(&[("crates/record", &[]), ("web", &[])]);
+        let graph = graph_of(&[("crates/base/record", &[]), ("web", &[])]);
         assert_eq!(
             missing_packages("`crates/records`, `web`: web", &graph),
-            ["ARCHITECTURE.md does not name crates/record"]
+            ["ARCHITECTURE.md does not name crates/base/record"]
         );
     }
 
     #[test]
     fn a_ban_holds_at_any_distance() {
-        let found = found(&[
-            ("crates/figure", &["crates/record"]),
-            ("crates/record", &["crates/replay"]),
-            ("crates/replay", &["crates/allocator"]),
-        ]);
-        assert!(found.contains(&"crates/figure sees crates/allocator".to_owned()), "{found:?}");
+        let found = violations(&graph_of(&[
+            ("crates/show/figure", &["crates/base/record"]),
+            ("crates/base/record", &["crates/core/replay"]),
+            ("crates/core/replay", &["crates/core/allocator"]),
+        ]));
+        assert!(found.contains(&"crates/show/figure sees crates/core/allocator".to_owned()), "{found:?}");
     }
 
     #[test]
@@ -308,20 +274,6 @@ Words before.
         let shipped = shipped_packages(&metadata);
         assert!(reached(&shipped, "blockyard-cli").len() > 100, "the packages of the lock file are known");
         assert_eq!(clients(&shipped), [""; 0]);
-    }
-
-    #[test]
-    fn a_row_that_cannot_be_read_is_an_error() {
-        let rows = |row: &str| {
-            let text = format!("{HEAD}\n| --- | --- |\n{row}\n");
-            format!("{:#}", table(&text, &known()).unwrap_err())
-        };
-        assert_eq!(rows("| `crates/gone` | nothing |"), "there is no package in crates/gone");
-        assert_eq!(rows("| `web` | `gone` |"), "the row of `web`: no `gone`");
-        assert_eq!(rows("| `web` | what it needs |"), "the row of `web`: `what it needs` names no package");
-        assert_eq!(rows("| `web` | | nothing |"), "not two cells: | `web` | | nothing |");
-        assert_eq!(rows("| `web` | nothing |\n| `web` | nothing |"), "two rows for web");
-        assert!(table("no table", &known()).is_err());
     }
 
     #[test]
@@ -337,7 +289,7 @@ Words before.
             .map(|dependency| dependency.kind)
             .collect();
         assert_eq!(kinds, [DependencyKind::Development]);
-        assert!(!graph(&metadata)["crates/torch-plugin"].contains("crates/replay"));
+        assert!(!graph(&metadata)["crates/ends/torch-plugin"].contains("crates/core/replay"));
     }
 
     /// The names of a text with the file that each is in: `` `NAME` in `FILE` ``.

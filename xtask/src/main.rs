@@ -119,7 +119,7 @@ enum Command {
         #[command(subcommand)]
         step: ReleaseStep,
     },
-    /// Check which of our crates depend on which, by the table of docs/dependencies.md.
+    /// Check which of our crates depend on which, by their groups.
     Deps,
     /// Check sentences of documents, lessons, comments, errors and help for patterns that are hard to read.
     Prose,
@@ -143,15 +143,16 @@ enum Command {
     /// Compare our allocator with PyTorch's own library; `cargo xtask oracle --help` tells more.
     #[command(disable_help_flag = true)]
     Oracle(PassedArguments),
-    /// Run recorded operator calls through crates/torch; `cargo xtask operator-calls --help` tells more.
+    /// Run recorded operator calls through crates/programs/torch; `cargo xtask operator-calls --help` tells
+    /// more.
     #[command(disable_help_flag = true)]
     OperatorCalls(PassedArguments),
     /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help`
     /// tells more.
     #[command(disable_help_flag = true)]
     DryRunTruth(PassedArguments),
-    /// Compare crates/torch with PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells
-    /// more.
+    /// Compare crates/programs/torch with PyTorch's own code, without a GPU;
+    /// `cargo xtask torch-oracle --help` tells more.
     #[command(disable_help_flag = true)]
     TorchOracle(PassedArguments),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.

@@ -78,7 +78,7 @@ mod tests {
     fn the_workspace_is_read_and_its_packages_are_found_by_folder() {
         let workspace = Workspace::find();
         let metadata = read(&workspace).unwrap();
-        let record = package_in(&metadata, &workspace.root().join("crates/record")).unwrap();
+        let record = package_in(&metadata, &workspace.root().join("crates/base/record")).unwrap();
         assert_eq!(metadata[record].name, "blockyard-record");
         let error = package_in(&metadata, &workspace.root().join("crates")).unwrap_err().to_string();
         assert!(error.starts_with("no package in"), "{error}");

@@ -92,7 +92,7 @@ const NOT_READ: [&str; 4] = ["docs/releases.md", "docs/benchmarks/", "CHANGELOG.
 
 /// Where Python is checked: the packages that users install, the part of a dry run in the program's process,
 /// and scripts.
-const CHECKED_PYTHON: [&str; 3] = ["/python/blockyard", "crates/dry-run/src/runner/", "scripts/"];
+const CHECKED_PYTHON: [&str; 3] = ["/python/blockyard", "crates/programs/dry-run/src/runner/", "scripts/"];
 
 /// Checks the sentences of the repository.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
@@ -329,20 +329,20 @@ mod tests {
     #[test]
     fn python_of_the_product_is_read() {
         for name in [
-            "crates/wheel/python/blockyard/_files.py",
-            "crates/dry-run/src/runner/blockyard_dry_run/ranks.py",
-            "crates/dry-run/src/runner/children/sitecustomize.py",
+            "crates/ends/wheel/python/blockyard/_files.py",
+            "crates/programs/dry-run/src/runner/blockyard_dry_run/ranks.py",
+            "crates/programs/dry-run/src/runner/children/sitecustomize.py",
             "scripts/layers.py",
         ] {
             assert!(is_read(name), "{name}");
         }
-        assert!(!is_read("crates/wheel/tests/test_lab.py") && !is_read("examples/programs/mnist.py"));
+        assert!(!is_read("crates/ends/wheel/tests/test_lab.py") && !is_read("examples/programs/mnist.py"));
     }
 
     #[test]
     fn docstrings_are_read() {
         let text = "\"\"\"What whoever opens it sees.\"\"\"\nbehind = 1\ndef f():\n    \"\"\"Opens\n    anew.\n    \"\"\"\n    is_behind\n";
-        let found = words("crates/wheel/python/blockyard/a.py", text);
+        let found = words("crates/ends/wheel/python/blockyard/a.py", text);
         assert_eq!(found, [(1, "whoever".to_owned()), (5, "anew".to_owned())]);
     }
 

@@ -24,7 +24,7 @@ const FOLDER: &str = "python";
 /// The profile of cargo that the extension is compiled with.
 const PROFILE: &str = "wasm-release";
 /// Where the folders of our Python are, and these folders.
-const OURS: &str = "crates/python";
+const OURS: &str = "crates/programs/python";
 const PACKAGES: [&str; 2] = ["lib", "stand_ins"];
 /// How the archives are made, and the replacements of modules of Python's own library.
 const RECIPE: &str = "web/python";

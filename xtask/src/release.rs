@@ -242,17 +242,26 @@ mod tests {
     fn each_package_has_the_licenses() {
         let workspace = Workspace::find();
         let read = |path: &str| fs::read_to_string(workspace.root().join(path)).unwrap_or_default();
-        let folders = fs::read_dir(workspace.root().join("crates")).unwrap();
-        let names = folders.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-        // The wheel is a package of Python's registry; its manifest for cargo is not published.
-        let is_published = |name: &String| {
-            name == "wheel" || read(&format!("crates/{name}/Cargo.toml")).contains("publish = true")
+        let names = |folder: &str| -> Vec<String> {
+            let entries = fs::read_dir(workspace.root().join(folder)).unwrap();
+            entries
+                .map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_string_lossy()))
+                .collect()
         };
-        let published: Vec<String> = names.filter(is_published).collect();
+        // The wheel is a package of Python's registry; its manifest for cargo is not published.
+        let is_published = |folder: &String| {
+            folder.ends_with("/wheel") || read(&format!("{folder}/Cargo.toml")).contains("publish = true")
+        };
+        let groups = names("crates").into_iter();
+        let published: Vec<String> = groups
+            .filter(|group| workspace.root().join(group).is_dir())
+            .flat_map(|group| names(&group))
+            .filter(is_published)
+            .collect();
         assert_eq!(published.len(), 9, "{published:?}");
         for name in published {
             for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
-                let own = read(&format!("crates/{name}/{license}"));
+                let own = read(&format!("{name}/{license}"));
                 assert!(!own.is_empty() && own == read(license), "{name} has no {license}");
             }
         }

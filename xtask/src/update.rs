@@ -11,13 +11,13 @@ use crate::workspace::{self, Workspace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UpdateTarget {
     /// JSON Schema, classes of the Python package and tables of the documents, from the types of
-    /// crates/answers.
+    /// crates/base/answers.
     Answers,
-    /// Scenes and words of the figure, in crates/figure/tests.
+    /// Scenes and words of the figure, in crates/show/figure/tests.
     Figure,
-    /// What lessons, their errors and their language are expected to be, in crates/lessons/tests.
+    /// What lessons, their errors and their language are expected to be, in crates/show/lessons/tests.
     Lessons,
-    /// What the language of workloads is expected to be, in crates/workload.
+    /// What the language of workloads is expected to be, in crates/core/workload.
     Workload,
     /// Pictures of segments, in tests/tests/behavior.
     Behavior,
@@ -50,7 +50,7 @@ fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Resul
         UpdateTarget::Nodes => {
             let run = ["run", "--quiet", "--package", "blockyard-torch", "--example", "missing_nodes"];
             let printed = workspace::read(&mut workspace.cargo(run))?;
-            let list = workspace.root().join("crates/torch/src/autograd/missing_nodes.txt");
+            let list = workspace.root().join("crates/programs/torch/src/autograd/missing_nodes.txt");
             return fs::write(&list, printed).with_context(|| list.display().to_string());
         }
         UpdateTarget::Figure => ("UPDATE_EXPECT", &["--package", "blockyard-figure"]),

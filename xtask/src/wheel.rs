@@ -104,7 +104,7 @@ pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
             .args(["-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"])
             .arg(&wheel),
     )?;
-    workspace::run(workspace.program(&python).args(["-m", "pytest", "--quiet", "crates/wheel/tests"]))
+    workspace::run(workspace.program(&python).args(["-m", "pytest", "--quiet", "crates/ends/wheel/tests"]))
 }
 
 /// Checks that our Python has one style, or gives it that style.
@@ -115,7 +115,7 @@ pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
     // The formatter runs after the fixes, which may change the layout.
     workspace::run(workspace.program(&ruff).args(check).arg("--quiet"))?;
     workspace::run(workspace.program(&ruff).args(format).arg("--quiet"))?;
-    let library = workspace.root().join("crates/python/lib");
+    let library = workspace.root().join("crates/programs/python/lib");
     let files = bundle::files_below(&library)?;
     for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "py")) {
         let lines = fs::read_to_string(library.join(path))?.lines().count();
@@ -126,7 +126,7 @@ pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
 
 /// The folder of the page in the package: notebooks show the page, and `blockyard open` serves it.
 fn packed_page(workspace: &Workspace) -> PathBuf {
-    workspace.root().join("crates/wheel/python/blockyard/page")
+    workspace.root().join("crates/ends/wheel/python/blockyard/page")
 }
 
 /// A library that the package has beside its native half.
@@ -151,7 +151,7 @@ impl PackedLibrary {
 
     /// Where the library is in the package. Maturin leaves out files that end in `.so`.
     fn packed(&self, workspace: &Workspace) -> PathBuf {
-        workspace.root().join("crates/wheel/python/blockyard").join(format!("{}.1", self.file))
+        workspace.root().join("crates/ends/wheel/python/blockyard").join(format!("{}.1", self.file))
     }
 }
 
@@ -227,7 +227,7 @@ fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> 
 fn run_maturin(workspace: &Workspace, tools: &Path, arguments: &[&str], out: &Path) -> Result<()> {
     let mut maturin = workspace.program(tools.join("bin/maturin"));
     maturin.env("PATH", path_with(tools)?);
-    maturin.args(arguments).args(["--manifest-path", "crates/wheel/Cargo.toml", "--out"]).arg(out);
+    maturin.args(arguments).args(["--manifest-path", "crates/ends/wheel/Cargo.toml", "--out"]).arg(out);
     workspace::run(&mut maturin)
 }
 

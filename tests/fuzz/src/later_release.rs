@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::input::Input;
 
-#[path = "../../../crates/pytorch/tests/snapshot/pickles.rs"]
+#[path = "../../../crates/core/pytorch/tests/snapshot/pickles.rs"]
 mod pickles;
 
 /// A program with pinned memory, memory pools and a text for a tensor, under PyTorch 2.15.

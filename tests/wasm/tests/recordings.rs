@@ -11,7 +11,7 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
 
-#[path = "../../../crates/lessons/tests/it/transcript.rs"]
+#[path = "../../../crates/show/lessons/tests/it/transcript.rs"]
 mod transcript;
 
 fn open(name: &str, bytes: &[u8]) -> JobOutput {
@@ -67,6 +67,6 @@ fn sizes_beyond_32_bits_keep_their_value() {
 
 #[wasm_bindgen_test]
 fn lessons_are_answered_and_exercises_graded_as_elsewhere() {
-    let answers = include_str!("../../../crates/lessons/tests/answers.txt");
+    let answers = include_str!("../../../crates/show/lessons/tests/answers.txt");
     assert_eq!(transcript::transcript().expect("every lesson plays"), answers);
 }

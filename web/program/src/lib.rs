@@ -1,7 +1,8 @@
 //! The messages between the page and its Python.
 //!
-//! The page's Python is far larger than the page, and our extension (`crates/python/extension`) writes and reads
-//! the messages there. The messages have a separate crate, so that the page is built without Python.
+//! The page's Python is far larger than the page, and our extension (`crates/programs/python/extension`)
+//! writes and reads the messages there. The messages have a separate crate, so that the page is built without
+//! Python.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
 use blockyard_rules::Release;

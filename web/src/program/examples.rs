@@ -18,8 +18,8 @@ pub(crate) static EXAMPLES: [Example; 5] = [
 /// The GPU whose numbers were compared with recordings.
 pub(crate) const DEFAULT_GPU: &str = "h200";
 
-/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/gpus` has them, by shorter names. The list is
-/// separate, because the page's module contains no profiles; a test compares both lists.
+/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/base/gpus` has them, by shorter names. The list
+/// is separate, because the page's module contains no profiles; a test compares both lists.
 pub(crate) static GPUS: [(&str, &str); 7] = [
     ("h200", "NVIDIA H200"),
     ("h100", "NVIDIA H100 80 GB"),

@@ -68,7 +68,7 @@ impl Types {
         generator.subschema_for::<FitLayoutsAnswer>();
         let definitions = generator.take_definitions(true);
         let mut order = BTreeMap::new();
-        for file in std::fs::read_dir(crate::root().join("crates/answers/src"))? {
+        for file in std::fs::read_dir(crate::root().join("crates/base/answers/src"))? {
             read_order(&std::fs::read_to_string(file?.path())?, &mut order);
         }
         Ok(Self { definitions, order })

@@ -1,4 +1,4 @@
-//! The files that follow from the types of `crates/answers`: one JSON Schema for each document that the
+//! The files that follow from the types of `crates/base/answers`: one JSON Schema for each document that the
 //! command prints, the classes of the Python package, and the tables of fields in the documents.
 //!
 //! `cargo xtask update answers` writes these files; a test fails if a file in the repository differs.

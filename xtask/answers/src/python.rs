@@ -136,12 +136,12 @@ fn class_of(of: &str) -> Option<&'static str> {
     CLASSES.iter().find(|class| class.of == [of]).map(|class| class.name)
 }
 
-/// `crates/wheel/python/blockyard/_answers.py`.
+/// `crates/ends/wheel/python/blockyard/_answers.py`.
 pub(crate) fn file(types: &Types) -> Result<WrittenFile> {
     let mut text = String::from(
         "\"\"\"What questions are answered with: dataclasses that read as sentences.\n\n\
          Sizes are bytes, requests and steps are counted from 1. `to_dict()` is the answer as the command prints it with `--json`.\n\n\
-         `cargo xtask update answers` writes this file from the types of crates/answers; sentences are in `_sentences`.\n\
+         `cargo xtask update answers` writes this file from the types of crates/base/answers; sentences are in `_sentences`.\n\
          \"\"\"\n\n\
          import dataclasses\n\
          from collections.abc import Callable\n\
@@ -158,7 +158,7 @@ pub(crate) fn file(types: &Types) -> Result<WrittenFile> {
     for class in CLASSES {
         write_class(&mut text, class, types)?;
     }
-    Ok(WrittenFile { path: "crates/wheel/python/blockyard/_answers.py".into(), text })
+    Ok(WrittenFile { path: "crates/ends/wheel/python/blockyard/_answers.py".into(), text })
 }
 
 fn write_class(text: &mut String, class: &Class, types: &Types) -> Result<()> {

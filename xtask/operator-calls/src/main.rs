@@ -16,13 +16,13 @@ cargo xtask operator-calls FILE [--op NAME] [--show N] [--every N]
 --op NAME    only operators whose name contains this
 --show N     print the first N lines of each operator that are wrong or refused
 --every N    only every N-th line
---write-tables OUT    write what cuDNN takes into the file that crates/gpus reads (src/tables.bin)
+--write-tables OUT    write what cuDNN takes into the file that crates/base/gpus reads (src/tables.bin)
 --leave-out N         with tables: without every N-th line, also where --keep has its sizes, to see how other shapes come out
 --keep                with tables: what the file holds now stays, where no line of FILE says otherwise
 --besides             with tables: only what the file does not hold now (src/networks.bin is written so)
 ";
 
-/// What happens to the sizes that `crates/gpus` holds now.
+/// What happens to the sizes that `crates/base/gpus` holds now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownSizes {
     None,

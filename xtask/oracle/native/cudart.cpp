@@ -1,6 +1,6 @@
 // A stand-in for CUDA's runtime library, for running PyTorch's allocator without a GPU.
 //
-// One device whose memory is numbers. Addresses follow the rule of `VirtualDevice` in crates/device: the first segment or
+// One device whose memory is numbers. Addresses follow the rule of `VirtualDevice` in crates/base/device: the first segment or
 // range starts at 0x7f0000000000, each later one at the next multiple of 2 MiB behind the one before, none is given twice,
 // and what does not fit uses no addresses up. Work on a stream is done when the test says so (standin.h) or when it is
 // waited for.

@@ -1,8 +1,8 @@
 //! Random operator calls and programs: PyTorch's own code beside our operators, event by event.
 //!
-//! The same program text runs on both sides: by `crates/python` on our operators, and by `crates/dry-run` on
-//! PyTorch's own build, without a GPU. An event is an allocation or a free, with its bytes. Addresses are not
-//! compared.
+//! The same program text runs on both sides: by `crates/programs/python` on our operators, and by
+//! `crates/programs/dry-run` on PyTorch's own build, without a GPU. An event is an allocation or a free, with
+//! its bytes. Addresses are not compared.
 //!
 //! # Reading order
 //!

@@ -13,7 +13,7 @@ use crate::run::{PrintedLine, ProgramRun};
 
 const DRIVER: &str = include_str!("driver.py");
 
-/// The release of PyTorch whose operators `crates/torch` follows.
+/// The release of PyTorch whose operators `crates/programs/torch` follows.
 const RELEASE: &str = "2.11.0";
 
 /// Modules that are loaded once for all programs.

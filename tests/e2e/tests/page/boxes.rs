@@ -149,7 +149,7 @@ fn the_page_draws_its_texts_in_the_typeface_that_figures_are_measured_for() -> R
 fn a_saved_figure_keeps_the_widths_of_its_texts_whatever_fonts_the_machine_has() -> Result<()> {
     let page = Page::with_fonts(LAPTOP, GpuChoice::None, Fonts::OneThatNobodyChose)?;
     for name in ["map-story", "stage-story", "stage-failed", "timeline-story"] {
-        page.goto_file(&repository_file(&format!("crates/figure/tests/figure/{name}.svg"))?)?;
+        page.goto_file(&repository_file(&format!("crates/show/figure/tests/figure/{name}.svg"))?)?;
         let script = "
             const texts = [...document.querySelectorAll('text[textLength]')];
             return texts.map((text) => [text.getBBox().width, Number(text.getAttribute('textLength'))]);";

@@ -1,0 +1,152 @@
+//! Answers that the command printed before the types existed are read by the types, and written again as they
+//! were.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use blockyard_answers::{
+    Answer, FIT_VERSION, FitAnswer, FitBy, FitReplay, FitResult, QUESTIONS_VERSION, QuestionLine,
+    SNAPSHOT_VERSION, SettingResult, SnapshotLine, VerifyLine,
+};
+use serde_json::{Value, json};
+
+/// The lines of all recorded answers, each with the name of its file.
+fn recorded() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/answers");
+    let commands = std::fs::read_to_string(folder.join("commands.txt")).unwrap();
+    let names = commands.lines().map(|line| line.split_once(": ").unwrap().0);
+    let lines = names.flat_map(|name| {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();
+        assert!(!text.is_empty(), "{name}");
+        text.lines().map(|line| (name.to_owned(), line.to_owned())).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+/// A snapshot's certificate has fields that were added after the answers were recorded.
+fn with_added(mut value: Value) -> Value {
+    for device in value.get_mut("devices").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(certificate) = device["certificate"].as_object_mut() {
+            certificate.insert("sentence".to_owned(), json!(""));
+            if let Some(difference) = certificate["first_difference"].as_object_mut() {
+                difference.insert("step".to_owned(), Value::Null);
+            }
+        }
+    }
+    value
+}
+
+#[test]
+fn each_recorded_answer_is_read_and_written_again_as_it_was() {
+    let recorded = recorded();
+    assert!(recorded.len() >= 27);
+    for (name, line) in recorded {
+        let value: Value = serde_json::from_str(&line).unwrap();
+        let written = match name.split('-').next().unwrap() {
+            "snapshot" => serde_json::to_value(serde_json::from_str::<SnapshotLine>(&line).unwrap()),
+            "verify" => serde_json::to_value(serde_json::from_str::<VerifyLine>(&line).unwrap()),
+            _ => serde_json::to_value(serde_json::from_str::<QuestionLine>(&line).unwrap()),
+        };
+        assert_eq!(written.unwrap(), with_added(value), "{name}");
+    }
+}
+
+#[test]
+fn the_versions_are_those_of_the_recorded_answers() {
+    for (name, line) in recorded() {
+        let value: Value = serde_json::from_str(&line).unwrap();
+        let version = match name.split('-').next().unwrap() {
+            "verify" => Value::Null,
+            "snapshot" => json!(SNAPSHOT_VERSION),
+            _ => json!(QUESTIONS_VERSION),
+        };
+        assert_eq!(value.get("version").cloned().unwrap_or(Value::Null), version, "{name}");
+    }
+}
+
+#[test]
+fn the_recorded_answers_have_every_question_and_both_results_of_a_setting() {
+    let recorded = recorded();
+    let has = |part: &str| recorded.iter().any(|(_, line)| line.contains(part));
+    for question in
+        ["verdict", "what-if", "search", "autopsy", "bound", "compare-allocators", "diff", "leaks"]
+    {
+        assert!(has(&format!("\"question\":\"{question}\"")), "{question}");
+    }
+    for part in ["\"first_oom\":{", "\"error\":\"", "\"timeline\":[[", "\"layout\":[[", "\"steps\":[20,120]"]
+    {
+        assert!(has(part), "{part}");
+    }
+    let wrong = recorded.iter().find(|(name, _)| name == "what-if-wrong").unwrap();
+    let QuestionLine::Answer(line) = serde_json::from_str(&wrong.1).unwrap() else { panic!("no answer") };
+    let Answer::WhatIf(answer) = line.answer else { panic!("another question") };
+    assert!(matches!(answer.baseline.result, SettingResult::Replayed(_)));
+    assert!(answer.settings.iter().all(|row| matches!(row.outcome.result, SettingResult::Failed { .. })));
+}
+
+#[test]
+fn a_field_that_a_reader_does_not_know_is_passed_over() {
+    let line = r#"{"version": 2, "run": "run", "question": "bound", "requests": 1, "limit": null, "lower_bound": 512,
+        "request": 1, "layout_peak": 512, "peak_reserved": null, "ooms": null, "ooms_at_high": null, "notes": [], "added": 7}"#;
+    let QuestionLine::Answer(line) = serde_json::from_str(line).unwrap() else { panic!("no answer") };
+    assert_eq!(line.file, None);
+    let Answer::Bound(bound) = line.answer else { panic!("another question") };
+    assert_eq!(bound.lower_bound, 512);
+}
+
+/// The reports of `blockyard fit` that the command printed before the types existed, by name.
+fn recorded_fits() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/fit/answers");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<(String, String)> = files
+        .map(|path| {
+            (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn each_recorded_fit_is_read_and_written_again() {
+    let recorded = recorded_fits();
+    assert_eq!(recorded.len(), 8);
+    for (name, text) in recorded {
+        let answer: FitAnswer = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer.call.version, FIT_VERSION, "{name}");
+        // A field that the types do not know would be missing here.
+        let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_value(&answer).unwrap(), recorded, "{name}");
+    }
+}
+
+#[test]
+fn the_recorded_fits_have_every_form() {
+    let read = |name: &str| -> FitResult {
+        let recorded = recorded_fits();
+        let (_, text) = recorded.iter().find(|(known, _)| known == name).unwrap();
+        serde_json::from_str::<FitAnswer>(text).unwrap().result
+    };
+    let FitResult::Largest(largest) = read("largest") else { panic!("another question") };
+    assert_eq!(
+        (largest.others.len(), largest.first.growth.is_some(), largest.first.settings.len()),
+        (1, true, 2)
+    );
+    let FitResult::Largest(fails) = read("largest-fails") else { panic!("another question") };
+    assert_eq!((fails.first.failed_at, fails.first.largest), (Some(8), None));
+    let FitResult::Largest(none) = read("largest-none") else { panic!("another question") };
+    assert_eq!((none.vary.values.list, none.first.largest), (Some(vec![60, 90, 100]), None));
+    let FitResult::Map(map) = read("map") else { panic!("another question") };
+    assert!(matches!(map.by, FitBy::Option(_)) && map.first.rows.iter().all(|row| row.value.is_some()));
+    let FitResult::Map(map) = read("map-settings") else { panic!("another question") };
+    assert!(matches!(map.by, FitBy::Settings { .. }) && map.first.rows.iter().all(|row| row.conf.is_some()));
+    let FitResult::Map(map) = read("map-layouts") else { panic!("another question") };
+    assert!(matches!(map.by, FitBy::Layouts { .. }) && map.first.rows.iter().all(|row| row.layout.is_some()));
+    let FitResult::Settings(settings) = read("settings") else { panic!("another question") };
+    assert!(settings.first.settings.iter().any(|row| matches!(row.result, FitReplay::Failed { .. })));
+    assert!(settings.first.settings.iter().any(|row| row.run.is_some()));
+    let FitResult::Layouts(layouts) = read("layouts") else { panic!("another question") };
+    assert!(layouts.first.layouts.iter().any(|row| row.under_limit.is_some()));
+    assert!(layouts.first.layouts.iter().any(|row| row.error.is_some()));
+}

@@ -1,0 +1,34 @@
+"""`python -m blockyard` is the `blockyard` command."""
+
+import pathlib
+import subprocess
+import sys
+
+FIXTURES = pathlib.Path(__file__).parents[4] / "tests" / "fixtures"
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "blockyard", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_recording_is_verified():
+    done = run("verify", FIXTURES / "programs" / "multistream.jsonl.gz")
+    assert done.returncode == 0, done.stderr
+    assert "identical" in done.stdout
+
+
+def test_a_wrong_argument_is_a_failure():
+    done = run("no-such-command")
+    assert done.returncode == 2 and "`no-such-command` is neither a command nor a file" in done.stderr
+
+
+def test_a_missing_file_is_named():
+    done = run("verify", "missing.jsonl")
+    assert done.returncode == 2 and "missing.jsonl: not replayed" in done.stdout
+
+
+def test_the_program_is_installed():
+    program = pathlib.Path(sys.executable).with_name("blockyard")
+    assert subprocess.run([program, "--version"], capture_output=True, check=True).stdout.startswith(b"blockyard ")

@@ -1,0 +1,296 @@
+//! The course: its lessons, parts and plans of time.
+
+use crate::error::LessonError;
+use crate::glossary::Glossary;
+use crate::lesson::Lesson;
+use crate::question::LessonQuestion;
+
+/// A lesson without its text, as lists and links need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CourseLesson {
+    /// The lesson's id.
+    pub id: &'static str,
+    /// The name that people see.
+    pub title: &'static str,
+    /// The ids of the lessons whose words and figures this lesson builds on, all of which are earlier in the
+    /// course.
+    pub needs: &'static [&'static str],
+}
+
+/// A part of the course: lessons that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoursePart {
+    /// The name that people see.
+    pub title: &'static str,
+    /// The lessons of the part, in the order in which to learn from them.
+    pub lessons: &'static [CourseLesson],
+}
+
+const fn named(id: &'static str, title: &'static str, needs: &'static [&'static str]) -> CourseLesson {
+    CourseLesson { id, title, needs }
+}
+
+/// The parts of the course in their order. The texts are in [`lessons`].
+pub const PARTS: [CoursePart; 5] = [
+    CoursePart {
+        title: "The terms",
+        lessons: &[
+            named("tensor", "What a tensor costs", &[]),
+            named("reserved", "Allocated and reserved", &["tensor"]),
+            named("nvidia-smi", "What nvidia-smi shows", &["reserved"]),
+            named("peaks", "Peaks, and resetting them", &["reserved"]),
+        ],
+    },
+    CoursePart {
+        title: "How the allocator works",
+        lessons: &[
+            named("cache", "The cache, and why empty_cache is no cure", &["reserved"]),
+            named("rounding", "Rounding, small and large pools", &["reserved"]),
+            named("splits", "Splits and merges", &["reserved"]),
+            named("streams", "Streams and frees that wait", &["splits"]),
+            named("pools", "Private pools and CUDA graphs", &["splits"]),
+        ],
+    },
+    CoursePart {
+        title: "What a training holds",
+        lessons: &[
+            named("training", "The life of a training step", &["reserved"]),
+            named("workspaces", "Workspaces of cuBLAS", &["reserved"]),
+            named("optimizer", "The states of an optimizer", &["training"]),
+            named("checkpointing", "Activation checkpointing", &["training"]),
+            named("mixed-precision", "Mixed precision", &["training"]),
+            named("accumulation", "Gradient accumulation", &["training"]),
+        ],
+    },
+    CoursePart {
+        title: "When memory runs out",
+        lessons: &[
+            named("fragmentation", "Fragmentation", &["splits"]),
+            named("settings", "Settings, before and after", &["fragmentation"]),
+            named("oom-message", "Reading an out-of-memory message", &["fragmentation"]),
+            named("snapshot", "Reading a snapshot", &["training"]),
+        ],
+    },
+    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP", &["optimizer"])] },
+];
+
+/// A stretch of a course with a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanPart {
+    /// How many minutes the stretch takes.
+    pub minutes: u32,
+    /// The lessons of the stretch; none in a break.
+    pub lessons: &'static [PlannedLesson],
+    /// The task of the class, in words.
+    pub task: &'static str,
+}
+
+/// A lesson in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedLesson {
+    /// The lesson's id.
+    pub id: &'static str,
+    /// How many minutes the lesson takes with a class, which talks: more than for a reader alone.
+    pub minutes: u32,
+    /// Whether the class solves the lesson's exercise, which else is homework.
+    pub has_exercise: bool,
+}
+
+impl PlannedLesson {
+    /// The least minutes with a class: one minute for each card, one more for each question, and
+    /// [`EXERCISE_MINUTES`] where the class solves the exercise.
+    #[must_use]
+    pub fn least_minutes(&self, cards: u32, questions: u32) -> u32 {
+        cards + questions + if self.has_exercise { EXERCISE_MINUTES } else { 0 }
+    }
+}
+
+/// How many minutes a class needs to solve an exercise.
+pub const EXERCISE_MINUTES: u32 = 8;
+
+const fn without_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
+    PlannedLesson { id, minutes, has_exercise: false }
+}
+
+const fn with_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
+    PlannedLesson { id, minutes, has_exercise: true }
+}
+
+/// The task at the end of every plan. Its minutes belong to no lesson, because a class asks questions, and a
+/// vote takes longer than planned.
+const SLACK: &str = "For questions, and for what takes longer.";
+
+const fn slack(minutes: u32) -> PlanPart {
+    PlanPart { minutes, lessons: &[], task: SLACK }
+}
+
+/// A lecture of 45 minutes.
+pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
+    PlanPart {
+        minutes: 19,
+        lessons: &[without_exercise("tensor", 9), without_exercise("reserved", 10)],
+        task: "The class predicts each card of the second lesson.",
+    },
+    PlanPart {
+        minutes: 10,
+        lessons: &[without_exercise("splits", 10)],
+        task: "The class draws the segment after each request before it is shown.",
+    },
+    PlanPart {
+        minutes: 10,
+        lessons: &[without_exercise("fragmentation", 10)],
+        task: "The class votes before the request that fails. Homework: the exercises, what nvidia-smi shows, and reading an out-of-memory message.",
+    },
+    slack(6),
+];
+
+/// A lecture of 90 minutes.
+pub const NINETY_MINUTES: [PlanPart; 5] = [
+    PlanPart {
+        minutes: 20,
+        lessons: &[without_exercise("tensor", 9), without_exercise("reserved", 11)],
+        task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
+    },
+    PlanPart {
+        minutes: 11,
+        lessons: &[without_exercise("splits", 11)],
+        task: "The class draws the segment after each request before it is shown.",
+    },
+    PlanPart {
+        minutes: 12,
+        lessons: &[without_exercise("training", 12)],
+        task: "The class says which peak comes first, then plays the cards. Homework: its exercise, and the states of an optimizer.",
+    },
+    PlanPart {
+        minutes: 34,
+        lessons: &[with_exercise("fragmentation", 20), without_exercise("oom-message", 14)],
+        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
+    },
+    slack(13),
+];
+
+/// A course of two hours.
+pub const TWO_HOURS: [PlanPart; 6] = [
+    PlanPart {
+        minutes: 32,
+        lessons: &[
+            without_exercise("tensor", 10),
+            without_exercise("reserved", 11),
+            without_exercise("nvidia-smi", 11),
+        ],
+        task: "The class predicts each card of the second lesson. Their exercises are homework.",
+    },
+    PlanPart {
+        minutes: 19,
+        lessons: &[with_exercise("splits", 19)],
+        task: "The class draws each figure before it is shown, and solves the exercise.",
+    },
+    PlanPart { minutes: 10, lessons: &[], task: "A break." },
+    PlanPart {
+        minutes: 20,
+        lessons: &[with_exercise("training", 20)],
+        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the states of an optimizer, and activation checkpointing.",
+    },
+    PlanPart {
+        minutes: 25,
+        lessons: &[without_exercise("fragmentation", 11), without_exercise("oom-message", 14)],
+        task: "The class votes before the request that fails, and reads an out-of-memory message aloud, number by number. Homework: the exercises, and reading a snapshot.",
+    },
+    slack(14),
+];
+
+/// All lessons, in the order in which to learn from them, without their texts.
+pub fn course() -> impl Iterator<Item = &'static CourseLesson> {
+    PARTS.iter().flat_map(|part| part.lessons)
+}
+
+/// The file of a lesson that Blockyard brings along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LessonFile {
+    /// The lesson's id.
+    pub id: &'static str,
+    /// The file's text.
+    pub text: &'static str,
+}
+
+/// All lessons, in the order of [`PARTS`].
+///
+/// The texts become a part of every program that calls this function. The page calls it only in a module that
+/// is fetched later.
+#[must_use]
+pub fn lessons() -> &'static [LessonFile] {
+    &LESSONS
+}
+
+macro_rules! lesson {
+    ($number:literal, $id:literal) => {
+        LessonFile {
+            id: $id,
+            text: include_str!(concat!("../../../../web/lessons/", $number, "-", $id, ".md")),
+        }
+    };
+}
+
+const LESSONS: [LessonFile; 20] = [
+    lesson!("01", "tensor"),
+    lesson!("02", "reserved"),
+    lesson!("03", "nvidia-smi"),
+    lesson!("04", "peaks"),
+    lesson!("05", "cache"),
+    lesson!("06", "rounding"),
+    lesson!("07", "splits"),
+    lesson!("08", "streams"),
+    lesson!("09", "pools"),
+    lesson!("10", "training"),
+    lesson!("11", "workspaces"),
+    lesson!("12", "optimizer"),
+    lesson!("13", "checkpointing"),
+    lesson!("14", "mixed-precision"),
+    lesson!("15", "accumulation"),
+    lesson!("16", "fragmentation"),
+    lesson!("17", "settings"),
+    lesson!("18", "oom-message"),
+    lesson!("19", "snapshot"),
+    lesson!("20", "ranks"),
+];
+
+/// The glossary of all lessons.
+///
+/// # Errors
+///
+/// Where its file is wrong, which a test rules out.
+pub fn glossary() -> Result<Glossary, LessonError> {
+    Glossary::parse(include_str!("../../../../web/lessons/glossary.md"))
+}
+
+/// A question of a lesson, for a reader who wants all questions of the course.
+#[derive(Clone, Debug)]
+pub struct QuizItem {
+    /// The lesson's id.
+    pub lesson: String,
+    /// The lesson's title.
+    pub title: String,
+    /// The card that asks the question, counted from 0.
+    pub card: usize,
+    /// The question.
+    pub question: LessonQuestion,
+}
+
+/// The questions of all lessons, in order.
+///
+/// # Errors
+///
+/// Where a lesson's file is wrong, which a test rules out.
+pub fn quiz() -> Result<Vec<QuizItem>, LessonError> {
+    let mut items = Vec::new();
+    for file in lessons() {
+        let lesson = Lesson::parse(file.text)?.play()?;
+        for (card, played) in lesson.cards.into_iter().enumerate() {
+            if let Some(question) = played.question {
+                let (id, title) = (lesson.id.clone(), lesson.title.clone());
+                items.push(QuizItem { lesson: id, title, card, question });
+            }
+        }
+    }
+    Ok(items)
+}

@@ -1,0 +1,349 @@
+//! The lessons that Blockyard brings along: each teaches what the allocator does, and each exercise can be
+//! solved.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use blockyard_lessons::{
+    CourseLesson, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson, NINETY_MINUTES, PARTS,
+    PlanPart, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, glossary, lessons, plain, quiz,
+};
+
+pub(crate) fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(name)
+}
+
+pub(crate) fn played() -> Vec<PlayedLesson> {
+    let play = |text| Lesson::parse(text).and_then(|lesson| lesson.play());
+    lessons()
+        .iter()
+        .map(|file| play(file.text).unwrap_or_else(|error| panic!("{}: {error}", file.id)))
+        .collect()
+}
+
+#[test]
+fn every_file_of_the_folder_is_a_lesson_in_its_place() {
+    let files = std::fs::read_dir(folder("web/lessons")).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let expected =
+        lessons().iter().enumerate().map(|(index, file)| format!("{:02}-{}.md", index + 1, file.id));
+    let expected: Vec<_> = expected.chain(["glossary.md".to_owned()]).collect();
+    assert_eq!(names, expected);
+    for (lesson, file) in played().iter().zip(lessons()) {
+        assert_eq!(lesson.id, file.id);
+    }
+    let listed: Vec<_> = course().map(|lesson| (lesson.id, lesson.title)).collect();
+    let played = played();
+    let files: Vec<_> = played.iter().map(|lesson| (lesson.id.as_str(), lesson.title.as_str())).collect();
+    assert_eq!(listed, files, "each lesson is in a part of the course, under its title");
+}
+
+#[test]
+fn every_lesson_asks_a_question_and_has_an_exercise_with_hints() {
+    for lesson in played() {
+        let id = &lesson.id;
+        assert!((4..=9).contains(&lesson.cards.len()), "{id}: {} cards", lesson.cards.len());
+        assert!(lesson.cards.iter().any(|card| card.question.is_some()), "{id}");
+        let exercises: Vec<_> = lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).collect();
+        assert_eq!(exercises.len(), 1, "{id}");
+        assert!(exercises.iter().all(|exercise| !exercise.hints.is_empty()), "{id}");
+    }
+}
+
+/// The sentences of a text, roughly: full stops, question marks and colons that end a line count.
+fn sentence_count(text: &str) -> usize {
+    let mut count = 0;
+    let characters: Vec<char> = text.chars().collect();
+    for (index, character) in characters.iter().enumerate() {
+        let ends = characters.get(index + 1).is_none_or(|next| next.is_whitespace());
+        if ends && matches!(character, '.' | '?' | '!') {
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn a_card_has_a_few_sentences_and_a_short_title() {
+    for lesson in played() {
+        for card in &lesson.cards {
+            let title = plain(&card.title);
+            assert!(title.chars().count() <= 60, "{}: {title}", lesson.id);
+            let prose: Vec<String> = card.body.iter().filter_map(prose).collect();
+            let count: usize = prose.iter().map(|text| sentence_count(text)).sum();
+            let most = if card.exercise.is_some() { 5 } else { 4 };
+            assert!((1..=most).contains(&count), "{}, {title}: {count} sentences", lesson.id);
+            let length: usize = prose.iter().map(String::len).sum();
+            assert!(length <= 480, "{}, {title}: {length} letters", lesson.id);
+        }
+    }
+}
+
+fn prose(block: &TextBlock) -> Option<String> {
+    match block {
+        TextBlock::Paragraph(text) => Some(plain(text)),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_exercise_is_failed_by_its_start_and_passed_by_its_solution() {
+    for lesson in played() {
+        // Programs are run by the command, whose tests check the same properties of them.
+        let is_workload = |exercise: &&Exercise| exercise.language == ExerciseLanguage::Workload;
+        for exercise in lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).filter(is_workload) {
+            let start = exercise.grade(exercise.start()).unwrap();
+            assert!(!start.is_passed, "{}: the start passes: {}", lesson.id, start.sentence);
+            let solution = exercise.with_region(exercise.solution().unwrap());
+            let grade = exercise.grade(&solution).unwrap_or_else(|error| panic!("{}: {error}", lesson.id));
+            assert!(grade.is_passed, "{}: {}", lesson.id, grade.sentence);
+        }
+    }
+}
+
+#[test]
+fn every_lesson_has_one_exercise_and_its_solution() {
+    for lesson in played() {
+        let exercises: Vec<&Exercise> =
+            lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).collect();
+        assert_eq!(exercises.len(), 1, "{}", lesson.id);
+        assert!(exercises[0].solution().is_some_and(|lines| !lines.is_empty()), "{}", lesson.id);
+    }
+}
+
+/// Values and claims come from the run; the notes list the words that nothing proves. The notes are in the
+/// order of the file, and cover titles, texts, questions, choices, reasons, tasks and hints.
+#[test]
+fn every_number_and_every_comparison_of_a_lesson_is_proved_by_its_run() {
+    let mut found = String::new();
+    for lesson in played() {
+        for note in &lesson.notes {
+            let _ = writeln!(found, "{} {note}", lesson.id);
+        }
+    }
+    assert!(found.is_empty(), "{} words are not proved:\n{found}", found.lines().count());
+}
+
+fn texts(lesson: &PlayedLesson) -> Vec<&[Inline]> {
+    let mut texts: Vec<&[Inline]> = Vec::new();
+    for card in &lesson.cards {
+        texts.push(&card.title);
+        for block in &card.body {
+            match block {
+                TextBlock::Paragraph(text) => texts.push(text),
+                TextBlock::List(items) => texts.extend(items.iter().map(Vec::as_slice)),
+                TextBlock::Code { .. } => {}
+            }
+        }
+        if let Some(question) = &card.question {
+            texts.extend([question.text.as_slice(), question.because.as_slice()]);
+        }
+        if let Some(exercise) = &card.exercise {
+            texts.extend(exercise.hints.iter().map(Vec::as_slice));
+        }
+    }
+    texts
+}
+
+#[test]
+fn the_glossary_names_every_term_that_lessons_link_to() {
+    let glossary = glossary().unwrap();
+    let mut linked = BTreeSet::new();
+    let texts: Vec<Vec<Inline>> = played()
+        .iter()
+        .flat_map(|lesson| texts(lesson).into_iter().map(<[Inline]>::to_vec).collect::<Vec<_>>())
+        .collect();
+    for text in &texts {
+        collect_links(text, &mut linked);
+    }
+    for target in &linked {
+        let Some(id) = target.strip_prefix("glossary.md#") else {
+            assert!(target.starts_with("https://"), "{target}");
+            continue;
+        };
+        assert!(glossary.entry(id).is_some(), "no term {id}");
+    }
+    assert!(!linked.is_empty());
+    let ids: BTreeSet<_> = glossary.entries.iter().map(|entry| &entry.id).collect();
+    assert_eq!(ids.len(), glossary.entries.len(), "every term once");
+}
+
+fn collect_links(text: &[Inline], linked: &mut BTreeSet<String>) {
+    for inline in text {
+        if let Inline::Link { target, .. } = inline {
+            linked.insert(target.clone());
+        }
+        if let Inline::Strong(text) | Inline::Emphasis(text) = inline {
+            collect_links(text, linked);
+        }
+    }
+}
+
+#[test]
+fn the_quiz_asks_every_question_once() {
+    let count: usize = played()
+        .iter()
+        .map(|lesson| lesson.cards.iter().filter(|card| card.question.is_some()).count())
+        .sum();
+    assert_eq!(quiz().unwrap().len(), count);
+    assert!(count >= lessons().len());
+}
+
+/// The same file is compared where lessons run as WebAssembly.
+#[test]
+fn the_allocator_s_answers_are_these() {
+    expect_test::expect_file!["../answers.txt"].assert_eq(&crate::transcript::transcript().unwrap());
+}
+
+#[test]
+fn the_same_lesson_always_says_the_same() {
+    for (one, other) in played().iter().zip(played()) {
+        assert_eq!(format!("{:?}", one.cards), format!("{:?}", other.cards));
+    }
+}
+
+/// A plan is kept only if each lesson has the time that its cards and questions take.
+#[test]
+fn each_plan_has_the_time_that_its_lessons_take() {
+    let played = played();
+    let count = |count: usize| u32::try_from(count).unwrap();
+    for stretch in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS].concat() {
+        for planned in stretch.lessons {
+            let lesson = played.iter().find(|lesson| lesson.id == planned.id).unwrap();
+            let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
+            let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
+            let least = planned.least_minutes(count(cards), count(questions));
+            assert!(
+                planned.minutes >= least,
+                "{planned:?} has {cards} cards and {questions} questions: {least} minutes"
+            );
+        }
+    }
+}
+
+/// A lesson comes after the lessons whose words it uses, in the course and in each plan.
+#[test]
+fn a_lesson_comes_after_those_that_it_builds_on() {
+    let course: Vec<&CourseLesson> = course().collect();
+    let known = |id: &str| course.iter().find(|lesson| lesson.id == id).unwrap();
+    for (place, lesson) in course.iter().enumerate() {
+        for needed in lesson.needs {
+            assert!(
+                course[..place].iter().any(|before| before.id == *needed),
+                "{} needs {needed}",
+                lesson.id
+            );
+        }
+    }
+    for plan in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS] {
+        let ids: Vec<&str> =
+            plan.iter().flat_map(|stretch| stretch.lessons).map(|planned| planned.id).collect();
+        for (place, id) in ids.iter().enumerate() {
+            for needed in known(id).needs {
+                assert!(ids[..place].contains(needed), "{id} needs {needed} in {ids:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_question_with_choices_has_three_or_more_and_says_why() {
+    for lesson in played() {
+        for question in lesson.cards.iter().filter_map(|card| card.question.as_ref()) {
+            let name = format!("{}: {}", lesson.id, plain(&question.text));
+            assert!(!question.because.is_empty(), "{name}");
+            let RightAnswers::Choices(choices) = &question.answers else { continue };
+            let texts: BTreeSet<String> = choices.iter().map(|choice| plain(&choice.text)).collect();
+            assert!(texts.len() == choices.len() && choices.len() >= 3, "{name}: {texts:?}");
+        }
+    }
+}
+
+/// An example that ends in an error is about that error: the text of its card says so.
+#[test]
+fn a_card_on_which_a_request_fails_says_so_and_a_run_under_other_settings_passes() {
+    for lesson in played() {
+        for (index, card) in lesson.cards.iter().enumerate() {
+            let run = &lesson.runs[card.run];
+            let failed = card.steps.clone().any(|step| {
+                matches!(run.recording.outcome(step), blockyard_record::StepOutcome::OutOfMemory(_))
+            });
+            let body: Vec<String> = card.body.iter().filter_map(prose).collect();
+            let said = format!("{} {}", plain(&card.title), body.join(" "));
+            let is_said = ["fails", "OutOfMemoryError", "fill the device", "ends the request"];
+            let name = format!("{}, card {}", lesson.id, index + 1);
+            assert!(!failed || is_said.iter().any(|word| said.contains(word)), "{name}: {said}");
+            assert!(!failed || run.conf.is_empty(), "{name}: the advice does not help");
+        }
+    }
+}
+
+#[test]
+fn the_document_of_plans_lists_every_lesson() {
+    let teaching = std::fs::read_to_string(folder("docs/teaching-plans.md")).unwrap();
+    for (index, file) in lessons().iter().enumerate() {
+        let lesson = Lesson::parse(file.text).unwrap();
+        let row = format!(
+            "| `{}` | [{}](../web/lessons/{:02}-{}.md) | {} | {} |",
+            lesson.id(),
+            lesson.title(),
+            index + 1,
+            lesson.id(),
+            lesson.summary(),
+            lesson.minutes().unwrap()
+        );
+        assert!(teaching.contains(&row), "no row {row}");
+    }
+    let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    assert_eq!(headings, PARTS.map(|part| part.title));
+    let plans: [(&str, u32, &[PlanPart]); 3] = [
+        ("A lecture of 45 minutes", 45, &FORTY_FIVE_MINUTES),
+        ("A lecture of 90 minutes", 90, &NINETY_MINUTES),
+        ("A course of two hours", 120, &TWO_HOURS),
+    ];
+    let mut hours = "";
+    for (title, total, stretches) in plans {
+        let heading = format!("## {title}\n");
+        hours = teaching.split(&heading).nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+        let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
+        assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
+        for PlanPart { minutes, lessons, task } in stretches {
+            let named = lessons.iter().map(|planned| {
+                let exercise = if planned.has_exercise { " with its exercise" } else { "" };
+                format!("`{}` {}{exercise}", planned.id, planned.minutes)
+            });
+            let named: Vec<_> = named.collect();
+            let named = named.join(", ");
+            let row = format!(
+                "| {minutes} |{} | {task} |",
+                if named.is_empty() { named } else { format!(" {named}") }
+            );
+            assert!(hours.contains(&row), "no row {row}");
+            let sum: u32 = lessons.iter().map(|planned| planned.minutes).sum();
+            assert!(sum == *minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
+        }
+        // A tenth is left for questions, at the end.
+        let (last, planned) = stretches.split_last().unwrap();
+        let sum: u32 = planned.iter().map(|stretch| stretch.minutes).sum();
+        assert!(
+            last.lessons.is_empty() && 10 * sum <= 9 * total,
+            "{title}: {sum} of {total} minutes are planned"
+        );
+    }
+    for CourseLesson { id, .. } in course() {
+        assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
+    }
+}
+
+#[test]
+fn the_example_of_a_lesson_is_one() {
+    let document = std::fs::read_to_string(folder("docs/teaching-lesson.md")).unwrap();
+    let example = document.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
+    let lesson = Lesson::parse(example).unwrap().play().unwrap();
+    assert_eq!(lesson.notes, []);
+    let exercise = lesson.cards[1].exercise.as_ref().unwrap();
+    assert!(!exercise.grade(exercise.start()).unwrap().is_passed);
+    assert!(exercise.grade(&exercise.with_region("a = alloc 4 MiB")).unwrap().is_passed);
+}
