@@ -27,10 +27,11 @@
 //!   is fetched and compiled for the first program. The page keeps the allocator for short runs, so that an
 //!   answer to a key press does not travel.
 //! - **Python is CPython** as the project Pyodide builds it, with our extension
-//!   (`crates/programs/python/extension`) as a side module that `xtask/src/python.rs` links without Emscripten. Each program gets a new worker, so that
-//!   ending the worker stops the program at once, and no program meets what another one left. The next worker
-//!   starts Python before there is a program for it. Parts of Python's library that a page cannot use are left
-//!   out, and so are its event loops, whose import is a third of the time that Python takes to start.
+//!   (`crates/programs/python/extension`) as a side module that `xtask/src/python.rs` links without Emscripten.
+//!   Each program gets a new worker, so that ending the worker stops the program at once, and no program meets
+//!   what another one left. The next worker starts Python before there is a program for it. Parts of Python's
+//!   library that a page cannot use are left out, and so are its event loops, whose import is a third of the
+//!   time that Python takes to start.
 //! - **The page's own module is cut into parts** (`view/parts.rs`): the first screen, and the workbench, the
 //!   lessons and programs, which are fetched when they are shown or once the page rests. Functions marked by
 //!   `wasm_split_helpers`, Leptos' tool for lazy routes, are the parts; `xtask/src/bundle.rs` cuts the linked
