@@ -66,11 +66,7 @@ pub fn backward(
         return Ok(());
     }
     // Only the given leaves get a gradient.
-    let edges = inputs.iter().map(Tensor::gradient_edge).collect::<Option<Vec<_>>>();
-    let Some(edges) = edges else {
-        return runtime("One of the differentiated Tensors does not require grad");
-    };
-    let results = run(&roots, &grads, retain_graph, create_graph, &edges)?;
+    let results = run_to(inputs, &roots, &grads, retain_graph, create_graph)?;
     for (input, grad) in inputs.iter().zip(results) {
         if let Some(grad) = grad {
             accumulate::accumulate(input, grad)?;
@@ -96,11 +92,7 @@ pub fn grad(
     let grads = root_gradients(outputs, grads)?;
     let roots = roots(outputs)?;
     let grads: Vec<Tensor> = grads.into_iter().flatten().collect();
-    let edges = inputs.iter().map(Tensor::gradient_edge).collect::<Option<Vec<_>>>();
-    let Some(edges) = edges else {
-        return runtime("One of the differentiated Tensors does not require grad");
-    };
-    let results = run(&roots, &grads, retain_graph, create_graph, &edges)?;
+    let results = run_to(inputs, &roots, &grads, retain_graph, create_graph)?;
     if !allow_unused && results.iter().any(Option::is_none) {
         return runtime(
             "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this \
@@ -156,6 +148,29 @@ fn roots(tensors: &[Tensor]) -> Result<Vec<Edge>> {
         }
     }
     Ok(edges)
+}
+
+/// Runs the pass and gives the gradient of each input; `None` for one that the roots do not depend on.
+///
+/// A view that was made under `no_grad` requires a gradient because its base does, and no gradient flows to
+/// the view.
+fn run_to(
+    inputs: &[Tensor],
+    roots: &[Edge],
+    grads: &[Tensor],
+    retain_graph: bool,
+    create_graph: bool,
+) -> Result<Gradients> {
+    let edges: Vec<Option<Edge>> = inputs.iter().map(Tensor::gradient_edge).collect();
+    if inputs.iter().zip(&edges).any(|(input, edge)| edge.is_none() && !input.requires_grad()) {
+        return runtime("One of the differentiated Tensors does not require grad");
+    }
+    let reached: Vec<Edge> = edges.iter().flatten().cloned().collect();
+    if reached.is_empty() {
+        return Ok(vec![None; edges.len()]);
+    }
+    let mut found = run(roots, grads, retain_graph, create_graph, &reached)?.into_iter();
+    Ok(edges.into_iter().map(|edge| edge.and_then(|_| found.next().flatten())).collect())
 }
 
 fn run(
