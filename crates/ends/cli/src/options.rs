@@ -135,8 +135,8 @@ pub(crate) enum Command {
     ///
     /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels do not run,
     /// everything else is PyTorch's own. The program's output comes first, then a report on standard error.
-    /// Values that a kernel would have computed read as 0, and the report names each line that reads one. The
-    /// exit status is the program's.
+    /// Most values that a kernel would have computed are not known: a number reads as 1 and then as less, and
+    /// the report names each line that reads one. The exit status is the program's.
     DryRun(DryRunOptions),
     /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the
     /// program.
