@@ -1,7 +1,7 @@
 //! Makes the files that a browser loads of one of the page's programs: `blockyard-bindgen PROGRAM.wasm FOLDER`.
 //! With `--parts` the program is cut into parts, which are fetched when they are shown.
 //!
-//! It is a program of its own because its libraries take most of a minute to compile: `cargo xtask` starts
+//! It is a separate program because its libraries take most of a minute to compile: `cargo xtask` starts
 //! without them, and they are compiled while the page is.
 
 use std::fs;

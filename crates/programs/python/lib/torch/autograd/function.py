@@ -88,7 +88,7 @@ def _apply(cls, args, kwargs, setup_context):
 
     tensors = [a for a in args if isinstance(a, Tensor)]
     context = cls._backward_cls()
-    # A context has a dictionary of its own in PyTorch, which the garbage collector clears by itself.
+    # A context has its own dictionary in PyTorch, which the garbage collector clears by itself.
     context.__dict__  # noqa: B018
     records = _native.is_grad_enabled() and any(t.requires_grad for t in tensors)
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
