@@ -77,7 +77,7 @@ const CLIENTS: &[&str] = &[
     "ureq",
 ];
 
-/// From the folder of each package to the folders of the packages that it depends on, or may depend on.
+/// From the folder of each package to the folders of the packages that it depends on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks the manifests of the workspace, and that the map of the code has each package.

@@ -51,9 +51,11 @@ struct Runs {
 static RUNS: LazyLock<Runs> = LazyLock::new(|| {
     // One name, or several with commas between.
     let only = std::env::var("COMPARE").ok();
-    let mut programs = recorded(std::env::var_os("RECORDED").map(PathBuf::from));
+    let others = std::env::var_os("RECORDED").map(PathBuf::from);
+    let random = if others.is_none() { random() } else { Vec::new() };
+    let mut programs = recorded(others);
     let named = programs.iter().filter(|program| is_named(program, only.as_deref())).count();
-    programs.extend(random());
+    programs.extend(random);
     programs.retain(|program| is_named(program, only.as_deref()));
     let runs = for_each(&programs, |program| {
         let (printed, finished) = run_recorded(program);

@@ -27,6 +27,21 @@ fn a_check_for_numbers_gone_wrong_does_not_end_the_program_and_is_noted() {
     assert!(finished.notes.iter().any(|note| note.line == 6 && note.text.contains("assumed to be false")));
 }
 
+/// The bytes are those of PyTorch's own build in a dry run.
+#[test]
+fn a_mask_of_the_host_selects_what_it_says_where_its_values_are_known() {
+    let (printed, finished) = run("import torch\nt = torch.arange(12.).reshape(3, 4)\n\
+                                   print(list(t[torch.tensor([True, False, True])].shape), torch.nonzero(torch.tensor([[1, 0], [0, 2]])).tolist())\n\
+                                   x = torch.ones(2, 2, 1000, device='cuda')\ny = x[torch.tensor([[True, False], [True, True]])]\n\
+                                   print(list(y.shape), torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())\n");
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, "[2, 4] [[0, 0], [1, 1]]\n[3, 1000] 28672 29184\n");
+    assert!(finished.estimates.is_empty(), "{:?}", finished.estimates);
+    let (_, finished) = run("import torch\nx = torch.ones(3, device='cuda').sum().item()\n\
+                             torch.nonzero(torch.tensor([x, 0.0, 2.0]))\n");
+    assert_eq!(finished.estimates.len(), 1);
+}
+
 #[test]
 fn settings_of_the_environment_hold_from_the_first_allocation_on() {
     let program = |before: &str, after: &str| {

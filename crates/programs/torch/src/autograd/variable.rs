@@ -10,7 +10,7 @@ use crate::error::runtime;
 use crate::memory::Category;
 use crate::{MemoryFormat, Result, Tensor};
 
-/// A hook of a tensor. A function that takes the gradient is a hook.
+/// A hook of a tensor. A function that takes the gradient is a hook, which is not called without one.
 pub trait HookCallback {
     /// `Tensor.register_hook`: gets the gradient and may return another one in its place. As in PyTorch
     /// (`PyFunctionTensorPreHook`) it is also called where no gradient arrived, with `None`.

@@ -15,7 +15,8 @@ use super::views::{self, expand, first};
 /// nonzero, and the result is marked as an estimate.
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     let _no_grad = GradModeGuard::new(false);
-    if let Some(values) = tensor.values() {
+    let known = |values: Vec<Scalar>| values.into_iter().map(Scalar::to_f64).collect::<Option<Vec<f64>>>();
+    if let Some(values) = tensor.values().and_then(known) {
         return places_of_nonzero(tensor, &values);
     }
     session().note_estimate(
@@ -27,10 +28,10 @@ pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
 
 /// The places of the values of a tensor of the host that are not zero, a row for each, in the order of
 /// elements.
-fn places_of_nonzero(tensor: &Tensor, values: &[Scalar]) -> Result<Tensor> {
+fn places_of_nonzero(tensor: &Tensor, values: &[f64]) -> Result<Tensor> {
     let shape = tensor.shape();
     let (mut places, mut found) = (Vec::new(), 0);
-    for (index, _) in values.iter().enumerate().filter(|(_, value)| value.to_f64() != Some(0.0)) {
+    for (index, _) in values.iter().enumerate().filter(|(_, value)| **value != 0.0) {
         let mut rest = index as i64;
         let mut place: Vec<Scalar> = Vec::with_capacity(shape.len());
         for size in shape.iter().rev() {

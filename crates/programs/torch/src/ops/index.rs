@@ -136,9 +136,9 @@ fn checked(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Ten
         match index.dtype() {
             Dtype::Bool | Dtype::U8 => {
                 // expandTensors: a mask becomes one index for each of its dimensions.
-                let places = nonzero(index)?;
+                let places = to_device(&nonzero(index)?, tensor.device(), false)?;
                 for dim in 0..index.dim() as i64 {
-                    result.push(Some(to_device(&select(&places, 1, dim)?, tensor.device(), false)?));
+                    result.push(Some(select(&places, 1, dim)?));
                 }
                 continue;
             }
