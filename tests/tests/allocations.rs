@@ -29,8 +29,8 @@ fn recording(name: &str) -> Arc<Recording> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/snapshots/{name}.{end}"));
     let bytes = std::fs::read(path).expect("the fixture");
     let file = snapshot::read(&*bytes, &mut |_| ControlFlow::Continue(())).expect("a snapshot");
-    let found =
-        blockyard_trace::record(&file, 0, name, &mut |_| ControlFlow::Continue(())).expect("a recording");
+    let found = blockyard_pytorch::trace::record(&file, 0, name, &mut |_| ControlFlow::Continue(()))
+        .expect("a recording");
     Arc::new(found.recording)
 }
 

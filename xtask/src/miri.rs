@@ -24,8 +24,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         "test",
         "--package",
         "blockyard-allocator",
-        "--package",
-        "blockyard-lock",
         "--target-dir",
         "target/miri",
     ]))

@@ -7,7 +7,8 @@ use crate::workspace::{self, Workspace};
 
 /// Runs the tests with a separate target folder, because everything is compiled with another setting.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let mut cargo = workspace.cargo(["test", "--release", "--package", "blockyard-lock", "--lib"]);
+    let mut cargo =
+        workspace.cargo(["test", "--release", "--package", "blockyard-allocator", "--lib", "lock::"]);
     cargo.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
     workspace::run(&mut cargo)
 }

@@ -104,7 +104,9 @@ fn check(found: &SnapshotFile, expected: &SnapshotFile, is_same: bool) {
     }
     for place in 0..found.memories().count() {
         let recording =
-            blockyard_trace::record(found, place, "", &mut |_| ControlFlow::Continue(())).unwrap().recording;
+            blockyard_pytorch::trace::record(found, place, "", &mut |_| ControlFlow::Continue(()))
+                .unwrap()
+                .recording;
         assert!(recording.state_at(recording.event_count()).is_ok());
     }
     if is_same {

@@ -20,7 +20,7 @@ pub fn snapshot(data: &[u8]) {
 }
 
 fn check_device(file: &SnapshotFile, place: usize) {
-    let found = match blockyard_trace::record(file, place, "", &mut |_| ControlFlow::Continue(())) {
+    let found = match blockyard_pytorch::trace::record(file, place, "", &mut |_| ControlFlow::Continue(())) {
         Ok(found) => found,
         Err(SnapshotError::Field { .. }) => return,
         Err(error) => panic!("device {place}: {error:?}"),

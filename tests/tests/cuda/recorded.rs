@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use blockyard_device::{DeviceMemory, MirroredDevice, RecordedDevice};
 use blockyard_device_cuda::CudaDevice;
 use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::trace::requests;
 use blockyard_record::{Bytes, DeviceAddr, Recording, TraceAction, TraceEntry};
 use blockyard_replay::{RunSettings, run_on, verify_on};
 use blockyard_tests::cuda::on_cuda;
-use blockyard_trace::requests;
 
 const DEFAULT: &[&str] = &["mix", "small", "large", "pow", "tight", "streams"];
 const EXPANDABLE: &[&str] = &["mix", "large", "tight", "streams"];

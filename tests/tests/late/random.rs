@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockyard_device::VirtualDevice;
+use blockyard_pytorch::trace::rewind;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{BlockSnapshot, Event, Recording, SegmentSnapshot, Snapshot, TraceEntry};
 use blockyard_replay::{Runner, Verification, device_of, open, verify};
-use blockyard_trace::rewind;
 use blockyard_workload::{Request, Workload};
 use proptest::collection::vec;
 use proptest::prelude::*;

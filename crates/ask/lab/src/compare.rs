@@ -1,8 +1,8 @@
 //! The requests of a run through other allocators, compared with PyTorch's.
 
 use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone, grouped};
+use blockyard_replay::rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocator, Stitching, Tlsf, Usage};
 use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
-use blockyard_rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocator, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
+use blockyard_pytorch::trace::FAILED_SIZE_NOTE;
 use blockyard_record::{Bytes, StackId, Stacks, TraceAction, TraceEntry};
 use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
-use blockyard_trace::FAILED_SIZE_NOTE;
 use blockyard_workload::Request;
 
 use crate::source::Simulation;
@@ -67,7 +67,7 @@ fn from_device(
     let program = name;
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
-    let mut recorded = blockyard_trace::recorded_run(file, place, &name)?;
+    let mut recorded = blockyard_pytorch::trace::recorded_run(file, place, &name)?;
     let (config, left_out) = known_config(&recorded.meta.conf, recorded.meta.release());
     let full = match simulation {
         Some(simulation) => {

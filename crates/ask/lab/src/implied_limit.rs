@@ -2,10 +2,10 @@
 //! above it.
 
 use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::trace::InferredRun;
 use blockyard_record::{Bytes, OnDone, SegmentSnapshot, StreamId, TraceAction};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::{AllocatorConfig, size};
-use blockyard_trace::InferredRun;
 use blockyard_workload::Request;
 use std::borrow::Cow;
 

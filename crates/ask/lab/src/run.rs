@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockyard_device::RecordedDevice;
+use blockyard_pytorch::trace::InferredRun;
 use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 use blockyard_record::{
     BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction, counted,
 };
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
-use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied_limit::{implied_limit, recorded_limit};

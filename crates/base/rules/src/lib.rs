@@ -2,7 +2,7 @@
 //! request, when a block is split, the settings and the texts of their errors.
 //!
 //! All functions take sizes and settings and keep no state. Other crates take PyTorch's numbers from here and
-//! have none themselves. Only `rivals` has numbers too: the sizes that other allocators round to.
+//! have none themselves. Only `replay::rivals` has numbers too: the sizes that other allocators round to.
 //!
 //! # Example
 //!

@@ -12,7 +12,7 @@ const OTHER_NUMBERS: [(&str, usize, &str); 20] = [
     ("crates/ends/cli/src/bench/sections.rs", 4, "sizes of measured requests"),
     ("crates/base/device/src/virtual_device.rs", 1, "the driver's alignment"),
     (
-        "crates/base/device-wgpu/src/patterns.rs",
+        "crates/base/device/wgpu/src/patterns.rs",
         1,
         "the alignment of WebGPU's buffers in tests of block data",
     ),
@@ -35,7 +35,8 @@ const OTHER_NUMBERS: [(&str, usize, &str); 20] = [
 ];
 
 /// Crates that have numbers of GPUs, NVIDIA's libraries or other allocators instead of PyTorch's.
-const NUMBERS_OF_OTHERS: [&str; 3] = ["crates/base/gpus/", "crates/programs/standin/", "crates/core/rivals/"];
+const NUMBERS_OF_OTHERS: [&str; 3] =
+    ["crates/base/gpus/", "crates/programs/standin/", "crates/core/replay/src/rivals"];
 
 /// Sources that name a release: the file, how many lines, and the reason.
 const OTHER_RELEASES: [(&str, usize, &str); 7] = [

@@ -141,8 +141,6 @@
 //!   name the token.
 //! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
-#![forbid(unsafe_code)]
-
 mod addr_table;
 mod allocator;
 mod backend;
@@ -155,6 +153,7 @@ mod expandable;
 mod free_list;
 pub mod host;
 mod invariants;
+pub mod lock;
 pub mod malloc_async;
 mod memory_pool;
 mod numbering;

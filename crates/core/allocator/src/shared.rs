@@ -1,7 +1,7 @@
 //! An allocator for several threads, with frees by address, as PyTorch's callers use it.
 
+use crate::lock::BiasedMutex;
 use blockyard_device::DeviceMemory;
-use blockyard_lock::BiasedMutex;
 use blockyard_record::{Bytes, DeviceAddr, EventSink, NullSink, StreamId};
 
 use crate::addr_table::AddrTable;

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         for place in 0..file.devices.len() {
             let begin = Instant::now();
-            let found = blockyard_trace::record(&file, place, &path, &mut |_| ControlFlow::Continue(()))?;
+            let found =
+                blockyard_pytorch::trace::record(&file, place, &path, &mut |_| ControlFlow::Continue(()))?;
             eprintln!(
                 "  device {}: {} events, {} steps, {:?}, {:?} {}",
                 found.device,

@@ -8,7 +8,7 @@
 //! `pickle`. [`CompactTrace`] (`compact`) is a trace in columns, `gzip` the container of packed files,
 //! `host_stats` the statistics of pinned memory.
 //!
-//! This crate knows file formats and no allocator. The crate `trace` has the facts that a trace implies.
+//! This crate knows file formats and no allocator. [`trace`] has the facts that a trace implies.
 //!
 //! # Example
 //!
@@ -51,6 +51,7 @@ mod recorded;
 pub mod snapshot;
 mod stats;
 mod summary;
+pub mod trace;
 
 pub use compact::{CompactError, CompactTrace};
 pub use error::{GzipError, LineError, ReadError};

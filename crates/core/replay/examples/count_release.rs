@@ -6,10 +6,10 @@ use std::error::Error;
 
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::trace::requests;
 use blockyard_record::{NullSink, Stats};
 use blockyard_replay::{PreparedWorkload, Replayer};
 use blockyard_rules::{AllocatorConfig, Release};
-use blockyard_trace::requests;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -62,7 +62,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
             "not replayed: host (pinned) memory has another allocator than a GPU".to_owned(),
         ));
     }
-    let mut run = match blockyard_trace::recorded_run(file, place, "") {
+    let mut run = match blockyard_pytorch::trace::recorded_run(file, place, "") {
         Ok(run) => run,
         Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
         Err(error) => return Ok(nothing_compared(error.to_string())),

@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 
 use blockyard_device::AnyDevice;
+use blockyard_pytorch::trace::{RewoundMemory, SizeRange, requests_after};
 use blockyard_pytorch::{RecordedRun, StatChange, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 use blockyard_rules::size;
-use blockyard_trace::{RewoundMemory, SizeRange, requests_after};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of};
 

@@ -6,7 +6,7 @@ use blockyard_pytorch::ReadError;
 use blockyard_record::RecordingError;
 use blockyard_rules::ConfigError;
 
-use blockyard_trace::RewindError;
+use blockyard_pytorch::trace::RewindError;
 
 /// Why a run or a comparison has no result.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::trace::InferredRun;
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
-use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, Workload};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of};

@@ -19,7 +19,7 @@ use self::error::{job_error, text_error};
 
 pub use self::error::JobError;
 pub use blockyard_pytorch::snapshot::PartialTrace;
-pub use blockyard_trace::{UnplacedStack, UnplacedTrace};
+pub use blockyard_pytorch::trace::{UnplacedStack, UnplacedTrace};
 
 /// The work of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -276,11 +276,11 @@ fn open_snapshot(
         snapshot::read_with_partial_trace(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
     let place = shown_device(&file, opening.device);
     let total = file.trace_len(place);
-    let found = blockyard_trace::record(&file, place, name, &mut |done| {
+    let found = blockyard_pytorch::trace::record(&file, place, name, &mut |done| {
         on_progress(Progress::new("making the recording", done, total))
     })
     .map_err(failed)?;
-    let unplaced = blockyard_trace::unplaced(&file, place).map_err(failed)?;
+    let unplaced = blockyard_pytorch::trace::unplaced(&file, place).map_err(failed)?;
     let opened = OpenedRecording {
         torch: String::new(),
         conf: file.settings.conf.clone(),

@@ -42,7 +42,7 @@
 //! - **This crate uses `pytorch`**: comparing with a recording is the purpose of this crate, and the types of
 //!   recorded runs are in `pytorch`.
 //! - **Our allocator decides each placement again** ([`certify`]): a snapshot becomes a recording without an
-//!   allocator (crate `trace`), and the certificate is a second product of the same trace.
+//!   allocator (`blockyard_pytorch::trace`), and the certificate is a second product of the same trace.
 //! - **Sizes that a trace leaves open are found by replays** (`decide`), until best fit and the recorded sums
 //!   agree. The memory fraction of garbage collection is found by binary search (`fraction`).
 //! - **The data of blocks is checked step by step** ([`CheckedRun`]): a block is filled with a pattern when
@@ -75,6 +75,7 @@ mod progress;
 mod replayable;
 mod replayer;
 mod rival;
+pub mod rivals;
 mod runner;
 mod totals;
 mod verify;

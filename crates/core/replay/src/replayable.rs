@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
+use blockyard_pytorch::trace::{InferredRun, requests, requests_after};
+use blockyard_pytorch::trace::{RewindError, RewoundMemory, rewind};
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry, counted};
 use blockyard_rules::{AllocatorConfig, size};
-use blockyard_trace::{InferredRun, requests, requests_after};
-use blockyard_trace::{RewindError, RewoundMemory, rewind};
 
 use crate::decide::decide;
 use crate::fraction::infer_fraction;

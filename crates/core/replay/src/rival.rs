@@ -4,8 +4,8 @@
 //! a failed request by itself, so a replayer only passes requests on. The rivals know neither, so the loop
 //! here does both for them.
 
+use crate::rivals::{RivalAllocation, RivalAllocator, Usage};
 use blockyard_record::{Bytes, OnDone, StreamId};
-use blockyard_rivals::{RivalAllocation, RivalAllocator, Usage};
 use blockyard_workload::Request;
 
 use crate::Progress;
@@ -144,7 +144,7 @@ impl RivalDispatcher<'_> {
 mod tests {
     use std::ops::ControlFlow;
 
-    use blockyard_rivals::RivalOutOfMemory;
+    use crate::rivals::RivalOutOfMemory;
     use blockyard_workload::Workload;
 
     use super::*;

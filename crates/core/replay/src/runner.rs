@@ -164,7 +164,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     }
 
     /// Allocates at recorded addresses under `cudaMallocAsync`
-    /// ([`blockyard_trace::InferredRun::placements`]).
+    /// ([`blockyard_pytorch::trace::InferredRun::placements`]).
     #[must_use]
     pub fn with_placements(mut self, placements: &[Option<DeviceAddr>]) -> Self {
         self.dispatcher.allocator.place_as_recorded(placements.iter().copied());

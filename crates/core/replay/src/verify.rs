@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 
 use blockyard_allocator::BackendAllocator;
 use blockyard_device::{Advance, AnyDevice, DeviceMemory, RecordedDevice};
+use blockyard_pytorch::trace::RewoundMemory;
 use blockyard_pytorch::{RecordedRun, memory_summary};
 use blockyard_record::{Backend, EventSink, Recording, SegmentSnapshot, Stats};
 use blockyard_rules::AllocatorConfig;
-use blockyard_trace::RewoundMemory;
 use blockyard_workload::Workload;
 
 use crate::replayable::{ReplayableRun, device_of, open};

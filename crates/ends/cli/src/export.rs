@@ -128,7 +128,7 @@ impl Source {
         let place = place.ok_or_else(|| anyhow!("the snapshot has nothing about that device"))?;
         let total = file.trace_len(place);
         let on_done = &mut |done| bar.report(&Progress::new("recording", done, total));
-        Ok(blockyard_trace::record(file, place, name, on_done)?.recording)
+        Ok(blockyard_pytorch::trace::record(file, place, name, on_done)?.recording)
     }
 }
 

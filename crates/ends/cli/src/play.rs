@@ -89,7 +89,8 @@ fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Res
         let bar = Bar::new(name);
         let total = file.trace_len(place);
         let on_done = &mut |done| bar.report(&Progress::new("recording", done, total));
-        let found = blockyard_trace::record(&file, place, name, on_done).with_context(|| name.to_owned())?;
+        let found =
+            blockyard_pytorch::trace::record(&file, place, name, on_done).with_context(|| name.to_owned())?;
         drop(bar);
         eprintln!("{name}: {}", memory.name());
         for note in &found.notes {

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
+use blockyard_pytorch::trace::{InferredRun, requests};
 use blockyard_pytorch::{OperationKind, RecordedOperation, RecordedRun, log, memory_summary, stat_values};
 use blockyard_record::{Backend, Snapshot};
 use blockyard_replay::{Progress, RunSettings, Runner, device_of};
 use blockyard_rules::{AllocatorConfig, Environment};
-use blockyard_trace::{InferredRun, requests};
 use blockyard_workload::{Request, Workload};
 
 use crate::device::{DeviceName, open_cuda};

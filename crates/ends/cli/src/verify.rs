@@ -132,7 +132,7 @@ fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> 
         } else {
             format!("{name}, device {}", device.index)
         };
-        Ok((name.clone(), blockyard_trace::recorded_run(&file, place, &name)?))
+        Ok((name.clone(), blockyard_pytorch::trace::recorded_run(&file, place, &name)?))
     });
     let runs: Vec<(String, RecordedRun)> = runs.collect::<anyhow::Result<_>>()?;
     if runs.is_empty() {

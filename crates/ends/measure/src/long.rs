@@ -152,8 +152,10 @@ mod tests {
         assert_eq!(long.devices[0].segments, file.devices[0].segments);
         let times: Vec<u64> = long.devices[0].trace.iter().map(|entry| entry.time_us).collect();
         assert!(times.is_sorted());
-        let short = blockyard_trace::record(&file, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
-        let long = blockyard_trace::record(&long, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
+        let short =
+            blockyard_pytorch::trace::record(&file, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
+        let long =
+            blockyard_pytorch::trace::record(&long, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(long.misfits, short.misfits);
         let end = |recording: &blockyard_record::Recording| {
             recording.state_at(recording.event_count()).unwrap().breakdown()

@@ -155,7 +155,7 @@ fn open_device(
 ) -> Result<ReportDevice, ReportError> {
     let total = file.trace_len(0);
     let mut on_done = |done| on_progress(Progress::new("recording", done, total));
-    let found = blockyard_trace::record(file, 0, "", &mut on_done).map_err(LabError::from)?;
+    let found = blockyard_pytorch::trace::record(file, 0, "", &mut on_done).map_err(LabError::from)?;
     let run = match Run::from_snapshot("", file, on_progress) {
         Ok(mut runs) if !runs.is_empty() => Ok(runs.remove(0)),
         Ok(_) => Err(LabError::NoTrace.to_string()),
@@ -216,7 +216,8 @@ fn open_simulation(
     for place in 0..file.devices.len() {
         let total = file.trace_len(place);
         let mut on_done = |done| on_progress(Progress::new("recording", done, total));
-        let found = blockyard_trace::record(&file, place, "", &mut on_done).map_err(LabError::from)?;
+        let found =
+            blockyard_pytorch::trace::record(&file, place, "", &mut on_done).map_err(LabError::from)?;
         // The lines of requests that failed have this file.
         let program = if options.is_redacted { "" } else { name };
         let run = match Run::from_simulation(program, &file, &simulation, on_progress) {

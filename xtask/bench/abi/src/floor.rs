@@ -1,7 +1,7 @@
 //! The floor of the comparison: an allocator that neither follows PyTorch nor keeps statistics, behind the
 //! same lock and the same C ABI.
 
-use blockyard_lock::BiasedMutex;
+use blockyard_allocator::lock::BiasedMutex;
 use offset_allocator::{Allocation, Allocator};
 
 /// The unit of its sizes, 512 bytes as our smallest block: the allocator counts to 2^32 units.

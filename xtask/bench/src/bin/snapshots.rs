@@ -26,7 +26,7 @@ fn main() -> Result<()> {
             let read_seconds = begun.elapsed().as_secs_f64();
             let longest =
                 (0..snapshot.devices.len()).max_by_key(|place| snapshot.devices[*place].trace.len());
-            let found = blockyard_trace::record(&snapshot, longest.unwrap_or(0), file, &mut |_| {
+            let found = blockyard_pytorch::trace::record(&snapshot, longest.unwrap_or(0), file, &mut |_| {
                 ControlFlow::Continue(())
             })?;
             let seconds = begun.elapsed().as_secs_f64();

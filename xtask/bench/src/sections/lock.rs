@@ -1,9 +1,9 @@
 //! The allocator's lock compared with an ordinary lock, and with none.
 
 use anyhow::Result;
+use blockyard_allocator::lock::BiasedMutex;
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
-use blockyard_lock::BiasedMutex;
 use blockyard_measure::{Contender, Measurement, OperationList, RatioGoal, ReportRow, Section, alternate};
 use blockyard_record::{Bytes, NullSink, StreamId};
 use blockyard_rules::AllocatorConfig;

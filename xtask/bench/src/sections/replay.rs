@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use blockyard_device::VirtualDevice;
 use blockyard_measure::{Measurement, ReportRow, Section, alternate};
+use blockyard_pytorch::trace::requests;
 use blockyard_record::Bytes;
 use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
 use blockyard_rules::AllocatorConfig;
-use blockyard_trace::requests;
 
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, recording};

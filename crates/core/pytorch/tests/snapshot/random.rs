@@ -89,14 +89,15 @@ fn whatever_a_trace_says_the_recording_adds_up() {
         });
         let file = read(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         for place in 0..file.devices.len() {
-            let found = blockyard_trace::record(&file, place, "", &mut |_| ControlFlow::Continue(()));
+            let found =
+                blockyard_pytorch::trace::record(&file, place, "", &mut |_| ControlFlow::Continue(()));
             let found = found.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
             let recording = found.recording;
             let end = recording.state_at(recording.event_count()).unwrap();
             let breakdown = end.breakdown();
             assert!(breakdown.active() <= breakdown.reserved(), "seed {seed}");
             misfits += usize::from(!found.misfits.sentences().is_empty());
-            let _ = blockyard_trace::snapshot_requests(&file, place);
+            let _ = blockyard_pytorch::trace::snapshot_requests(&file, place);
         }
     }
     assert!(misfits > 1000, "{misfits}");

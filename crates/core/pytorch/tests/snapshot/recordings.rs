@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
+use blockyard_pytorch::trace::{DeviceRecording, Misfits};
 use blockyard_record::{BlockState, Bytes, Event, SegmentSnapshot, StackId, TraceAction};
-use blockyard_trace::{DeviceRecording, Misfits};
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::pickles::pickle;
 use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> DeviceRecording {
-    blockyard_trace::record(file, place, "test", &mut |_| ControlFlow::Continue(())).unwrap()
+    blockyard_pytorch::trace::record(file, place, "test", &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 /// Segments with their blocks: address, size, state, and the requested bytes of active blocks.
@@ -216,7 +216,7 @@ fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
     let nothing = json!({"action": "snapshot", "addr": 0, "size": 0, "stream": 0});
     let file = json!({"segments": [], "device_traces": [many, [nothing]]});
     let file = read(&pickle(&file)).unwrap();
-    let unplaced = blockyard_trace::unplaced(&file, 0).unwrap().expect("no memory");
+    let unplaced = blockyard_pytorch::trace::unplaced(&file, 0).unwrap().expect("no memory");
     assert!(
         unplaced.reason.starts_with(
             "The trace of device 0 has 14 allocations of 12.5 KiB in all, in memory that no segment"
@@ -230,13 +230,13 @@ fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
     assert_eq!((first.allocations, first.requested.get()), (3, 5301));
     assert_eq!(file.stacks.frames(first.stack).map(|frame| file.stacks.frame(frame).line).next(), Some(3));
     assert!(unplaced.stacks.is_sorted_by(|one, next| one.requested >= next.requested));
-    let other = blockyard_trace::unplaced(&file, 1).unwrap().expect("no memory either");
+    let other = blockyard_pytorch::trace::unplaced(&file, 1).unwrap().expect("no memory either");
     assert!(other.reason.contains("no allocation and no segment (entries: 1)"), "{}", other.reason);
     assert_eq!(other.actions, [("snapshot".to_owned(), 1)]);
     for name in ["resnet50_amp.pickle.gz", "segments.pickle.gz", "mem_pool_cache_100.pickle.gz"] {
-        assert_eq!(blockyard_trace::unplaced(&open(name), 0).unwrap(), None, "{name} has memory");
+        assert_eq!(blockyard_pytorch::trace::unplaced(&open(name), 0).unwrap(), None, "{name} has memory");
     }
-    blockyard_trace::unplaced(&file, 2).expect_err("there is no third device");
+    blockyard_pytorch::trace::unplaced(&file, 2).expect_err("there is no third device");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, PoolId, Recording, TraceAction, TraceEntry};
 use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> Recording {
-    blockyard_trace::record(file, place, "", &mut |_| ControlFlow::Continue(())).unwrap().recording
+    blockyard_pytorch::trace::record(file, place, "", &mut |_| ControlFlow::Continue(())).unwrap().recording
 }
 
 fn host(file: &SnapshotFile) -> &DeviceSnapshot {
@@ -45,7 +45,8 @@ fn host_memory_is_drawn_block_by_block() {
     let place = file.host_place().unwrap();
     assert_eq!((place, file.memory(place).unwrap().name()), (1, "host (pinned memory)".to_owned()));
     assert_eq!((host(&file).trace.len(), host(&file).segments.len()), (6, 2));
-    let found = blockyard_trace::record(&file, place, "", &mut |_| ControlFlow::Continue(())).unwrap();
+    let found =
+        blockyard_pytorch::trace::record(&file, place, "", &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((found.is_host, found.notes), (true, Vec::new()));
     let recording = found.recording;
     let most = recording.breakdowns_from(0).map(|breakdown| breakdown.allocated()).max();
@@ -86,9 +87,9 @@ fn small_host() -> serde_json::Value {
 fn host_memory_is_not_taken_for_a_gpu() {
     let file = read(small_host().to_string().as_bytes()).unwrap();
     assert_eq!((file.devices.len(), file.host_place()), (0, Some(0)));
-    let error = blockyard_trace::recorded_run(&file, 0, "").expect_err("no requests of a GPU");
+    let error = blockyard_pytorch::trace::recorded_run(&file, 0, "").expect_err("no requests of a GPU");
     assert!(matches!(error, SnapshotError::Field { error: FieldError::HostMemory, .. }), "{error}");
-    assert!(blockyard_trace::snapshot_requests(&file, 0).is_err());
+    assert!(blockyard_pytorch::trace::snapshot_requests(&file, 0).is_err());
     assert_eq!(record(&file, 0).step_count(), 1);
 }
 
@@ -115,7 +116,7 @@ fn annotations_name_the_block_that_is_there_at_their_moment() {
     ]]});
     let file = read(value.to_string().as_bytes()).unwrap();
     assert_eq!(file.devices[0].trace.tensor_annotations().len(), 6);
-    let found = blockyard_trace::record(&file, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
+    let found = blockyard_pytorch::trace::record(&file, 0, "", &mut |_| ControlFlow::Continue(())).unwrap();
     let names: Vec<Option<&str>> =
         (0..2).map(|number| found.recording.name(blockyard_record::AllocationId::new(number))).collect();
     assert_eq!(names, [Some("first, again"), Some("second")]);
@@ -131,7 +132,7 @@ fn the_trace_names_the_pools_of_requests() {
     use blockyard_workload::Request;
     let mut file = open("small_2.15.pickle");
     let pools = |file: &SnapshotFile| {
-        let inferred = blockyard_trace::snapshot_requests(file, 0).unwrap().inferred;
+        let inferred = blockyard_pytorch::trace::snapshot_requests(file, 0).unwrap().inferred;
         let entered = |request: &Request| match request {
             Request::EnterPool { pool_id } => Some(*pool_id),
             _ => None,
@@ -144,12 +145,17 @@ fn the_trace_names_the_pools_of_requests() {
     assert!(!notes.iter().any(|note| note.contains("because the segment exists at the end")), "{notes:?}");
     // The segment may be released before the end: then only the entry has its pool.
     file.devices[0].segments.retain(|segment| segment.pool_id == PoolId::DEFAULT);
-    let run = blockyard_trace::recorded_run(&file, 0, "").unwrap();
+    let run = blockyard_pytorch::trace::recorded_run(&file, 0, "").unwrap();
     let named = run.trace.unwrap().into_iter().zip(run.trace_pools);
     let private: Vec<TraceAction> =
         named.filter(|(_, pool)| *pool == private).map(|(entry, _)| entry.action).collect();
     assert_eq!(private, [TraceAction::SegmentAlloc, TraceAction::Alloc]);
-    assert!(blockyard_trace::recorded_run(&open("small_2.11.pickle"), 0, "").unwrap().trace_pools.is_empty());
+    assert!(
+        blockyard_pytorch::trace::recorded_run(&open("small_2.11.pickle"), 0, "")
+            .unwrap()
+            .trace_pools
+            .is_empty()
+    );
 }
 
 #[test]

@@ -17,7 +17,9 @@ fn entry(action: &str, addr: u64, size: u64, line: u64) -> Value {
 /// The recording of a trace after which no segment is left.
 fn recorded(trace: &[Value]) -> blockyard_record::Recording {
     let file = read(&pickle(&json!({"segments": [], "device_traces": [trace]}))).unwrap();
-    blockyard_trace::record(&file, 0, "test", &mut |_| std::ops::ControlFlow::Continue(())).unwrap().recording
+    blockyard_pytorch::trace::record(&file, 0, "test", &mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap()
+        .recording
 }
 
 /// Address, size, requested bytes and state of all blocks.
@@ -81,13 +83,14 @@ fn frees_of_blocks_that_are_not_there_stop_nothing() {
     ] {
         let file = read(&pickle(&json!({"segments": [], "device_traces": [trace]}))).unwrap();
         let found =
-            blockyard_trace::record(&file, 0, "test", &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+            blockyard_pytorch::trace::record(&file, 0, "test", &mut |_| std::ops::ControlFlow::Continue(()))
+                .unwrap();
         let recording = &found.recording;
         for event in 0..=recording.event_count() {
             recording.state_at(event).unwrap();
         }
         let has_alloc = file.devices[0].trace.iter().any(|entry| entry.entry.action == TraceAction::Alloc);
-        assert_eq!(blockyard_trace::unplaced(&file, 0).unwrap().is_some(), !has_alloc);
+        assert_eq!(blockyard_pytorch::trace::unplaced(&file, 0).unwrap().is_some(), !has_alloc);
         assert!(found.misfits.unmatched_frees > 0, "{:?}", found.misfits);
     }
 }
@@ -182,5 +185,6 @@ fn pools_streams_and_categories_that_no_reader_knows_are_no_reason_to_stop() {
     whole.devices[0].trace = whole.devices[0]
         .trace
         .without(|entry| matches!(entry.action, TraceAction::FreeRequested | TraceAction::FreeCompleted));
-    blockyard_trace::record(&whole, 0, "test", &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    blockyard_pytorch::trace::record(&whole, 0, "test", &mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap();
 }

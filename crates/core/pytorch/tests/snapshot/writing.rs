@@ -99,7 +99,9 @@ fn a_recording_becomes_a_snapshot_and_a_recording_again() {
     for name in ["resnet50_amp.pickle.gz", "rank0.pickle.gz", "mem_pool_cache_100.pickle.gz"] {
         let file = open(name);
         let record = |file: &SnapshotFile| {
-            blockyard_trace::record(file, 0, "run", &mut |_| ControlFlow::Continue(())).unwrap().recording
+            blockyard_pytorch::trace::record(file, 0, "run", &mut |_| ControlFlow::Continue(()))
+                .unwrap()
+                .recording
         };
         let recording = record(&file);
         let index = file.devices[0].index;

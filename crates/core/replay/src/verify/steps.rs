@@ -1,12 +1,12 @@
 //! Compares placements and statistics while the replay runs.
 
 use blockyard_device::{Advance, DeviceMemory};
+use blockyard_pytorch::trace::InferredRun;
+use blockyard_pytorch::trace::RewoundMemory;
 use blockyard_pytorch::{
     AllocationResult, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
 };
 use blockyard_record::Stats;
-use blockyard_trace::InferredRun;
-use blockyard_trace::RewoundMemory;
 
 use crate::baseline::StatsBaseline;
 use crate::{Comparison, Runner, StepResult};

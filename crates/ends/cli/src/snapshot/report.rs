@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use anyhow::bail;
 use blockyard_answers::{CertificateAnswer, DeviceAnswer, DifferingFact, MomentAnswer, OutOfMemoryEvent};
 use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_pytorch::trace::DeviceRecording;
 use blockyard_record::{Breakdown, Event, MemoryState, Recording, StepOutcome, TraceAction};
 use blockyard_replay::{Certificate, Difference, OnProgress, Progress, certify};
-use blockyard_trace::DeviceRecording;
 
 use super::MomentChoice;
 use super::stacks::{Holder, holders};
@@ -71,7 +71,7 @@ impl DeviceReport {
         on_progress: OnProgress,
     ) -> anyhow::Result<Self> {
         let total = file.trace_len(place);
-        let found = blockyard_trace::record(file, place, "", &mut |done| {
+        let found = blockyard_pytorch::trace::record(file, place, "", &mut |done| {
             on_progress(Progress::new("recording", done, total))
         })?;
         let certificate = if question.has_certificate {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use blockyard_pytorch::trace::requests;
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::StreamId;
-use blockyard_trace::requests;
 use blockyard_workload::{Request, TensorSlots};
 
 use super::{Operation, OperationKind, OperationList};

@@ -1,0 +1,140 @@
+//! A snapshot's device as a recorded run, for verification and for questions about other settings.
+
+use crate::snapshot::{
+    DeviceSnapshot, FieldError, SnapshotBlock, SnapshotEntry, SnapshotError, SnapshotFile, SnapshotSegment,
+};
+use crate::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
+use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, TraceAction};
+
+use crate::trace::beginning::Beginning;
+use crate::trace::infer::{InferredRun, requests_after};
+use crate::trace::record::{beginning, least_capacity};
+
+/// The requests of a program, as a snapshot shows them.
+#[derive(Clone, Debug)]
+pub struct SnapshotRequests {
+    /// The requests, the calls of the device, and the memory before the first request.
+    pub inferred: InferredRun,
+    /// For each tensor of the workload, by its number: the stack that it was allocated from.
+    pub stacks: Vec<StackId>,
+}
+
+/// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and
+/// the settings.
+///
+/// A snapshot does not have the device's memory; the run has the smallest memory that explains the snapshot.
+///
+/// # Errors
+///
+/// [`SnapshotError::Field`] if no such device exists, and for host memory, whose allocator is another
+/// one.
+pub fn recorded_run(file: &SnapshotFile, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
+    let device = file.device(place)?;
+    let beginning = Beginning::of(file, device);
+    let trace = (0..device.trace.len()).map_while(|index| device.trace.entry(index)).collect();
+    Ok(RecordedRun {
+        meta: Meta {
+            name: name.to_owned(),
+            conf: file.settings.conf.clone(),
+            torch: file.release().to_string(),
+            total_memory: total_memory(device, &beginning),
+            ..Meta::default()
+        },
+        trace: Some(trace),
+        trace_pools: trace_pools(file, device),
+        segments: Some(device.segments.iter().map(recorded_segment).collect()),
+        ..RecordedRun::default()
+    })
+}
+
+/// The memory pool of each entry, if all entries that allocate name one.
+fn trace_pools(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<PoolId> {
+    let of = |entry: SnapshotEntry| {
+        let pool = file.contexts.get(entry.context as usize)?.pool_id;
+        let is_needed = matches!(entry.entry.action, TraceAction::Alloc | TraceAction::SegmentAlloc);
+        if is_needed { pool } else { Some(pool.unwrap_or(PoolId::DEFAULT)) }
+    };
+    device.trace.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// The requests of the device at `place` of [`SnapshotFile::devices`], with their stacks.
+///
+/// # Errors
+///
+/// [`SnapshotError::Field`] if no such device exists, for host memory, and for a trace that its segments
+/// do not explain.
+pub fn snapshot_requests(file: &SnapshotFile, place: usize) -> Result<SnapshotRequests, SnapshotError> {
+    let device = file.device(place)?;
+    let run = recorded_run(file, place, "")?;
+    let beginning = beginning(file, place)?;
+    let inferred = requests_after(&run, beginning).map_err(|error| SnapshotError::Field {
+        byte: None,
+        path: format!("device_traces[{}]", device.index),
+        error: FieldError::Trace(error),
+    })?;
+    Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
+}
+
+/// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed
+/// requests in order.
+fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
+    let final_blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
+    let at_end: std::collections::BTreeMap<u64, StackId> =
+        final_blocks.map(|block| (block.addr(), block.stack)).collect();
+    let freed = device.trace.iter().filter(|entry| entry.entry.action == TraceAction::FreeRequested);
+    let freed: std::collections::BTreeSet<u64> = freed.map(|entry| entry.entry.addr).collect();
+    let old = start.segments.iter().flat_map(|segment| &segment.blocks);
+    let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
+        let addr = block.addr.get();
+        // If the block was freed, the block at its address at the end is another one.
+        if freed.contains(&addr) { StackId::EMPTY } else { at_end.get(&addr).copied().unwrap_or_default() }
+    });
+    let asked = device
+        .trace
+        .iter()
+        .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
+    old.chain(asked.map(|entry| entry.stack)).collect()
+}
+
+/// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device
+/// has memory, so a long one shows a larger device.
+fn total_memory(device: &DeviceSnapshot, beginning: &Beginning) -> Bytes {
+    let extents = beginning.ranges.iter().map(|(range, _)| range.end.saturating_sub(range.start));
+    let longest = extents.max().unwrap_or(0);
+    let needed = Bytes::new((longest / 9).saturating_add(1).saturating_mul(8));
+    least_capacity(device, &beginning.snapshot).max(if longest == 0 { Bytes::ZERO } else { needed })
+}
+
+fn recorded_segment(segment: &SnapshotSegment) -> RecordedSegment {
+    let mut sums = segment.sums;
+    if sums.iter().all(|sum| sum.is_zero()) {
+        // Old releases have no sums, or they are those of an empty segment.
+        let sum = |part: &dyn Fn(&SnapshotBlock) -> Bytes| segment.blocks.iter().map(part).sum();
+        sums = [
+            sum(&|block| if block.state == BlockState::Allocated { block.size } else { Bytes::ZERO }),
+            sum(&|block| if block.state.is_active() { block.size } else { Bytes::ZERO }),
+            sum(&|block| {
+                if block.state.is_active() { block.requested.unwrap_or(block.size) } else { Bytes::ZERO }
+            }),
+        ];
+    }
+    RecordedSegment {
+        addr: segment.addr,
+        size: segment.size,
+        stream: segment.stream,
+        pool_id: segment.pool_id,
+        pool: segment.pool,
+        is_expandable: segment.is_expandable,
+        sums,
+        blocks: segment
+            .blocks
+            .iter()
+            .map(|block| RecordedBlock {
+                addr: block.addr(),
+                size: block.size,
+                requested: block.requested.unwrap_or_default(),
+                state: block.state.name().to_owned(),
+            })
+            .collect(),
+    }
+}
