@@ -68,9 +68,11 @@ impl Types {
         generator.subschema_for::<FitLayoutsAnswer>();
         let definitions = generator.take_definitions(true);
         let mut order = BTreeMap::new();
-        for file in std::fs::read_dir(crate::root().join("crates/base/answers/src"))? {
+        let base = crate::root().join("crates/base");
+        for file in std::fs::read_dir(base.join("answers/src"))? {
             read_order(&std::fs::read_to_string(file?.path())?, &mut order);
         }
+        read_order(&std::fs::read_to_string(base.join("record/src/oom.rs"))?, &mut order);
         Ok(Self { definitions, order })
     }
 
@@ -205,10 +207,14 @@ fn text_of(schema: &Value) -> String {
 /// Reads which fields the types of a source file have, in their order.
 fn read_order(source: &str, order: &mut Order) {
     let mut inside: Option<&mut Vec<(String, String)>> = None;
+    let mut renamed = None;
     for line in source.lines() {
         let begins = ["pub struct ", "pub enum "].iter().find_map(|word| line.strip_prefix(word));
-        if let Some(name) = begins.and_then(|rest| rest.split([' ', '{']).next()) {
-            inside = Some(order.entry(name.to_owned()).or_default());
+        if let Some((_, name)) = line.split_once("schemars(rename = \"") {
+            renamed = name.split('"').next();
+        } else if let Some(name) = begins.and_then(|rest| rest.split([' ', '{']).next()) {
+            // The schema has a type under the name that was published first.
+            inside = Some(order.entry(renamed.take().unwrap_or(name).to_owned()).or_default());
         } else if line == "}" {
             inside = None;
         }

@@ -7,19 +7,20 @@ mod failure;
 mod pins;
 mod tensors;
 
-use blockyard_record::{Bytes, MemoryAtFailure, OnDone, OomCause, OomRequest, PoolId, PoolKind, StreamId};
+use blockyard_record::{MemoryAtFailure, OnDone, OomCause};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, LimitSource};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
-use crate::{Conditions, HoldingLine, LabError, LimitedRun, Run};
+use crate::{
+    Conditions, FailedAllocation, HoldingLine, LabError, Limit, LimitKind, LimitSource, LimitedRun,
+    PinnedSegment, Run,
+};
 
 pub use changed::try_change;
 pub use changes::{Change, ChangeKind};
 pub(crate) use changes::{DEPENDS, passes_changed};
-pub use pins::{PinnedSegment, PinningBlock};
 
 use failure::Failure;
 
@@ -49,43 +50,6 @@ pub struct Autopsy {
     pub held: Vec<HoldingLine>,
     /// Sentences about facts that are not known.
     pub notes: Vec<String>,
-}
-
-/// The request that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedAllocation {
-    /// The number of the request in [`Run::requests`], counted from 1.
-    pub number: u64,
-    /// How many allocations came before the request.
-    pub allocations_before: u64,
-    /// The requested size.
-    pub size: Bytes,
-    /// The size after rounding.
-    pub rounded: Bytes,
-    /// The size of the segment that the request needed.
-    pub segment_size: Bytes,
-    /// The stream of the request.
-    pub stream: StreamId,
-    /// The memory pool of the request.
-    pub pool_id: PoolId,
-    /// The block pool of the request: small or large.
-    pub pool: PoolKind,
-    /// The name of the tensor, if it has one.
-    pub name: Option<String>,
-    /// The stack of the request, innermost frame first; empty where none was recorded.
-    pub stack: Vec<String>,
-}
-
-impl FailedAllocation {
-    pub(crate) fn for_cause(&self) -> OomRequest {
-        OomRequest {
-            size: self.size,
-            rounded: self.rounded,
-            segment_size: self.segment_size,
-            stream: self.stream,
-            pool_id: self.pool_id,
-        }
-    }
 }
 
 /// Says why a run goes out of memory for the first time; `None` if it does not.
@@ -120,11 +84,11 @@ pub fn autopsy(
     if !limit.is_inferred() {
         notes.push(limit.sentence());
     }
-    if met.highest < limit.highest {
+    if met.high < limit.high {
         notes.push(format!(
             "whether the run goes out of memory depends on the limit, which is {}: the answer is for {}",
             limit.range_text(),
-            met.highest
+            met.high
         ));
     }
     let sentence = cause::sentence(cause, &examined);
@@ -216,14 +180,14 @@ fn first_failure(
     on_done: OnDone,
 ) -> Result<Option<(Limit, FixedConditions, usize)>, LabError> {
     let run = limited.run();
-    let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Capacity);
+    let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Given, LimitKind::Device);
     let limit = limited.limit().unwrap_or_else(own);
     for fixed in limited.conditions_at_bounds(&conditions.conf).into_iter().rev() {
         let oom = outcome(run, &fixed, 0, on_done)?.first_oom;
         let Some(request) = oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()) else {
             continue;
         };
-        let met = if fixed.most() < limit.highest { Limit { highest: fixed.most(), ..limit } } else { limit };
+        let met = if fixed.most() < limit.high { Limit { high: fixed.most(), ..limit } } else { limit };
         return Ok(Some((met, fixed, request)));
     }
     Ok(None)

@@ -1,56 +1,13 @@
 //! The requests of a run through other allocators, compared with PyTorch's.
 
-use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone, grouped};
+use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone};
 use blockyard_replay::rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocator, Stitching, Tlsf, Usage};
 use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
-use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;
 use crate::outcome::bytes;
 use crate::request_number;
-use crate::{Conditions, LabError, Limit, LimitedRun, Run};
-
-/// The result of a run through one allocator.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AllocatorRow {
-    /// The name of the allocator.
-    pub name: String,
-    /// The most bytes of the device at a time.
-    pub peak_reserved: Bytes,
-    /// Cached bytes at the peak of reserved bytes.
-    pub external_fragmentation: Bytes,
-    /// Rounding at the peak of reserved bytes, in bytes.
-    pub internal_fragmentation: Bytes,
-    /// Calls of the device; `None` where the model does not count them.
-    pub device_calls: Option<u64>,
-    /// The request that failed, counted from 1; the results are those up to this request. If only bounds of
-    /// the limit are known, all results are those at the lower bound.
-    pub failed: Option<u64>,
-    /// The request that failed at the upper bound of the limit, counted from 1; `failed` where the limit is
-    /// known exactly.
-    pub failed_at_high: Option<u64>,
-    /// The host time of a request in nanoseconds, from a run in which nothing else was measured; `None` if
-    /// the run has too few requests for the clock.
-    pub nanos_per_request: Option<f64>,
-}
-
-impl AllocatorRow {
-    /// Which request ran out of memory, in words: `no`, `request 12`, or that this depends on the limit.
-    #[must_use]
-    pub fn out_of_memory(&self, limit: Option<Limit>) -> String {
-        match (self.failed, self.failed_at_high, limit) {
-            // The driver's own pool counts allocated bytes against the limit.
-            (None, None, Some(limit)) if self.peak_reserved > limit.highest => {
-                "no: its limit is for allocated bytes".to_owned()
-            }
-            (None, None, _) => "no".to_owned(),
-            (low, high, Some(limit)) if low.is_none() != high.is_none() => {
-                format!("depends on the limit: {}", limit.range_text())
-            }
-            (low, high, _) => format!("request {}", grouped(low.or(high).unwrap_or_default())),
-        }
-    }
-}
+use crate::{AllocatorRow, Conditions, LabError, LimitedRun, Run};
 
 /// Makes an allocator over a device of this many bytes.
 type Make = fn(Bytes) -> Box<dyn RivalAllocator>;

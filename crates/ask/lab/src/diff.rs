@@ -5,7 +5,7 @@ mod align;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone, frame_text, own_line};
+use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,7 @@ use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
 use crate::request_number;
 use crate::sites::Sites;
-use crate::{LabError, Outcome, Run};
-
-pub use align::Alignment;
+use crate::{Alignment, LabError, Outcome, PeakChange, PeakDiff, Run};
 
 /// Two runs, and why one needs more memory at its peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,88 +28,6 @@ pub struct Diff {
     pub reserved: PeakDiff,
     /// Sentences about facts that are not known about the runs.
     pub notes: Vec<String>,
-}
-
-/// The change of a peak as a sum.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeakDiff {
-    /// The peak of the first run.
-    pub before: Bytes,
-    /// The peak of the second run.
-    pub after: Bytes,
-    /// The request at which the first run has its peak, counted from 1.
-    pub request_before: u64,
-    /// The request at which the second run has its peak, counted from 1.
-    pub request_after: u64,
-    /// The parts of the change, the largest first; they add up to `after` - `before`, to the byte.
-    pub changes: Vec<PeakChange>,
-}
-
-/// A part of the change of a peak.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeakChange {
-    /// The call site, innermost frame first; or `cached` or `pending`, for bytes that no caller has.
-    pub site: Vec<String>,
-    /// The bytes at the peak of the second run minus those at the peak of the first run.
-    pub change: i64,
-    /// Live allocations of the site at the peak of the first run.
-    pub count_before: u64,
-    /// Live allocations of the site at the peak of the second run.
-    pub count_after: u64,
-}
-
-/// The parts of a change that come from one line of the program. A line may have many call sites, each with a
-/// small change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LineChange {
-    /// The line in words; for a site without a stack, the name of the site, such as a size.
-    pub line: String,
-    /// The bytes at the peak of the second run minus those at the peak of the first run.
-    pub change: i64,
-    /// Live allocations of the line at the peak of the first run.
-    pub count_before: u64,
-    /// Live allocations of the line at the peak of the second run.
-    pub count_after: u64,
-    /// The call sites, the one with the largest change first.
-    pub sites: Vec<Vec<String>>,
-}
-
-impl PeakDiff {
-    /// The changes summed by lines of the program, the largest first; they add up as the changes do. Lines
-    /// whose parts add up to zero are left out.
-    #[must_use]
-    pub fn by_line(&self) -> Vec<LineChange> {
-        let is_size = |site: &[String]| site.first().is_some_and(|line| line.starts_with("requests of "));
-        let is_cache = |site: &[String]| matches!(site, [only] if only == "cached" || only == "pending");
-        // A file without stacks has only sizes.
-        let has_stacks = self.changes.iter().any(|part| !is_size(&part.site) && !is_cache(&part.site));
-        let mut lines: Vec<LineChange> = Vec::new();
-        for part in &self.changes {
-            let of = match own_line(&part.site) {
-                Some(_) if has_stacks && is_size(&part.site) => "requests without a stack".to_owned(),
-                Some(line) => frame_text(line),
-                None => "no stack was recorded".to_owned(),
-            };
-            match lines.iter_mut().find(|known| known.line == of) {
-                Some(known) => {
-                    known.change = known.change.saturating_add(part.change);
-                    known.count_before = known.count_before.saturating_add(part.count_before);
-                    known.count_after = known.count_after.saturating_add(part.count_after);
-                    known.sites.push(part.site.clone());
-                }
-                None => lines.push(LineChange {
-                    line: of,
-                    change: part.change,
-                    count_before: part.count_before,
-                    count_after: part.count_after,
-                    sites: vec![part.site.clone()],
-                }),
-            }
-        }
-        lines.retain(|line| line.change != 0);
-        lines.sort_by_key(|line| std::cmp::Reverse(line.change.abs()));
-        lines
-    }
 }
 
 /// Says what changed from one run to another. Each run is replayed under its own settings, at the lower bound
@@ -352,16 +268,17 @@ impl Moment {
             count_before: before.1,
             count_after: after.1,
         });
-        let mut changes: Vec<PeakChange> = changes.filter(|part| part.change != 0).collect();
-        changes.sort_by(|one, other| {
+        let mut terms: Vec<PeakChange> = changes.filter(|part| part.change != 0).collect();
+        terms.sort_by(|one, other| {
             other.change.abs().cmp(&one.change.abs()).then_with(|| one.site.cmp(&other.site))
         });
         PeakDiff {
             before: self.bytes,
             after: after.bytes,
+            change: after.bytes.signed().saturating_sub(self.bytes.signed()),
             request_before: request_number(self.request),
             request_after: request_number(after.request),
-            changes,
+            terms,
         }
     }
 }

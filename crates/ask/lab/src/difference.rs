@@ -2,23 +2,11 @@
 
 use blockyard_record::{Event, OnDone};
 use blockyard_replay::Progress;
-use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 use crate::limited_run::FixedConditions;
 use crate::request_number;
-use crate::{Conditions, LabError, Run};
-
-/// The first request that leads to different events in two replays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FirstDifference {
-    /// The number of the request in [`Run::requests`], counted from 1.
-    pub request: u64,
-    /// The events of the baseline in words, from the first event on that differs.
-    pub baseline: String,
-    /// The events under the other conditions in words, from the first event on that differs.
-    pub other: String,
-}
+use crate::{Conditions, FirstDifference, LabError, Run};
 
 /// Replays the run under both conditions side by side, up to the first request that leads to different
 /// events; `None` if no such request exists. If only bounds of a limit are known, the lower bound counts.

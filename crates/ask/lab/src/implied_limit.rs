@@ -9,10 +9,9 @@ use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 use std::borrow::Cow;
 
-use crate::limit::{Limit, LimitSource};
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
-use crate::{Conditions, LabError, Outcome, Run};
+use crate::{Conditions, LabError, Limit, LimitKind, LimitSource, Outcome, Run};
 
 /// A stream on which nothing ever runs.
 const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
@@ -34,22 +33,14 @@ pub(crate) fn recorded_limit(
                 let wanted = size::segment_size(entry.size, config);
                 let device_free = Bytes::new(entry.addr);
                 if device_free < wanted {
-                    let highest = held.saturating_add(device_free);
-                    let others = run.meta.total_memory.saturating_sub(highest);
-                    return Some(Limit {
-                        lowest: highest,
-                        highest,
-                        source: LimitSource::Device,
-                        used_by_others: others,
-                    });
+                    let high = held.saturating_add(device_free);
+                    let others = run.meta.total_memory.saturating_sub(high);
+                    let limit = Limit::exactly(high, LimitSource::Inferred, LimitKind::Device);
+                    return Some(Limit { others, ..limit });
                 }
-                let highest = Bytes::new(held.saturating_add(wanted).get().saturating_sub(1)).max(most);
-                return Some(Limit {
-                    lowest: most,
-                    highest,
-                    source: LimitSource::Fraction,
-                    used_by_others: Bytes::ZERO,
-                });
+                let high = Bytes::new(held.saturating_add(wanted).get().saturating_sub(1)).max(most);
+                let limit = Limit::exactly(high, LimitSource::Inferred, LimitKind::MemoryFraction);
+                return Some(Limit { low: most, ..limit });
             }
             _ => {}
         }
@@ -60,11 +51,11 @@ pub(crate) fn recorded_limit(
 
 /// The implied limit: that of the failure, or else the memory fraction by which garbage was collected.
 pub(crate) fn implied_limit(recorded: Option<Limit>, fraction: Option<Bytes>) -> Option<Limit> {
-    let is_possible = |fraction: &Bytes| {
-        recorded.is_none_or(|bounds| bounds.lowest <= *fraction && *fraction <= bounds.highest)
-    };
+    let is_possible =
+        |fraction: &Bytes| recorded.is_none_or(|bounds| bounds.low <= *fraction && *fraction <= bounds.high);
     let by_collection = fraction.filter(is_possible);
-    by_collection.map(|fraction| Limit::exactly(fraction, LimitSource::Fraction)).or(recorded)
+    let implied = |limit| Limit::exactly(limit, LimitSource::Inferred, LimitKind::MemoryFraction);
+    by_collection.map(implied).or(recorded)
 }
 
 impl Run {
@@ -87,16 +78,16 @@ impl Run {
             // Best fit breaks ties by address, so that a replay at other addresses may need a little more or
             // less than the recorded run.
             if low.is_some_and(|found| found < request) {
-                limit.lowest = limit.highest;
+                limit.low = limit.high;
                 failed.remove(0);
             } else if high.is_none() && low == Some(request) {
-                limit.highest = limit.lowest;
+                limit.high = limit.low;
             }
         }
         self.set_implied_limit(limit);
-        let kind = match limit.source {
-            LimitSource::Device => "because the device had no more",
-            _ => "under a memory fraction that the file does not name",
+        let kind = match limit.by {
+            LimitKind::Device => "because the device had no more",
+            LimitKind::MemoryFraction => "under a memory fraction that the file does not name",
         };
         self.add_note(format!(
             "the run went out of memory {kind}; the requests that were served and refused show the limit, {}: every \

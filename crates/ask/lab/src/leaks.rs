@@ -11,54 +11,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::lifetimes::{Lifetime, lifetimes};
 use crate::sites::Sites;
-use crate::{LabError, Run};
+use crate::{GrowingCallSite, IterationSource, LabError, LeaksAnswer, Run};
 
-/// The call sites whose live bytes grow from iteration to iteration.
+/// What grows from iteration to iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaks {
-    /// How the iterations were found.
-    pub found_by: IterationSource,
+    /// The iterations, and the call sites that grow, by descending growth.
+    pub answer: LeaksAnswer,
     /// Whether the parts between the boundaries are iterations of the program: marked ones, or repetitions
     /// that each have a training step or are more than networks have layers.
     pub has_known_iterations: bool,
-    /// The requests after which an iteration ends, counted from 1.
-    pub iteration_ends: Vec<u64>,
-    /// Live bytes at each boundary.
-    pub live: Vec<Bytes>,
-    /// The call sites that grow, by descending growth.
-    pub growing: Vec<GrowingCallSite>,
-    /// Sentences about facts that are not known.
-    pub notes: Vec<String>,
+    /// For each call site that grows, how many more allocations are live at the last boundary; 0 if fewer and
+    /// larger allocations are live.
+    pub allocations: Vec<u64>,
 }
 
-/// How the iterations of a run were found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IterationSource {
-    /// Markers of the recording, or labels of the workload.
-    Markers,
-    /// The same requests come again and again.
-    Repetition,
-    /// Neither of the two: the run is cut into eight parts with equally many requests.
-    Parts,
-}
-
-/// A call site whose live bytes grow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GrowingCallSite {
-    /// The call site, innermost frame first.
-    pub site: Vec<String>,
-    /// The live bytes of the call site at each boundary.
-    pub live: Vec<Bytes>,
-    /// The live bytes at the last boundary minus those at the first boundary after the first iteration.
-    pub growth: Bytes,
-    /// How many more allocations are live at the last boundary; 0 if fewer and larger allocations are live.
-    pub allocations: u64,
-    /// The number, counted from 1, of the site's first request after the second boundary whose bytes are live
-    /// at the end; 0 if no such request exists.
-    pub first_request: u64,
-    /// The last request of the site whose bytes are live at the end, counted from 1.
-    pub last_request: u64,
+impl Leaks {
+    /// The call sites that grow, each with how many more allocations are live at the last boundary.
+    pub fn growing(&self) -> impl Iterator<Item = (&GrowingCallSite, u64)> {
+        self.answer.growing.iter().zip(self.allocations.iter().copied())
+    }
 }
 
 /// The fewest iterations from which growth can be recognized.
@@ -90,9 +62,9 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     };
     report(0)?;
     let sites = Sites::of(run);
-    let (found_by, boundaries) = iteration_ends(run, &sites);
+    let (steps, boundaries) = iteration_ends(run, &sites);
     let lifetimes = lifetimes(run);
-    let has_known_iterations = match found_by {
+    let has_known_iterations = match steps {
         IterationSource::Markers => true,
         IterationSource::Repetition => {
             boundaries.len() > MAX_LAYERS || are_training_iterations(run, &sites, &boundaries)
@@ -127,36 +99,36 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     }
     let sums =
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
-    let mut growing: Vec<GrowingCallSite> = Vec::new();
+    let mut growing: Vec<(GrowingCallSite, u64)> = Vec::new();
     if boundaries.len() >= MIN_ITERATIONS {
         for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
-                let name = sites.names.get(site).cloned().unwrap_or_default();
-                let allocations = end.saturating_sub(first);
+                let site = sites.names.get(site).cloned().unwrap_or_default();
                 let (first_request, last_request) = (kept.0 as u64, kept.1 as u64);
-                growing.push(GrowingCallSite {
-                    site: name,
-                    live,
-                    growth,
-                    allocations,
-                    first_request,
-                    last_request,
-                });
+                let growing_site = GrowingCallSite { site, live, growth, first_request, last_request };
+                growing.push((growing_site, end.saturating_sub(first)));
             }
         }
     }
-    growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
+    growing.sort_by(|(one, _), (other, _)| {
+        other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site))
+    });
+    let (growing, allocations) = growing.into_iter().unzip();
     let mut notes = run.notes().to_vec();
     if boundaries.len() < MIN_ITERATIONS {
         notes.push(format!("{} iterations are too few to distinguish growth from set-up", boundaries.len()));
-    } else if found_by == IterationSource::Parts {
+    } else if steps == IterationSource::Parts {
         notes.push(
             "the run has neither markers nor repetition: it was cut into parts with equal numbers of requests"
                 .to_owned(),
         );
     }
     let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
-    Ok(Leaks { found_by, has_known_iterations, iteration_ends: boundaries, live: sums, growing, notes })
+    Ok(Leaks {
+        answer: LeaksAnswer { steps, boundaries, live: sums, growing, notes },
+        has_known_iterations,
+        allocations,
+    })
 }
 
 /// How many bytes a site grows after the first iteration; `None` if it ever falls, or grows in at most half

@@ -60,7 +60,6 @@ mod from_snapshot;
 mod implied_limit;
 mod leaks;
 mod lifetimes;
-mod limit;
 mod limited_run;
 mod live;
 mod outcome;
@@ -72,30 +71,33 @@ mod source;
 mod verdict;
 mod what_if;
 
+// Parts of answers that are the JSON of `blockyard-answers`.
+pub use blockyard_answers::{
+    Alignment, AllocatorRow, FailedAllocation, FindingTopic, FirstDifference, FirstOom, GrowingCallSite,
+    IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange,
+    PeakDiff, PinnedSegment, PinningBlock, VerdictKind,
+};
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
-pub use autopsy::{
-    Autopsy, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock, autopsy, try_change,
-};
+pub use autopsy::{Autopsy, Change, ChangeKind, autopsy, try_change};
 pub use bound::{Bound, Placement, bound};
-pub use compare::{AllocatorRow, compare_allocators};
+pub use compare::compare_allocators;
 pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
-pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_iterations};
-pub use difference::{FirstDifference, first_difference};
+pub use diff::{Diff, diff, diff_iterations};
+pub use difference::first_difference;
 pub use error::LabError;
-pub use leaks::{GrowingCallSite, IterationSource, Leaks, leaks};
-pub use limit::{Limit, LimitSource};
+pub use leaks::{Leaks, leaks};
 pub use limited_run::LimitedRun;
 pub use live::{HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
-pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
+pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
 pub use setting_search::{
     SearchResult, SearchStep, candidates, plain_candidates, recommended_row, search, search_result,
 };
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
+pub use verdict::{Finding, Verdict, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

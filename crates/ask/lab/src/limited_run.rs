@@ -6,9 +6,8 @@ use blockyard_replay::Replayer;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use std::borrow::Cow;
 
-use crate::limit::{Limit, LimitSource};
 use crate::outcome::outcome;
-use crate::{Conditions, LabError, Row, RowError, Run};
+use crate::{Conditions, LabError, Limit, LimitKind, LimitSource, Row, RowError, Run};
 
 /// A run, and the limit under which it is replayed: the given limit, or else the limit that the file implies.
 ///
@@ -148,10 +147,10 @@ impl Run {
     pub fn limit_under(&self, conditions: &Conditions) -> Option<Limit> {
         let capacity = conditions.capacity_of(self);
         if let Some(limit) = conditions.limit {
-            return Some(Limit::exactly(limit.min(capacity), LimitSource::Given));
+            return Some(Limit::exactly(limit.min(capacity), LimitSource::Given, LimitKind::MemoryFraction));
         }
         match conditions.capacity {
-            Some(capacity) => Some(Limit::exactly(capacity, LimitSource::Capacity)),
+            Some(capacity) => Some(Limit::exactly(capacity, LimitSource::Given, LimitKind::Device)),
             None => self.implied_limit(),
         }
     }
@@ -168,10 +167,11 @@ impl Run {
             fraction,
         };
         match self.limit_under(conditions) {
-            None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![fixed(capacity, None)],
+            None => vec![fixed(capacity, None)],
+            Some(limit) if limit.is_capacity() => vec![fixed(capacity, None)],
             // A full device is replayed as a smaller device, because a memory fraction would switch garbage
             // collection on.
-            Some(limit @ Limit { source: LimitSource::Device, .. }) => {
+            Some(limit) if limit.by == LimitKind::Device => {
                 limit.bound_values().into_iter().map(|end| fixed(end, None)).collect()
             }
             Some(limit) => limit.bound_values().into_iter().map(|end| fixed(capacity, Some(end))).collect(),

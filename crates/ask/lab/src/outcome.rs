@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;
 use crate::request_number;
-use crate::{Conditions, LabError, Limit, LimitedRun, Run};
+use crate::{Conditions, FirstOom, LabError, Limit, LimitedRun, Run};
 
 /// The result of a replay under some conditions.
 ///
@@ -43,20 +43,6 @@ impl Outcome {
     pub fn device_calls(&self) -> u64 {
         self.device_allocs.saturating_add(self.device_frees)
     }
-}
-
-/// The first request that ran out of memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FirstOom {
-    /// The number of the request in [`Run::requests`], counted from 1.
-    pub request: u64,
-    /// How many allocations came before the request.
-    pub allocations_before: u64,
-    /// The requested size.
-    pub size: Bytes,
-    /// PyTorch's message, with the numbers of the replay. If the file does not have the memory of the device,
-    /// this is a sentence with the numbers that are known.
-    pub message: String,
 }
 
 /// The most allocated and the most reserved bytes during a part of the run.

@@ -15,9 +15,8 @@ use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied_limit::{implied_limit, recorded_limit};
-use crate::limit::Limit;
 use crate::outcome::outcome;
-use crate::{Conditions, LabError};
+use crate::{Conditions, LabError, Limit};
 
 /// One run of a program as its requests. Every question is about a `Run`.
 #[derive(Clone, Debug)]

@@ -244,7 +244,7 @@ fn nothing_fits_sentence(baseline: &Row, rows: &[Row]) -> String {
     match (depends.min_by_key(|row| row.conditions.conf.len()), baseline.limit) {
         (Some(row), Some(limit)) => {
             let fits_at_low = row.outcome_at_lowest().is_some_and(|outcome| outcome.ooms == 0);
-            let bound = if fits_at_low { limit.lowest } else { limit.highest };
+            let bound = if fits_at_low { limit.low } else { limit.high };
             format!(
                 "no setting is sure to let the run fit: it depends on the limit, which is {}, and under {} the run fits at {bound} only",
                 limit.range_text(),

@@ -6,7 +6,7 @@ mod memory;
 mod moments;
 mod settings;
 
-pub use moments::{MomentName, VerdictMoment};
+pub use moments::VerdictMoment;
 
 use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
@@ -19,11 +19,10 @@ use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::passes_changed;
-use crate::leaks::IterationSource;
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Run,
-    autopsy, leaks,
+    Autopsy, Change, ChangeKind, Conditions, FindingTopic, HoldingLine, IterationSource, LabError, Leaks,
+    LimitedRun, MomentName, Run, VerdictKind, autopsy, leaks,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -50,21 +49,6 @@ pub struct Verdict {
     pub moment: u64,
 }
 
-/// The verdict in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerdictKind {
-    /// Nothing failed, or the run cannot be replayed; the headline says which.
-    Fits,
-    /// Nothing failed, and each iteration holds more than the one before: the run fits as far as it was
-    /// recorded.
-    Grows,
-    /// A request failed, and would have passed without the tensors that earlier iterations kept.
-    Leak,
-    /// A request failed; the autopsy names the cause.
-    OutOfMemory,
-}
-
 /// A sentence of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -85,61 +69,6 @@ pub struct Finding {
     /// The release of PyTorch that the sentence is about; a row of [`what_if`](crate::what_if()) can have its
     /// rules.
     pub release: Option<Release>,
-}
-
-/// The questions that a verdict answers, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FindingTopic {
-    /// What happened.
-    Happened,
-    /// What grows from iteration to iteration.
-    Grows,
-    /// How certain the sentences are.
-    Certainty,
-    /// What lets the run pass, or saves memory.
-    Helps,
-    /// What was replayed and helps at one bound of the limit alone.
-    DependsOnLimit,
-    /// What was replayed and does not help.
-    DoesNotHelp,
-    /// How much less live memory, or how much more memory in all, would be enough.
-    Shortfall,
-    /// Which GPUs hold the run.
-    Gpus,
-    /// What another release of PyTorch changes.
-    Releases,
-}
-
-impl FindingTopic {
-    /// All questions, in their order.
-    pub const ALL: [Self; 9] = [
-        Self::Happened,
-        Self::Grows,
-        Self::Certainty,
-        Self::Helps,
-        Self::DependsOnLimit,
-        Self::DoesNotHelp,
-        Self::Shortfall,
-        Self::Gpus,
-        Self::Releases,
-    ];
-
-    /// The question as a heading.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Happened => "What happened",
-            Self::Grows => "What grows",
-            Self::Certainty => "How sure that is",
-            Self::Helps => "What helps",
-            Self::DependsOnLimit => "What helps at one end of the limit",
-            Self::DoesNotHelp => "What does not help",
-            Self::Shortfall => "What would be enough",
-            Self::Gpus => "Which GPUs hold it",
-            Self::Releases => "What another PyTorch changes",
-        }
-    }
 }
 
 /// The verdict about a run under the limit that its file implies or that `conditions` give.
@@ -169,7 +98,7 @@ fn verdict_of_failure(
     let under = limited.run().under(conditions);
     let cut = under.until_oom(&mut on_done)?;
     let grows = leaks(&cut, on_progress)?;
-    let lines = by_line(&grows.growing);
+    let lines = by_line(&grows);
     let moments = Moments::of(run);
     let freed = without_earlier_iterations(limited.run(), conditions, &found, &grows, on_progress)?;
     let is_leak = freed.as_ref().is_some_and(|change| change.is_proved);
@@ -177,20 +106,20 @@ fn verdict_of_failure(
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
         leak_headline(line)
     } else {
-        let is_repeated = grows.found_by == IterationSource::Repetition && !grows.has_known_iterations;
+        let is_repeated = grows.answer.steps == IterationSource::Repetition && !grows.has_known_iterations;
         let growing = lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
         format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
     let mut findings =
-        vec![Finding::about(FindingTopic::Happened, &found.sentence, Some(found.failed.number))];
-    findings.push(Finding::about(FindingTopic::Happened, what_was_asked(&found), Some(found.failed.number)));
+        vec![Finding::about(FindingTopic::Happened, &found.sentence, Some(found.failed.request))];
+    findings.push(Finding::about(FindingTopic::Happened, what_was_asked(&found), Some(found.failed.request)));
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     // How the limit is known is among the notes.
     findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
     if let Some(change) = &freed {
         let about = if change.is_proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
-        findings.push(Finding::about(about, &change.sentence, Some(found.failed.number)));
+        findings.push(Finding::about(about, &change.sentence, Some(found.failed.request)));
     }
     if is_leak {
         findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
@@ -204,7 +133,7 @@ fn verdict_of_failure(
         let until = if is_leak { ", until what the iterations keep fills that too" } else { "" };
         Finding::about(FindingTopic::Shortfall, format!("{}{until}", change.sentence), None)
     }));
-    if found.limit.source == LimitSource::Fraction {
+    if found.limit.is_inferred() && found.limit.is_fraction() {
         findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
     }
     findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
@@ -212,7 +141,7 @@ fn verdict_of_failure(
     findings.extend(gpu_for_the_request(&found));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
-    let (mut held, moment) = (found.held.clone(), found.failed.number);
+    let (mut held, moment) = (found.held.clone(), found.failed.request);
     for line in &mut held {
         line.moments = moments.of_line(line);
     }
@@ -254,7 +183,7 @@ fn failure_headline(found: &Autopsy) -> String {
     let place = own_line(&request.stack).map_or_else(
         || {
             request.name.as_ref().map_or_else(
-                || format!("at request {}", grouped(request.number)),
+                || format!("at request {}", grouped(request.request)),
                 |name| format!("at `{name}`"),
             )
         },
@@ -267,14 +196,14 @@ fn failure_headline(found: &Autopsy) -> String {
     let memory = &found.memory;
     let why = match found.cause {
         OomCause::RequestAboveLimit
-            if found.limit.lowest < request.segment_size && request.segment_size <= found.limit.highest =>
+            if found.limit.low < request.segment_size && request.segment_size <= found.limit.high =>
         {
             format!("{} asked for, probably more than may be reserved", request.size)
         }
         OomCause::RequestAboveLimit => format!("{} asked for, more than may be reserved", request.size),
         OomCause::LiveBytesAtLimit => format!("{} live, and {} more asked for", memory.live, request.size),
         OomCause::FragmentationByLiveBlocks => {
-            format!("{} cached, but in pieces too small for {}", memory.cached_on_stream, request.size)
+            format!("{} cached, but in pieces too small for {}", memory.cached_here, request.size)
         }
         OomCause::CachedInAnotherStream => {
             format!(
@@ -293,16 +222,13 @@ fn failure_headline(found: &Autopsy) -> String {
         }
         OomCause::PoolNotSearchedAgain => format!(
             "a free block of {} would serve {}, and PyTorch does not look for it again (a known bug, issue 189504)",
-            memory.largest_cached_on_stream, request.size
+            memory.largest_cached_here, request.size
         ),
         OomCause::RoundingBySetting => {
             format!("{} asked for, rounded up by a setting to {}", request.size, request.rounded)
         }
         OomCause::MemoryOfOthers => {
-            format!(
-                "others hold {} of the device, and {} asked for",
-                found.limit.used_by_others, request.size
-            )
+            format!("others hold {} of the device, and {} asked for", found.limit.others, request.size)
         }
         // A cause that this version does not know has its own name.
         cause => format!("{} asked for: {}", request.size, cause.name()),
@@ -321,7 +247,7 @@ fn what_was_asked(found: &Autopsy) -> String {
         (memory.live, "were live", true),
         (rounding, "lost to rounding", false),
         (memory.pending, "freed but in use by another stream", false),
-        (memory.cached_on_stream, "cached for its stream", true),
+        (memory.cached_here, "cached for its stream", true),
         (memory.cached_other_streams, "cached for other streams", false),
         (memory.cached_other_pools, "cached in other pools", false),
     ];
@@ -330,7 +256,7 @@ fn what_was_asked(found: &Autopsy) -> String {
     let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!(
         "request {} asked{place} for {}, while {} were reserved, of which {} and {last}",
-        grouped(request.number),
+        grouped(request.request),
         request.size,
         memory.reserved,
         others.join(", ")
@@ -341,7 +267,7 @@ fn what_was_asked(found: &Autopsy) -> String {
 fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
     let recorded = run.recorded_oom()? as u64;
     let recorded = recorded.saturating_add(1);
-    let text = if recorded == found.failed.number {
+    let text = if recorded == found.failed.request {
         "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
@@ -361,15 +287,15 @@ fn without_earlier_iterations(
     grows: &Leaks,
     on_progress: OnProgress,
 ) -> Result<Option<Change>, LabError> {
-    let Some(before) = grows.iteration_ends.iter().rev().nth(1).copied() else { return Ok(None) };
-    if grows.growing.is_empty() || !grows.has_known_iterations {
+    let Some(before) = grows.answer.boundaries.iter().rev().nth(1).copied() else { return Ok(None) };
+    if grows.answer.growing.is_empty() || !grows.has_known_iterations {
         return Ok(None);
     }
-    let failing = usize::try_from(found.failed.number.saturating_sub(1)).unwrap_or(usize::MAX);
+    let failing = usize::try_from(found.failed.request.saturating_sub(1)).unwrap_or(usize::MAX);
     let sites = crate::sites::Sites::of(run);
     let is_growing = |request: usize| {
         let site = sites.name(sites.at(request));
-        grows.growing.iter().any(|growth| growth.site == site)
+        grows.answer.growing.iter().any(|growth| growth.site == site)
     };
     let all = lifetimes(run);
     let kept = all.iter().filter(|lifetime| {

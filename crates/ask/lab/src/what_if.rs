@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
-use crate::difference::{FirstDifference, first_difference};
-use crate::{Conditions, LabError, LimitSource, LimitedRun, Row, Run};
+use crate::difference::first_difference;
+use crate::{Conditions, FirstDifference, LabError, Limit, LimitedRun, Row, Run};
 
 /// A run under other conditions, beside the run under its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub fn what_if(
 /// A note that a given device replaces the limit that a memory fraction set on the run's own device; `None`
 /// if it does not.
 fn limit_left_out(run: &Run, conditions: &Conditions) -> Option<String> {
-    let limit = run.implied_limit().filter(|limit| limit.source == LimitSource::Fraction)?;
+    let limit = run.implied_limit().filter(Limit::is_fraction)?;
     (conditions.capacity.is_some() && conditions.limit.is_none()).then(|| {
         let bounds = limit.bound_values().iter().map(ToString::to_string).collect::<Vec<_>>().join(" to ");
         format!(

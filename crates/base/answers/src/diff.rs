@@ -1,8 +1,9 @@
 //! The answer of `blockyard diff`.
 
+use blockyard_record::{Bytes, frame_text, own_line};
 use serde::{Deserialize, Serialize};
 
-use crate::LimitAnswer;
+use crate::Limit;
 
 /// What changed from one run to another, or from one step of a run to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,15 +12,15 @@ pub struct DiffAnswer {
     /// The name of the first run.
     pub before: String,
     /// The limit of the second run, or null.
-    pub limit: Option<LimitAnswer>,
+    pub limit: Option<Limit>,
     /// The limit of the first run, or null.
-    pub limit_before: Option<LimitAnswer>,
+    pub limit_before: Option<Limit>,
     /// The allocations of both, in order, by size, call site and whether they are on the default stream.
-    pub alignment: AlignmentAnswer,
+    pub alignment: Alignment,
     /// The change of the most bytes allocated.
-    pub allocated: PeakDiffAnswer,
+    pub allocated: PeakDiff,
     /// The change of the most bytes reserved.
-    pub reserved: PeakDiffAnswer,
+    pub reserved: PeakDiff,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
     /// The two steps, counted from 1; absent where two runs are compared.
@@ -28,9 +29,9 @@ pub struct DiffAnswer {
 }
 
 /// The allocations of two runs side by side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AlignmentAnswer {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AlignmentAnswer"))]
+pub struct Alignment {
     /// How many are in both.
     pub same: u64,
     /// How many are in the first only.
@@ -45,12 +46,12 @@ pub struct AlignmentAnswer {
 
 /// The change of a peak as a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PeakDiffAnswer {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PeakDiffAnswer"))]
+pub struct PeakDiff {
     /// The peak of the first run, in bytes.
-    pub before: u64,
+    pub before: Bytes,
     /// The peak of the second run, in bytes.
-    pub after: u64,
+    pub after: Bytes,
     /// `after` minus `before`.
     pub change: i64,
     /// The request at which the first run has its peak, counted from 1.
@@ -58,13 +59,13 @@ pub struct PeakDiffAnswer {
     /// The request at which the second run has its peak, counted from 1.
     pub request_after: u64,
     /// What the change consists of, the largest first; the terms add up to `change`.
-    pub terms: Vec<PeakChangeAnswer>,
+    pub terms: Vec<PeakChange>,
 }
 
 /// A part of the change of a peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PeakChangeAnswer {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PeakChangeAnswer"))]
+pub struct PeakChange {
     /// The call site, innermost frame first; or `cached` or `pending`, for bytes in nobody's hands.
     pub site: Vec<String>,
     /// More bytes (or less) at the peak of the second run.
@@ -73,4 +74,58 @@ pub struct PeakChangeAnswer {
     pub count_before: u64,
     /// How many allocations of the site are live at the peak of the second run.
     pub count_after: u64,
+}
+
+/// The parts of a change that come from one line of the program. A line may have many call sites, each with a
+/// small change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineChange {
+    /// The line in words; for a site without a stack, the name of the site, such as a size.
+    pub line: String,
+    /// The bytes at the peak of the second run minus those at the peak of the first run.
+    pub change: i64,
+    /// Live allocations of the line at the peak of the first run.
+    pub count_before: u64,
+    /// Live allocations of the line at the peak of the second run.
+    pub count_after: u64,
+    /// The call sites, the one with the largest change first.
+    pub sites: Vec<Vec<String>>,
+}
+
+impl PeakDiff {
+    /// The changes summed by lines of the program, the largest first; they add up as the changes do. Lines
+    /// whose parts add up to zero are left out.
+    #[must_use]
+    pub fn by_line(&self) -> Vec<LineChange> {
+        let is_size = |site: &[String]| site.first().is_some_and(|line| line.starts_with("requests of "));
+        let is_cache = |site: &[String]| matches!(site, [only] if only == "cached" || only == "pending");
+        // A file without stacks has only sizes.
+        let has_stacks = self.terms.iter().any(|part| !is_size(&part.site) && !is_cache(&part.site));
+        let mut lines: Vec<LineChange> = Vec::new();
+        for part in &self.terms {
+            let of = match own_line(&part.site) {
+                Some(_) if has_stacks && is_size(&part.site) => "requests without a stack".to_owned(),
+                Some(line) => frame_text(line),
+                None => "no stack was recorded".to_owned(),
+            };
+            match lines.iter_mut().find(|known| known.line == of) {
+                Some(known) => {
+                    known.change = known.change.saturating_add(part.change);
+                    known.count_before = known.count_before.saturating_add(part.count_before);
+                    known.count_after = known.count_after.saturating_add(part.count_after);
+                    known.sites.push(part.site.clone());
+                }
+                None => lines.push(LineChange {
+                    line: of,
+                    change: part.change,
+                    count_before: part.count_before,
+                    count_after: part.count_after,
+                    sites: vec![part.site.clone()],
+                }),
+            }
+        }
+        lines.retain(|line| line.change != 0);
+        lines.sort_by_key(|line| std::cmp::Reverse(line.change.abs()));
+        lines
+    }
 }

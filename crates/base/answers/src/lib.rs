@@ -1,8 +1,9 @@
 //! The JSON that Blockyard answers with, as types: each JSON that the command prints with `--json` and that
 //! the Python package gets is written through a type of this crate, and reads back into it.
 //!
-//! The crate holds the contract and nothing else: no question is answered here, and no other crate of
-//! Blockyard is used. A program that reads Blockyard's answers needs this crate and a reader of JSON.
+//! The crate holds the contract and nothing else: no question is answered here. The crates that answer
+//! questions return these types, so there is no second form of an answer. A program that reads Blockyard's
+//! answers needs this crate and a reader of JSON.
 //!
 //! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`],
 //! [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a
@@ -11,8 +12,9 @@
 //! those of a replay, requests and steps are counted from 1, and `notes` are sentences about what is not
 //! known.
 //!
-//! A type is named like the type of another crate that it is written from, with `Answer` at the end
-//! (`LimitAnswer` from the lab's `Limit`); types of one document alone begin with its name (`Fit`, `DryRun`, `Guard`).
+//! A type with `Answer` at the end is a whole document, or written from a larger type that the JSON shows in
+//! part. Types of one document alone begin with its name (`Fit`, `DryRun`, `Guard`). JSON Schemas are published:
+//! a type that had another name keeps it there (`schemars(rename)`).
 //! A field keeps the name that the JSON has, or says which (`serde(rename)`).
 //!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in
@@ -21,13 +23,13 @@
 //! # Example
 //!
 //! ```
-//! use blockyard_answers::{Answer, QuestionLine};
+//! use blockyard_answers::{Answer, Bytes, QuestionLine};
 //!
 //! let printed = r#"{"version": 2, "file": "run.jsonl", "run": "run", "question": "leaks", "steps": "markers",
 //!     "boundaries": [10, 20], "live": [512, 1024], "growing": [], "notes": []}"#;
 //! let QuestionLine::Answer(line) = serde_json::from_str(printed)? else { panic!("no answer") };
 //! let Answer::Leaks(leaks) = line.answer else { panic!("another question") };
-//! assert_eq!(leaks.live, [512, 1024]);
+//! assert_eq!(leaks.live, [512, 1024].map(Bytes::new));
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -52,16 +54,19 @@ mod read;
 mod snapshot;
 mod verdict;
 
-pub use allocators::{AllocatorRowAnswer, AllocatorsAnswer};
+// The words of runs that answers have.
+pub use blockyard_record::{Bytes, DeviceAddr, MemoryAtFailure, OomCause, PoolId, PoolKind, StreamId};
+
+pub use allocators::{AllocatorRow, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocationAnswer,
-    MemoryAtFailureAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
+    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocation,
+    PinnedSegment, PinningBlock,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
-pub use diff::{AlignmentAnswer, DiffAnswer, PeakChangeAnswer, PeakDiffAnswer};
+pub use diff::{Alignment, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
     DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder,
     DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
@@ -80,12 +85,12 @@ pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettin
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
 };
-pub use leaks::{GrowingCallSiteAnswer, IterationSourceAnswer, LeaksAnswer};
-pub use limit::{LimitAnswer, LimitKind, LimitSourceAnswer};
+pub use leaks::{GrowingCallSite, IterationSource, LeaksAnswer};
+pub use limit::{Limit, LimitKind, LimitSource};
 pub use line::{Answer, AnswerLine, ErrorLine, QUESTIONS_VERSION, QuestionLine};
 pub use outcome::{
-    ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SearchAnswer, SettingOutcome,
-    SettingResult, WhatIfAnswer,
+    ComparedOutcome, FirstDifference, FirstOom, ReplayedOutcome, SearchAnswer, SettingOutcome, SettingResult,
+    WhatIfAnswer,
 };
 pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
 pub use read::{Document, DocumentError, read};
@@ -94,6 +99,6 @@ pub use snapshot::{
     SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    FindingAnswer, FindingTopicAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
+    FindingAnswer, FindingTopic, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,
     VerdictMomentAnswer,
 };

@@ -1,8 +1,9 @@
 //! The answers that compare a run under several settings: `blockyard what-if` and `blockyard search`.
 
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::LimitAnswer;
+use crate::Limit;
 
 /// A run under other settings, beside the same run under its own settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,7 +12,7 @@ pub struct WhatIfAnswer {
     /// How many requests the run has.
     pub requests: u64,
     /// The limit of `settings`; null where nothing but the run's own device limits the run.
-    pub limit: Option<LimitAnswer>,
+    pub limit: Option<Limit>,
     /// The run under its own settings and its own limit.
     pub baseline: SettingOutcome,
     /// The run under each of the settings, in the order of the question.
@@ -27,7 +28,7 @@ pub struct SearchAnswer {
     /// How many requests the run has.
     pub requests: u64,
     /// The limit of the answer; null where nothing but the run's own device limits the run.
-    pub limit: Option<LimitAnswer>,
+    pub limit: Option<Limit>,
     /// The run under its own settings.
     pub baseline: SettingOutcome,
     /// Every setting that was tried.
@@ -57,10 +58,10 @@ pub struct SettingOutcome {
     /// release.
     pub release: String,
     /// The bytes of the device.
-    pub capacity: u64,
+    pub capacity: Bytes,
     /// The most bytes that may be reserved, the lower bound where only bounds are known; null where only the
     /// device limits the run.
-    pub limit: Option<u64>,
+    pub limit: Option<Bytes>,
     /// The numbers of the replay, or why no replay was made.
     #[serde(flatten)]
     pub result: SettingResult,
@@ -75,7 +76,7 @@ pub struct ComparedOutcome {
     pub outcome: SettingOutcome,
     /// The first request that leads to other events than under the run's own settings; null where every event
     /// is the same.
-    pub first_difference: Option<DifferingRequest>,
+    pub first_difference: Option<FirstDifference>,
 }
 
 /// The numbers of a replay, or why no replay was made.
@@ -97,9 +98,9 @@ pub enum SettingResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayedOutcome {
     /// The most bytes allocated at a time.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// The most bytes reserved at a time.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// How many segments the device gave.
     pub device_allocs: u64,
     /// How many segments went back to the device.
@@ -111,12 +112,12 @@ pub struct ReplayedOutcome {
     /// How many requests failed at the upper bound of the limit.
     pub ooms_at_high: Option<u64>,
     /// The most bytes reserved at a time at the upper bound of the limit.
-    pub peak_reserved_at_high: Option<u64>,
+    pub peak_reserved_at_high: Option<Bytes>,
     /// The first request that failed, or null.
-    pub first_oom: Option<OutOfMemoryRequest>,
+    pub first_oom: Option<FirstOom>,
     /// Parts of the run, each as `[requests so far, most allocated, most reserved]`; absent unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<(u64, u64, u64)>,
+    pub timeline: Vec<(u64, Bytes, Bytes)>,
     /// What PyTorch warns about these settings; absent where PyTorch does not warn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -124,14 +125,14 @@ pub struct ReplayedOutcome {
 
 /// A request that found no memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OutOfMemoryRequest {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "OutOfMemoryRequest"))]
+pub struct FirstOom {
     /// The request, counted from 1.
     pub request: u64,
     /// How many allocations came before the request.
     pub allocations_before: u64,
     /// The bytes that the request asked for.
-    pub size: u64,
+    pub size: Bytes,
     /// PyTorch's text with the numbers of the replay, or a sentence where the file does not say how much
     /// memory the device has.
     pub message: String,
@@ -139,8 +140,8 @@ pub struct OutOfMemoryRequest {
 
 /// The first request that leads to other events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DifferingRequest {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DifferingRequest"))]
+pub struct FirstDifference {
     /// The request, counted from 1.
     pub request: u64,
     /// What happens under the run's own settings, from the first event on that differs.

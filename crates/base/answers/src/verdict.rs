@@ -1,8 +1,7 @@
 //! The answer of `blockyard verdict`.
 
+use blockyard_record::{Bytes, OomCause};
 use serde::{Deserialize, Serialize};
-
-use crate::OomCauseAnswer;
 
 /// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,11 +10,11 @@ pub struct VerdictAnswer {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub conf: String,
     /// The verdict in a word.
-    pub kind: VerdictKindAnswer,
+    pub kind: VerdictKind,
     /// The verdict in a sentence.
     pub headline: String,
     /// The cause of the autopsy; null where the run fits.
-    pub cause: Option<OomCauseAnswer>,
+    pub cause: Option<OomCause>,
     /// The sentences, in the order in which a reader asks.
     pub findings: Vec<FindingAnswer>,
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits,
@@ -30,10 +29,9 @@ pub struct VerdictAnswer {
 
 /// A verdict in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictKindAnswer"))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum VerdictKindAnswer {
+pub enum VerdictKind {
     /// No request failed, or the run cannot be replayed; the headline says which.
     Fits,
     /// No request failed, and each iteration holds more than the one before.
@@ -49,7 +47,7 @@ pub enum VerdictKindAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingAnswer {
     /// What the sentence is about.
-    pub about: FindingTopicAnswer,
+    pub about: FindingTopic,
     /// The sentence.
     pub text: String,
     /// The request that the sentence is about, counted from 1, or null.
@@ -63,28 +61,67 @@ pub struct FindingAnswer {
     pub release: Option<String>,
 }
 
-/// What a sentence of a verdict is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+/// The questions that a verdict answers, in their order: what a sentence is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FindingTopicAnswer"))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FindingTopicAnswer {
+pub enum FindingTopic {
     /// What happened.
     Happened,
     /// What grows from iteration to iteration.
     Grows,
     /// How sure the verdict is.
-    Sure,
+    #[serde(rename = "sure")]
+    Certainty,
     /// What lets the run pass, or takes less memory.
-    Passes,
+    #[serde(rename = "passes")]
+    Helps,
+    /// What was replayed and helps at one bound of the limit alone. In JSON it is what does not help: the
+    /// sentence says at which bound the request fails.
+    #[serde(rename(serialize = "fails"))]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    DependsOnLimit,
     /// What was replayed and does not help.
-    Fails,
+    #[serde(rename = "fails")]
+    DoesNotHelp,
     /// How much less memory would be enough.
-    Less,
+    #[serde(rename = "less")]
+    Shortfall,
     /// Which GPUs hold the run.
     Gpus,
     /// What another release of PyTorch changes.
     Releases,
+}
+
+impl FindingTopic {
+    /// All questions, in their order.
+    pub const ALL: [Self; 9] = [
+        Self::Happened,
+        Self::Grows,
+        Self::Certainty,
+        Self::Helps,
+        Self::DependsOnLimit,
+        Self::DoesNotHelp,
+        Self::Shortfall,
+        Self::Gpus,
+        Self::Releases,
+    ];
+
+    /// The question as a heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Happened => "What happened",
+            Self::Grows => "What grows",
+            Self::Certainty => "How sure that is",
+            Self::Helps => "What helps",
+            Self::DependsOnLimit => "What helps at one end of the limit",
+            Self::DoesNotHelp => "What does not help",
+            Self::Shortfall => "What would be enough",
+            Self::Gpus => "Which GPUs hold it",
+            Self::Releases => "What another PyTorch changes",
+        }
+    }
 }
 
 /// A moment of a run: just after one request.
@@ -92,7 +129,7 @@ pub enum FindingTopicAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerdictMomentAnswer {
     /// What happens at the moment.
-    pub name: MomentNameAnswer,
+    pub name: MomentName,
     /// The request, counted from 1.
     pub request: u64,
     /// The step of the program, counted from 1; null where steps are not known.
@@ -101,10 +138,9 @@ pub struct VerdictMomentAnswer {
 
 /// What happens at a moment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MomentNameAnswer"))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum MomentNameAnswer {
+pub enum MomentName {
     /// The request fails.
     Failure,
     /// Most bytes are allocated.
@@ -119,6 +155,21 @@ pub enum MomentNameAnswer {
     LastHeld,
 }
 
+impl MomentName {
+    /// The name in words, `the failure`.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Failure => "the failure",
+            Self::Peak => "the peak",
+            Self::FirstKept => "the first that stays",
+            Self::LastKept => "the last that stays",
+            Self::FirstHeld => "the first block",
+            Self::LastHeld => "the last block",
+        }
+    }
+}
+
 /// The live bytes of one line of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -126,7 +177,7 @@ pub struct HoldingLineAnswer {
     /// The line, with its function and its file.
     pub line: String,
     /// The bytes of the line's live blocks.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// How many live blocks the line has.
     pub blocks: u64,
     /// The last request of the line that is live then, counted from 1.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, FIT_VERSION, FitAnswer, FitBy, FitReplay, FitResult, QUESTIONS_VERSION, QuestionLine,
+    Answer, Bytes, FIT_VERSION, FitAnswer, FitBy, FitReplay, FitResult, QUESTIONS_VERSION, QuestionLine,
     SNAPSHOT_VERSION, SettingResult, SnapshotLine, VerifyLine,
 };
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn a_field_that_a_reader_does_not_know_is_passed_over() {
     let QuestionLine::Answer(line) = serde_json::from_str(line).unwrap() else { panic!("no answer") };
     assert_eq!(line.file, None);
     let Answer::Bound(bound) = line.answer else { panic!("another question") };
-    assert_eq!(bound.lower_bound, 512);
+    assert_eq!(bound.lower_bound, Bytes::new(512));
 }
 
 /// The reports of `blockyard fit` that the command printed before the types existed, by name.

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, DocumentError, DryRunAnswer, FitAnswer, GuardAnswer, LimitKind, LimitSourceAnswer, QuestionLine,
+    Answer, Bytes, DocumentError, DryRunAnswer, FitAnswer, GuardAnswer, LimitKind, LimitSource, QuestionLine,
     SettingOutcome, SettingResult, SnapshotLine, read,
 };
 use serde_json::{Value, json};
@@ -31,7 +31,9 @@ fn both(name: &str) -> [Answer; 2] {
 /// The numbers of requests that fail at both bounds of the limit, and the peaks reserved.
 fn bounds(row: &SettingOutcome) -> [Option<u64>; 4] {
     let SettingResult::Replayed(outcome) = &row.result else { return [None; 4] };
-    [Some(outcome.ooms), outcome.ooms_at_high, Some(outcome.peak_reserved), outcome.peak_reserved_at_high]
+    let reserved =
+        [Some(outcome.peak_reserved), outcome.peak_reserved_at_high].map(|peak| peak.map(Bytes::get));
+    [Some(outcome.ooms), outcome.ooms_at_high, reserved[0], reserved[1]]
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn a_document_of_the_newest_version_is_read_as_it_is() {
 #[test]
 fn rows_of_version_1_have_the_same_numbers_at_both_bounds() {
     let [Answer::WhatIf(old), Answer::WhatIf(new)] = both("what-if") else { panic!("another question") };
-    assert_eq!((old.limit, new.limit.map(|limit| limit.source)), (None, Some(LimitSourceAnswer::Inferred)));
+    assert_eq!((old.limit, new.limit.map(|limit| limit.source)), (None, Some(LimitSource::Inferred)));
     let [ooms, at_high, reserved, reserved_at_high] = bounds(&old.settings[0].outcome);
     assert!(ooms.is_some() && ooms == at_high && reserved == reserved_at_high);
     assert_eq!((old.baseline.release.as_str(), old.baseline.capacity), ("", new.baseline.capacity));
@@ -97,9 +99,9 @@ fn the_limit_of_version_1_has_the_names_of_version_2() {
     let changes = old.failure.iter().flat_map(|failure| failure.changes.iter().chain(&failure.in_vain));
     assert!(changes.clone().count() > 0 && changes.clone().all(|change| !change.depends_on_limit));
     for (source, origin, kind) in [
-        ("fraction", LimitSourceAnswer::Inferred, LimitKind::MemoryFraction),
-        ("device", LimitSourceAnswer::Inferred, LimitKind::Device),
-        ("given", LimitSourceAnswer::Given, LimitKind::MemoryFraction),
+        ("fraction", LimitSource::Inferred, LimitKind::MemoryFraction),
+        ("device", LimitSource::Inferred, LimitKind::Device),
+        ("given", LimitSource::Given, LimitKind::MemoryFraction),
     ] {
         let mut value: Value = serde_json::from_str(&text("version-1/autopsy.jsonl")).unwrap();
         value["limit"]["source"] = json!(source);

@@ -61,6 +61,7 @@ id!(
     StreamId,
     u64
 );
+blockyard_rules::schema_as!(StreamId, u64);
 
 id!(
     /// A frame of a stack, numbered from 0 in one [`Stacks`](crate::Stacks); equal frames have one number.
@@ -91,6 +92,7 @@ impl StreamId {
 /// The memory pool that a segment belongs to (`MempoolId_t`): a pair of numbers, of which at most one is not
 /// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
 pub struct PoolId {
     /// The number of a pool that a graph capture made by itself, from 1 on.
     pub capture: u32,
@@ -98,9 +100,23 @@ pub struct PoolId {
     pub user: u32,
 }
 
+blockyard_rules::schema_as!(PoolId, (u64, u64));
+
 impl PoolId {
     /// The pool that serves everything outside of `use_mem_pool` and graph captures.
     pub const DEFAULT: Self = Self { capture: 0, user: 0 };
+}
+
+impl From<(u32, u32)> for PoolId {
+    fn from((capture, user): (u32, u32)) -> Self {
+        Self { capture, user }
+    }
+}
+
+impl From<PoolId> for (u32, u32) {
+    fn from(pool: PoolId) -> Self {
+        (pool.capture, pool.user)
+    }
 }
 
 /// `(0, 1)`, as PyTorch's snapshot writes it.

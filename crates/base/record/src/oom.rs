@@ -105,8 +105,9 @@ impl OomLimit {
     }
 }
 
-/// How the memory was used when a request failed.
+/// How the memory was used when a request failed, after everything was released that could be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MemoryAtFailureAnswer"))]
 pub struct MemoryAtFailure {
     /// Bytes of segments.
     pub reserved: Bytes,
@@ -117,9 +118,9 @@ pub struct MemoryAtFailure {
     /// Bytes of blocks that were freed and wait for another stream.
     pub pending: Bytes,
     /// Cached bytes in the memory pool of the request, on the stream of the request.
-    pub cached_on_stream: Bytes,
-    /// The largest cached block of [`Self::cached_on_stream`] in the block pool (small or large) of the request.
-    pub largest_cached_on_stream: Bytes,
+    pub cached_here: Bytes,
+    /// The largest block among `cached_here` in the block pool (small or large) of the request.
+    pub largest_cached_here: Bytes,
     /// Cached bytes on other streams.
     pub cached_other_streams: Bytes,
     /// Cached bytes in other memory pools: those of programs and of graphs.
@@ -150,9 +151,9 @@ impl MemoryAtFailure {
                         add(&mut memory.cached_other_streams, block.size);
                     }
                     BlockState::Inactive => {
-                        add(&mut memory.cached_on_stream, block.size);
+                        add(&mut memory.cached_here, block.size);
                         if segment.pool == pool {
-                            memory.largest_cached_on_stream = memory.largest_cached_on_stream.max(block.size);
+                            memory.largest_cached_here = memory.largest_cached_here.max(block.size);
                         }
                     }
                 }
@@ -165,20 +166,19 @@ impl MemoryAtFailure {
     /// request.
     #[must_use]
     pub fn has_block_for(&self, request: &OomRequest) -> bool {
-        !self.largest_cached_on_stream.is_zero() && self.largest_cached_on_stream >= request.rounded
+        !self.largest_cached_here.is_zero() && self.largest_cached_here >= request.rounded
     }
 
     /// All cached bytes.
     #[must_use]
     pub fn cached(&self) -> Bytes {
-        self.cached_on_stream
-            .saturating_add(self.cached_other_streams)
-            .saturating_add(self.cached_other_pools)
+        self.cached_here.saturating_add(self.cached_other_streams).saturating_add(self.cached_other_pools)
     }
 }
 
 /// Why a request ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "OomCauseAnswer"))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OomCause {
@@ -239,7 +239,7 @@ impl OomCause {
         // Bytes that are cached here would be enough if they were one block, or if they were released. Bytes
         // that are cached elsewhere would be enough only if they were released.
         let parts = [
-            (memory.cached_on_stream, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
+            (memory.cached_here, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
             (memory.cached_other_streams, missing, Self::CachedInAnotherStream),
             (memory.cached_other_pools, missing, Self::CachedInPrivatePool),
             (memory.pending, missing, Self::WaitingForAnotherStream),
@@ -310,7 +310,7 @@ impl OomCause {
                 "a cached block of {} would serve {size}, but another stream used the block until the allocator waited for the stream, and \
                  PyTorch does not search the pool again after that (pytorch issue 189504; pull request 191302 fixes it): the same request \
                  passes at once when the program asks again",
-                memory.largest_cached_on_stream
+                memory.largest_cached_here
             ),
             Self::RoundingBySetting => format!(
                 "roundup_power2_divisions rounds requests up ({size} to {}): without it the request passes",
@@ -327,14 +327,14 @@ impl OomCause {
 }
 
 fn fragmentation(request: &OomRequest, memory: &MemoryAtFailure) -> String {
-    let largest = if memory.largest_cached_on_stream.is_zero() {
+    let largest = if memory.largest_cached_here.is_zero() {
         format!("none of that is in the {} pool", PoolKind::serving(request.rounded))
     } else {
-        format!("the largest block among them has {}", memory.largest_cached_on_stream)
+        format!("the largest block among them has {}", memory.largest_cached_here)
     };
     format!(
         "{} are cached for this stream, but {largest}, and live blocks keep their segments from being released: {} find no place",
-        memory.cached_on_stream, request.size
+        memory.cached_here, request.size
     )
 }
 
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(cause(memory(100), limit(150, 0)), OomCause::RequestAboveLimit);
         assert_eq!(cause(memory(900), limit(1000, 0)), OomCause::LiveBytesAtLimit);
         assert_eq!(cause(memory(900), limit(1000, 400)), OomCause::MemoryOfOthers);
-        let here = MemoryAtFailure { cached_on_stream: free, ..memory(700) };
+        let here = MemoryAtFailure { cached_here: free, ..memory(700) };
         assert_eq!(cause(here, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
         let streams = MemoryAtFailure { cached_other_streams: free, ..memory(700) };
         assert_eq!(cause(streams, limit(1000, 0)), OomCause::CachedInAnotherStream);
@@ -381,12 +381,12 @@ mod tests {
         assert_eq!(cause(pools, limit(1000, 0)), OomCause::CachedInPrivatePool);
         let pending = MemoryAtFailure { pending: free, ..memory(700) };
         assert_eq!(cause(pending, limit(1000, 0)), OomCause::WaitingForAnotherStream);
-        let both = MemoryAtFailure { pending: free, cached_on_stream: Bytes::mib(400), ..memory(300) };
+        let both = MemoryAtFailure { pending: free, cached_here: Bytes::mib(400), ..memory(300) };
         assert_eq!(cause(both, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
         // One block is large enough, but the free of this block completed too late.
-        let late = MemoryAtFailure { largest_cached_on_stream: free, ..here };
+        let late = MemoryAtFailure { largest_cached_here: free, ..here };
         assert_eq!(cause(late, limit(1000, 0)), OomCause::PoolNotSearchedAgain);
-        let too_small = MemoryAtFailure { largest_cached_on_stream: Bytes::mib(199), ..here };
+        let too_small = MemoryAtFailure { largest_cached_here: Bytes::mib(199), ..here };
         assert_eq!(cause(too_small, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
         // Nothing is cached: all other reserved bytes are lost to rounding.
         assert_eq!(cause(memory(700), limit(1000, 0)), OomCause::LiveBytesAtLimit);
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn the_largest_block_is_one_of_the_requests_own_block_pool() {
-        let memory = MemoryAtFailure { cached_on_stream: Bytes::mib(64), ..memory(700) };
+        let memory = MemoryAtFailure { cached_here: Bytes::mib(64), ..memory(700) };
         let words = OomCause::FragmentationByLiveBlocks.sentence(&request(30), &memory, limit(1000, 0));
         assert!(
             words.starts_with("64 MiB are cached for this stream, but none of that is in the large pool,"),

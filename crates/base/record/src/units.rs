@@ -53,6 +53,8 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceAddr(u64);
 
+blockyard_rules::schema_as!(DeviceAddr, u64);
+
 impl DeviceAddr {
     /// The address `addr`.
     #[must_use]

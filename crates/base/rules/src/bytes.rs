@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Bytes(u64);
 
+crate::schema_as!(Bytes, u64);
+
 impl Bytes {
     /// No bytes.
     pub const ZERO: Self = Self(0);

@@ -36,6 +36,7 @@ mod bytes;
 mod config;
 mod pool_kind;
 mod release;
+mod schema;
 pub mod size;
 
 pub use backend::Backend;

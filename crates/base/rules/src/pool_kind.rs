@@ -9,12 +9,15 @@ use crate::size::SMALL_SIZE;
 
 /// Whether a segment belongs to the small or to the large block pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PoolKind {
     /// Requests of at most 1 MiB after rounding, served from segments of 2 MiB.
     Small,
     /// All other requests.
     Large,
 }
+
+crate::schema_as!(PoolKind, String);
 
 impl PoolKind {
     /// Both pools, small first.

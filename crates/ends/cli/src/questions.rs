@@ -16,11 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use blockyard_answers::{
-    Answer, AnswerLine, ErrorLine, LimitAnswer, LimitKind, LimitSourceAnswer, QUESTIONS_VERSION,
-};
-use blockyard_lab::{Limit, LimitSource, Run};
-use blockyard_record::{Bytes, grouped};
+use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, QUESTIONS_VERSION};
+use blockyard_lab::Run;
+use blockyard_record::grouped;
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
@@ -186,25 +184,6 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     }
     let bytes = output::read(path)?;
     Ok(Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?)
-}
-
-/// The limit of an answer as JSON.
-pub(crate) fn limit_json(limit: Limit) -> LimitAnswer {
-    LimitAnswer {
-        low: limit.lowest.get(),
-        high: limit.highest.get(),
-        source: if limit.is_inferred() { LimitSourceAnswer::Inferred } else { LimitSourceAnswer::Given },
-        by: match limit.source {
-            LimitSource::Given | LimitSource::Fraction => LimitKind::MemoryFraction,
-            LimitSource::Capacity | LimitSource::Device => LimitKind::Device,
-        },
-        others: limit.used_by_others.get(),
-    }
-}
-
-/// Numbers of bytes as plain integers, for JSON.
-pub(crate) fn byte_counts(all: &[Bytes]) -> Vec<u64> {
-    all.iter().map(|bytes| bytes.get()).collect()
 }
 
 /// A sentence with the number of requests of a run and, if `limit` is inferred, the limit that its file

@@ -396,6 +396,6 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
     });
     let (request, device_free) = failed?;
     let OomRequest { segment_size, rounded, .. } = request;
-    let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_on_stream;
+    let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_here;
     Some(OomOnStage { segment_size, rounded, device_free, largest_cached })
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use blockyard_lab::{
-    Conditions, LabError, Limit, LimitSource, LimitedRun, Row, Run, candidates, device_text, plain_candidates,
+    Conditions, LabError, Limit, LimitKind, LimitSource, LimitedRun, Row, Run, candidates, device_text,
+    plain_candidates,
 };
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
@@ -73,7 +74,8 @@ pub(crate) fn tried(
         rows.push(TriedSetting { conf: conditions.conf.clone(), name: tried_text(conditions), row });
     }
     let capacity = own.capacity_of(run);
-    let limit = limited.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
+    let limit =
+        limited.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Given, LimitKind::Device));
     Ok(Settings { limit, rows })
 }
 
@@ -124,20 +126,15 @@ impl Settings {
     }
 
     fn limit_sentence(&self) -> String {
-        let Limit { lowest, highest, source, .. } = self.limit;
-        let ends = if lowest == highest {
-            exact(highest)
-        } else {
-            format!("between {} and {}", exact(lowest), exact(highest))
-        };
-        match source {
-            LimitSource::Given => format!("The limit of reserved bytes was given: {ends}."),
-            LimitSource::Fraction => format!(
+        let Limit { low, high, source, by, .. } = self.limit;
+        let ends =
+            if low == high { exact(high) } else { format!("between {} and {}", exact(low), exact(high)) };
+        match (source, by) {
+            (_, LimitKind::Device) => sentence(&format!("the limit is the memory of the device: {ends}")),
+            (LimitSource::Given, _) => format!("The limit of reserved bytes was given: {ends}."),
+            (LimitSource::Inferred, _) => format!(
                 "The limit of reserved bytes is inferred from the file, which does not name it: {ends}."
             ),
-            LimitSource::Capacity | LimitSource::Device => {
-                sentence(&format!("the limit is the memory of the device: {ends}"))
-            }
         }
     }
 }

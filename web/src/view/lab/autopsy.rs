@@ -40,7 +40,7 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
             {hypothesis(session, &autopsy.conditions)}
             <p class="cause" data-testid="cause">{sentence(&autopsy.sentence)}</p>
             <p class="quiet">
-                {format!("Request {}, {}{place}: {}.", grouped(request.number), request.size, autopsy.cause.name())}
+                {format!("Request {}, {}{place}: {}.", grouped(request.request), request.size, autopsy.cause.name())}
             </p>
             {pinned(session, autopsy)}
             {setting.map(|line| line_to_copy("autopsy-line", line))}

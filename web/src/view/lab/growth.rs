@@ -19,23 +19,24 @@ const MAX_ROWS: usize = 40;
 const COUNTED: &str = "What is kept is counted after the first two, in which programs set themselves up.";
 
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
-    let steps = leaks.iteration_ends.len();
-    let found_by = match leaks.found_by {
+    let steps = leaks.answer.boundaries.len();
+    let found_by = match leaks.answer.steps {
         IterationSource::Markers => "found by their markers",
         IterationSource::Repetition => "found by repetition",
         IterationSource::Parts => "parts of as many requests: nothing marks iterations and nothing repeats",
     };
-    let words = match leaks.growing.len() {
+    let words = match leaks.allocations.len() {
         0 => format!("Nothing grows over {} iterations, {found_by}.", grouped(steps as u64)),
         1 => format!("One call site grows over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64)),
         many => {
             format!("{many} call sites grow over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64))
         }
     };
-    let rows = leaks.growing.iter().map(growth_cells);
+    let growing: Vec<Growing<'_>> = leaks.growing().collect();
+    let rows = growing.iter().map(growth_cells);
     let head = vec!["more", "tensors more", "last by request", "call site"];
     let sheet = Sheet { head: head.clone(), rows: rows.collect() };
-    let shown = Sheet { head, rows: rows_by_line(&leaks.growing).into_iter().take(MAX_ROWS).collect() };
+    let shown = Sheet { head, rows: rows_by_line(&growing).into_iter().take(MAX_ROWS).collect() };
     let listed = (!sheet.rows.is_empty()).then(|| {
         view! {
             {table("What grows", &shown, &[])}
@@ -52,10 +53,13 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     .into_any()
 }
 
-fn growth_cells(growth: &GrowingCallSite) -> Vec<Cell> {
+/// A call site that grows, with how many more allocations are live at the end.
+type Growing<'a> = (&'a GrowingCallSite, u64);
+
+fn growth_cells((growth, allocations): &Growing<'_>) -> Vec<Cell> {
     vec![
         Cell::Bytes(growth.growth),
-        Cell::Count(growth.allocations),
+        Cell::Count(*allocations),
         Cell::Count(growth.last_request),
         Cell::Site(growth.site.clone()),
     ]
@@ -63,20 +67,19 @@ fn growth_cells(growth: &GrowingCallSite) -> Vec<Cell> {
 
 /// The call sites by the lines of the program; a line with several call sites has a row with their sum before
 /// them, so that each line has one number.
-fn rows_by_line(growing: &[GrowingCallSite]) -> Vec<Vec<Cell>> {
-    let line = |growth: &GrowingCallSite| own_line(&growth.site).map(frame_text);
+fn rows_by_line(growing: &[Growing<'_>]) -> Vec<Vec<Cell>> {
+    let line = |(growth, _): &Growing<'_>| own_line(&growth.site).map(frame_text);
     let mut rows = Vec::new();
     for (index, growth) in growing.iter().enumerate() {
-        let of_line: Vec<&GrowingCallSite> =
-            growing.iter().filter(|other| line(other) == line(growth)).collect();
+        let of_line: Vec<&Growing<'_>> = growing.iter().filter(|other| line(other) == line(growth)).collect();
         let is_first = growing.iter().position(|other| line(other) == line(growth)) == Some(index);
         match line(growth).filter(|_| of_line.len() > 1) {
             Some(_) if !is_first => {}
             Some(line) => {
-                let last = of_line.iter().map(|growth| growth.last_request).max().unwrap_or_default();
+                let last = of_line.iter().map(|(growth, _)| growth.last_request).max().unwrap_or_default();
                 rows.push(vec![
-                    Cell::Bytes(of_line.iter().map(|growth| growth.growth).sum()),
-                    Cell::Count(of_line.iter().map(|growth| growth.allocations).sum()),
+                    Cell::Bytes(of_line.iter().map(|(growth, _)| growth.growth).sum()),
+                    Cell::Count(of_line.iter().map(|(_, allocations)| allocations).sum()),
                     Cell::Count(last),
                     Cell::Text(format!("{line}, in {} call sites:", of_line.len())),
                 ]);
@@ -130,7 +133,7 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
                 line_cell(&line),
             ]
         }));
-        sheet.rows.extend(found.changes.iter().map(|part| {
+        sheet.rows.extend(found.terms.iter().map(|part| {
             vec![
                 Cell::Change(part.change),
                 Cell::text(peak),
@@ -142,9 +145,7 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
     }
     let shown = Sheet { head: lines.head.clone(), rows: lines.rows.iter().take(MAX_ROWS).cloned().collect() };
     let peak = |name: &str, peak: &PeakDiff| {
-        // Peaks are far below 2^63 bytes.
-        let change = peak.after.signed().saturating_sub(peak.before.signed());
-        vec![Cell::text(name), Cell::Bytes(peak.before), Cell::Bytes(peak.after), Cell::Change(change)]
+        vec![Cell::text(name), Cell::Bytes(peak.before), Cell::Bytes(peak.after), Cell::Change(peak.change)]
     };
     let peaks = Sheet {
         head: vec!["peak", "here", "there", "change"],
@@ -174,7 +175,7 @@ fn line_cell(line: &LineChange) -> Cell {
 
 /// The change of the peak, and the line that has the largest part of the change.
 fn diff_sentence(name: &str, peak: &PeakDiff) -> String {
-    let change = peak.after.signed().saturating_sub(peak.before.signed());
+    let change = peak.change;
     let amount = Bytes::new(change.unsigned_abs());
     let words = match change {
         0 => return format!("The peak of allocated memory is the same as in {name}: {}.", peak.before),
@@ -205,11 +206,11 @@ mod tests {
             site: vec![format!("{operator} (torch/functional.py:3)"), format!("step (train.py:{line})")],
             live: Vec::new(),
             growth: Bytes::mib(mib),
-            allocations: 2,
             first_request: 1,
             last_request: 9,
         };
-        let rows = rows_by_line(&[site("mul", 26, 5), site("add", 30, 4), site("pow", 26, 3)]);
+        let sites = [site("mul", 26, 5), site("add", 30, 4), site("pow", 26, 3)];
+        let rows = rows_by_line(&sites.each_ref().map(|site| (site, 2)));
         let bytes: Vec<Option<&Cell>> = rows.iter().map(|row| row.first()).collect();
         let expected = [8, 5, 3, 4].map(|mib| Cell::Bytes(Bytes::mib(mib)));
         assert_eq!(bytes, expected.iter().map(Some).collect::<Vec<_>>());

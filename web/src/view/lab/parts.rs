@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, device_text, known_gpus};
+use blockyard_lab::{Conditions, Limit, LimitKind, Outcome, Row, device_text, known_gpus};
 use blockyard_rules::{Release, conf_text};
 use leptos::ev;
 use leptos::html;
@@ -293,11 +293,11 @@ pub(super) fn implied_limit(session: Session) -> AnyView {
 }
 
 fn implied_text(limit: &Limit) -> String {
-    let cause = match limit.source {
-        LimitSource::Device => "its device, which had no more memory",
-        _ => "a limit of its process, not by a full GPU",
+    let cause = match limit.by {
+        LimitKind::Device => "its device, which had no more memory",
+        LimitKind::MemoryFraction => "a limit of its process, not by a full GPU",
     };
-    let both = if limit.lowest == limit.highest { "" } else { ", and replayed at both bounds" };
+    let both = if limit.low == limit.high { "" } else { ", and replayed at both bounds" };
     format!(
         "This run was stopped by {cause}. The limit is {}: every setting is replayed under it{both}, unless you give another device or \
          limit.",

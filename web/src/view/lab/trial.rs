@@ -35,7 +35,7 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
     let is_difference = session.lab().shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
     // If only bounds of the limit are known, the curves are those of the lower bound.
-    let limit = after.limit.map(|limit| (limit.lowest, limit.highest));
+    let limit = after.limit.map(|limit| (limit.low, limit.high));
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
     let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
         compared_timelines(&timelines, is_difference.get(), Size::new(width_px, HEIGHT_PX))
@@ -116,10 +116,9 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
 /// A sentence about runs that end at different requests, or at the bounds of a limit, which says how to read
 /// their numbers.
 fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
-    let bound = row.limit.filter(|limit| limit.lowest != limit.highest);
-    let bound = bound.map(|limit| {
-        format!("These numbers are those under the lower bound of the limit, {}.", limit.lowest)
-    });
+    let bound = row.limit.filter(|limit| limit.low != limit.high);
+    let bound = bound
+        .map(|limit| format!("These numbers are those under the lower bound of the limit, {}.", limit.low));
     let ends = (before != after).then(|| {
         let end = |request: Option<u64>| {
             request.map_or("at its last request".to_owned(), |request| {
@@ -232,8 +231,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
         let step = session.player.with(|player| player.steps);
         // Requests of a file and of a program's snapshot have other numbers than the steps.
         let is_numbered_by_step = !session.shows_recording() && untrack(|| session.shown_program()).is_none();
-        if usize::try_from(autopsy.failed.number) != Ok(step) && is_numbered_by_step {
-            let first = usize::try_from(autopsy.failed.number).unwrap_or(0);
+        if usize::try_from(autopsy.failed.request) != Ok(step) && is_numbered_by_step {
+            let first = usize::try_from(autopsy.failed.request).unwrap_or(0);
             let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(first)));
             return Some(button("link", "first-failure", "Go to the first request that failed", "", seek));
         }

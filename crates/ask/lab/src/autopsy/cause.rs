@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{Bytes, OnDone, OomCause};
+use blockyard_record::{Bytes, OnDone, OomCause, OomLimit};
 use blockyard_rules::setting_values;
 
 use super::Examination;
@@ -33,7 +33,7 @@ impl CauseAtLimits {
     /// The limits for which this is the cause, in a sentence; `limit` has the bounds of all possible limits.
     pub(super) fn sentence(&self, limit: &Limit) -> String {
         let (name, lowest, highest) = (self.cause.name(), self.lowest, self.highest);
-        let range = match (lowest <= limit.lowest, highest >= limit.highest) {
+        let range = match (lowest <= limit.low, highest >= limit.high) {
             (_, true) => format!("at least {lowest}"),
             (true, false) => format!("at most {highest}"),
             (false, false) => format!("at least {lowest} and at most {highest}"),
@@ -51,7 +51,7 @@ pub(super) fn cause(
     let Examination { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
     if setting_values(&conditions.conf).any(|(key, _)| key == "roundup_power2_divisions")
-        && request.least_size() <= limit.highest
+        && request.least_size() <= limit.high
     {
         let plain = without_key(&conditions.conf, "roundup_power2_divisions");
         if examined.passes_under(&plain, on_done)?.always() {
@@ -64,15 +64,15 @@ pub(super) fn cause(
     if memory.has_block_for(&request)
         && !synchronized(examined, on_done)?.is_some_and(|change| change.is_proved || change.depends_on_limit)
     {
-        memory.largest_cached_on_stream = Bytes::ZERO;
+        memory.largest_cached_here = Bytes::ZERO;
     }
     // Every limit within the bounds is as likely as any other, so the cause of most of them is taken.
-    let span = limit.highest.saturating_sub(limit.lowest);
-    let cause_at = |highest: Bytes| OomCause::of(&request, &memory, limit.at(highest));
+    let span = limit.high.saturating_sub(limit.low);
+    let cause_at = |highest: Bytes| OomCause::of(&request, &memory, OomLimit::known(highest, limit.others));
     let mut counts: BTreeMap<OomCause, u64> = BTreeMap::new();
     let mut ranges: Vec<CauseAtLimits> = Vec::new();
     for index in 0..LIMITS {
-        let highest = limit.lowest.saturating_add(part(span, index));
+        let highest = limit.low.saturating_add(part(span, index));
         let cause = cause_at(highest);
         let count = counts.entry(cause).or_default();
         *count = count.saturating_add(1);

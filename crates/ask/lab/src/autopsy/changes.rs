@@ -249,7 +249,7 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
         passes(run, fixed, failure.index, on_done)
     };
     let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
-    let (mut low, mut high) = (limit.highest, enough.max(Bytes::new(limit.highest.get().saturating_add(1))));
+    let (mut low, mut high) = (limit.high, enough.max(Bytes::new(limit.high.get().saturating_add(1))));
     let mut proved = try_limit(high)?;
     // More memory may lead to another layout, which may need still more.
     let mut attempts = 0_u32;
@@ -269,8 +269,8 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
         }
         attempts = attempts.saturating_add(1);
     }
-    let sentence = if proved && limit.lowest == limit.highest {
-        let more = high.saturating_sub(limit.highest).enough_text();
+    let sentence = if proved && limit.low == limit.high {
+        let more = high.saturating_sub(limit.high).enough_text();
         format!("with {} that may be reserved, {more} more, the request passes", high.enough_text())
     } else if proved {
         format!("with {} that may be reserved the request passes", high.enough_text())

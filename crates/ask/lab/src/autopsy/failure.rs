@@ -4,11 +4,10 @@ use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, OnDone, PoolId, Poo
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
-use super::FailedAllocation;
 use crate::limited_run::FixedConditions;
 use crate::live::LiveMemory;
 use crate::request_number;
-use crate::{LabError, Run};
+use crate::{FailedAllocation, LabError, Run};
 
 /// A failed request and the memory after it.
 #[derive(Clone, Debug)]
@@ -56,7 +55,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
     let before = requests.iter().take(index);
     let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
     FailedAllocation {
-        number: request_number(index),
+        request: request_number(index),
         allocations_before: allocations as u64,
         size: requested,
         rounded,

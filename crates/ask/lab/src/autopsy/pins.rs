@@ -1,55 +1,13 @@
 //! Segments whose free bytes could not serve the request, and the blocks that keep them.
 
-use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, PoolKind, SegmentSnapshot, StreamId};
+use blockyard_record::{BlockState, SegmentSnapshot};
 use blockyard_workload::Request;
-use serde::{Deserialize, Serialize};
 
 use super::Examination;
-use crate::request_number;
+use crate::{PinnedSegment, PinningBlock, request_number};
 
 const MAX_SEGMENTS: usize = 32;
 const MAX_BLOCKS: usize = 64;
-
-/// A segment with free bytes that could not serve the request, and the live blocks that keep the segment from
-/// being released.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PinnedSegment {
-    /// The address of the first byte, in the replay.
-    pub addr: DeviceAddr,
-    /// The size of the segment in bytes.
-    pub size: Bytes,
-    /// The stream that the segment was allocated for.
-    pub stream: StreamId,
-    /// The memory pool that owns it.
-    pub pool_id: PoolId,
-    /// The block pool of the segment: small or large.
-    pub pool: PoolKind,
-    /// The free bytes of the segment.
-    pub free: Bytes,
-    /// The largest free block of the segment in bytes.
-    pub largest_free: Bytes,
-    /// The live bytes of the segment.
-    pub live: Bytes,
-    /// How many live blocks the segment has.
-    pub block_count: u64,
-    /// The live blocks, by ascending address; the first 64.
-    pub blocks: Vec<PinningBlock>,
-}
-
-/// A live block of a [`PinnedSegment`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PinningBlock {
-    /// The address of the first byte, in the replay.
-    pub addr: DeviceAddr,
-    /// The size of the block in bytes.
-    pub size: Bytes,
-    /// The request that the block serves, counted from 1; `None` if it is not known.
-    pub request: Option<u64>,
-    /// The name of the tensor, if it has one.
-    pub name: Option<String>,
-    /// The stack of the request, innermost frame first; empty if none was recorded.
-    pub stack: Vec<String>,
-}
 
 /// Segments whose free bytes could not serve the request; those with the fewest live bytes for each free byte
 /// first.

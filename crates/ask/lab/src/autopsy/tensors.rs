@@ -82,7 +82,7 @@ struct ReleasableSegment {
 fn releases(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
     let Examination { failure, limit, .. } = examined;
     let wanted = failure.memory.reserved.saturating_add(failure.request.segment_size);
-    let missing = wanted.saturating_sub(limit.lowest);
+    let missing = wanted.saturating_sub(limit.low);
     let mut segments = releasable(&failure.live.snapshot, failure);
     let mut sets = Vec::new();
     let alone = segments.iter().filter(|segment| segment.size >= missing).min_by_key(|segment| segment.live);

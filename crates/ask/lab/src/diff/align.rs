@@ -3,25 +3,9 @@
 use std::collections::HashMap;
 
 use blockyard_workload::Request;
-use serde::{Deserialize, Serialize};
 
 use super::Part;
-use crate::request_number;
-
-/// How the allocations of two runs correspond: in order, by stream, size and call site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Alignment {
-    /// Allocations that both runs have.
-    pub same: u64,
-    /// Allocations of the first run only.
-    pub only_before: u64,
-    /// Allocations of the second run only.
-    pub only_after: u64,
-    /// The first allocation of the first run that has no counterpart, counted from 1 among its requests.
-    pub first_only_before: Option<u64>,
-    /// The first allocation of the second run that has no counterpart, counted from 1 among its requests.
-    pub first_only_after: Option<u64>,
-}
+use crate::{Alignment, request_number};
 
 /// The most differences that are searched for at once; memory grows with the square of this number.
 const MAX_DIFFERENCES: usize = 1000;

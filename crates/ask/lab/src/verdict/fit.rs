@@ -14,8 +14,7 @@ use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Conditions, HoldingLine, LabError, Leaks, LimitSource, LimitedRun, Outcome, Row, RowError, Run, leaks,
-    recommended_row,
+    Conditions, HoldingLine, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run, leaks, recommended_row,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -32,7 +31,7 @@ pub(super) fn verdict_of_fit(
         Err(error) => return Ok(verdict_without_replay(error)),
     };
     let grows = leaks(run, on_progress)?;
-    let lines = by_line(&grows.growing);
+    let lines = by_line(&grows);
     let moments = Moments::of(run);
     let growing = line_of_a_growing_run(&lines, &grows, outcome.peak_allocated);
     let fit = FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing };
@@ -83,7 +82,7 @@ impl FittingRun<'_> {
     fn is_device_known(&self) -> bool {
         let is_assumed =
             self.run.is_capacity_assumed && self.conditions.capacity_of(self.run) == self.run.capacity;
-        let is_limited = self.own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
+        let is_limited = self.own.limit.is_some_and(|limit| !limit.is_capacity());
         !is_assumed || is_limited
     }
 
@@ -128,7 +127,7 @@ impl FittingRun<'_> {
         }
         findings.extend(growth_findings(moments, lines, grows, &[]));
         if self.growing.is_some() {
-            let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
+            let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
             findings.extend(iterations_left(lines, most, reserved));
             findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
         }

@@ -3,9 +3,8 @@
 use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
 
 use super::{Finding, FindingTopic, Moments};
-use crate::leaks::IterationSource;
 use crate::sites::{called_at, caller};
-use crate::{Autopsy, GrowingCallSite, HoldingLine, Leaks};
+use crate::{Autopsy, HoldingLine, IterationSource, Leaks};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -78,16 +77,16 @@ impl LineGrowth {
 const SHOWN_LINES: usize = 4;
 
 /// The lines of the program that grow, by descending growth.
-pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
+pub(super) fn by_line(grows: &Leaks) -> Vec<LineGrowth> {
     let mut lines: Vec<LineGrowth> = Vec::new();
-    for growth in growing {
+    for (growth, allocations) in grows.growing() {
         let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_text);
         let caller = caller(&growth.site);
         match lines.iter_mut().find(|known| known.line == line) {
             Some(known) => {
                 known.callers.extend(caller.filter(|caller| !known.callers.contains(caller)));
                 known.bytes = known.bytes.saturating_add(growth.growth);
-                known.allocations = known.allocations.saturating_add(growth.allocations);
+                known.allocations = known.allocations.saturating_add(allocations);
                 known.first_request = match (known.first_request, growth.first_request) {
                     (0, first) | (first, 0) => first,
                     (one, other) => one.min(other),
@@ -101,7 +100,7 @@ pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
                 line,
                 callers: caller.into_iter().collect(),
                 bytes: growth.growth,
-                allocations: growth.allocations,
+                allocations,
                 live: growth.live.clone(),
                 first_request: growth.first_request,
                 last_request: growth.last_request,
@@ -115,7 +114,7 @@ pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
 /// In how many iterations growth was searched for: from the end of the second one on, since programs set
 /// themselves up before.
 fn searched_iterations(grows: &Leaks) -> u64 {
-    (grows.iteration_ends.len() as u64).saturating_sub(2)
+    (grows.answer.boundaries.len() as u64).saturating_sub(2)
 }
 
 /// The sentences about growth, one for each line. `held` are the lines that hold memory at the failure,
@@ -128,7 +127,7 @@ pub(super) fn growth_findings(
     held: &[HoldingLine],
 ) -> Vec<Finding> {
     let searched = searched_iterations(grows);
-    let (what, which) = match grows.found_by {
+    let (what, which) = match grows.answer.steps {
         IterationSource::Markers => ("iteration", " that the recording marks"),
         IterationSource::Repetition if grows.has_known_iterations => ("iteration", ""),
         IterationSource::Repetition => {

@@ -8,7 +8,7 @@ use blockyard_rules::Release;
 use super::{Finding, FindingTopic};
 use crate::outcome::replay_under;
 use crate::source::with_article;
-use crate::{Autopsy, ChangeKind, Conditions, LabError, Limit, LimitSource, Outcome, Row, Run};
+use crate::{Autopsy, ChangeKind, Conditions, LabError, Limit, LimitKind, Outcome, Row, Run};
 
 /// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's
 /// messages write them, in GiB with two places.
@@ -194,7 +194,7 @@ fn smallest_gpu_text(
 /// The smallest known GPU on which the request passes that failed, where the memory of the device was the
 /// limit.
 pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
-    if !matches!(found.limit.source, LimitSource::Device | LimitSource::Capacity) {
+    if found.limit.by != LimitKind::Device {
         return None;
     }
     let enough = found.changes.iter().find_map(|change| match change.kind {

@@ -3,7 +3,7 @@
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::{HoldingLine, Leaks, Run};
+use crate::{HoldingLine, Leaks, MomentName, Run};
 
 /// A moment that a sentence of a verdict is about: just after one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,39 +19,6 @@ pub struct VerdictMoment {
     /// known.
     #[serde(rename = "step")]
     pub iteration: Option<u64>,
-}
-
-/// What happens at a moment of a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MomentName {
-    /// The request that fails.
-    Failure,
-    /// The most bytes are allocated.
-    Peak,
-    /// The first allocation that is part of a growth.
-    FirstKept,
-    /// The last allocation that is part of a growth.
-    LastKept,
-    /// The first block of a line that holds memory is allocated.
-    FirstHeld,
-    /// The last block of a line that holds memory is allocated.
-    LastHeld,
-}
-
-impl MomentName {
-    /// The name in words, `the failure`.
-    #[must_use]
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Failure => "the failure",
-            Self::Peak => "the peak",
-            Self::FirstKept => "the first that stays",
-            Self::LastKept => "the last that stays",
-            Self::FirstHeld => "the first block",
-            Self::LastHeld => "the last block",
-        }
-    }
 }
 
 /// The number of requests for memory up to each request of a run, to find moments.
@@ -87,7 +54,8 @@ impl Moments {
     pub(super) fn of_growth(&self, grows: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
         let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
         for moment in both.iter_mut().filter(|_| grows.has_known_iterations) {
-            let before = grows.iteration_ends.partition_point(|boundary| *boundary < moment.request) as u64;
+            let before =
+                grows.answer.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
             moment.iteration = Some(before.saturating_add(1));
         }
         both

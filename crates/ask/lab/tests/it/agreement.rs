@@ -52,7 +52,7 @@ fn row_of(run: &Run, found: &Autopsy, change: &ChangeKind) -> Row {
             Conditions { capacity, ..found.conditions.and_limit(*limit) }
         }
         _ => {
-            let request = found.failed.number;
+            let request = found.failed.request;
             let tried = try_change(run, &found.conditions, change, request, 0, &mut on).unwrap();
             return tried.rows.into_iter().next().unwrap();
         }
@@ -72,7 +72,7 @@ fn agree(name: &str, run: &Run, conditions: &Conditions) -> usize {
     let changes: Vec<&Change> = found.changes.iter().chain(&found.unhelpful_changes).collect();
     for change in &changes {
         let row = row_of(run, &found, &change.kind);
-        let request = request_after(run, &change.kind, found.failed.number);
+        let request = request_after(run, &change.kind, found.failed.request);
         let [low, high] = passes(&row, request);
         assert_eq!(change.is_proved, low && high, "{name}: {change:?}, {row:?}");
         assert_eq!(change.depends_on_limit, low != high, "{name}: {change:?}, {row:?}");
@@ -132,9 +132,9 @@ fn for_every_snapshot_the_autopsy_and_what_if_agree_under_the_implied_limit_and_
             own.clone(),
             own.and_conf("expandable_segments:True"),
             own.and_conf("garbage_collection_threshold:0.6"),
-            own.and_limit(implied.lowest),
-            own.and_limit(Bytes::new(implied.highest.get() * 2)),
-            Conditions { capacity: Some(implied.highest), ..own.clone() },
+            own.and_limit(implied.low),
+            own.and_limit(Bytes::new(implied.high.get() * 2)),
+            Conditions { capacity: Some(implied.high), ..own.clone() },
         ] {
             changes += agree(&format!("{name} under {conditions:?}"), &run, &conditions);
         }
@@ -171,7 +171,7 @@ fn for_every_constructed_case_the_autopsy_and_what_if_agree() {
         // The same run as a recording, which implies only bounds of the limit.
         let run = recorded(case.text, case.conf, limit);
         assert!(
-            run.implied_limit().is_some_and(|bounds| bounds.lowest <= limit && limit <= bounds.highest),
+            run.implied_limit().is_some_and(|bounds| bounds.low <= limit && limit <= bounds.high),
             "{}",
             case.name
         );

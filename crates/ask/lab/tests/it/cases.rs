@@ -190,6 +190,6 @@ fn memory_of_others_is_named_where_the_device_was_full() {
     let run = Run::from_recorded(&recorded, &mut on).unwrap();
     let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     assert_eq!(found.cause, OomCause::MemoryOfOthers);
-    assert_eq!((found.limit.highest, found.limit.used_by_others), (Bytes::mib(600), Bytes::mib(424)));
+    assert_eq!((found.limit.high, found.limit.others), (Bytes::mib(600), Bytes::mib(424)));
     assert!(found.sentence.contains("424 MiB"), "{}", found.sentence);
 }

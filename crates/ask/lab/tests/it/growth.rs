@@ -12,7 +12,7 @@ fn typed(text: &str) -> Run {
 }
 
 pub(crate) fn adds_up(peak: &PeakDiff) -> bool {
-    peak.changes.iter().map(|part| part.change).sum::<i64>() == peak.after.signed() - peak.before.signed()
+    peak.terms.iter().map(|part| part.change).sum::<i64>() == peak.after.signed() - peak.before.signed()
 }
 
 fn compared(before: &Run, after: &Run) -> Diff {
@@ -28,7 +28,7 @@ fn three_recordings_of_one_program_have_the_same_requests_and_other_peaks() {
     assert_eq!((found.alignment.only_before, found.alignment.only_after), (0, 0));
     assert_eq!(found.alignment.same, 2_977);
     assert_eq!((found.reserved.before.get(), found.reserved.after.get()), (6_589_251_584, 2_545_942_528));
-    assert_eq!(found.reserved.changes[0].site, ["cached"]);
+    assert_eq!(found.reserved.terms[0].site, ["cached"]);
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn one_more_tensor_is_the_top_term() {
     let found = compared(&before, &after);
     assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (60, 0, 20));
     assert_eq!(found.alignment.first_only_after, Some(3));
-    assert_eq!(found.allocated.changes.len(), 1, "{found:?}");
+    assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
     assert_eq!(
-        (found.allocated.changes[0].site[0].as_str(), found.allocated.changes[0].change),
+        (found.allocated.terms[0].site[0].as_str(), found.allocated.terms[0].change),
         ("line 2", 600 << 20)
     );
 }
@@ -50,7 +50,7 @@ fn one_more_tensor_is_the_top_term() {
 fn a_run_does_not_differ_from_itself() {
     let run = program("multistream");
     let found = compared(&run, &run);
-    assert!(found.allocated.changes.is_empty() && found.reserved.changes.is_empty());
+    assert!(found.allocated.terms.is_empty() && found.reserved.terms.is_empty());
     assert_eq!(found.alignment.same, run.allocations() as u64);
 }
 
@@ -60,9 +60,12 @@ fn what_is_kept_in_every_step_grows() {
         "w = alloc 100 MiB\nrepeat 10 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }",
     );
     let found = leaks(&run, &mut on).unwrap();
-    assert_eq!(found.found_by, IterationSource::Markers);
-    assert_eq!(found.growing.len(), 1, "{found:?}");
-    assert_eq!((found.growing[0].site[0].as_str(), found.growing[0].growth), ("line 4", Bytes::mib(9)));
+    assert_eq!(found.answer.steps, IterationSource::Markers);
+    assert_eq!(found.answer.growing.len(), 1, "{found:?}");
+    assert_eq!(
+        (found.answer.growing[0].site[0].as_str(), found.answer.growing[0].growth),
+        ("line 4", Bytes::mib(9))
+    );
 }
 
 #[test]
@@ -74,12 +77,12 @@ fn two_steps_of_one_run_are_compared_to_the_byte() {
     let found = diff_iterations(&run, 3, 8, &mut on).unwrap();
     assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
     assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (2, 0, 0));
-    let top = &found.allocated.changes[0];
+    let top = &found.allocated.terms[0];
     assert_eq!(
         (top.site[0].as_str(), top.change, top.count_before, top.count_after),
         ("line 4", 5 << 20, 2, 7)
     );
-    assert_eq!(found.allocated.changes.len(), 1, "{found:?}");
+    assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
     for (first, second) in [(0, 1), (1, 12)] {
         let refused = diff_iterations(&run, first, second, &mut on);
         assert!(matches!(refused, Err(LabError::NoIteration { iterations: 11, .. })), "{refused:?}");
@@ -91,22 +94,22 @@ fn steps_are_found_by_repetition_where_nothing_marks_them() {
     let run =
         typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }");
     let found = leaks(&run, &mut on).unwrap();
-    assert_eq!((found.found_by, found.iteration_ends.len()), (IterationSource::Repetition, 10));
-    assert_eq!(found.growing.len(), 1, "{found:?}");
+    assert_eq!((found.answer.steps, found.answer.boundaries.len()), (IterationSource::Repetition, 10));
+    assert_eq!(found.answer.growing.len(), 1, "{found:?}");
     let steady =
         typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n b = alloc 1 MiB\n free a, b }");
-    assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
+    assert!(leaks(&steady, &mut on).unwrap().answer.growing.is_empty());
 }
 
 #[test]
 fn the_graphs_that_kept_losses_hold_are_found_in_a_snapshot() {
     let found = leaks(&snapshot("loss_history", 1.0), &mut on).unwrap();
-    assert_eq!(found.found_by, IterationSource::Repetition);
-    assert!(!found.growing.is_empty());
+    assert_eq!(found.answer.steps, IterationSource::Repetition);
+    assert!(!found.answer.growing.is_empty());
     assert!(
-        found.growing[0].site.iter().any(|frame| frame.starts_with("loss_history")),
+        found.answer.growing[0].site.iter().any(|frame| frame.starts_with("loss_history")),
         "{:?}",
-        found.growing[0]
+        found.answer.growing[0]
     );
 }
 
@@ -123,8 +126,8 @@ fn markers_within_a_step_are_no_steps() {
     let run = Run::from_snapshot("rank0", &file, &mut on).unwrap().remove(0);
     let found = leaks(&run, &mut on).unwrap();
     // The requests before the first marker are one more iteration.
-    assert_eq!((found.found_by, found.iteration_ends.len()), (IterationSource::Markers, 7));
-    assert!(found.growing.is_empty(), "{:?}", found.growing);
+    assert_eq!((found.answer.steps, found.answer.boundaries.len()), (IterationSource::Markers, 7));
+    assert!(found.answer.growing.is_empty(), "{:?}", found.answer.growing);
 }
 
 /// One line allocates the same size three times, frees two blocks and keeps one: neither a size nor a line
@@ -132,11 +135,11 @@ fn markers_within_a_step_are_no_steps() {
 #[test]
 fn a_loop_at_one_line_is_found_by_its_period() {
     let found = leaks(&snapshot("long_lived_in_buffers", 1.0), &mut on).unwrap();
-    assert_eq!((found.found_by, found.iteration_ends.len()), (IterationSource::Repetition, 60));
+    assert_eq!((found.answer.steps, found.answer.boundaries.len()), (IterationSource::Repetition, 60));
     // Sixty repetitions may also be layers.
     assert!(!found.has_known_iterations);
-    let [growing] = found.growing.as_slice() else { panic!("{found:?}") };
-    assert_eq!((growing.live.last(), growing.allocations), (Some(&Bytes::mib(360)), 58));
+    let [growing] = found.answer.growing.as_slice() else { panic!("{found:?}") };
+    assert_eq!((growing.live.last(), &found.allocations[..]), (Some(&Bytes::mib(360)), &[58][..]));
 }
 
 /// Healthy trainings do not grow, and neither does a model whose equal parameters are made by one line.
@@ -144,15 +147,19 @@ fn a_loop_at_one_line_is_found_by_its_period() {
 fn healthy_runs_have_no_period_that_grows() {
     for name in ["gpt2_varlen", "resnet50_amp", "gnn_random", "multistream"] {
         let found = leaks(&program(name), &mut on).unwrap();
-        assert!(found.growing.is_empty() || !found.has_known_iterations, "{name}: {:?}", found.growing);
+        assert!(
+            found.answer.growing.is_empty() || !found.has_known_iterations,
+            "{name}: {:?}",
+            found.answer.growing
+        );
         let verdict = blockyard_lab::verdict(&program(name), &program(name).conditions(), &mut on).unwrap();
         assert_eq!(verdict.kind, blockyard_lab::VerdictKind::Fits, "{name}: {}", verdict.headline);
     }
     let parameters = typed("repeat 60 as i { w[i] = alloc 4 MiB }");
-    assert_eq!(leaks(&parameters, &mut on).unwrap().found_by, IterationSource::Parts);
+    assert_eq!(leaks(&parameters, &mut on).unwrap().answer.steps, IterationSource::Parts);
     // Both blocks of each equal pair are freed, in reverse order: nothing grows.
     let steady = typed("repeat 60 as i { a = alloc 4 MiB; b = alloc 4 MiB; free b, a }");
-    assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
+    assert!(leaks(&steady, &mut on).unwrap().answer.growing.is_empty());
 }
 
 /// The call sites of one line are summed, so that the line with most of a change is named, and the sums add
@@ -173,7 +180,7 @@ fn a_change_is_summed_by_line() {
         let sum = |changes: &mut dyn Iterator<Item = i64>| changes.sum::<i64>();
         assert_eq!(
             sum(&mut lines.iter().map(|line| line.change)),
-            sum(&mut peak.changes.iter().map(|part| part.change))
+            sum(&mut peak.terms.iter().map(|part| part.change))
         );
         let mut names: Vec<&str> = lines.iter().map(|line| line.line.as_str()).collect();
         names.sort_unstable();

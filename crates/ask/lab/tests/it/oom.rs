@@ -220,12 +220,9 @@ fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
         let run = snapshot(program, scale);
         let bounds = run.implied_limit().unwrap();
         let limit = limit(program, scale);
-        assert!(
-            bounds.lowest <= limit && limit <= bounds.highest,
-            "{program} x {scale}: {bounds:?}, {limit}"
-        );
+        assert!(bounds.low <= limit && limit <= bounds.high, "{program} x {scale}: {bounds:?}, {limit}");
         let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-        assert_eq!(found.failed.number, run.requests().len() as u64, "{program} x {scale}");
+        assert_eq!(found.failed.request, run.requests().len() as u64, "{program} x {scale}");
     }
 }
 
@@ -236,7 +233,7 @@ fn a_request_that_a_free_block_would_have_served_is_recognized() {
     let run = Run::from_snapshot("late_free", &file, &mut on).unwrap().remove(0);
     let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     assert_eq!(found.cause, OomCause::PoolNotSearchedAgain);
-    assert_eq!(found.memory.largest_cached_on_stream, Bytes::mib(280));
+    assert_eq!(found.memory.largest_cached_here, Bytes::mib(280));
     assert_eq!(found.failed.size, Bytes::mib(200));
     assert!(found.sentence.contains("issue 189504"), "{}", found.sentence);
     let change = found.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();

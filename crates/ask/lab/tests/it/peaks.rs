@@ -46,7 +46,7 @@ fn answered(run: &Run) -> [(Bytes, Bytes); 2] {
     let allocated = format!("at most {} are allocated, and ", outcome.peak_allocated);
     assert!(told.headline.contains(&allocated), "{}", told.headline);
     let same = diff(run, run, &mut on).unwrap();
-    assert!(same.allocated.changes.is_empty() && same.reserved.changes.is_empty());
+    assert!(same.allocated.terms.is_empty() && same.reserved.terms.is_empty());
     [(outcome.peak_allocated, outcome.peak_reserved), (same.allocated.after, same.reserved.after)]
 }
 

@@ -84,7 +84,7 @@ proptest! {
         let capacity = Bytes::new((peak.get() as f64 * share) as u64 / (2 << 20) * (2 << 20));
         let conditions = Conditions { capacity: Some(capacity), ..run.conditions() };
         let Some(found) = autopsy(&run, &conditions, &mut on).unwrap() else { return Ok(()) };
-        let failing = usize::try_from(found.failed.number).unwrap() - 1;
+        let failing = usize::try_from(found.failed.request).unwrap() - 1;
         prop_assert!(!passes(&requests, failing, "", capacity));
         for change in found.changes {
             match change.kind {

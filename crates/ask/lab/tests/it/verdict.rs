@@ -119,7 +119,7 @@ fn a_verdict_says_what_the_other_answers_say() {
         let failure = autopsy(&run, &conditions, &mut on).unwrap();
         assert_eq!(found.autopsy.as_deref(), failure.as_ref(), "{name}");
         let failure = failure.unwrap();
-        assert_eq!(found.moment, failure.failed.number, "{name}");
+        assert_eq!(found.moment, failure.failed.request, "{name}");
         let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
         assert_eq!(held, failure.memory.allocated, "{name}: what is held adds up to what is allocated");
         assert!(found.held.is_sorted_by(|one, other| one.bytes >= other.bytes), "{name}");
@@ -166,7 +166,7 @@ fn a_limit_that_is_given_is_the_verdicts_limit() {
     let limit = Conditions { limit: Some(Bytes::gib(2)), ..run.conditions() };
     let found = verdict(&run, &limit, &mut on).unwrap();
     let failure = found.autopsy.as_ref().unwrap();
-    assert!(found.kind != VerdictKind::Fits && failure.limit.highest == Bytes::gib(2), "{found:?}");
+    assert!(found.kind != VerdictKind::Fits && failure.limit.high == Bytes::gib(2), "{found:?}");
     let more = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
     let tried = try_change(&run, &limit, &more.kind, found.moment, 0, &mut on).unwrap();
     let oom = tried.rows[0].outcome_at_lowest().unwrap().first_oom.as_ref();
@@ -333,7 +333,7 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
         let failure = autopsy(&run, &conditions, &mut on).unwrap().unwrap();
         for change in &failure.changes {
             let tried =
-                try_change(&run, &conditions, &change.kind, failure.failed.number, 0, &mut on).unwrap();
+                try_change(&run, &conditions, &change.kind, failure.failed.request, 0, &mut on).unwrap();
             let row = &tried.rows[0];
             assert!(!row.fits() || row.ends_at_failure, "{name}: {change:?}");
             assert!(row.passes_sentence(None, None).starts_with("this request passes; "), "{name}");
@@ -343,7 +343,8 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
     let run = Run::from_workload("goes on", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let failure = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     let change = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
-    let tried = try_change(&run, &run.conditions(), &change.kind, failure.failed.number, 0, &mut on).unwrap();
+    let tried =
+        try_change(&run, &run.conditions(), &change.kind, failure.failed.request, 0, &mut on).unwrap();
     assert!(tried.rows[0].fits());
     assert_eq!(tried.rows[0].passes_sentence(None, None), "now the whole run fits");
 }

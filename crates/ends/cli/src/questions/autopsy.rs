@@ -3,15 +3,13 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use blockyard_answers::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocationAnswer,
-    MemoryAtFailureAnswer, OomCauseAnswer, PinnedSegmentAnswer, PinningBlockAnswer,
+    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, PinnedSegment,
 };
-use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
-use blockyard_record::{OomCause, PoolId, StreamId, frame_text, grouped, own_line};
+use blockyard_lab::{Autopsy, Change, ChangeKind, Run, autopsy as ask};
+use blockyard_record::{StreamId, frame_text, grouped, own_line};
 
-use super::{AutopsyQuestion, FileOptions, QuestionReply, each, limit_json};
+use super::{AutopsyQuestion, FileOptions, QuestionReply, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -28,7 +26,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow:
     let Some(found) = found else {
         let json = AutopsyAnswer {
             cause: None,
-            limit: run.limit_under(&conditions).map(limit_json),
+            limit: run.limit_under(&conditions),
             conf: conditions.conf,
             notes: run.notes().to_vec(),
             failure: None,
@@ -38,89 +36,25 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow:
     };
     Ok(QuestionReply {
         text: text(&found),
-        json: to_json(found, conditions.conf)?.into(),
+        json: to_json(found, conditions.conf).into(),
         status: ExitStatus::Negative,
     })
 }
 
-fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
-    let Autopsy { failed: request, memory, .. } = found;
-    Ok(AutopsyAnswer {
+fn to_json(found: Autopsy, conf: String) -> AutopsyAnswer {
+    AutopsyAnswer {
         conf,
-        cause: Some(cause_json(found.cause)?),
-        limit: Some(limit_json(found.limit)),
+        cause: Some(found.cause),
+        limit: Some(found.limit),
         notes: found.notes,
         failure: Some(AutopsyFailure {
             sentence: found.sentence,
-            request: FailedAllocationAnswer {
-                request: request.number,
-                allocations_before: request.allocations_before,
-                size: request.size.get(),
-                rounded: request.rounded.get(),
-                segment_size: request.segment_size.get(),
-                stream: request.stream.get(),
-                pool_id: pool_json(request.pool_id),
-                pool: request.pool.to_string(),
-                name: request.name,
-                stack: request.stack,
-            },
-            memory: MemoryAtFailureAnswer {
-                reserved: memory.reserved.get(),
-                allocated: memory.allocated.get(),
-                live: memory.live.get(),
-                pending: memory.pending.get(),
-                cached_here: memory.cached_on_stream.get(),
-                largest_cached_here: memory.largest_cached_on_stream.get(),
-                cached_other_streams: memory.cached_other_streams.get(),
-                cached_other_pools: memory.cached_other_pools.get(),
-            },
-            pinned_by: found.pinned_by.into_iter().map(pinned_json).collect(),
+            request: found.failed,
+            memory: found.memory,
+            pinned_by: found.pinned_by,
             changes: found.changes.into_iter().map(change_json).collect(),
             in_vain: found.unhelpful_changes.into_iter().map(change_json).collect(),
         }),
-    })
-}
-
-/// The cause as JSON.
-pub(super) fn cause_json(cause: OomCause) -> anyhow::Result<OomCauseAnswer> {
-    Ok(match cause {
-        OomCause::RequestAboveLimit => OomCauseAnswer::RequestAboveLimit,
-        OomCause::LiveBytesAtLimit => OomCauseAnswer::LiveBytesAtLimit,
-        OomCause::FragmentationByLiveBlocks => OomCauseAnswer::FragmentationByLiveBlocks,
-        OomCause::CachedInAnotherStream => OomCauseAnswer::CachedInAnotherStream,
-        OomCause::CachedInPrivatePool => OomCauseAnswer::CachedInPrivatePool,
-        OomCause::WaitingForAnotherStream => OomCauseAnswer::WaitingForAnotherStream,
-        OomCause::PoolNotSearchedAgain => OomCauseAnswer::PoolNotSearchedAgain,
-        OomCause::RoundingBySetting => OomCauseAnswer::RoundingBySetting,
-        OomCause::MemoryOfOthers => OomCauseAnswer::MemoryOfOthers,
-        // A new cause must get a name in the JSON of answers before it can be printed.
-        _ => bail!("the cause {cause:?} has no name in the JSON of answers"),
-    })
-}
-
-fn pool_json(pool: PoolId) -> (u64, u64) {
-    (pool.capture.into(), pool.user.into())
-}
-
-fn pinned_json(segment: PinnedSegment) -> PinnedSegmentAnswer {
-    let blocks = segment.blocks.into_iter().map(|block| PinningBlockAnswer {
-        addr: block.addr.get(),
-        size: block.size.get(),
-        request: block.request,
-        name: block.name,
-        stack: block.stack,
-    });
-    PinnedSegmentAnswer {
-        addr: segment.addr.get(),
-        size: segment.size.get(),
-        stream: segment.stream.get(),
-        pool_id: pool_json(segment.pool_id),
-        pool: segment.pool.to_string(),
-        free: segment.free.get(),
-        largest_free: segment.largest_free.get(),
-        live: segment.live.get(),
-        block_count: segment.block_count,
-        blocks: blocks.collect(),
     }
 }
 
@@ -128,12 +62,12 @@ fn change_json(change: Change) -> ChangeAnswer {
     let (kind, value) = match change.kind {
         ChangeKind::Setting(conf) => (ChangeKindAnswer::Setting, Some(ChangeValue::Setting(conf))),
         ChangeKind::FreeTensors { requests, bytes } => {
-            (ChangeKindAnswer::FreeTensors, Some(ChangeValue::Tensors { requests, bytes: bytes.get() }))
+            (ChangeKindAnswer::FreeTensors, Some(ChangeValue::Tensors { requests, bytes }))
         }
         ChangeKind::DefaultPool => (ChangeKindAnswer::DefaultPool, None),
         ChangeKind::OneStream => (ChangeKindAnswer::OneStream, None),
         ChangeKind::Synchronize => (ChangeKindAnswer::Synchronize, None),
-        ChangeKind::Limit(limit) => (ChangeKindAnswer::Limit, Some(ChangeValue::Limit(limit.get()))),
+        ChangeKind::Limit(limit) => (ChangeKindAnswer::Limit, Some(ChangeValue::Limit(limit))),
     };
     ChangeAnswer {
         kind,
@@ -153,7 +87,7 @@ fn text(found: &Autopsy) -> String {
     };
     let name = request.name.as_ref().map_or_else(String::new, |name| format!(" for {name}"));
     let mut text =
-        format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.number), request.size);
+        format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.request), request.size);
     let _ = writeln!(text, "  cause: {}", found.sentence);
     if let Some(line) = own_line(&request.stack) {
         let _ = writeln!(text, "  asked for in {}", frame_text(line));
@@ -164,8 +98,8 @@ fn text(found: &Autopsy) -> String {
         "  reserved {}: live {}, cached here {} (largest block {}), on other streams {}, in other pools {}",
         memory.reserved,
         memory.allocated,
-        memory.cached_on_stream,
-        memory.largest_cached_on_stream,
+        memory.cached_here,
+        memory.largest_cached_here,
         memory.cached_other_streams,
         memory.cached_other_pools
     );

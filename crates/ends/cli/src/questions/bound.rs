@@ -8,7 +8,7 @@ use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
 
-use super::{BoundQuestion, FileOptions, QuestionReply, each, limit_json, requests_sentence};
+use super::{BoundQuestion, FileOptions, QuestionReply, each, requests_sentence};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -26,14 +26,14 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
     }
     let baseline = replay_under(run, &run.conditions(), 0, &mut |_| std::ops::ControlFlow::Continue(()))?;
     let own = baseline.outcome_at_lowest();
-    let layout = || found.layout.iter().map(|at| (at.request, at.until, at.offset.get(), at.size.get()));
+    let layout = || found.layout.iter().map(|at| (at.request, at.until, at.offset, at.size));
     let json = BoundAnswer {
         requests: run.requests().len() as u64,
-        limit: baseline.limit.map(limit_json),
-        lower_bound: found.lower_bound.get(),
+        limit: baseline.limit,
+        lower_bound: found.lower_bound,
         request: found.request,
-        layout_peak: found.layout_peak.get(),
-        peak_reserved: own.map(|outcome| outcome.peak_reserved.get()),
+        layout_peak: found.layout_peak,
+        peak_reserved: own.map(|outcome| outcome.peak_reserved),
         ooms: own.map(|outcome| outcome.ooms),
         ooms_at_high: baseline.outcome_at_highest().map(|outcome| outcome.ooms),
         notes: found.notes.clone(),

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use blockyard_answers::{AllocatorRowAnswer, AllocatorsAnswer};
-use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
+use blockyard_answers::{AllocatorRow, AllocatorsAnswer, Limit};
+use blockyard_lab::{Run, compare_allocators};
 use blockyard_record::grouped;
 
-use super::{AllocatorsQuestion, FileOptions, QuestionReply, each, limit_json, requests_sentence, table};
+use super::{AllocatorsQuestion, FileOptions, QuestionReply, each, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -21,24 +21,13 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     // 64 bits of nanoseconds are enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let conditions = options.conditions.of_run(run);
-    let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
+    let mut rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
     let limit = run.limit_under(&conditions);
-    let allocators = rows.iter().map(|row| AllocatorRowAnswer {
-        name: row.name.clone(),
-        peak_reserved: row.peak_reserved.get(),
-        external_fragmentation: row.external_fragmentation.get(),
-        internal_fragmentation: row.internal_fragmentation.get(),
-        device_calls: row.device_calls,
-        failed: row.failed,
-        failed_at_high: row.failed_at_high,
-        nanos_per_request: row.nanos_per_request.filter(|_| !options.no_times),
-    });
-    let json = AllocatorsAnswer {
-        requests: run.requests().len() as u64,
-        limit: limit.map(limit_json),
-        allocators: allocators.collect(),
-        notes: run.notes().to_vec(),
-    };
+    if options.no_times {
+        for row in &mut rows {
+            row.nanos_per_request = None;
+        }
+    }
     let mut lines = vec![
         [
             "allocator",
@@ -58,6 +47,12 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
             line.remove(TIMES);
         }
     }
+    let json = AllocatorsAnswer {
+        requests: run.requests().len() as u64,
+        limit,
+        allocators: rows,
+        notes: run.notes().to_vec(),
+    };
     let mut text = format!("{}\n{}", requests_sentence(run, limit), table(&lines));
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use blockyard_answers::{AlignmentAnswer, DiffAnswer, PeakChangeAnswer, PeakDiffAnswer};
-use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_iterations as ask_steps};
+use blockyard_answers::DiffAnswer;
+use blockyard_lab::{Diff, Run, diff as ask, diff_iterations as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
-use super::{QuestionReply, each, limit_json, read};
+use super::{QuestionReply, each, read};
 use crate::exit_status::ExitStatus;
 use crate::options::DiffOptions;
 use crate::progress::Bar;
@@ -64,44 +64,21 @@ fn written(
 ) -> QuestionReply {
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0
-        && found.allocated.changes.is_empty()
-        && found.reserved.changes.is_empty();
+        && found.allocated.terms.is_empty()
+        && found.reserved.terms.is_empty();
     let text = text(compared, &found);
     let json = DiffAnswer {
         before: before.name.clone(),
-        limit: after.implied_limit().map(limit_json),
-        limit_before: before.implied_limit().map(limit_json),
-        alignment: AlignmentAnswer {
-            same: alignment.same,
-            only_before: alignment.only_before,
-            only_after: alignment.only_after,
-            first_only_before: alignment.first_only_before,
-            first_only_after: alignment.first_only_after,
-        },
-        allocated: peak_json(found.allocated),
-        reserved: peak_json(found.reserved),
+        limit: after.implied_limit(),
+        limit_before: before.implied_limit(),
+        alignment: found.alignment,
+        allocated: found.allocated,
+        reserved: found.reserved,
         notes: found.notes,
         steps,
     };
     let status = if is_same { ExitStatus::Positive } else { ExitStatus::Negative };
     QuestionReply { json: json.into(), text, status }
-}
-
-fn peak_json(peak: PeakDiff) -> PeakDiffAnswer {
-    let parts = peak.changes.into_iter().map(|part| PeakChangeAnswer {
-        site: part.site,
-        change: part.change,
-        count_before: part.count_before,
-        count_after: part.count_after,
-    });
-    PeakDiffAnswer {
-        before: peak.before.get(),
-        after: peak.after.get(),
-        change: peak.after.signed() - peak.before.signed(),
-        request_before: peak.request_before,
-        request_after: peak.request_after,
-        terms: parts.collect(),
-    }
 }
 
 fn text(compared: &str, found: &Diff) -> String {
@@ -113,7 +90,7 @@ fn text(compared: &str, found: &Diff) -> String {
         grouped(alignment.only_after)
     );
     for (name, peak) in [("allocated", &found.allocated), ("reserved", &found.reserved)] {
-        let change = signed(peak.after.signed() - peak.before.signed());
+        let change = signed(peak.change);
         let _ = writeln!(
             text,
             "  peak {name}: {} instead of {} ({change} bytes)",

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use blockyard_answers::{GrowingCallSiteAnswer, IterationSourceAnswer, LeaksAnswer};
-use blockyard_lab::{IterationSource, Leaks, Run, leaks as ask};
+use blockyard_answers::{IterationSource, LeaksAnswer};
+use blockyard_lab::{Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
-use super::{FileOptions, LeaksQuestion, QuestionReply, byte_counts, each};
+use super::{FileOptions, LeaksQuestion, QuestionReply, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -26,34 +26,13 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::R
     let mut tell = |done| bar.report(&Progress::new("replaying", done, total));
     let cut = asked.as_ref().map(|run| run.until_oom(&mut tell)).transpose()?;
     let run = cut.as_deref().unwrap_or(run);
-    let found = ask(run, &mut |progress| bar.report(&progress))?;
+    let found = ask(run, &mut |progress| bar.report(&progress))?.answer;
     let status = if found.growing.is_empty() { ExitStatus::Positive } else { ExitStatus::Negative };
-    Ok(QuestionReply { text: text(&found), json: to_json(found).into(), status })
+    Ok(QuestionReply { text: text(&found), json: found.into(), status })
 }
 
-fn to_json(found: Leaks) -> LeaksAnswer {
-    let growing = found.growing.into_iter().map(|growth| GrowingCallSiteAnswer {
-        live: byte_counts(&growth.live),
-        site: growth.site,
-        growth: growth.growth.get(),
-        first_request: growth.first_request,
-        last_request: growth.last_request,
-    });
-    LeaksAnswer {
-        steps: match found.found_by {
-            IterationSource::Markers => IterationSourceAnswer::Markers,
-            IterationSource::Repetition => IterationSourceAnswer::Repetition,
-            IterationSource::Parts => IterationSourceAnswer::Parts,
-        },
-        growing: growing.collect(),
-        boundaries: found.iteration_ends,
-        live: byte_counts(&found.live),
-        notes: found.notes,
-    }
-}
-
-fn text(found: &Leaks) -> String {
-    let from = match found.found_by {
+fn text(found: &LeaksAnswer) -> String {
+    let from = match found.steps {
         IterationSource::Markers => "by its markers",
         IterationSource::Repetition => "by repetition",
         IterationSource::Parts => "by cutting it into parts",
@@ -64,8 +43,7 @@ fn text(found: &Leaks) -> String {
         1 => "one call site grows".to_owned(),
         _ => format!("{} call sites grow", grouped(count as u64)),
     };
-    let mut text =
-        format!("{} iterations, found {from}: {what}\n", grouped(found.iteration_ends.len() as u64));
+    let mut text = format!("{} iterations, found {from}: {what}\n", grouped(found.boundaries.len() as u64));
     for growth in found.growing.iter().take(SHOWN_CALL_SITES) {
         let _ = writeln!(
             text,

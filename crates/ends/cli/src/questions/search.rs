@@ -10,7 +10,7 @@ use blockyard_replay::Progress;
 use blockyard_rules::conf_text;
 
 use super::what_if::{cells, heading, row_json};
-use super::{FileOptions, QuestionReply, SearchQuestion, each, limit_json, requests_sentence, table};
+use super::{FileOptions, QuestionReply, SearchQuestion, each, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -37,7 +37,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
     let text = text(run, &found, options.all);
     let json = SearchAnswer {
         requests: run.requests().len() as u64,
-        limit: found.baseline.limit.map(limit_json),
+        limit: found.baseline.limit,
         baseline: row_json(&found.baseline, run),
         settings: found.rows.iter().map(|row| row_json(row, run)).collect(),
         front: found.front.iter().map(|index| *index as u64).collect(),

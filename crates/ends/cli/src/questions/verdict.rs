@@ -5,15 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    FindingAnswer, FindingTopicAnswer, HoldingLineAnswer, MomentNameAnswer, VerdictAnswer, VerdictKindAnswer,
-    VerdictMomentAnswer,
+    FindingAnswer, FindingTopic, HoldingLineAnswer, VerdictAnswer, VerdictKind, VerdictMomentAnswer,
 };
-use blockyard_lab::{
-    Finding, FindingTopic, HoldingLine, MomentName, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask,
-};
+use blockyard_lab::{Finding, HoldingLine, Run, Verdict, VerdictMoment, verdict as ask};
 use blockyard_record::{Bytes, counted, grouped};
 
-use super::autopsy::cause_json;
 use super::{FileOptions, QuestionReply, VerdictQuestion, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
@@ -40,12 +36,12 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow:
         VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Positive,
         VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Negative,
     };
-    Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
+    Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf).into(), status })
 }
 
-fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
+fn to_json(found: Verdict, conf: String) -> VerdictAnswer {
     let findings = found.findings.into_iter().map(|finding| FindingAnswer {
-        about: topic_json(finding.about),
+        about: finding.about,
         text: finding.text,
         request: finding.request,
         moments: moments_json(&finding.moments),
@@ -54,53 +50,26 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
     });
     let held = found.held.into_iter().map(|held| HoldingLineAnswer {
         line: held.line,
-        bytes: held.bytes.get(),
+        bytes: held.bytes,
         blocks: held.blocks,
         last_request: held.last_request,
         moments: moments_json(&held.moments),
     });
-    Ok(VerdictAnswer {
+    VerdictAnswer {
         conf,
-        kind: match found.kind {
-            VerdictKind::Fits => VerdictKindAnswer::Fits,
-            VerdictKind::Grows => VerdictKindAnswer::Grows,
-            VerdictKind::Leak => VerdictKindAnswer::Leak,
-            VerdictKind::OutOfMemory => VerdictKindAnswer::OutOfMemory,
-        },
+        kind: found.kind,
         headline: found.headline,
-        cause: found.autopsy.map(|autopsy| cause_json(autopsy.cause)).transpose()?,
+        cause: found.autopsy.map(|autopsy| autopsy.cause),
         findings: findings.collect(),
         held: held.collect(),
         moment: found.moment,
         setting: found.setting,
-    })
-}
-
-fn topic_json(about: FindingTopic) -> FindingTopicAnswer {
-    match about {
-        FindingTopic::Happened => FindingTopicAnswer::Happened,
-        FindingTopic::Grows => FindingTopicAnswer::Grows,
-        FindingTopic::Certainty => FindingTopicAnswer::Sure,
-        FindingTopic::Helps => FindingTopicAnswer::Passes,
-        // The sentence says at which bound of the limit the request fails.
-        FindingTopic::DependsOnLimit | FindingTopic::DoesNotHelp => FindingTopicAnswer::Fails,
-        FindingTopic::Shortfall => FindingTopicAnswer::Less,
-        FindingTopic::Gpus => FindingTopicAnswer::Gpus,
-        FindingTopic::Releases => FindingTopicAnswer::Releases,
     }
 }
 
 fn moments_json(all: &[VerdictMoment]) -> Vec<VerdictMomentAnswer> {
-    let name = |name: MomentName| match name {
-        MomentName::Failure => MomentNameAnswer::Failure,
-        MomentName::Peak => MomentNameAnswer::Peak,
-        MomentName::FirstKept => MomentNameAnswer::FirstKept,
-        MomentName::LastKept => MomentNameAnswer::LastKept,
-        MomentName::FirstHeld => MomentNameAnswer::FirstHeld,
-        MomentName::LastHeld => MomentNameAnswer::LastHeld,
-    };
     let moment = |moment: &VerdictMoment| VerdictMomentAnswer {
-        name: name(moment.name),
+        name: moment.name,
         request: moment.request,
         step: moment.iteration,
     };

@@ -5,14 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use blockyard_answers::{
-    ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SettingOutcome, SettingResult,
-    WhatIfAnswer,
+    ComparedOutcome, FirstDifference, ReplayedOutcome, SettingOutcome, SettingResult, WhatIfAnswer,
 };
-use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
+use blockyard_lab::{Conditions, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
 use blockyard_rules::conf_text;
 
-use super::{FileOptions, QuestionReply, WhatIfQuestion, each, limit_json, requests_sentence, table};
+use super::{FileOptions, QuestionReply, WhatIfQuestion, each, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -39,11 +38,11 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
     let limit = run.limit_under(&own);
     let settings = rows.clone().map(|(row, difference)| ComparedOutcome {
         outcome: row_json(row, run),
-        first_difference: difference.as_ref().map(difference_json),
+        first_difference: difference.clone(),
     });
     let json = WhatIfAnswer {
         requests: run.requests().len() as u64,
-        limit: limit.map(limit_json),
+        limit,
         baseline: row_json(&found.baseline, run),
         settings: settings.collect(),
         notes: found.notes.clone(),
@@ -78,12 +77,12 @@ fn settings_name(row: &Row) -> String {
 /// A row as JSON: the numbers are those at the lower bound of the limit.
 pub(crate) fn row_json(row: &Row, run: &Run) -> SettingOutcome {
     // The field `capacity` already has a limit that comes from the capacity.
-    let limit = row.limit.filter(|limit| limit.source != LimitSource::Capacity);
+    let limit = row.limit.filter(|limit| !limit.is_capacity());
     SettingOutcome {
         conf: row.conditions.conf.clone(),
         release: row.conditions.release_of(run).to_string(),
-        capacity: row.conditions.capacity_of(run).get(),
-        limit: limit.map(|limit| limit.lowest.get()),
+        capacity: row.conditions.capacity_of(run),
+        limit: limit.map(|limit| limit.low),
         result: match &row.outcome {
             Err(error) => SettingResult::Failed { error: error.to_string() },
             Ok(outcome) => SettingResult::Replayed(Box::new(outcome_json(outcome, row))),
@@ -94,30 +93,17 @@ pub(crate) fn row_json(row: &Row, run: &Run) -> SettingOutcome {
 fn outcome_json(outcome: &Outcome, row: &Row) -> ReplayedOutcome {
     let timeline = outcome.timeline.iter();
     ReplayedOutcome {
-        peak_allocated: outcome.peak_allocated.get(),
-        peak_reserved: outcome.peak_reserved.get(),
+        peak_allocated: outcome.peak_allocated,
+        peak_reserved: outcome.peak_reserved,
         device_allocs: outcome.device_allocs,
         device_frees: outcome.device_frees,
         alloc_retries: outcome.alloc_retries,
         ooms: outcome.ooms,
         ooms_at_high: row.outcome_at_highest().map(|at_high| at_high.ooms),
-        peak_reserved_at_high: row.outcome_at_highest().map(|at_high| at_high.peak_reserved.get()),
-        first_oom: outcome.first_oom.as_ref().map(|oom| OutOfMemoryRequest {
-            request: oom.request,
-            allocations_before: oom.allocations_before,
-            size: oom.size.get(),
-            message: oom.message.clone(),
-        }),
-        timeline: timeline.map(|at| (at.until, at.allocated.get(), at.reserved.get())).collect(),
+        peak_reserved_at_high: row.outcome_at_highest().map(|at_high| at_high.peak_reserved),
+        first_oom: outcome.first_oom.clone(),
+        timeline: timeline.map(|at| (at.until, at.allocated, at.reserved)).collect(),
         warnings: outcome.warnings.clone(),
-    }
-}
-
-fn difference_json(difference: &FirstDifference) -> DifferingRequest {
-    DifferingRequest {
-        request: difference.request,
-        baseline: difference.baseline.clone(),
-        other: difference.other.clone(),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn why_no_memory(
     let of = if rounded == segment_size { String::new() } else { format!(" of {segment_size}") };
     let mut parts = vec![format!("out of memory: {rounded} need a new segment{of}, and {room}")];
     let (pool, user) = (PoolKind::serving(rounded), stream_phrase(recording, stream));
-    let (total, largest) = (memory.cached(), memory.largest_cached_on_stream);
+    let (total, largest) = (memory.cached(), memory.largest_cached_here);
     // The exact size is named if the rounded size looks large enough for the request.
     let exact_largest = if largest.to_string() == rounded.to_string() {
         format!("{}, of {} bytes needed", exact(largest), grouped(rounded.get()))
