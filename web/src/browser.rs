@@ -220,6 +220,19 @@ pub(crate) fn after_millis(millis: i32, action: impl FnOnce() + 'static) -> Opti
     window()?.set_timeout_with_callback_and_timeout_and_arguments_0(&callback, millis).ok()
 }
 
+/// Calls `tick` after each second, with the number of seconds that have passed, until it returns false.
+pub(crate) fn each_second(tick: impl FnMut(u32) -> bool + 'static) {
+    tick_after(1, Box::new(tick));
+}
+
+fn tick_after(seconds: u32, mut tick: Box<dyn FnMut(u32) -> bool>) {
+    let _ = after_millis(1000, move || {
+        if tick(seconds) {
+            tick_after(seconds + 1, tick);
+        }
+    });
+}
+
 /// Cancels a timer of [`after_millis`], if it has not ended.
 pub(crate) fn cancel(timer: Option<i32>) {
     if let (Some(window), Some(timer)) = (window(), timer) {

@@ -11,8 +11,8 @@ pub(crate) use samples::{SAMPLES, Samples};
 use blockyard_figure::{Player, SPEEDS};
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_record::Recording;
-use blockyard_replay::Comparison;
 use blockyard_replay::job::JobError;
+use blockyard_replay::{Comparison, Progress};
 use blockyard_workload::Workload;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
@@ -27,7 +27,6 @@ use crate::lab;
 use crate::lessons::OpenLesson;
 use crate::messages::sentence;
 use crate::navigation::Place;
-use crate::numbers::percent_done;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
@@ -46,8 +45,8 @@ pub(crate) struct OpenedFile {
 /// The state of the comparison of a recording with our allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ComparisonState {
-    /// The comparison runs: its phase, and how much of the phase is done in percent.
-    Running(String, u64),
+    /// The comparison runs.
+    Running(Progress),
     Done(Comparison),
     /// The recording was not compared, for this reason.
     Missing(String),
@@ -284,7 +283,7 @@ impl Feature<FileSignals> {
     fn open_recording(self, name: &str, file: &Blob, device: Option<usize>, then: Box<dyn FnOnce()>) {
         self.session.messages().show_work(&format!("Opening {name}"));
         let content = lab::FileContent::of(name, file);
-        let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
+        let comparison = ArcRwSignal::new(ComparisonState::Running(Progress::default()));
         let state = comparison.clone();
         let opened_name = name.to_owned();
         jobs::open(
@@ -383,10 +382,7 @@ fn reason(failure: JobFailure) -> String {
 
 fn comparison_state(reply: ComparisonReply) -> ComparisonState {
     match reply {
-        ComparisonReply::Progress(progress) => {
-            let percent = percent_done(progress.done, progress.total);
-            ComparisonState::Running(progress.phase, percent)
-        }
+        ComparisonReply::Progress(progress) => ComparisonState::Running(progress),
         ComparisonReply::Done(Ok(comparison)) => ComparisonState::Done(comparison),
         ComparisonReply::Done(Err(failure)) => ComparisonState::Missing(reason(failure)),
         ComparisonReply::Stopped => {

@@ -1,6 +1,7 @@
 //! The messages of the page to the reader, the progress of a job, and texts for screen readers.
 
-use blockyard_worker::ReadPart;
+use blockyard_replay::Progress;
+use blockyard_worker::jobs::ReadPart;
 use leptos::prelude::*;
 
 use crate::browser;
@@ -18,9 +19,7 @@ pub(crate) struct Message {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunningJob {
     pub(crate) title: String,
-    pub(crate) phase: String,
-    pub(crate) done: u64,
-    pub(crate) total: u64,
+    pub(crate) progress: Progress,
     /// Whether the progress is shown. The progress of short jobs is never shown.
     pub(crate) is_shown: bool,
     /// Memory over time as far as the trace of a file has been read.
@@ -68,9 +67,7 @@ impl Feature<MessageSignals> {
     pub(crate) fn show_work(self, title: &str) {
         let work = RunningJob {
             title: title.to_owned(),
-            phase: String::new(),
-            done: 0,
-            total: 0,
+            progress: Progress::default(),
             is_shown: false,
             read: None,
         };
@@ -93,10 +90,11 @@ impl Feature<MessageSignals> {
                 JobReport::Progress(progress) => {
                     // The growing figure is about the phase in which the file is read, and is removed when
                     // another phase begins.
-                    work.read = work.read.take().filter(|_| progress.phase == work.phase);
-                    (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
+                    work.read = work.read.take().filter(|_| progress.phase == work.progress.phase);
+                    work.progress = progress;
                 }
                 JobReport::Read(part) => work.read = Some(part),
+                JobReport::Adapter(_) => {}
             }
         });
     }

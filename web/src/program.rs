@@ -22,9 +22,20 @@ use self::examples::FIRST_PROGRAM;
 use crate::browser;
 use crate::interpreter::{self, ProgramReport};
 use crate::link::{Link, LinkTarget};
+use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
+use crate::python_program::PYTHON;
 use crate::session::{Feature, Source};
+
+/// What is said while Python is fetched; this many bytes have arrived.
+pub(crate) fn loading_sentence(bytes: f64) -> String {
+    format!("Loading {PYTHON}, once: {:.1} MB so far.", bytes / 1e6)
+}
+
+/// What is said while `cargo xtask play` makes Python's files.
+const BUILDING: &str = "Python is still being built by cargo xtask play, which takes minutes the first time. The \
+                        program starts when it is built; everything else of the page works.";
 
 /// The state of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +56,18 @@ pub(crate) enum ProgramStatus {
 }
 
 impl ProgramStatus {
+    /// The status as a sentence; empty while nothing runs.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Idle => String::new(),
+            Self::Loading(bytes) => loading_sentence(*bytes),
+            Self::Building => BUILDING.to_owned(),
+            Self::Starting => format!("{PYTHON} starts."),
+            Self::Running => "The program runs.".to_owned(),
+            Self::Failed(why) => sentence(why),
+        }
+    }
+
     /// Whether the program runs, or waits for Python.
     pub(crate) const fn is_busy(&self) -> bool {
         !matches!(self, Self::Idle | Self::Failed(_))
@@ -240,34 +263,31 @@ impl Feature<ProgramSignals> {
     }
 
     fn follow(self, input: &ProgramInput, progress: ProgramReport) {
-        let status = self.status;
         match progress {
-            ProgramReport::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
-            ProgramReport::Building => status.set(ProgramStatus::Building),
-            ProgramReport::Starting => status.set(ProgramStatus::Starting),
-            ProgramReport::Started => {
-                status.set(ProgramStatus::Running);
-                self.seconds.set(0);
-                self.count_seconds(0);
+            ProgramReport::Status(status) => {
+                if status == ProgramStatus::Running {
+                    self.seconds.set(0);
+                }
+                self.status.set(status.clone());
+                if status == ProgramStatus::Running {
+                    self.count_seconds();
+                }
             }
             ProgramReport::Printed(pieces) => self.printed.update(|printed| printed.extend(pieces)),
-            ProgramReport::Done(done) => match *done {
-                Ok(run) => self.take_result(input, run),
-                Err(error) => status.set(ProgramStatus::Failed(error.to_string())),
-            },
-            ProgramReport::Failed(why) => status.set(ProgramStatus::Failed(why.to_string())),
+            ProgramReport::Done(run) => self.take_result(input, *run),
         }
     }
 
-    /// Counts the seconds of the running program, of which `seconds` are over.
-    fn count_seconds(self, seconds: u32) {
-        let _ = browser::after_millis(1000, move || {
+    /// Counts the seconds of the running program.
+    fn count_seconds(self) {
+        browser::each_second(move |seconds| {
             let is_running = self.status.with_untracked(|status| *status == ProgramStatus::Running);
             // Another program that runs by now counts its own seconds.
-            if is_running && self.seconds.get_untracked() == seconds {
-                self.seconds.set(seconds + 1);
-                self.count_seconds(seconds + 1);
+            let is_same = is_running && self.seconds.get_untracked() + 1 == seconds;
+            if is_same {
+                self.seconds.set(seconds);
             }
+            is_same
         });
     }
 

@@ -72,7 +72,7 @@ use crate::effect::effect;
 use crate::files::Samples;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::{browser, frames, jobs, navigation};
+use crate::{browser, frames, jobs, navigation, workers};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -108,7 +108,7 @@ fn page() -> AnyView {
         spawn_local(async move {
             parts::prepare().await;
             jobs::prepare().await;
-            crate::lab::prepare().await;
+            workers::fetch(&workers::QUESTIONS).await;
             session.files().look_for_kept().await;
             samples.prefetch().await;
             session.workload().ask_for_gpu().await;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use blockyard_replay::Progress;
 use leptos::prelude::*;
 use web_sys::File;
 
@@ -39,7 +40,7 @@ impl Feature<FileSignals> {
         let Some(file) = files.get(place).cloned() else { return self.ranks_are_open() };
         let name = file.name();
         self.session.messages().show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
-        let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
+        let comparison = ArcRwSignal::new(ComparisonState::Running(Progress::default()));
         let (state, content) = (comparison.clone(), lab::FileContent::of(&name, &file));
         let rest = files.clone();
         jobs::open(

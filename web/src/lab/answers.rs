@@ -3,7 +3,8 @@
 use blockyard_lab::{
     AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, Row, SearchResult, Verdict, WhatIf,
 };
-use blockyard_questions::RunSummary;
+use blockyard_replay::Progress;
+use blockyard_worker::questions::RunSummary;
 
 use crate::ptr_eq::PtrEq;
 
@@ -64,9 +65,7 @@ impl QuestionKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabWork {
     pub(crate) kind: QuestionKind,
-    pub(crate) phase: String,
-    pub(crate) done: u64,
-    pub(crate) total: u64,
+    pub(crate) progress: Progress,
 }
 
 /// A search for the best setting, complete or not.

@@ -21,6 +21,7 @@ use crate::effect::effect;
 use crate::interpreter;
 use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, exercise_job};
 use crate::link::{Link, LinkTarget};
+use crate::program::loading_sentence;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, select, text};
 use crate::view::make_lesson;
@@ -124,7 +125,7 @@ fn progress(class: ClassSignals) -> AnyView {
         let (passed, failed) = (of(GradeResult::Passed), of(GradeResult::NotGraded));
         let failed = if failed > 0 { format!(", {failed} could not be graded") } else { String::new() };
         let loading = class.loading.get();
-        let loading = loading.map(|bytes| format!(" {}", interpreter::loading_sentence(bytes)));
+        let loading = loading.map(|bytes| format!(" {}", loading_sentence(bytes)));
         let (done, files, loading) = (rows.len(), counted(count, "file"), loading.unwrap_or_default());
         format!(
             "<progress max=\"{count}\" value=\"{done}\" aria-label=\"Graded files\"></progress> {done} of {files} graded, {passed} passed{failed}.{loading}"

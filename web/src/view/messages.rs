@@ -2,6 +2,7 @@
 
 use blockyard_figure::partial_timeline;
 use blockyard_record::{Bytes, grouped};
+use blockyard_replay::Progress;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -65,19 +66,19 @@ fn progress(session: Session) -> AnyView {
     });
     let words = text(move || {
         session.messages().work.with(|work| {
-            let words = work.as_ref().map(|work| match (work.phase.as_str(), work.total) {
+            let words = work.as_ref().map(|work| match (work.progress.phase.as_str(), work.progress.total) {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
                 (phase, total) => {
-                    format!("{}: {phase}, {}%", work.title, percent_done(work.done, total))
+                    format!("{}: {phase}, {}%", work.title, percent_done(work.progress.done, total))
                 }
             });
             words.unwrap_or_default()
         })
     });
     let bar = move || {
-        let (done, total) =
-            session.messages().work.with(|work| work.as_ref().map_or((0, 0), |work| (work.done, work.total)));
+        let work = session.messages().work.get();
+        let Progress { done, total, .. } = work.map(|work| work.progress).unwrap_or_default();
         if total == 0 {
             view! { <progress aria-label="Progress"></progress> }.into_any()
         } else {
@@ -119,7 +120,7 @@ pub(crate) fn growing_timeline(session: Session) -> AnyView {
         let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
         let scene = session.messages().work.with(|work| {
             let work = work.as_ref()?;
-            let share = frames::fraction(work.done, work.total);
+            let share = frames::fraction(work.progress.done, work.progress.total);
             work.read.as_ref().map(|read| partial_timeline(&read.columns, share, size))
         });
         if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
@@ -148,8 +149,8 @@ fn caption(work: &RunningJob) -> String {
     format!(
         "Memory over time, reading: {} entries, {} of {} MB. At most {} reserved and {} requested so far, counted from the first entry.",
         grouped(read.entries),
-        grouped(work.done / 1_000_000),
-        grouped(work.total / 1_000_000),
+        grouped(work.progress.done / 1_000_000),
+        grouped(work.progress.total / 1_000_000),
         most(|column| column.1),
         most(|column| column.0),
     )

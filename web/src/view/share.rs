@@ -1,7 +1,7 @@
 //! The dialog that shares the shown figure or run: as a link, as a frame for another page, as a report, as
 //! files, and on paper.
 
-use blockyard_questions::ReportOptions;
+use blockyard_worker::questions::ReportOptions;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
