@@ -43,6 +43,7 @@ struct AnswersOfRun {
 }
 
 /// The lab's panel: the question, its conditions, and the answers.
+#[derive(Default)]
 pub(crate) struct LabSignals {
     pub(crate) kind: RwSignal<QuestionKind>,
     pub(crate) conf: RwSignal<String>,
@@ -62,18 +63,7 @@ pub(crate) struct LabSignals {
 
 impl LabSignals {
     pub(crate) fn new() -> Self {
-        Self {
-            kind: RwSignal::new(QuestionKind::Verdict),
-            conf: RwSignal::new("expandable_segments:True".to_owned()),
-            capacity: RwSignal::new(String::new()),
-            limit: RwSignal::new(String::new()),
-            release: RwSignal::new(None),
-            device: RwSignal::new(None),
-            shows_difference: RwSignal::new(false),
-            work: RwSignal::new(None),
-            fit: RwSignal::new(None),
-            kept: RwSignal::new(None),
-        }
+        Self { conf: RwSignal::new("expandable_segments:True".to_owned()), ..Self::default() }
     }
 }
 
@@ -214,7 +204,7 @@ impl Feature<LabSignals> {
         let shown = name.to_owned();
         pool::report(source, ReportOptions::default(), content.as_ref(), move |reply| match reply {
             Ok(LabReply::Report(html)) => self.fit.set(Some(html)),
-            Err(_) => self.session.messages().show_error(format!(
+            Err(_) => self.session.show_error(format!(
                 "{shown} has no curve: it is about settings or layouts, which blockyard fit --report draws."
             )),
             Ok(_) => {}

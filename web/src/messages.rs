@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::jobs::JobReport;
-use crate::session::Feature;
+use crate::session::{Feature, Session};
 
 /// A message for the reader. It stays until it is dismissed.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,7 @@ pub(crate) struct RunningJob {
 }
 
 /// The message, the progress of a job, and the text for screen readers that the page shows now.
+#[derive(Default)]
 pub(crate) struct MessageSignals {
     pub(crate) message: RwSignal<Option<Message>>,
     /// The job whose progress is shown.
@@ -35,31 +36,27 @@ pub(crate) struct MessageSignals {
     pub(crate) spoken: RwSignal<String>,
 }
 
-impl MessageSignals {
-    pub(crate) fn new() -> Self {
-        Self { message: RwSignal::new(None), work: RwSignal::new(None), spoken: RwSignal::new(String::new()) }
+impl Session {
+    pub(crate) fn show_note(self, text: impl Into<String>) {
+        self.messages().message.set(Some(Message { text: text.into(), is_error: false }));
+    }
+
+    pub(crate) fn show_error(self, text: impl Into<String>) {
+        self.messages().message.set(Some(Message { text: text.into(), is_error: true }));
+    }
+
+    /// Lets screen readers announce a text.
+    pub(crate) fn announce(self, text: String) {
+        self.messages().spoken.set(text);
     }
 }
 
 impl Feature<MessageSignals> {
-    pub(crate) fn show_note(self, text: impl Into<String>) {
-        self.message.set(Some(Message { text: text.into(), is_error: false }));
-    }
-
-    pub(crate) fn show_error(self, text: impl Into<String>) {
-        self.message.set(Some(Message { text: text.into(), is_error: true }));
-    }
-
     /// Removes the message.
     pub(crate) fn clear(self) {
         if self.message.with_untracked(Option::is_some) {
             self.message.set(None);
         }
-    }
-
-    /// Lets screen readers announce a text.
-    pub(crate) fn announce(self, text: String) {
-        self.spoken.set(text);
     }
 
     /// Begins to show a job. Its progress appears only if the job takes a while, so that short jobs do not

@@ -103,6 +103,7 @@ impl Default for ProgramInput {
 }
 
 /// The program in the editor, and its last run.
+#[derive(Default)]
 pub(crate) struct ProgramSignals {
     pub(crate) input: RwSignal<ProgramInput>,
     pub(crate) status: RwSignal<ProgramStatus>,
@@ -158,21 +159,8 @@ const KEY: &str = "blockyard.program";
 impl ProgramSignals {
     pub(crate) fn new() -> Self {
         let text = browser::recall(KEY).unwrap_or_else(|| FIRST_PROGRAM.to_owned());
-        let input = ProgramInput { text, ..ProgramInput::default() };
-        Self {
-            input: RwSignal::new(input),
-            status: RwSignal::new(ProgramStatus::Idle),
-            seconds: RwSignal::new(0),
-            printed: RwSignal::new(Vec::new()),
-            result: RwSignal::new(None),
-            example: RwSignal::new(None),
-            why_alive: RwSignal::new(WhyAlive::Unknown),
-            before: RwSignal::new(None),
-            opened_at: RwSignal::new(None),
-            recorded_text: RwSignal::new(None),
-            trials: RwSignal::new(Trials::default()),
-            batch: RwSignal::new(None),
-        }
+        let input = RwSignal::new(ProgramInput { text, ..ProgramInput::default() });
+        Self { input, ..Self::default() }
     }
 
     /// Remembers the text for the next visit.
@@ -209,10 +197,7 @@ impl Feature<ProgramSignals> {
             let text = browser::fetch_text(&format!("programs/{}.py", example.id)).await;
             let recorded = browser::fetch_text(&format!("programs/{}.txt", example.id)).await;
             let Some(text) = text else {
-                return self
-                    .session
-                    .messages()
-                    .show_error(format!("The example {} could not be fetched.", example.id));
+                return self.session.show_error(format!("The example {} could not be fetched.", example.id));
             };
             self.input.set(ProgramInput { text, ..ProgramInput::default() });
             self.example.set(Some(example.id.to_owned()));
@@ -226,7 +211,7 @@ impl Feature<ProgramSignals> {
         let input = self.input.get_untracked();
         let job = match job(&input) {
             Ok(job) => job,
-            Err(error) => return self.session.messages().show_error(error.to_string()),
+            Err(error) => return self.session.show_error(error.to_string()),
         };
         self.printed.set(Vec::new());
         self.status.set(ProgramStatus::Starting);
@@ -363,9 +348,7 @@ impl Feature<ProgramSignals> {
         if EXAMPLES.iter().any(|example| example.id == id) {
             self.open_example(id);
         } else {
-            self.session
-                .messages()
-                .show_error(format!("This link names the program \"{id}\", which does not exist."));
+            self.session.show_error(format!("This link names the program \"{id}\", which does not exist."));
         }
     }
 
@@ -383,7 +366,7 @@ impl Feature<ProgramSignals> {
         }
         if !is_kept {
             self.type_text(text);
-            self.session.messages().show_note("The program of this link has not run yet: Run starts it.");
+            self.session.show_note("The program of this link has not run yet: Run starts it.");
         }
         self.input.update(|input| {
             input.conf = link.conf.clone().unwrap_or_default();
@@ -394,14 +377,12 @@ impl Feature<ProgramSignals> {
         });
         if GPUS.iter().all(|(id, _)| self.input.with_untracked(|input| input.gpu != *id)) {
             let gpu = link.gpu.clone().unwrap_or_default();
-            self.session
-                .messages()
-                .show_error(format!("This link names the GPU \"{gpu}\", which the page does not have. The program runs on the H200."));
+            self.session.show_error(format!("This link names the GPU \"{gpu}\", which the page does not have. The program runs on the H200."));
             self.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
         }
         if let Some(name) = link.release.as_deref().filter(|name| release_of(name).name() != *name) {
             let taken = Release::OF_RECORDED_OPERATORS;
-            self.session.messages().show_error(format!(
+            self.session.show_error(format!(
                 "This link names PyTorch \"{name}\", which the page does not have. The program runs on {taken}."
             ));
         }

@@ -97,14 +97,10 @@ impl Samples {
                     Some(blob) => {
                         session.files().open_blob(sample.file_name(), blob, None, Box::new(then)).await;
                     }
-                    None => session
-                        .messages()
-                        .show_error(format!("The sample {} could not be opened.", sample.name)),
+                    None => session.show_error(format!("The sample {} could not be opened.", sample.name)),
                 },
                 None => {
-                    session
-                        .messages()
-                        .show_error(format!("The sample {} could not be fetched.", sample.name));
+                    session.show_error(format!("The sample {} could not be fetched.", sample.name));
                 }
             }
         });

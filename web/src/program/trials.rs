@@ -98,7 +98,7 @@ impl Feature<ProgramSignals> {
         let Some(shown) = untrack(|| self.session.shown_program()) else { return };
         let job = match job(&input) {
             Ok(job) => job,
-            Err(error) => return self.session.messages().show_error(error.to_string()),
+            Err(error) => return self.session.show_error(error.to_string()),
         };
         self.trials.update(|trials| {
             if trials.of.as_ref() != Some(&shown) {

@@ -137,7 +137,7 @@ fn other_requests(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         {
             stream.set(new);
             let name = session.run.get_untracked().workload.stream_name(new).unwrap_or_default().to_owned();
-            session.messages().show_note(format!(
+            session.show_note(format!(
                 "The text has a stream {name} now; it is chosen for what you allocate next."
             ));
         }

@@ -10,7 +10,7 @@ use web_sys::HtmlDetailsElement;
 use crate::browser;
 use crate::numbers::grouped_signed;
 use crate::session::Session;
-use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
+use crate::view::kit::{button, check, choice, choices, click, flag, on, text, turn_over};
 use crate::view::statistic::{COUNTERS, CountedPools, STATISTICS, Statistic};
 
 /// The statistics, and how the reader wants them shown.
@@ -106,7 +106,7 @@ fn explained(
                         class="term"
                         title=format!("{key}: {meaning}")
                         aria-expanded=text(move || is_open.get().to_string())
-                        on:click=click(move || is_open.update(|is_open| *is_open = !*is_open))
+                        on:click=turn_over(is_open)
                     >
                         {title}
                     </button>
@@ -150,7 +150,7 @@ fn summary(session: Session, stats: Memo<Stats>) -> AnyView {
     });
     let copy = click(move || {
         browser::copy(&words.get_untracked());
-        session.messages().show_note("memory_summary is on the clipboard.");
+        session.show_note("memory_summary is on the clipboard.");
     });
     view! {
         <details class="summary-box" on:toggle=toggle>

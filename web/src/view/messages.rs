@@ -116,17 +116,12 @@ pub(crate) fn growing_timeline(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
-    effect(move || {
-        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
-        let scene = session.messages().work.with(|work| {
+    surface::keep_drawn(session, canvas, size, move |size| {
+        session.messages().work.with(|work| {
             let work = work.as_ref()?;
             let share = frames::fraction(work.progress.done, work.progress.total);
             work.read.as_ref().map(|read| partial_timeline(&read.columns, share, size))
-        });
-        if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
-            surface::fit(&canvas, &scene);
-            session.appearance().draw(&canvas, &scene);
-        }
+        })
     });
     let caption =
         text(move || session.messages().work.with(|work| work.as_ref().map_or_else(String::new, caption)));

@@ -183,7 +183,7 @@ pub(crate) fn end_slide(session: Session) -> AnyView {
             .map(|title| view! { <li>{title.to_owned()}</li> }.into_any())
             .collect::<Vec<_>>();
         let address = if is_planned {
-            format!("{}#{}", browser::address(), LinkTarget::Plan(plan.join(",")).hash())
+            format!("{}#{}", browser::address(), LinkTarget::Place(Place::Plan(plan.join(","))).hash())
         } else {
             export::link(session)
         };

@@ -121,9 +121,7 @@ impl Feature<WorkloadSignals> {
     fn lose_gpu(self, why: &str, then: CursorTarget) {
         self.is_on_gpu.set(false);
         self.follow_change(then);
-        self.session
-            .messages()
-            .show_error(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
+        self.session.show_error(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
     }
 
     /// Finds out whether the browser has a GPU for the page, and if so fetches the module for it.

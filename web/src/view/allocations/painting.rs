@@ -167,8 +167,7 @@ impl AllocationsFigure {
         });
         let scene = grid_scene(GridKind::Address, &GridView { steps, low, high }, &columns.map, size);
         if let Some(base) = self.base.get() {
-            surface::fit(&base, &scene);
-            session.appearance().draw(&base, &scene);
+            surface::show(session, &base, &scene);
         }
     }
 }

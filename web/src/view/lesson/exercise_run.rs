@@ -60,7 +60,7 @@ pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
     });
     let copy = click(move || {
         browser::copy(&export::link(session));
-        session.messages().show_note(
+        session.show_note(
             "The link is copied. It has your lines in it: a teacher who opens it can run and check them.",
         );
     });

@@ -10,7 +10,7 @@ use crate::messages::sentence;
 use crate::program::{GPUS, ProgramEnd, ProgramInput, ProgramResult, ProgramTrial};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::view::kit::{button, click, flag, select, text};
+use crate::view::kit::{self, button, click, flag, select, text};
 
 /// At most this many settings have a button.
 const MAX_SETTINGS: usize = 3;
@@ -165,14 +165,13 @@ fn running(session: Session) -> AnyView {
             )
         })
     });
-    view! {
-        <p class="cluster" role="status" data-testid="again-running" hidden=flag(move || running.with(Option::is_none))>
-            <progress aria-label="The program runs"></progress>
-            <span class="quiet">{words}</span>
-            {button("", "again-cancel", "Cancel", "", click(move || session.program().cancel_trial()))}
-        </p>
-    }
-    .into_any()
+    let cancel = click(move || session.program().cancel_trial());
+    kit::running(
+        ["again-running", "again-cancel"],
+        flag(move || running.with(Option::is_none)),
+        words,
+        cancel,
+    )
 }
 
 /// The settings and the GPUs with which the program can be run again.

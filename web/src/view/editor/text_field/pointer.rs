@@ -15,6 +15,7 @@ use crate::browser;
 use crate::element_ids::WORKLOAD_TEXT;
 use crate::frames;
 use crate::view::editor::rows::place_in;
+use crate::view::kit::capture;
 
 /// A drag of the pointer that selects text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,10 +44,7 @@ impl TextField {
         }
         self.suggestions.close();
         // While the pointer is captured, the events of moves outside of the text arrive here too.
-        let text = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
-        if let Some(text) = text {
-            let _ = text.set_pointer_capture(event.pointer_id());
-        }
+        capture(event);
         if event.shift_key() {
             self.read_caret();
         }
