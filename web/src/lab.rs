@@ -130,6 +130,12 @@ impl Feature<LabSignals> {
         });
     }
 
+    /// Keeps the error of a question about a run.
+    fn fail(self, of: &PtrEq<Run>, kind: QuestionKind, why: &dyn std::fmt::Display) {
+        let why = sentence(&why.to_string());
+        self.write_answers(of, |answers| answers.failed = Some((kind, why)));
+    }
+
     /// The data that workers need for questions about the shown run; `None` if its requests are not
     /// available.
     fn run_data(self) -> Option<Rc<RunData>> {
@@ -245,7 +251,7 @@ impl Feature<LabSignals> {
             }
             Err(why) => {
                 let run = self.session.run.get_untracked();
-                self.write_answers(&run, |answers| answers.failed = Some((kind, sentence(&why.to_string()))));
+                self.fail(&run, kind, &why);
             }
         }
     }
@@ -280,8 +286,7 @@ impl Feature<LabSignals> {
                 && (answers.is_verdict_due || ended == Some(QuestionKind::Verdict));
         });
         let Some(run_data) = self.run_data() else {
-            let why = "The requests of this run are not at hand: open the file again.".to_owned();
-            return self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
+            return self.fail(&of, kind, &"the requests of this run are not at hand: open the file again");
         };
         self.work.set(Some(LabWork { kind, ..LabWork::default() }));
         let device = self.asked_device();
@@ -296,8 +301,7 @@ impl Feature<LabSignals> {
             Ok(_) => {}
             Err(why) => {
                 self.work.set(None);
-                let why = sentence(&why.to_string());
-                self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
+                self.fail(&of, kind, &why);
                 if self.is_verdict_due() {
                     self.make_verdict();
                 }
@@ -410,8 +414,7 @@ impl Feature<LabSignals> {
                 Err(why) => {
                     pool::cancel();
                     self.work.set(None);
-                    let why = sentence(&why.to_string());
-                    self.write_answers(&of, |answers| answers.failed = Some((QuestionKind::Search, why)));
+                    self.fail(&of, QuestionKind::Search, &why);
                 }
             });
         }

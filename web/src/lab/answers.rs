@@ -34,29 +34,24 @@ impl QuestionKind {
 
     /// The name of the question in links and tests.
     pub(crate) fn id(self) -> &'static str {
-        match self {
-            Self::Verdict => "verdict",
-            Self::WhatIf => "what-if",
-            Self::Search => "search",
-            Self::Autopsy => "autopsy",
-            Self::Bound => "bound",
-            Self::Compare => "compare-allocators",
-            Self::Leaks => "leaks",
-            Self::Diff => "diff",
-        }
+        self.names().0
     }
 
     /// The label of the button.
     pub(crate) fn title(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Verdict => "Verdict",
-            Self::WhatIf => "What if",
-            Self::Search => "Best setting",
-            Self::Autopsy => "Why out of memory",
-            Self::Bound => "How good could it be",
-            Self::Compare => "Other allocators",
-            Self::Leaks => "What grows",
-            Self::Diff => "What changed",
+            Self::Verdict => ("verdict", "Verdict"),
+            Self::WhatIf => ("what-if", "What if"),
+            Self::Search => ("search", "Best setting"),
+            Self::Autopsy => ("autopsy", "Why out of memory"),
+            Self::Bound => ("bound", "How good could it be"),
+            Self::Compare => ("compare-allocators", "Other allocators"),
+            Self::Leaks => ("leaks", "What grows"),
+            Self::Diff => ("diff", "What changed"),
         }
     }
 }

@@ -5,7 +5,7 @@ use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
 use super::{NavigationSignals, Place};
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
@@ -126,11 +126,11 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         browser::listen(&window, "popstate", move |_: web_sys::Event| read());
     }
     let written = StoredValue::new(untrack(|| session.navigation().link()));
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     effect(move || {
         let link = session.navigation().link();
         let is_playing = session.player.with(|player| player.is_playing);
-        browser::cancel(timer.get_value());
+        delay.cancel();
         let before = written.get_value();
         if before == link {
             return;
@@ -170,7 +170,7 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
             written.set_value(link);
         };
         if is_step {
-            timer.set_value(browser::after_millis(PAUSE_MILLIS, write));
+            delay.start(PAUSE_MILLIS, write);
         } else {
             write();
         }

@@ -13,7 +13,6 @@ use blockyard_record::counted;
 use leptos::ev;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use wasm_bindgen::JsCast;
 
 use crate::browser;
 use crate::effect::effect;
@@ -151,8 +150,7 @@ type Order = Option<(usize, bool)>;
 fn table(class: ClassSignals) -> AnyView {
     let order = RwSignal::new(None as Order);
     let sort = on(move |event: ev::MouseEvent| {
-        let target = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
-        let pressed = target.and_then(|target| target.closest("[data-column]").ok()?);
+        let pressed = browser::target_of(&event).and_then(|target| target.closest("[data-column]").ok()?);
         let Some(column) = pressed.and_then(|button| button.get_attribute("data-column")?.parse().ok())
         else {
             return;

@@ -144,7 +144,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
             view! {
                 <button
                     type="button"
-                    data-testid=sample.test_id
+                    data-testid=format!("sample-{}", sample.name)
                     title=sample.summary
                     aria-pressed=text(move || is_open.get().to_string())
                     on:click=open

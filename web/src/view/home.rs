@@ -194,14 +194,7 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let go = click(move || {
         session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) });
     });
-    Some(
-        view! {
-            <button type="button" class="primary large" data-testid="continue" on:click=go>
-                {format!("Continue: {title}, card {}", card + 1)}
-            </button>
-        }
-        .into_any(),
-    )
+    Some(button("primary large", "continue", format!("Continue: {title}, card {}", card + 1), "", go))
 }
 
 fn learn(session: Session) -> AnyView {
@@ -238,7 +231,7 @@ fn files(session: Session, samples: Samples) -> AnyView {
         .iter()
         .map(|sample| {
             let open = click(move || samples.open(session, sample));
-            button("link", sample.door_id, sample.title, sample.summary, open)
+            button("link", format!("door-{}", sample.name), sample.title, sample.summary, open)
         })
         .collect::<Vec<_>>();
     view! {

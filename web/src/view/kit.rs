@@ -3,6 +3,8 @@
 //! Handlers are boxed closures, and values are signals of few types, because each further type of a view
 //! makes the download some kilobytes larger.
 
+use std::borrow::Cow;
+
 use blockyard_figure::PlayerAction;
 use leptos::ev;
 use leptos::html;
@@ -42,15 +44,28 @@ fn aria(is_so: Signal<bool>) -> Signal<String> {
     text(move || is_so.get().to_string())
 }
 
-/// A button with a word on it.
+/// A text that is written in the code or made.
+type Text = Cow<'static, str>;
+
+/// A button with words on it. An empty id or title is left out.
 pub(crate) fn button(
     class: &'static str,
-    id: &'static str,
-    label: &'static str,
-    title: &'static str,
+    id: impl Into<Text>,
+    label: impl Into<Text>,
+    title: impl Into<Text>,
     act: Handler<ev::MouseEvent>,
 ) -> AnyView {
-    let title = (!title.is_empty()).then_some(title);
+    button_view(class, id.into(), label.into(), title.into(), act)
+}
+
+fn button_view(
+    class: &'static str,
+    id: Text,
+    label: Text,
+    title: Text,
+    act: Handler<ev::MouseEvent>,
+) -> AnyView {
+    let [id, title] = [id, title].map(|text| Some(text).filter(|text| !text.is_empty()));
     view! { <button type="button" class=class data-testid=id title=title on:click=act>{label}</button> }
         .into_any()
 }
@@ -108,13 +123,14 @@ pub(crate) fn choices(label: &'static str, is_hidden: Signal<bool>, buttons: Vec
 
 /// A box to tick.
 pub(crate) fn check(
-    id: &'static str,
+    id: impl Into<Text>,
     label: &'static str,
     title: &'static str,
     is_on: Signal<bool>,
     mut change: impl FnMut(bool) + 'static,
 ) -> AnyView {
     let change = on(move |event: ev::Event| change(event_target_checked(&event)));
+    let id: Text = id.into();
     view! {
         <label class="check" title=title>
             <input type="checkbox" data-testid=id prop:checked=is_on on:change=change />
@@ -284,6 +300,16 @@ pub(crate) fn running(
             <progress aria-label="The program runs"></progress>
             <span class="quiet">{words}</span>
             {button("", ids[1], "Cancel", "", cancel)}
+        </p>
+    }
+    .into_any()
+}
+
+/// The error of a field; hidden without one.
+pub(crate) fn error_line(id: &'static str, error: Signal<Option<String>>) -> AnyView {
+    view! {
+        <p class="error" id=id data-testid=id hidden=flag(move || error.with(Option::is_none))>
+            {text(move || error.get().unwrap_or_default())}
         </p>
     }
     .into_any()

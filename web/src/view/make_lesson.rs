@@ -6,7 +6,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::lessons::OpenLesson;
 use crate::link::{LinkTarget, MAX_ADDRESS_CHARS};
@@ -85,7 +85,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         checked: RwSignal::new(LessonCheck::of(&first)),
         content: RwSignal::new(first),
         before: RwSignal::new(None),
-        timer: StoredValue::new(None),
+        delay: Delay::new(),
     };
     effect(move || {
         if let Some(text) = file.get() {
@@ -130,22 +130,21 @@ struct LessonEditor {
     /// The writer's text before the sample or a file took its place.
     before: RwSignal<Option<String>>,
     checked: RwSignal<LessonCheck>,
-    /// The browser's timer of the next check.
-    timer: StoredValue<Option<i32>>,
+    /// The next check.
+    delay: Delay,
 }
 
 impl LessonEditor {
     /// Takes a new text, which is checked once the writer rests.
     fn write(self, text: String) {
-        let Self { session, content, checked, timer, .. } = self;
+        let Self { session, content, checked, delay, .. } = self;
         browser::remember(KEY, &text);
         session.lessons().own_text.set(Some(text.clone()));
         session.lessons().is_for_class.set(false);
         content.set(text);
-        browser::cancel(timer.get_value());
-        timer.set_value(browser::after_millis(REST_MILLIS, move || {
+        delay.start(REST_MILLIS, move || {
             let _ = content.try_with_untracked(|text| checked.try_set(LessonCheck::of(text)));
-        }));
+        });
     }
 
     fn play(self) {
@@ -249,15 +248,8 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     let findings = move || {
         let row = |(line, words): (u32, String)| {
             let go = click(move || editor.choose_line(line));
-            view! {
-                <li>
-                    <button type="button" class="link" title="Chooses this line in the text" on:click=go>
-                        {format!("Line {line}")}
-                    </button>
-                    ": "{words}
-                </li>
-            }
-            .into_any()
+            let number = button("link", "", format!("Line {line}"), "Chooses this line in the text", go);
+            view! { <li>{number}": "{words}</li> }.into_any()
         };
         checked.get().findings.into_iter().map(row).collect::<Vec<_>>()
     };

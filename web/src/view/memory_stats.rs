@@ -4,8 +4,6 @@ use blockyard_pytorch::memory_summary;
 use blockyard_record::{Bytes, Stat, Stats};
 use leptos::ev;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::HtmlDetailsElement;
 
 use crate::browser;
 use crate::numbers::grouped_signed;
@@ -144,10 +142,7 @@ fn summary(session: Session, stats: Memo<Stats>) -> AnyView {
             view! { <pre class="summary" tabindex="0" data-testid="memory-summary">{words}</pre> }.into_any()
         })
     };
-    let toggle = on(move |event: ev::Event| {
-        let details = event.target().and_then(|target| target.dyn_into::<HtmlDetailsElement>().ok());
-        is_open.set(details.is_some_and(|details| details.open()));
-    });
+    let toggle = on(move |event: ev::Event| is_open.set(browser::is_details_open(&event)));
     let copy = click(move || {
         browser::copy(&words.get_untracked());
         session.show_note("memory_summary is on the clipboard.");

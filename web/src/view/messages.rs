@@ -8,7 +8,7 @@ use leptos::html;
 use leptos::prelude::*;
 use web_sys::FileList;
 
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::frames;
 use crate::messages::RunningJob;
@@ -213,7 +213,7 @@ const PAUSE_MILLIS: i32 = 450;
 /// The element whose text screen readers announce: the step when the cursor rests, and other short messages.
 pub(crate) fn live_region(session: Session) -> AnyView {
     let node = NodeRef::<html::Div>::new();
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     let write = move |text: String| {
         if let Some(region) = node.get_untracked() {
             region.set_text_content(Some(&text));
@@ -223,12 +223,12 @@ pub(crate) fn live_region(session: Session) -> AnyView {
     effect(move || {
         let is_playing = session.player.with(|player| player.is_playing);
         let _ = session.run.get();
-        browser::cancel(timer.get_value());
+        delay.cancel();
         // Nothing has to be read out when the page opens, or while it plays.
         let is_opening = std::mem::replace(&mut is_first, false);
         if !is_opening && !is_playing {
             let text = move || write(untrack(|| spoken(session)));
-            timer.set_value(browser::after_millis(PAUSE_MILLIS, text));
+            delay.start(PAUSE_MILLIS, text);
         }
     });
     effect(move || {

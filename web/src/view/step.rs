@@ -192,14 +192,9 @@ fn chosen(session: Session, block: BlockId) -> AnyView {
     let streams = move || {
         let run = session.run.get();
         let streams = run.workload.streams().map(|(stream, name)| {
-            let label = format!("Use on {name}");
+            let title = "record_stream: its free will wait for that stream's work";
             let record = click(move || session.workload().record_stream(block, stream));
-            view! {
-                <button type="button" title="record_stream: its free will wait for that stream's work" on:click=record>
-                    {label}
-                </button>
-            }
-            .into_any()
+            button("", "", format!("Use on {name}"), title, record)
         });
         streams.collect::<Vec<_>>()
     };

@@ -132,8 +132,8 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
     let input = trial.input.clone();
     let line = trial.line().map(|line| {
         let go = click(move || session.program().go_to_line(line));
-        view! { " "<button type="button" class="link" data-testid="again-line" title="Shows the line in the program" on:click=go>{format!("Show line {line}")}</button> }
-            .into_any()
+        let label = format!("Show line {line}");
+        view! { " "{button("link", "again-line", label, "Shows the line in the program", go)} }.into_any()
     });
     let show = trial.end.is_ok().then(|| {
         let act = click(move || session.program().show_trial(input.clone()));
@@ -180,7 +180,7 @@ fn choices(session: Session, shown: &PtrEq<ProgramResult>, settings: Vec<String>
         let (words, input) = (words_of_setting(&conf), with_setting(shown, &conf));
         let label = words.clone();
         let run = click(move || session.program().try_program(words.clone(), input.clone()));
-        view! { <button type="button" class="chip mono" data-testid="again-setting" on:click=run>{label}</button> }.into_any()
+        button("chip mono", "again-setting", label, "", run)
     });
     let chips = chips.collect::<Vec<_>>();
     let gpus = other_gpus(&shown.input);
