@@ -14,6 +14,7 @@ use crate::canvas::Paints;
 use crate::session::Feature;
 
 /// How the page looks.
+#[derive(Default)]
 pub(crate) struct AppearanceSignals {
     pub(crate) theme: RwSignal<ThemeChoice>,
     /// Counts the changes of colors and of the pixel ratio.
@@ -28,13 +29,7 @@ pub(crate) struct AppearanceSignals {
 
 impl AppearanceSignals {
     pub(crate) fn new() -> Self {
-        Self {
-            theme: RwSignal::new(ThemeChoice::recall()),
-            version: RwSignal::new(0),
-            is_narrow: RwSignal::new(false),
-            is_on_paper: RwSignal::new(false),
-            paints: StoredValue::new_local(RefCell::default()),
-        }
+        Self { theme: RwSignal::new(ThemeChoice::recall()), ..Self::default() }
     }
 }
 

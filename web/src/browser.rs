@@ -6,6 +6,7 @@
 //! which every build of the page would pay for. So these lines are ours.
 
 use js_sys::{Array, ArrayBuffer, Function, Promise, Reflect, Uint8Array};
+use leptos::prelude::{SetValue as _, StoredValue, UpdateValue as _};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
@@ -25,7 +26,7 @@ pub(crate) fn document() -> Option<Document> {
 /// `?key=value#hash` of a page that was exported as one file. The browser's address of such a page says
 /// nothing, so the attribute `data-address` of its root element takes the place of the address.
 fn own_address() -> Option<String> {
-    document()?.document_element()?.get_attribute("data-address")
+    root()?.get_attribute("data-address")
 }
 
 /// Whether the page was exported as one file.
@@ -126,7 +127,7 @@ pub(crate) fn is_whole_screen(document: &Document) -> bool {
 
 /// Asks for the whole screen. Where the browser refuses that, the page keeps its window.
 pub(crate) fn ask_for_whole_screen() {
-    let Some(root) = document().and_then(|document| document.document_element()) else { return };
+    let Some(root) = root() else { return };
     let asked = method(&root, "requestFullscreen").and_then(|ask| ask.call0(&root).ok());
     if let Some(promise) = asked.and_then(|asked| asked.dyn_into::<js_sys::Promise>().ok()) {
         wasm_bindgen_futures::spawn_local(async move {
@@ -135,17 +136,30 @@ pub(crate) fn ask_for_whole_screen() {
     }
 }
 
+/// The first element that matches; `None` also if the browser does not know the selector.
+pub(crate) fn find(css: &str) -> Option<Element> {
+    document()?.query_selector(css).ok()?
+}
+
+/// The root element of the page.
+pub(crate) fn root() -> Option<Element> {
+    document()?.document_element()
+}
+
+/// The element that an event came from.
+pub(crate) fn target_of(event: &web_sys::Event) -> Option<Element> {
+    event.target()?.dyn_into().ok()
+}
+
 pub(crate) fn scroll_to(css: &str) {
-    let found = document().and_then(|document| document.query_selector(css).ok().flatten());
-    if let Some(element) = found {
+    if let Some(element) = find(css) {
         element.scroll_into_view();
     }
 }
 
 /// Scrolls as little as brings the first element that matches into the window.
 pub(crate) fn scroll_into_sight(css: &str) {
-    let found = document().and_then(|document| document.query_selector(css).ok().flatten());
-    if let Some(element) = found {
+    if let Some(element) = find(css) {
         let options = web_sys::ScrollIntoViewOptions::new();
         options.set_block(web_sys::ScrollLogicalPosition::Nearest);
         element.scroll_into_view_with_scroll_into_view_options(&options);
@@ -220,8 +234,44 @@ pub(crate) fn after_millis(millis: i32, action: impl FnOnce() + 'static) -> Opti
     window()?.set_timeout_with_callback_and_timeout_and_arguments_0(&callback, millis).ok()
 }
 
+/// One action that waits; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct Delay(StoredValue<Option<i32>>);
+
+impl Delay {
+    pub(crate) fn new() -> Self {
+        Self(StoredValue::new(None))
+    }
+
+    /// Calls `action` after this many milliseconds, in place of the action that waits.
+    pub(crate) fn start(self, millis: i32, action: impl FnOnce() + 'static) {
+        self.cancel();
+        self.0.set_value(after_millis(millis, action));
+    }
+
+    /// Drops the action that waits. Returns whether there was one, or one that has been done.
+    pub(crate) fn cancel(self) -> bool {
+        let timer = self.0.try_update_value(Option::take).flatten();
+        cancel(timer);
+        timer.is_some()
+    }
+}
+
+/// Calls `tick` after each second, with the number of seconds that have passed, until it returns false.
+pub(crate) fn each_second(tick: impl FnMut(u32) -> bool + 'static) {
+    tick_after(1, Box::new(tick));
+}
+
+fn tick_after(seconds: u32, mut tick: Box<dyn FnMut(u32) -> bool>) {
+    let _ = after_millis(1000, move || {
+        if tick(seconds) {
+            tick_after(seconds + 1, tick);
+        }
+    });
+}
+
 /// Cancels a timer of [`after_millis`], if it has not ended.
-pub(crate) fn cancel(timer: Option<i32>) {
+fn cancel(timer: Option<i32>) {
     if let (Some(window), Some(timer)) = (window(), timer) {
         window.clear_timeout_with_handle(timer);
     }
@@ -234,8 +284,7 @@ pub(crate) fn media(query: &str) -> Option<MediaQueryList> {
 /// The size of the page's letters divided by the size that figures are laid out for. Figures are drawn larger
 /// by this factor.
 pub(crate) fn text_scale() -> f64 {
-    let root = document().and_then(|document| document.document_element());
-    let size = root.and_then(|root| style_of(&root, "font-size"));
+    let size = root().and_then(|root| style_of(&root, "font-size"));
     let size = size.and_then(|size| size.trim_end_matches("px").parse::<f64>().ok());
     size.map_or(1.0, |size| size / FIGURE_TEXT_PX).clamp(0.5, 5.0)
 }
@@ -453,7 +502,7 @@ pub(crate) fn download_url(name: &str, url: &str) {
 
 /// Selects the whole text of the field that got the focus.
 pub(crate) fn select_all(event: &web_sys::Event) {
-    let field = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok());
+    let field = target_of(event).and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok());
     if let Some(field) = field {
         field.select();
     }
@@ -482,6 +531,6 @@ pub(crate) fn cores() -> usize {
 
 /// Whether the `<details>` element that an event came from is open.
 pub(crate) fn is_details_open(event: &web_sys::Event) -> bool {
-    let details = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlDetailsElement>().ok());
+    let details = target_of(event).and_then(|target| target.dyn_into::<web_sys::HtmlDetailsElement>().ok());
     details.is_some_and(|details| details.open())
 }

@@ -11,8 +11,8 @@ pub(crate) use samples::{SAMPLES, Samples};
 use blockyard_figure::{Player, SPEEDS};
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_record::Recording;
-use blockyard_replay::Comparison;
-use blockyard_replay::job::JobError;
+use blockyard_replay::job::{JobError, JobOutput};
+use blockyard_replay::{Comparison, Progress};
 use blockyard_workload::Workload;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
@@ -27,7 +27,6 @@ use crate::lab;
 use crate::lessons::OpenLesson;
 use crate::messages::sentence;
 use crate::navigation::Place;
-use crate::numbers::percent_done;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
@@ -46,8 +45,8 @@ pub(crate) struct OpenedFile {
 /// The state of the comparison of a recording with our allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ComparisonState {
-    /// The comparison runs: its phase, and how much of the phase is done in percent.
-    Running(String, u64),
+    /// The comparison runs.
+    Running(Progress),
     Done(Comparison),
     /// The recording was not compared, for this reason.
     Missing(String),
@@ -66,6 +65,7 @@ impl OpenedFile {
 }
 
 /// The files that the reader has opened.
+#[derive(Default)]
 pub(crate) struct FileSignals {
     /// The recording that was opened last. It stays open while another source is shown.
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
@@ -78,18 +78,6 @@ pub(crate) struct FileSignals {
     pub(crate) beside: RwSignal<Option<String>>,
     /// The file that was opened last. It is opened again to show another of its devices.
     pub(crate) file: StoredValue<Option<File>, LocalStorage>,
-}
-
-impl FileSignals {
-    pub(crate) fn new() -> Self {
-        Self {
-            opened: RwSignal::new(None),
-            ranks: RwSignal::new_local(Vec::new()),
-            has_kept_file: RwSignal::new(false),
-            beside: RwSignal::new(None),
-            file: StoredValue::new_local(None),
-        }
-    }
 }
 
 /// The ending of file names of Python programs.
@@ -135,10 +123,7 @@ impl Feature<FileSignals> {
             jobs::prepare().await;
             let Some(blob) = browser::fetch_blob(&browser::address_beside(&name)).await else {
                 self.session.messages().work.set(None);
-                return self
-                    .session
-                    .messages()
-                    .show_error(format!("{name} is not beside this page any more."));
+                return self.session.show_error(format!("{name} is not beside this page any more."));
             };
             self.open_blob(name, blob, None, Box::new(then)).await;
         });
@@ -149,7 +134,6 @@ impl Feature<FileSignals> {
         if file.size() > MAX_BYTES {
             return self
                 .session
-                .messages()
                 .show_error(format!("{name} is too large to open in a browser: more than 4 GB."));
         }
         self.keep_copy(vec![file.clone()]);
@@ -176,7 +160,6 @@ impl Feature<FileSignals> {
         if files.is_empty() {
             return self
                 .session
-                .messages()
                 .show_error("The folder has no file that ends like a snapshot or a recording.".to_owned());
         }
         self.open_all(files);
@@ -216,7 +199,7 @@ impl Feature<FileSignals> {
     ) {
         let Some(first) = first_bytes(&file, FIRST_BYTES).await else {
             self.session.messages().work.set(None);
-            return self.session.messages().show_error(format!("{name} could not be read."));
+            return self.session.show_error(format!("{name} could not be read."));
         };
         let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
         if is_text && file.size() <= LONGEST_TEXT {
@@ -246,10 +229,9 @@ impl Feature<FileSignals> {
                     self.session.lessons().file_text.set(Some(text.to_owned()));
                     self.session.lessons().open_own(lesson);
                 }
-                Err(why) => self
-                    .session
-                    .messages()
-                    .show_error(format!("{name} was not opened. {}", sentence(&why.to_string()))),
+                Err(why) => {
+                    self.session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string())))
+                }
             }
             return true;
         }
@@ -270,9 +252,7 @@ impl Feature<FileSignals> {
                 true
             }
             Err(error) if name.ends_with(FILE_ENDING) => {
-                self.session
-                    .messages()
-                    .show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
+                self.session.show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
                 true
             }
             // The reader of recordings gets any other text, since its error names the missing parts.
@@ -282,54 +262,65 @@ impl Feature<FileSignals> {
 
     /// Opens a recording or a snapshot in the worker.
     fn open_recording(self, name: &str, file: &Blob, device: Option<usize>, then: Box<dyn FnOnce()>) {
-        self.session.messages().show_work(&format!("Opening {name}"));
         let content = lab::FileContent::of(name, file);
-        let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
-        let state = comparison.clone();
-        let opened_name = name.to_owned();
-        jobs::open(
-            file,
-            name,
-            device,
-            move |report| self.session.messages().show_report(report),
-            move |result| {
-                self.session.messages().work.set(None);
-                let name = opened_name;
-                match result {
-                    Ok(product) => {
-                        self.session.navigation().place.set(Place::Workbench);
-                        content.keep();
-                        self.open(PtrEq::new(OpenedFile {
-                            name,
-                            run: PtrEq::new(Run::new(product)),
-                            comparison,
-                        }));
-                        // The notes about a file that was read in part are on another tab.
-                        if untrack(|| self.session.workbench().tab.get()) != Tab::Source {
-                            self.session.lab().ask_verdict();
-                        }
-                        self.session.figures().compare_when_drawn();
-                        then();
-                    }
-                    Err(failure) => {
-                        self.session
-                            .messages()
-                            .show_error(format!("{name} was not opened. {}", sentence(&reason(failure))));
-                    }
+        let on_done = move |result| {
+            let Some(opened) = self.opened_or_error(result) else { return };
+            self.session.navigation().place.set(Place::Workbench);
+            content.keep();
+            self.open(opened);
+            // The notes about a file that was read in part are on another tab.
+            if untrack(|| self.session.workbench().tab.get()) != Tab::Source {
+                self.session.lab().ask_verdict();
+            }
+            self.session.figures().compare_when_drawn();
+            then();
+        };
+        let on_compared = move |comparison: &ComparisonState, _: bool| {
+            let differs =
+                matches!(comparison, ComparisonState::Done(found) if found.first_difference.is_some());
+            // The first difference is shown in the tab with the facts about the recording.
+            if differs && matches!(self.session.workbench().tab.get_untracked(), Tab::Holders | Tab::Lab) {
+                self.session.workbench().tab.set(Tab::Source);
+            }
+        };
+        self.read(&format!("Opening {name}"), (name, file, device), on_done, on_compared);
+    }
+
+    /// Reads a file in the worker. `on_done` gets the opened file, or why it was not opened; `on_compared` the
+    /// state of its comparison with our allocator, whenever that changes, and whether it has ended by itself.
+    fn read(
+        self,
+        work: &str,
+        (name, file, device): (&str, &Blob, Option<usize>),
+        on_done: impl FnOnce(Result<PtrEq<OpenedFile>, String>) + 'static,
+        on_compared: impl Fn(&ComparisonState, bool) + 'static,
+    ) {
+        self.session.messages().show_work(work);
+        let comparison = ArcRwSignal::new(ComparisonState::Running(Progress::default()));
+        let (state, name_of_file) = (comparison.clone(), name.to_owned());
+        let on_done = move |result: Result<JobOutput, JobFailure>| {
+            self.session.messages().work.set(None);
+            let name = name_of_file;
+            on_done(match result {
+                Ok(product) => {
+                    Ok(PtrEq::new(OpenedFile { name, run: PtrEq::new(Run::new(product)), comparison }))
                 }
-            },
-            move |reply| {
-                let comparison = comparison_state(reply);
-                let differs =
-                    matches!(&comparison, ComparisonState::Done(found) if found.first_difference.is_some());
-                state.set(comparison);
-                // The first difference is shown in the tab with the facts about the recording.
-                if differs && matches!(self.session.workbench().tab.get_untracked(), Tab::Holders | Tab::Lab)
-                {
-                    self.session.workbench().tab.set(Tab::Source);
-                }
-            },
-        );
+                Err(failure) => Err(format!("{name} was not opened. {}", sentence(&reason(failure)))),
+            });
+        };
+        let on_compared = move |reply| {
+            let is_over = matches!(reply, ComparisonReply::Done(_));
+            let comparison = comparison_state(reply);
+            state.set(comparison.clone());
+            on_compared(&comparison, is_over);
+        };
+        let on_report = move |report| self.session.messages().show_report(report);
+        jobs::open(file, name, device, on_report, on_done, on_compared);
+    }
+
+    /// The opened file; an error is shown.
+    fn opened_or_error(self, result: Result<PtrEq<OpenedFile>, String>) -> Option<PtrEq<OpenedFile>> {
+        result.map_err(|why| self.session.show_error(why)).ok()
     }
 
     /// Shows the recording that was opened last if `is_shown`, and the workload otherwise.
@@ -383,10 +374,7 @@ fn reason(failure: JobFailure) -> String {
 
 fn comparison_state(reply: ComparisonReply) -> ComparisonState {
     match reply {
-        ComparisonReply::Progress(progress) => {
-            let percent = percent_done(progress.done, progress.total);
-            ComparisonState::Running(progress.phase, percent)
-        }
+        ComparisonReply::Progress(progress) => ComparisonState::Running(progress),
         ComparisonReply::Done(Ok(comparison)) => ComparisonState::Done(comparison),
         ComparisonReply::Done(Err(failure)) => ComparisonState::Missing(reason(failure)),
         ComparisonReply::Stopped => {

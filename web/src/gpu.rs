@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 
 use crate::browser;
 
-pub(crate) use blockyard_worker::Adapter;
+pub(crate) use blockyard_worker::jobs::Adapter;
 
 /// Words in the descriptions of software adapters. Not every browser marks these adapters as fallbacks.
 const SOFTWARE: [&str; 3] = ["swiftshader", "llvmpipe", "basic render"];

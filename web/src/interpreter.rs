@@ -2,39 +2,33 @@
 //! a separate worker, so that ending the worker stops the program.
 
 use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread::LocalKey;
 
-use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun, Referrers};
+use blockyard_program::{PrintedText, ProgramJob, ProgramReply, ProgramRun, Referrers};
 use js_sys::{Function, Promise, Uint8Array};
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::Worker;
 
 use crate::browser;
+use crate::program::ProgramStatus;
 use crate::python_program::{NoPython, PYTHON, PythonProgram};
+use crate::workers::{PageWorker, WorkerMessage};
 
-/// A report on a program; the reports come in the order of these variants.
+/// A report on a program.
 pub(crate) enum ProgramReport {
-    /// Python is being fetched; this many bytes have arrived.
-    Loading(f64),
-    /// Python is still being fetched and built by `cargo xtask play`. The page asks for it again until it is
-    /// built.
-    Building,
-    /// Python has been fetched, and starts.
-    Starting,
-    /// The program runs now.
-    Started,
+    /// The program waits for Python, runs, or has no result.
+    Status(ProgramStatus),
     /// The program has printed these pieces.
     Printed(Vec<PrintedText>),
     /// The program has ended.
-    Done(Box<Result<ProgramRun, ProgramError>>),
-    /// The program has no result, because Python failed.
-    Failed(InterpreterError),
+    Done(Box<ProgramRun>),
 }
 
 /// Why Python could not be loaded, or failed while it ran.
 #[derive(Clone, Debug, Error)]
-pub(crate) enum InterpreterError {
+enum InterpreterError {
     #[error("the page has no Python, or the network failed")]
     Missing,
     /// The page was built without Python, with the reason.
@@ -66,20 +60,6 @@ pub(crate) enum InterpreterError {
     Message(#[from] postcard::Error),
 }
 
-/// What is said while Python is fetched.
-pub(crate) fn loading_sentence(bytes: f64) -> String {
-    format!("Loading {PYTHON}, once: {:.1} MB so far.", bytes / 1e6)
-}
-
-/// What is said while `cargo xtask play` makes Python's files.
-pub(crate) const BUILDING_SENTENCE: &str = "Python is still being built by cargo xtask play, which takes minutes the first time. The \
-                                            program starts when it is built; everything else of the page works.";
-
-/// What is said while Python starts.
-pub(crate) fn starting_sentence() -> String {
-    format!("{PYTHON} starts.")
-}
-
 impl InterpreterError {
     /// Why a worker ended, from the browser's message.
     fn of_worker(why: String) -> Self {
@@ -106,129 +86,112 @@ impl From<NoPython> for InterpreterError {
     }
 }
 
-type OnReport = Box<dyn FnMut(ProgramReport)>;
-
-struct Interpreter {
-    /// Python, once it is fetched.
-    program: Option<PythonProgram>,
-    worker: Option<Worker>,
-    /// The number of the present run. Messages that carry another number come from a worker that was ended,
-    /// and are ignored.
-    generation: u32,
-    on_report: Option<OnReport>,
+/// A place for one run of a program. Another run in the same place gives the run up.
+struct RunPlace {
+    worker: Option<PageWorker>,
+    /// The number of the present run.
+    number: u32,
 }
+
+type Place = &'static LocalKey<RefCell<RunPlace>>;
 
 thread_local! {
-    static INTERPRETER: RefCell<Interpreter> = const {
-        RefCell::new(Interpreter {
-            program: None,
-            worker: None,
-            generation: 0,
-            on_report: None,
-        })
-    };
+    /// Python, once it is fetched.
+    static PYTHON_PROGRAM: RefCell<Option<PythonProgram>> = const { RefCell::new(None) };
+    /// The program in the editor, or of an exercise.
+    static PROGRAM: RefCell<RunPlace> = const { RefCell::new(RunPlace { worker: None, number: 0 }) };
+    // Runs beside this program.
+    static QUESTION: RefCell<RunPlace> = const { RefCell::new(RunPlace { worker: None, number: 0 }) };
+    static ANSWER: RefCell<RunPlace> = const { RefCell::new(RunPlace { worker: None, number: 0 }) };
+    static TRIAL: RefCell<RunPlace> = const { RefCell::new(RunPlace { worker: None, number: 0 }) };
 }
 
-/// Runs the program. A program that still runs is stopped first.
-pub(crate) fn run(job: ProgramJob, on_report: impl FnMut(ProgramReport) + 'static) {
-    stop();
-    let generation = INTERPRETER.with_borrow_mut(|interpreter| {
-        interpreter.generation += 1;
-        interpreter.on_report = Some(Box::new(on_report));
-        interpreter.generation
-    });
-    spawn_local(async move {
-        let on_report = move |progress| report(generation, progress);
-        if let Err(why) = load(move || is_running(generation), on_report).await {
-            return report(generation, ProgramReport::Failed(why));
-        }
-        report(generation, ProgramReport::Starting);
-        if let Err(why) = start(generation, &job) {
-            report(generation, ProgramReport::Failed(why));
-        }
-    });
+/// An event of a run. After the last one, an end or another reply than output, the worker is ended.
+enum RunEvent {
+    Started,
+    Reply(ProgramReply),
+    Failed(InterpreterError),
 }
 
-/// Ends the running program.
-pub(crate) fn stop() {
-    INTERPRETER.with_borrow_mut(|interpreter| {
-        interpreter.generation += 1;
-        interpreter.on_report = None;
-        end(&mut interpreter.worker);
-    });
-}
-
-fn report(generation: u32, progress: ProgramReport) {
-    let is_last = matches!(progress, ProgramReport::Done(_) | ProgramReport::Failed(_));
-    // The handler is taken out while it is called, because it may start or stop programs, which borrow
-    // `INTERPRETER`.
-    let handler = INTERPRETER.with_borrow_mut(|interpreter| {
-        if interpreter.generation != generation {
-            return None;
-        }
-        if is_last {
-            end(&mut interpreter.worker);
-        }
-        interpreter.on_report.take()
-    });
-    let Some(mut handler) = handler else { return };
-    handler(progress);
-    INTERPRETER.with_borrow_mut(|interpreter| {
-        if interpreter.generation == generation && !is_last {
-            interpreter.on_report = Some(handler);
-        }
-    });
-}
-
-/// Fetches and compiles Python, unless that has been done. While Python is being built, the page asks again for
-/// it as long as `is_asked` returns true.
-async fn load(
-    is_asked: impl Fn() -> bool,
-    on_report: impl Fn(ProgramReport) + Copy + 'static,
-) -> Result<(), InterpreterError> {
-    if INTERPRETER.with_borrow(|interpreter| interpreter.program.is_some()) {
-        return Ok(());
-    }
-    let on_bytes = move |bytes: f64| on_report(ProgramReport::Loading(bytes));
-    let program = loop {
-        let why = match PythonProgram::fetch(on_bytes).await {
-            Ok(program) => break program,
-            Err(why) => why,
-        };
-        match why_absent().await {
-            Some(text) if text == "building" && is_asked() => {
-                on_report(ProgramReport::Building);
-                browser::pause(ASK_AGAIN_MILLIS).await;
-            }
-            Some(text) if text.starts_with(NOT_BUILT) => return Err(InterpreterError::NotBuilt(text)),
-            _ => return Err(why.into()),
-        }
-    };
-    INTERPRETER.with_borrow_mut(|interpreter| interpreter.program.get_or_insert(program).prepare());
-    Ok(())
-}
+type OnEvent = Rc<dyn Fn(RunEvent)>;
 
 /// How long a program may run.
 const MAX_SECONDS: i32 = 600;
 /// How long a program that a class has handed in may run: a loop without an end must not hold up the files
 /// after it.
 const MAX_ANSWER_SECONDS: i32 = 10;
-
-/// Ends a program that still runs when its time is over.
-async fn end_in_time(generation: u32) {
-    browser::pause(MAX_SECONDS * 1000).await;
-    report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver(MAX_SECONDS)));
-}
-
 /// How long the page waits before it asks again for a Python that is being built.
 const ASK_AGAIN_MILLIS: i32 = 1500;
-
-fn is_running(generation: u32) -> bool {
-    INTERPRETER.with_borrow(|interpreter| interpreter.generation == generation)
-}
-
 /// How the reason begins for which a page was built without Python.
 const NOT_BUILT: &str = "this page was built without Python";
+
+/// Runs the program. A program that still runs is stopped first.
+pub(crate) fn run(job: ProgramJob, on_report: impl Fn(ProgramReport) + 'static) {
+    let number = begin(&PROGRAM);
+    let on_report = Rc::new(on_report);
+    let on_status = {
+        let on_report = on_report.clone();
+        move |status| {
+            if is_present(&PROGRAM, number) {
+                on_report(ProgramReport::Status(status));
+            }
+        }
+    };
+    let on_event: OnEvent = Rc::new(move |event| {
+        on_report(match event {
+            RunEvent::Started => ProgramReport::Status(ProgramStatus::Running),
+            RunEvent::Reply(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
+            // A job that runs the program asks for no referrers.
+            RunEvent::Reply(ProgramReply::Referrers(_)) => return,
+            RunEvent::Reply(ProgramReply::Done(result)) => match *result {
+                Ok(run) => ProgramReport::Done(Box::new(run)),
+                Err(error) => ProgramReport::Status(ProgramStatus::Failed(error.to_string())),
+            },
+            RunEvent::Failed(why) => ProgramReport::Status(ProgramStatus::Failed(why.to_string())),
+        });
+    });
+    spawn_local(async move {
+        match load(move || is_present(&PROGRAM, number), on_status.clone()).await {
+            Ok(()) => {
+                on_status(ProgramStatus::Starting);
+                start(&PROGRAM, number, &job, Some(MAX_SECONDS), on_event);
+            }
+            Err(why) => tell(&PROGRAM, number, RunEvent::Failed(why), &*on_event),
+        }
+    });
+}
+
+/// Ends the running program.
+pub(crate) fn stop() {
+    begin(&PROGRAM);
+}
+
+/// Fetches and compiles Python, unless that has been done. While Python is being built, the page asks again for
+/// it as long as `is_asked` returns true.
+async fn load(
+    is_asked: impl Fn() -> bool,
+    on_status: impl Fn(ProgramStatus),
+) -> Result<(), InterpreterError> {
+    if PYTHON_PROGRAM.with_borrow(Option::is_some) {
+        return Ok(());
+    }
+    let program = loop {
+        let why = match PythonProgram::fetch(|bytes| on_status(ProgramStatus::Loading(bytes))).await {
+            Ok(program) => break program,
+            Err(why) => why,
+        };
+        match why_absent().await {
+            Some(text) if text == "building" && is_asked() => {
+                on_status(ProgramStatus::Building);
+                browser::pause(ASK_AGAIN_MILLIS).await;
+            }
+            Some(text) if text.starts_with(NOT_BUILT) => return Err(InterpreterError::NotBuilt(text)),
+            _ => return Err(why.into()),
+        }
+    };
+    PYTHON_PROGRAM.with_borrow_mut(|kept| kept.get_or_insert(program).prepare());
+    Ok(())
+}
 
 /// What the file beside the page says that stands where Python is not: `building`, while `cargo xtask play` makes
 /// Python's files, or a reason.
@@ -237,51 +200,102 @@ async fn why_absent() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
-    let bytes = postcard::to_allocvec(job).map_err(InterpreterError::Message)?;
-    let on_message = move |data: JsValue| {
-        let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
-            // The only other message reports that the program starts.
-            report(generation, ProgramReport::Started);
-            return spawn_local(end_in_time(generation));
+/// Runs a job in a separate worker. With `most_seconds`, a program that still runs so long after its start is
+/// ended.
+fn start(place: Place, number: u32, job: &ProgramJob, most_seconds: Option<i32>, on_event: OnEvent) {
+    if !is_present(place, number) {
+        return;
+    }
+    let of_worker = on_event.clone();
+    let on_message = move |message| {
+        let event = match message {
+            WorkerMessage::Ready => RunEvent::Started,
+            WorkerMessage::Reply(reply) => RunEvent::Reply(reply),
+            WorkerMessage::Failed(why) => RunEvent::Failed(InterpreterError::of_worker(why)),
         };
-        let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
-            Ok(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
-            // A job that runs the program asks for no referrers.
-            Ok(ProgramReply::Referrers(_)) => return,
-            Ok(ProgramReply::Done(result)) => ProgramReport::Done(result),
-            Err(error) => ProgramReport::Failed(InterpreterError::Message(error)),
-        };
-        report(generation, progress);
-    };
-    let on_end = move |why| report(generation, ProgramReport::Failed(InterpreterError::of_worker(why)));
-    INTERPRETER.with_borrow_mut(|interpreter| {
-        if interpreter.generation == generation {
-            let program = interpreter.program.as_ref().ok_or(InterpreterError::Missing)?;
-            let worker = program.start(&Uint8Array::from(bytes.as_slice()), on_message, on_end);
-            interpreter.worker = Some(worker.ok_or(InterpreterError::NoWorkers)?);
+        if let (RunEvent::Started, Some(seconds)) = (&event, most_seconds) {
+            spawn_local(end_in_time(place, number, seconds, of_worker.clone()));
         }
-        Ok(())
-    })
+        tell(place, number, event, &*of_worker);
+    };
+    let program = PYTHON_PROGRAM.with_borrow(Clone::clone).ok_or(InterpreterError::Missing);
+    let worker = program.and_then(|program| {
+        let bytes = postcard::to_allocvec(job)?;
+        program.start(&Uint8Array::from(bytes.as_slice()), on_message).ok_or(InterpreterError::NoWorkers)
+    });
+    match worker {
+        Ok(worker) => place.with_borrow_mut(|place| place.worker = Some(worker)),
+        Err(why) => tell(place, number, RunEvent::Failed(why), &*on_event),
+    }
 }
 
-/// A run beside the program in the editor.
-struct RunBeside {
-    worker: Option<Worker>,
-    /// The number of the run. Messages of an ended worker carry an older number and are ignored.
-    generation: u32,
+/// Ends a program that still runs when its time is over.
+async fn end_in_time(place: Place, number: u32, seconds: i32, on_event: OnEvent) {
+    browser::pause(seconds * 1000).await;
+    tell(place, number, RunEvent::Failed(InterpreterError::TimeIsOver(seconds)), &*on_event);
 }
 
-type SecondRun = &'static std::thread::LocalKey<RefCell<RunBeside>>;
-
-thread_local! {
-    static QUESTION: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
-    static ANSWER: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
-    static TRIAL: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
+/// Passes an event of a run on, unless the run was given up.
+fn tell(place: Place, number: u32, event: RunEvent, on_event: &dyn Fn(RunEvent)) {
+    if !is_present(place, number) {
+        return;
+    }
+    if !matches!(event, RunEvent::Started | RunEvent::Reply(ProgramReply::Printed(_))) {
+        begin(place);
+    }
+    on_event(event);
 }
 
-/// Asks why memory is alive at the job's step. The program runs again up to this step, in a separate worker;
-/// an earlier question is given up. If the run ends without an answer, `on_answer` is called with `None`.
+fn is_present(place: Place, number: u32) -> bool {
+    place.with_borrow(|place| place.number == number)
+}
+
+/// Ends the present run of a place, and returns the number of the next run. Python starts in another worker for
+/// the next program.
+fn begin(place: Place) -> u32 {
+    let (had_worker, number) = place.with_borrow_mut(|place| {
+        place.number += 1;
+        (place.worker.take().is_some(), place.number)
+    });
+    if had_worker {
+        spawn_local(async {
+            // The caller may start the next program at once, in a new worker.
+            browser::pause(0).await;
+            PYTHON_PROGRAM.with_borrow(|program| program.as_ref().map(PythonProgram::prepare));
+        });
+    }
+    number
+}
+
+/// Runs a job beside the program in the editor, whose run and output stay. `on_end` gets the first reply other
+/// than output, or why there is none; an earlier run in the place is given up.
+fn run_beside(
+    place: Place,
+    job: &ProgramJob,
+    most_seconds: i32,
+    on_end: impl Fn(Result<ProgramReply, InterpreterError>) + 'static,
+) {
+    let number = begin(place);
+    let on_event: OnEvent = Rc::new(move |event| match event {
+        RunEvent::Started | RunEvent::Reply(ProgramReply::Printed(_)) => {}
+        RunEvent::Reply(reply) => on_end(Ok(reply)),
+        RunEvent::Failed(why) => on_end(Err(why)),
+    });
+    start(place, number, job, None, on_event.clone());
+    spawn_local(end_in_time(place, number, most_seconds, on_event));
+}
+
+/// The run in the last reply of a program; or why there is none.
+fn result_of(end: Result<ProgramReply, InterpreterError>) -> Result<ProgramRun, String> {
+    match end {
+        Ok(ProgramReply::Done(result)) => (*result).map_err(|error| error.to_string()),
+        Ok(_) => Err("the program has no result".to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// Asks why memory is alive at the job's step. The program runs again up to this step; an earlier question is
+/// given up. If the run ends without an answer, `on_answer` is called with `None`.
 pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
     run_beside(&QUESTION, job, MAX_SECONDS, move |end| {
         on_answer(match end {
@@ -291,45 +305,9 @@ pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'sta
     });
 }
 
-/// Runs the job beside the program in the editor, whose run and output stay. An earlier trial is given up.
+/// Runs the job beside the program in the editor. An earlier trial is given up.
 pub(crate) fn try_out(job: &ProgramJob, on_end: impl Fn(Result<ProgramRun, String>) + 'static) {
-    run_beside(&TRIAL, job, MAX_SECONDS, move |end| {
-        on_end(match end {
-            Ok(ProgramReply::Done(result)) => (*result).map_err(|error| error.to_string()),
-            Ok(_) => return,
-            Err(why) => Err(why.to_string()),
-        });
-    });
-}
-
-/// Runs a program that a class has handed in, beside the program in the editor. `on_bytes` is called while
-/// Python is fetched, with the number of bytes that have arrived.
-pub(crate) async fn run_answer(
-    job: ProgramJob,
-    on_bytes: impl Fn(f64) + Copy + 'static,
-) -> Result<ProgramRun, String> {
-    let on_report = move |report| {
-        if let ProgramReport::Loading(bytes) = report {
-            on_bytes(bytes);
-        }
-    };
-    load(|| true, on_report).await.map_err(|why| why.to_string())?;
-    let end = std::rc::Rc::new(RefCell::new(None));
-    let given = std::rc::Rc::clone(&end);
-    // This promise is never rejected.
-    let promise = Promise::new(&mut move |resolve: Function, _reject| {
-        let given = std::rc::Rc::clone(&given);
-        run_beside(&ANSWER, &job, MAX_ANSWER_SECONDS, move |end| {
-            given.replace(Some(end));
-            let _ = resolve.call0(&JsValue::NULL);
-        });
-    });
-    let _ended = JsFuture::from(promise).await;
-    match end.take() {
-        Some(Ok(ProgramReply::Done(result))) => (*result).map_err(|error| error.to_string()),
-        Some(Err(why)) => Err(why.to_string()),
-        _ => Err("the program has no result".to_owned()),
-    }
+    run_beside(&TRIAL, job, MAX_SECONDS, move |end| on_end(result_of(end)));
 }
 
 /// Ends the trial that runs.
@@ -337,70 +315,25 @@ pub(crate) fn cancel_trial() {
     begin(&TRIAL);
 }
 
-/// Ends the present run beside the program, and returns the number of the next run.
-fn begin(beside: SecondRun) -> u32 {
-    beside.with_borrow_mut(|beside| {
-        beside.generation += 1;
-        end(&mut beside.worker);
-        beside.generation
-    })
-}
-
-/// Runs a job in a separate worker. `on_end` gets the first reply other than output, or why the worker sent
-/// none; an earlier run is given up.
-fn run_beside(
-    beside: SecondRun,
-    job: &ProgramJob,
-    most_seconds: i32,
-    on_end: impl Fn(Result<ProgramReply, InterpreterError>) + 'static,
-) {
-    let generation = begin(beside);
-    let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
-    let on_end: std::rc::Rc<dyn Fn(Result<ProgramReply, InterpreterError>)> = std::rc::Rc::new(on_end);
-    let (Some(bytes), Some(program)) = (postcard::to_allocvec(job).ok(), program) else {
-        return on_end(Err(InterpreterError::Missing));
-    };
-    let is_asked = move || beside.with_borrow(|beside| beside.generation == generation);
-    let (failed, late) = (std::rc::Rc::clone(&on_end), std::rc::Rc::clone(&on_end));
-    let on_message = move |data: JsValue| {
-        if !is_asked() {
-            return;
-        }
-        // The only other message reports that the program starts.
-        let Some(bytes) = data.dyn_ref::<Uint8Array>() else { return };
-        let reply = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
-            Ok(ProgramReply::Printed(_)) => return,
-            Ok(reply) => Ok(reply),
-            Err(error) => Err(InterpreterError::Message(error)),
-        };
-        begin(beside);
-        on_end(reply);
-    };
-    let on_failure = move |why| {
-        if is_asked() {
-            begin(beside);
-            failed(Err(InterpreterError::of_worker(why)));
+/// Runs a program that a class has handed in, beside the program in the editor. `on_bytes` is called while
+/// Python is fetched, with the number of bytes that have arrived.
+pub(crate) async fn run_answer(job: ProgramJob, on_bytes: impl Fn(f64)) -> Result<ProgramRun, String> {
+    let on_status = move |status| {
+        if let ProgramStatus::Loading(bytes) = status {
+            on_bytes(bytes);
         }
     };
-    let worker = program.start(&Uint8Array::from(bytes.as_slice()), on_message, on_failure);
-    beside.with_borrow_mut(|beside| beside.worker = worker);
-    spawn_local(async move {
-        browser::pause(most_seconds * 1000).await;
-        if is_asked() {
-            begin(beside);
-            late(Err(InterpreterError::TimeIsOver(most_seconds)));
-        }
-    });
-}
-
-/// Ends a worker. Python starts in another one for the next program.
-fn end(worker: &mut Option<Worker>) {
-    if let Some(worker) = worker.take() {
-        worker.terminate();
-        spawn_local(async {
-            // The caller has borrowed the interpreter, or starts the next program at once, in a new worker.
-            browser::pause(0).await;
-            INTERPRETER.with_borrow(|interpreter| interpreter.program.as_ref().map(PythonProgram::prepare));
+    load(|| true, on_status).await.map_err(|why| why.to_string())?;
+    let end = Rc::new(RefCell::new(None));
+    let given = end.clone();
+    // This promise is never rejected.
+    let promise = Promise::new(&mut move |resolve: Function, _reject| {
+        let given = given.clone();
+        run_beside(&ANSWER, &job, MAX_ANSWER_SECONDS, move |end| {
+            given.replace(Some(end));
+            let _ = resolve.call0(&JsValue::NULL);
         });
-    }
+    });
+    let _ended = JsFuture::from(promise).await;
+    end.take().map_or_else(|| Err("the program has no result".to_owned()), result_of)
 }

@@ -13,7 +13,6 @@ mod verdict;
 
 pub(crate) use answers::{Answers, LabWork, QuestionKind, SettingSearch, Trial};
 pub(crate) use moments::line_of_stack;
-pub(crate) use pool::prepare;
 pub(crate) use sheet::{Cell, Sheet};
 
 use std::cell::RefCell;
@@ -21,9 +20,10 @@ use std::rc::Rc;
 
 use blockyard_lab::{Conditions, LabAnswer, Question, Row, RunSource, SearchResult};
 use blockyard_pytorch::snapshot::SnapshotFile;
-use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
+use blockyard_replay::Progress;
 use blockyard_rules::Release;
+use blockyard_worker::questions::{LabReply, ReportOptions};
 use blockyard_workload::Workload;
 use leptos::prelude::*;
 use web_sys::Blob;
@@ -34,7 +34,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
 use crate::view::parts;
-use pool::{RunData, TaskReply};
+use pool::RunData;
 
 #[derive(Clone, Debug, PartialEq)]
 struct AnswersOfRun {
@@ -43,6 +43,7 @@ struct AnswersOfRun {
 }
 
 /// The lab's panel: the question, its conditions, and the answers.
+#[derive(Default)]
 pub(crate) struct LabSignals {
     pub(crate) kind: RwSignal<QuestionKind>,
     pub(crate) conf: RwSignal<String>,
@@ -62,18 +63,7 @@ pub(crate) struct LabSignals {
 
 impl LabSignals {
     pub(crate) fn new() -> Self {
-        Self {
-            kind: RwSignal::new(QuestionKind::Verdict),
-            conf: RwSignal::new("expandable_segments:True".to_owned()),
-            capacity: RwSignal::new(String::new()),
-            limit: RwSignal::new(String::new()),
-            release: RwSignal::new(None),
-            device: RwSignal::new(None),
-            shows_difference: RwSignal::new(false),
-            work: RwSignal::new(None),
-            fit: RwSignal::new(None),
-            kept: RwSignal::new(None),
-        }
+        Self { conf: RwSignal::new("expandable_segments:True".to_owned()), ..Self::default() }
     }
 }
 
@@ -140,6 +130,12 @@ impl Feature<LabSignals> {
         });
     }
 
+    /// Keeps the error of a question about a run.
+    fn fail(self, of: &PtrEq<Run>, kind: QuestionKind, why: &dyn std::fmt::Display) {
+        let why = sentence(&why.to_string());
+        self.write_answers(of, |answers| answers.failed = Some((kind, why)));
+    }
+
     /// The data that workers need for questions about the shown run; `None` if its requests are not
     /// available.
     fn run_data(self) -> Option<Rc<RunData>> {
@@ -199,10 +195,10 @@ impl Feature<LabSignals> {
                 }
             };
             pool::report(source, options, content.as_ref(), move |reply| match reply {
-                TaskReply::Progress(progress) => on_step(ReportStep::Phase(progress.phase)),
-                TaskReply::Report(html) => on_step(ReportStep::Made(html)),
-                TaskReply::Failed(why) => on_step(ReportStep::Failed(sentence(&why.to_string()))),
-                TaskReply::Taken(_) | TaskReply::Answered(_) => {}
+                Ok(LabReply::Progress(progress)) => on_step(ReportStep::Phase(progress.phase)),
+                Ok(LabReply::Report(html)) => on_step(ReportStep::Made(html)),
+                Ok(_) => {}
+                Err(why) => on_step(ReportStep::Failed(sentence(&why.to_string()))),
             });
         });
     }
@@ -213,11 +209,11 @@ impl Feature<LabSignals> {
         let source = RunSource::File { name: name.to_owned(), bytes: Vec::new() };
         let shown = name.to_owned();
         pool::report(source, ReportOptions::default(), content.as_ref(), move |reply| match reply {
-            TaskReply::Report(html) => self.fit.set(Some(html)),
-            TaskReply::Failed(_) => self.session.messages().show_error(format!(
+            Ok(LabReply::Report(html)) => self.fit.set(Some(html)),
+            Err(_) => self.session.show_error(format!(
                 "{shown} has no curve: it is about settings or layouts, which blockyard fit --report draws."
             )),
-            _ => {}
+            Ok(_) => {}
         });
     }
 
@@ -255,7 +251,7 @@ impl Feature<LabSignals> {
             }
             Err(why) => {
                 let run = self.session.run.get_untracked();
-                self.write_answers(&run, |answers| answers.failed = Some((kind, sentence(&why.to_string()))));
+                self.fail(&run, kind, &why);
             }
         }
     }
@@ -290,24 +286,22 @@ impl Feature<LabSignals> {
                 && (answers.is_verdict_due || ended == Some(QuestionKind::Verdict));
         });
         let Some(run_data) = self.run_data() else {
-            let why = "The requests of this run are not at hand: open the file again.".to_owned();
-            return self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
+            return self.fail(&of, kind, &"the requests of this run are not at hand: open the file again");
         };
         self.work.set(Some(LabWork { kind, ..LabWork::default() }));
         let device = self.asked_device();
         pool::ask(&run_data, device, question, content, move |reply| match reply {
-            TaskReply::Progress(progress) => self.show_progress(&progress),
-            TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
-            TaskReply::Report(_) => {}
-            TaskReply::Answered(answer) => {
+            Ok(LabReply::Progress(progress)) => self.show_progress(progress),
+            Ok(LabReply::Taken(runs)) => self.write_answers(&of, |answers| answers.runs = runs),
+            Ok(LabReply::Answered(answer)) => {
                 self.work.set(None);
                 on_answer(of.clone(), *answer);
                 self.renew_verdict();
             }
-            TaskReply::Failed(why) => {
+            Ok(_) => {}
+            Err(why) => {
                 self.work.set(None);
-                let why = sentence(&why.to_string());
-                self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
+                self.fail(&of, kind, &why);
                 if self.is_verdict_due() {
                     self.make_verdict();
                 }
@@ -315,10 +309,10 @@ impl Feature<LabSignals> {
         });
     }
 
-    fn show_progress(self, progress: &blockyard_replay::Progress) {
+    fn show_progress(self, progress: Progress) {
         self.work.update(|work| {
             if let Some(work) = work {
-                (work.phase, work.done, work.total) = (progress.phase.clone(), progress.done, progress.total);
+                work.progress = progress;
             }
         });
     }
@@ -403,31 +397,25 @@ impl Feature<LabSignals> {
         let total = all.len();
         let search = SettingSearch { rows: vec![None; total], found: None };
         self.write_answers(of, |answers| answers.search = Some(search));
-        let work = LabWork {
-            kind: QuestionKind::Search,
-            phase: "trying settings".to_owned(),
-            done: 0,
-            total: total as u64,
-        };
-        self.work.set(Some(work));
+        let progress = Progress { phase: "trying settings".to_owned(), done: 0, total: total as u64 };
+        self.work.set(Some(LabWork { kind: QuestionKind::Search, progress }));
         let device = self.asked_device();
         for (index, conditions) in all.into_iter().enumerate() {
             let question = Question::ReplayUnder(conditions);
             let of = of.clone();
             pool::ask(&run_data, device, question, None, move |reply| match reply {
-                TaskReply::Answered(answer) => {
+                Ok(LabReply::Answered(answer)) => {
                     if let LabAnswer::ReplayUnder(row) = *answer {
                         self.take_row(&of, index, row);
                     }
                 }
-                TaskReply::Failed(why) => {
+                Ok(LabReply::Taken(runs)) => self.write_answers(&of, |answers| answers.runs = runs),
+                Ok(_) => {}
+                Err(why) => {
                     pool::cancel();
                     self.work.set(None);
-                    let why = sentence(&why.to_string());
-                    self.write_answers(&of, |answers| answers.failed = Some((QuestionKind::Search, why)));
+                    self.fail(&of, QuestionKind::Search, &why);
                 }
-                TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
-                TaskReply::Progress(_) | TaskReply::Report(_) => {}
             });
         }
     }
@@ -451,7 +439,7 @@ impl Feature<LabSignals> {
             let (done, _) = search.progress();
             self.work.update(|work| {
                 if let Some(work) = work {
-                    work.done = done as u64;
+                    work.progress.done = done as u64;
                 }
             });
         });

@@ -79,6 +79,7 @@ impl LessonState {
 }
 
 /// The open lesson, and the reader's progress and answers in all lessons.
+#[derive(Default)]
 pub(crate) struct LessonSignals {
     /// The card of the open lesson, and the reader's answers.
     pub(crate) state: RwSignal<LessonState>,
@@ -109,17 +110,10 @@ pub(crate) struct LessonSignals {
 impl LessonSignals {
     pub(crate) fn new() -> Self {
         Self {
-            state: RwSignal::new(LessonState::default()),
-            own: RwSignal::new(None),
-            own_text: RwSignal::new(None),
-            is_for_class: RwSignal::new(false),
-            file_text: RwSignal::new(None),
-            presenting: RwSignal::new(Presentation::No),
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
-            plan: RwSignal::new(Vec::new()),
-            class: ClassSignals::new(),
+            ..Self::default()
         }
     }
 }

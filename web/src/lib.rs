@@ -9,8 +9,8 @@
 //! signals and every action on it: `workload`, `program`, `story`, `lessons` and `files` are the sources of
 //! runs that the figures can show; `figures`, `lab` and `workbench` belong to the run that is shown;
 //! `navigation` (with `link`, the form of an address), `appearance` and `messages` belong to the page as a
-//! whole. `view` has the views, `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the
-//! calls of the browser.
+//! whole. `view` has the views, `workers` the way to a worker, `jobs`, `interpreter`, `lab/pool` and `painter`
+//! what workers do, `browser` the calls of the browser.
 //!
 //! # Decisions
 //!
@@ -21,11 +21,11 @@
 //!   16 KiB of every download. `cargo xtask size` has a budget for the first load and for each later part.
 //!   Samples, whose traces are columns (`pytorch::CompactTrace`), and the GPU's module are fetched when the
 //!   page is idle, so that they open offline.
-//! - **A module for each purpose**: the page; the worker (`web/worker`), which reads files, verifies them and
-//!   makes long runs, loaded once the page rests; the lab's workers (`web/questions`), loaded after it; the
-//!   device over WebGPU (`web/gpu`), which the worker loads for the first run on the GPU; Python, which
-//!   is fetched and compiled for the first program. The page keeps the allocator for short runs, so that an
-//!   answer to a key press does not travel.
+//! - **A module for each purpose**: the page; the workers' programs (`web/worker`), of which the one that reads
+//!   files, verifies them and makes long runs is loaded once the page rests, the lab's after it, and that of
+//!   reports for the first report; the device over WebGPU (`web/gpu`), which the worker loads for the first
+//!   run on the GPU; Python, which is fetched and compiled for the first program. The page keeps the allocator
+//!   for short runs, so that an answer to a key press does not travel.
 //! - **Python is CPython** as the project Pyodide builds it, with our extension
 //!   (`crates/programs/python/extension`) as a side module that `xtask/src/python.rs` links without Emscripten.
 //!   Each program gets a new worker, so that ending the worker stops the program at once, and no program meets
@@ -108,7 +108,7 @@ mod story;
 mod surface;
 mod view;
 mod workbench;
-mod worker_program;
+mod workers;
 mod workload;
 
 #[cfg(test)]

@@ -13,32 +13,17 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use thiserror::Error;
 
+use crate::navigation::{CardPlace, Place};
+
 /// The part of the page, and the document, that an address opens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LinkTarget {
-    /// The first screen.
-    #[default]
-    Home,
-    /// The list of lessons.
-    Lessons,
+    /// A part of the page other than a lesson and a program.
+    Place(Place),
     /// A card of a lesson, counted from 1.
     Lesson { id: String, card: usize },
-    /// Lessons to be printed, by their ids with commas between them; empty for the lesson in the editor.
-    Handout(String),
-    /// The glossary, at an entry by its id; empty for the first entry.
-    Glossary(String),
-    /// A plan: lessons in an order of a teacher's, by their ids with commas between them.
-    Plan(String),
-    /// All questions of all lessons.
-    Quiz,
-    /// The page for teachers.
-    Teachers,
-    /// The editor of a lesson.
-    MakeLesson,
     /// A lesson whose text is in the address, at a card, counted from 1. A class is not asked to edit it.
     LessonText { text: String, card: usize, is_for_class: bool },
-    /// The workbench with the workload or recording that it showed last.
-    Workbench,
     /// A workload that comes with the page, by its id.
     Preset(String),
     /// A workload of the reader's own.
@@ -91,6 +76,25 @@ pub(crate) struct Link {
     pub(crate) solution: Option<String>,
 }
 
+/// A text of a link.
+type LinkText = fn(&mut Link) -> &mut Option<String>;
+
+/// The texts of a link that stand before the moment, each with its key, and those that stand after it.
+const TEXTS: [(&str, LinkText); 5] = [
+    ("conf", |link| &mut link.conf),
+    ("capacity", |link| &mut link.capacity),
+    ("gpu", |link| &mut link.gpu),
+    ("release", |link| &mut link.release),
+    ("args", |link| &mut link.arguments),
+];
+const LATER_TEXTS: [(&str, LinkText); 5] = [
+    ("theme", |link| &mut link.theme),
+    ("lab", |link| &mut link.lab),
+    ("with", |link| &mut link.question_conf),
+    ("on", |link| &mut link.question_capacity),
+    ("limit", |link| &mut link.question_limit),
+];
+
 /// Sentences about the parts of an address that were not understood.
 pub(crate) type LinkProblems = Vec<String>;
 
@@ -103,6 +107,12 @@ const MAX_TEXT_BYTES: u64 = 4 << 20;
 /// Longer addresses are not written, because some programs cut them off.
 pub(crate) const MAX_ADDRESS_CHARS: usize = 16_000;
 
+impl Default for LinkTarget {
+    fn default() -> Self {
+        Self::Place(Place::Home)
+    }
+}
+
 impl From<LinkTarget> for Link {
     fn from(target: LinkTarget) -> Self {
         Self { target, ..Self::default() }
@@ -110,9 +120,17 @@ impl From<LinkTarget> for Link {
 }
 
 impl LinkTarget {
+    /// The target of a link to a place that has an address.
+    pub(crate) fn of(place: Place) -> Self {
+        match place {
+            Place::Lesson { id, card: CardPlace::At(card) } => Self::Lesson { id, card: card + 1 },
+            place => Self::Place(place),
+        }
+    }
+
     /// Whether other readers can open the link: a file of this machine is in no link.
     pub(crate) fn is_for_others(&self) -> bool {
-        let is_own_sheet = matches!(self, Self::Handout(ids) if ids.is_empty());
+        let is_own_sheet = matches!(self, Self::Place(Place::Handout(ids)) if ids.is_empty());
         !is_own_sheet && !matches!(self, Self::OwnFile | Self::OwnLesson(_))
     }
 
@@ -132,81 +150,10 @@ impl Link {
         for pair in hash.trim_start_matches('#').split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = unescaped(value);
-            let mut number = |what: &str| {
-                let number = value.parse().ok();
-                if number.is_none() {
-                    problems.push(format!("its {what}, \"{value}\", is not a number"));
-                }
-                number
-            };
             match key {
-                "lessons" => link.target = LinkTarget::Lessons,
-                "glossary" => link.target = LinkTarget::Glossary(value),
-                "quiz" => link.target = LinkTarget::Quiz,
-                "teachers" => link.target = LinkTarget::Teachers,
-                "make-lesson" => link.target = LinkTarget::MakeLesson,
-                "lesson-text" | "class-text" => match unpacked(&value) {
-                    Ok(text) => {
-                        let is_for_class = key == "class-text";
-                        link.target = LinkTarget::LessonText { text, card: 1, is_for_class };
-                    }
-                    Err(error) => problems.push(error.to_string()),
-                },
-                "workbench" => link.target = LinkTarget::Workbench,
-                "python" => link.target = LinkTarget::ProgramExample(value),
-                "program" => match unpacked(&value) {
-                    Ok(unpacked) => link.target = LinkTarget::ProgramText(unpacked),
-                    Err(error) => problems.push(error.to_string()),
-                },
-                "preset" => link.target = LinkTarget::Preset(value),
-                "sample" => link.target = LinkTarget::Sample(value),
-                "open" => link.target = LinkTarget::Beside(value),
-                "own-file" => link.target = LinkTarget::OwnFile,
-                "own-lesson" => link.target = LinkTarget::OwnLesson(number("card").unwrap_or(1)),
-                "handout" => link.target = LinkTarget::Handout(value),
-                "plan" => link.target = LinkTarget::Plan(value),
-                "lesson" => {
-                    let card = match link.target {
-                        LinkTarget::Lesson { card, .. } => card,
-                        _ => 1,
-                    };
-                    link.target = LinkTarget::Lesson { id: value, card };
-                }
-                "card" => {
-                    let number = number("card").unwrap_or(1);
-                    link.target = match link.target {
-                        LinkTarget::Lesson { id, .. } => LinkTarget::Lesson { id, card: number },
-                        LinkTarget::LessonText { text, is_for_class, .. } => {
-                            LinkTarget::LessonText { text, card: number, is_for_class }
-                        }
-                        _ => LinkTarget::Lesson { id: String::new(), card: number },
-                    };
-                }
-                "text" => match unpacked(&value) {
-                    Ok(unpacked) => text = Some(unpacked),
-                    Err(error) => problems.push(error.to_string()),
-                },
-                "solution" => match unpacked(&value) {
-                    Ok(lines) => link.solution = Some(lines),
-                    Err(error) => problems.push(error.to_string()),
-                },
                 "title" => title = Some(value),
-                "conf" => link.conf = Some(value),
-                "capacity" => link.capacity = Some(value),
-                "gpu" => link.gpu = Some(value),
-                "release" => link.release = Some(value),
-                "args" => link.arguments = Some(value),
-                "theme" => link.theme = Some(value),
-                "lab" => link.lab = Some(value),
-                "with" => link.question_conf = Some(value),
-                "on" => link.question_capacity = Some(value),
-                "limit" => link.question_limit = Some(value),
-                "step" => link.step = number("step"),
-                "event" => link.event = number("event"),
-                "block" => link.block = number("block").and_then(|number| u64::try_from(number).ok()),
-                other => {
-                    problems.push(format!("\"{other}\" is not known here; a newer Blockyard may know it"));
-                }
+                "text" => text = keep_problem(unpacked(&value), &mut problems).or(text),
+                key => link.read_part(key, value, &mut problems),
             }
         }
         if let Some(text) = text {
@@ -215,56 +162,135 @@ impl Link {
         (link, problems)
     }
 
+    /// Reads a part of an address other than the text of a workload and its title.
+    fn read_part(&mut self, key: &str, value: String, problems: &mut LinkProblems) {
+        if let Some((_, of)) = TEXTS.iter().chain(&LATER_TEXTS).find(|(known, _)| *known == key) {
+            *of(self) = Some(value);
+            return;
+        }
+        if let Some(target) = target_of(key, &value) {
+            self.target = target;
+            return;
+        }
+        let mut number = |what: &str| {
+            let number = value.parse().ok();
+            if number.is_none() {
+                problems.push(format!("its {what}, \"{value}\", is not a number"));
+            }
+            number
+        };
+        match key {
+            "step" => self.step = number("step"),
+            "event" => self.event = number("event"),
+            "block" => self.block = number("block").and_then(|number| u64::try_from(number).ok()),
+            "own-lesson" => self.target = LinkTarget::OwnLesson(number("card").unwrap_or(1)),
+            "card" => self.set_card(number("card").unwrap_or(1)),
+            "lesson" => {
+                let card = if let LinkTarget::Lesson { card, .. } = self.target { card } else { 1 };
+                self.target = LinkTarget::Lesson { id: value, card };
+            }
+            "solution" => {
+                if let Some(lines) = keep_problem(unpacked(&value), problems) {
+                    self.solution = Some(lines);
+                }
+            }
+            "lesson-text" | "class-text" => {
+                if let Some(text) = keep_problem(unpacked(&value), problems) {
+                    let is_for_class = key == "class-text";
+                    self.target = LinkTarget::LessonText { text, card: 1, is_for_class };
+                }
+            }
+            "program" => {
+                if let Some(text) = keep_problem(unpacked(&value), problems) {
+                    self.target = LinkTarget::ProgramText(text);
+                }
+            }
+            other => problems.push(format!("\"{other}\" is not known here; a newer Blockyard may know it")),
+        }
+    }
+
+    /// Takes the number of a card, which may stand before its lesson.
+    fn set_card(&mut self, number: usize) {
+        match &mut self.target {
+            LinkTarget::Lesson { card, .. } | LinkTarget::LessonText { card, .. } => *card = number,
+            target => *target = LinkTarget::Lesson { id: String::new(), card: number },
+        }
+    }
+
     /// The hash of the address without its `#`; empty for the first screen.
     pub(crate) fn write(&self) -> String {
         let mut parts: Vec<String> = match &self.target {
-            LinkTarget::Home => Vec::new(),
-            LinkTarget::Lessons => vec!["lessons".to_owned()],
+            LinkTarget::Place(place) => place_part(place).into_iter().collect(),
             LinkTarget::Lesson { id, card } => vec![pair("lesson", id), format!("card={card}")],
-            LinkTarget::Handout(id) => vec![pair("handout", id)],
-            LinkTarget::Plan(ids) => vec![pair("plan", ids)],
-            LinkTarget::Glossary(entry) if entry.is_empty() => vec!["glossary".to_owned()],
-            LinkTarget::Glossary(entry) => vec![pair("glossary", entry)],
-            LinkTarget::Quiz => vec!["quiz".to_owned()],
-            LinkTarget::Teachers => vec!["teachers".to_owned()],
-            LinkTarget::MakeLesson => vec!["make-lesson".to_owned()],
             LinkTarget::LessonText { text, card, is_for_class } => {
                 let key = if *is_for_class { "class-text" } else { "lesson-text" };
-                vec![format!("{key}={VERSION}{}", packed(text)), format!("card={card}")]
+                vec![packed_pair(key, text), format!("card={card}")]
             }
-            LinkTarget::Workbench => vec!["workbench".to_owned()],
-            LinkTarget::ProgramExample(id) if id.is_empty() => vec!["python".to_owned()],
-            LinkTarget::ProgramExample(id) => vec![pair("python", id)],
-            LinkTarget::ProgramText(text) => vec![format!("program={VERSION}{}", packed(text))],
+            LinkTarget::ProgramExample(id) => vec![optional_pair("python", id)],
+            LinkTarget::ProgramText(text) => vec![packed_pair("program", text)],
             LinkTarget::Preset(id) => vec![pair("preset", id)],
             LinkTarget::Sample(name) => vec![pair("sample", name)],
             LinkTarget::Beside(name) => vec![pair("open", name)],
             LinkTarget::OwnFile => vec!["own-file".to_owned()],
             LinkTarget::OwnLesson(card) => vec![format!("own-lesson={card}")],
-            LinkTarget::Text { title, text } => {
-                vec![format!("text={VERSION}{}", packed(text)), pair("title", title)]
-            }
+            LinkTarget::Text { title, text } => vec![packed_pair("text", text), pair("title", title)],
         };
-        parts.extend(self.solution.as_deref().map(|lines| format!("solution={VERSION}{}", packed(lines))));
-        parts.extend(self.conf.as_deref().map(|conf| pair("conf", conf)));
-        parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
-        parts.extend(self.gpu.as_deref().map(|gpu| pair("gpu", gpu)));
-        parts.extend(self.release.as_deref().map(|release| pair("release", release)));
-        parts.extend(self.arguments.as_deref().map(|arguments| pair("args", arguments)));
+        let mut copy = self.clone();
+        let mut texts = |of: &[(&str, LinkText)]| {
+            let text = |(key, of): &(&str, LinkText)| of(&mut copy).as_deref().map(|text| pair(key, text));
+            of.iter().filter_map(text).collect::<Vec<_>>()
+        };
+        parts.extend(self.solution.as_deref().map(|lines| packed_pair("solution", lines)));
+        parts.extend(texts(&TEXTS));
         parts.extend(self.step.map(|step| format!("step={step}")));
         parts.extend(self.event.map(|event| format!("event={event}")));
         parts.extend(self.block.map(|block| format!("block={block}")));
-        parts.extend(self.theme.as_deref().map(|theme| pair("theme", theme)));
-        for (key, value) in [
-            ("lab", &self.lab),
-            ("with", &self.question_conf),
-            ("on", &self.question_capacity),
-            ("limit", &self.question_limit),
-        ] {
-            parts.extend(value.as_deref().map(|value| pair(key, value)));
-        }
+        parts.extend(texts(&LATER_TEXTS));
         parts.join("&")
     }
+}
+
+/// The target of a part that has the whole target, as it is written.
+fn target_of(key: &str, value: &str) -> Option<LinkTarget> {
+    let value = value.to_owned();
+    Some(match key {
+        "lessons" => LinkTarget::Place(Place::Lessons),
+        "glossary" => LinkTarget::Place(Place::Glossary(value)),
+        "quiz" => LinkTarget::Place(Place::Quiz),
+        "teachers" => LinkTarget::Place(Place::Teachers),
+        "make-lesson" => LinkTarget::Place(Place::MakeLesson),
+        "workbench" => LinkTarget::Place(Place::Workbench),
+        "handout" => LinkTarget::Place(Place::Handout(value)),
+        "plan" => LinkTarget::Place(Place::Plan(value)),
+        "python" => LinkTarget::ProgramExample(value),
+        "preset" => LinkTarget::Preset(value),
+        "sample" => LinkTarget::Sample(value),
+        "open" => LinkTarget::Beside(value),
+        "own-file" => LinkTarget::OwnFile,
+        _ => return None,
+    })
+}
+
+/// The part of an address that names a place; `None` for the first screen, and for places whose address has
+/// more than the place.
+fn place_part(place: &Place) -> Option<String> {
+    let word = |word: &str| Some(word.to_owned());
+    match place {
+        Place::Home | Place::Lesson { .. } | Place::OwnLesson | Place::Program => None,
+        Place::Lessons => word("lessons"),
+        Place::Handout(ids) => Some(pair("handout", ids)),
+        Place::Plan(ids) => Some(pair("plan", ids)),
+        Place::Glossary(entry) => Some(optional_pair("glossary", entry)),
+        Place::Quiz => word("quiz"),
+        Place::Teachers => word("teachers"),
+        Place::MakeLesson => word("make-lesson"),
+        Place::Workbench => word("workbench"),
+    }
+}
+
+/// The value of a result; an error is added to the problems.
+fn keep_problem<T>(result: Result<T, LinkTextError>, problems: &mut LinkProblems) -> Option<T> {
+    result.map_err(|error| problems.push(error.to_string())).ok()
 }
 
 fn packed(text: &str) -> String {
@@ -302,6 +328,15 @@ fn unpacked(value: &str) -> Result<String, LinkTextError> {
         return Err(LinkTextError::TooLong);
     }
     Ok(text)
+}
+
+fn packed_pair(key: &str, text: &str) -> String {
+    format!("{key}={VERSION}{}", packed(text))
+}
+
+/// The key alone for an empty value.
+fn optional_pair(key: &str, value: &str) -> String {
+    if value.is_empty() { key.to_owned() } else { pair(key, value) }
 }
 
 fn pair(key: &str, value: &str) -> String {
@@ -382,22 +417,19 @@ mod tests {
         assert_eq!(both_ways(&step(LinkTarget::OwnFile)), "own-file&step=5");
         assert_eq!(both_ways(&LinkTarget::OwnLesson(3).into()), "own-lesson=3");
         let text = "---\nid: x\n---\n".to_owned();
-        let simple = [
-            LinkTarget::Lessons,
-            LinkTarget::Quiz,
-            LinkTarget::Teachers,
-            LinkTarget::MakeLesson,
-            LinkTarget::Workbench,
-        ];
+        let simple = [Place::Lessons, Place::Quiz, Place::Teachers, Place::MakeLesson, Place::Workbench];
         let texts = [false, true].map(|is_for_class| LinkTarget::LessonText {
             text: text.clone(),
             card: 2,
             is_for_class,
         });
-        for target in simple.into_iter().chain(texts) {
+        for target in simple.map(LinkTarget::Place).into_iter().chain(texts) {
             both_ways(&Link { target, ..Link::default() });
         }
-        both_ways(&Link { target: LinkTarget::Glossary("reserved".to_owned()), ..Link::default() });
+        both_ways(&Link {
+            target: LinkTarget::Place(Place::Glossary("reserved".to_owned())),
+            ..Link::default()
+        });
         assert_eq!(
             both_ways(&step(LinkTarget::Beside("rank 0.pickle".to_owned()))),
             "open=rank+0.pickle&step=5"
@@ -406,7 +438,7 @@ mod tests {
         let lines = "batch = torch.empty(3, device=\"cuda\")\n    # é".to_owned();
         let hash = both_ways(&Link { target: lesson, solution: Some(lines), ..Link::default() });
         assert!(hash.starts_with("lesson=tensor&card=6&solution=1."), "{hash}");
-        let plan = LinkTarget::Plan("tensor,reserved".to_owned());
+        let plan = LinkTarget::Place(Place::Plan("tensor,reserved".to_owned()));
         assert_eq!(both_ways(&plan.into()), "plan=tensor,reserved");
         let (link, problems) = Link::read("#card=3&lesson=streams");
         assert_eq!(link.target, LinkTarget::Lesson { id: "streams".to_owned(), card: 3 });

@@ -1,11 +1,12 @@
 //! The messages of the page to the reader, the progress of a job, and texts for screen readers.
 
-use blockyard_worker::ReadPart;
+use blockyard_replay::Progress;
+use blockyard_worker::jobs::ReadPart;
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::jobs::JobReport;
-use crate::session::Feature;
+use crate::session::{Feature, Session};
 
 /// A message for the reader. It stays until it is dismissed.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +19,7 @@ pub(crate) struct Message {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunningJob {
     pub(crate) title: String,
-    pub(crate) phase: String,
-    pub(crate) done: u64,
-    pub(crate) total: u64,
+    pub(crate) progress: Progress,
     /// Whether the progress is shown. The progress of short jobs is never shown.
     pub(crate) is_shown: bool,
     /// Memory over time as far as the trace of a file has been read.
@@ -28,6 +27,7 @@ pub(crate) struct RunningJob {
 }
 
 /// The message, the progress of a job, and the text for screen readers that the page shows now.
+#[derive(Default)]
 pub(crate) struct MessageSignals {
     pub(crate) message: RwSignal<Option<Message>>,
     /// The job whose progress is shown.
@@ -36,21 +36,22 @@ pub(crate) struct MessageSignals {
     pub(crate) spoken: RwSignal<String>,
 }
 
-impl MessageSignals {
-    pub(crate) fn new() -> Self {
-        Self { message: RwSignal::new(None), work: RwSignal::new(None), spoken: RwSignal::new(String::new()) }
+impl Session {
+    pub(crate) fn show_note(self, text: impl Into<String>) {
+        self.messages().message.set(Some(Message { text: text.into(), is_error: false }));
+    }
+
+    pub(crate) fn show_error(self, text: impl Into<String>) {
+        self.messages().message.set(Some(Message { text: text.into(), is_error: true }));
+    }
+
+    /// Lets screen readers announce a text.
+    pub(crate) fn announce(self, text: String) {
+        self.messages().spoken.set(text);
     }
 }
 
 impl Feature<MessageSignals> {
-    pub(crate) fn show_note(self, text: impl Into<String>) {
-        self.message.set(Some(Message { text: text.into(), is_error: false }));
-    }
-
-    pub(crate) fn show_error(self, text: impl Into<String>) {
-        self.message.set(Some(Message { text: text.into(), is_error: true }));
-    }
-
     /// Removes the message.
     pub(crate) fn clear(self) {
         if self.message.with_untracked(Option::is_some) {
@@ -58,19 +59,12 @@ impl Feature<MessageSignals> {
         }
     }
 
-    /// Lets screen readers announce a text.
-    pub(crate) fn announce(self, text: String) {
-        self.spoken.set(text);
-    }
-
     /// Begins to show a job. Its progress appears only if the job takes a while, so that short jobs do not
     /// flicker.
     pub(crate) fn show_work(self, title: &str) {
         let work = RunningJob {
             title: title.to_owned(),
-            phase: String::new(),
-            done: 0,
-            total: 0,
+            progress: Progress::default(),
             is_shown: false,
             read: None,
         };
@@ -93,10 +87,11 @@ impl Feature<MessageSignals> {
                 JobReport::Progress(progress) => {
                     // The growing figure is about the phase in which the file is read, and is removed when
                     // another phase begins.
-                    work.read = work.read.take().filter(|_| progress.phase == work.phase);
-                    (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
+                    work.read = work.read.take().filter(|_| progress.phase == work.progress.phase);
+                    work.progress = progress;
                 }
                 JobReport::Read(part) => work.read = Some(part),
+                JobReport::Adapter(_) => {}
             }
         });
     }

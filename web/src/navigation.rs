@@ -68,7 +68,7 @@ impl Feature<NavigationSignals> {
                     self.show_place(place);
                     then();
                 }
-                Err(_) => self.session.messages().show_error("The lessons could not be fetched. Try again."),
+                Err(_) => self.session.show_error("The lessons could not be fetched. Try again."),
             }
         });
         if !is_here {
@@ -109,7 +109,7 @@ impl Feature<NavigationSignals> {
                 Place::Lesson { id: id.to_owned(), card: CardPlace::At(card) }
             }
             Err(why) => {
-                self.session.messages().show_error(sentence(&why.to_string()));
+                self.session.show_error(sentence(&why.to_string()));
                 Place::Lessons
             }
         }

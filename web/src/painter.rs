@@ -1,16 +1,14 @@
 //! Figures of many rectangles on the reader's GPU. A separate worker (`web/gpu`) draws them on a canvas of
 //! the page, and the page's thread only sends the part to show.
 
-use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 
-use js_sys::{Array, Float32Array, Float64Array, Object, Reflect, Uint32Array};
+use js_sys::{Array, Float32Array, Float64Array, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{HtmlCanvasElement, Worker};
+use web_sys::HtmlCanvasElement;
 
 use crate::frames;
-use crate::worker_program::WorkerProgram;
+use crate::workers::{GPU, PageWorker, WorkerMessage, WorkerModule, object};
 
 /// A report of the worker.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,59 +23,31 @@ pub(crate) enum PainterReport {
 
 /// A worker with a canvas. Dropping this value ends the worker.
 #[derive(Debug)]
-pub(crate) struct Painter {
-    worker: Worker,
-    /// Messages that wait until the worker is ready; `None` when it is.
-    waiting: Rc<RefCell<Option<Vec<JsValue>>>>,
-}
+pub(crate) struct Painter(PageWorker);
 
 impl Painter {
-    /// Hands the canvas over to a worker that runs this module; `None` if the browser cannot do that.
+    /// Hands the canvas over to a worker; `None` if the browser cannot do that.
     pub(crate) fn new(
-        program: &WorkerProgram,
         canvas: &HtmlCanvasElement,
         on_reply: impl Fn(PainterReport) + 'static,
     ) -> Option<Self> {
         let transfer = Reflect::get(canvas, &"transferControlToOffscreen".into()).ok()?;
         let offscreen = transfer.dyn_into::<js_sys::Function>().ok()?.call0(canvas).ok()?;
-        let waiting = Rc::new(RefCell::new(Some(Vec::new())));
-        let started = Rc::new(RefCell::new(None::<Worker>));
-        let reply = Rc::new(on_reply);
-        let (unsent, on_message, own_worker) = (waiting.clone(), reply.clone(), started.clone());
-        let on_message = move |data: JsValue| {
-            if let Some(is_frame) = data.as_bool() {
-                on_message(if is_frame { PainterReport::Frame } else { PainterReport::Ready });
-            } else if unsent.borrow().is_some() {
-                // The first text says that the worker is ready: it gets the canvas, and then the messages
-                // that have waited.
-                let worker = own_worker.borrow().clone();
-                let Some(worker) = worker else { return };
-                let message = Object::new();
-                let _ = Reflect::set(&message, &"canvas".into(), &offscreen);
-                let _ = worker.post_message_with_transfer(&message, &Array::of1(&offscreen));
-                for message in unsent.take().unwrap_or_default() {
-                    let _ = worker.post_message(&message);
-                }
-            } else {
-                on_message(PainterReport::Failed(data.as_string().unwrap_or_default()));
-            }
-        };
-        let worker = program.start(on_message, move |why| reply(PainterReport::Failed(why)))?;
-        started.replace(Some(worker.clone()));
-        Some(Self { worker, waiting })
+        let worker = GPU.with(WorkerModule::start)?.listen_raw(move |message| match message {
+            WorkerMessage::Ready => {}
+            WorkerMessage::Failed(why) => on_reply(PainterReport::Failed(why)),
+            WorkerMessage::Reply(data) => on_reply(match data.as_bool() {
+                Some(true) => PainterReport::Frame,
+                Some(false) => PainterReport::Ready,
+                None => PainterReport::Failed(data.as_string().unwrap_or_default()),
+            }),
+        });
+        worker.send_and_move(&object(&[("canvas", offscreen.clone())]), &Array::of1(&offscreen));
+        Some(Self(worker))
     }
 
     fn send(&self, members: &[(&str, JsValue)]) {
-        let message = Object::new();
-        for (name, value) in members {
-            let _ = Reflect::set(&message, &(*name).into(), value);
-        }
-        match self.waiting.borrow_mut().as_mut() {
-            Some(waiting) => waiting.push(message.into()),
-            None => {
-                let _ = self.worker.post_message(&message);
-            }
-        }
+        self.0.send(&object(members));
     }
 
     /// Draws other rectangles from now on.
@@ -105,11 +75,5 @@ impl Painter {
         let ends = ranges.into_iter().flat_map(|range| [range.start, range.end].map(frames::count));
         let numbers: Vec<f64> = view.into_iter().chain(ends).collect();
         self.send(&[("view", Float64Array::from(numbers.as_slice()).into())]);
-    }
-}
-
-impl Drop for Painter {
-    fn drop(&mut self) {
-        self.worker.terminate();
     }
 }

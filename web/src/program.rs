@@ -22,9 +22,20 @@ use self::examples::FIRST_PROGRAM;
 use crate::browser;
 use crate::interpreter::{self, ProgramReport};
 use crate::link::{Link, LinkTarget};
+use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
+use crate::python_program::PYTHON;
 use crate::session::{Feature, Source};
+
+/// What is said while Python is fetched; this many bytes have arrived.
+pub(crate) fn loading_sentence(bytes: f64) -> String {
+    format!("Loading {PYTHON}, once: {:.1} MB so far.", bytes / 1e6)
+}
+
+/// What is said while `cargo xtask play` makes Python's files.
+const BUILDING: &str = "Python is still being built by cargo xtask play, which takes minutes the first time. The \
+                        program starts when it is built; everything else of the page works.";
 
 /// The state of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +56,18 @@ pub(crate) enum ProgramStatus {
 }
 
 impl ProgramStatus {
+    /// The status as a sentence; empty while nothing runs.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Idle => String::new(),
+            Self::Loading(bytes) => loading_sentence(*bytes),
+            Self::Building => BUILDING.to_owned(),
+            Self::Starting => format!("{PYTHON} starts."),
+            Self::Running => "The program runs.".to_owned(),
+            Self::Failed(why) => sentence(why),
+        }
+    }
+
     /// Whether the program runs, or waits for Python.
     pub(crate) const fn is_busy(&self) -> bool {
         !matches!(self, Self::Idle | Self::Failed(_))
@@ -80,6 +103,7 @@ impl Default for ProgramInput {
 }
 
 /// The program in the editor, and its last run.
+#[derive(Default)]
 pub(crate) struct ProgramSignals {
     pub(crate) input: RwSignal<ProgramInput>,
     pub(crate) status: RwSignal<ProgramStatus>,
@@ -135,21 +159,8 @@ const KEY: &str = "blockyard.program";
 impl ProgramSignals {
     pub(crate) fn new() -> Self {
         let text = browser::recall(KEY).unwrap_or_else(|| FIRST_PROGRAM.to_owned());
-        let input = ProgramInput { text, ..ProgramInput::default() };
-        Self {
-            input: RwSignal::new(input),
-            status: RwSignal::new(ProgramStatus::Idle),
-            seconds: RwSignal::new(0),
-            printed: RwSignal::new(Vec::new()),
-            result: RwSignal::new(None),
-            example: RwSignal::new(None),
-            why_alive: RwSignal::new(WhyAlive::Unknown),
-            before: RwSignal::new(None),
-            opened_at: RwSignal::new(None),
-            recorded_text: RwSignal::new(None),
-            trials: RwSignal::new(Trials::default()),
-            batch: RwSignal::new(None),
-        }
+        let input = RwSignal::new(ProgramInput { text, ..ProgramInput::default() });
+        Self { input, ..Self::default() }
     }
 
     /// Remembers the text for the next visit.
@@ -186,10 +197,7 @@ impl Feature<ProgramSignals> {
             let text = browser::fetch_text(&format!("programs/{}.py", example.id)).await;
             let recorded = browser::fetch_text(&format!("programs/{}.txt", example.id)).await;
             let Some(text) = text else {
-                return self
-                    .session
-                    .messages()
-                    .show_error(format!("The example {} could not be fetched.", example.id));
+                return self.session.show_error(format!("The example {} could not be fetched.", example.id));
             };
             self.input.set(ProgramInput { text, ..ProgramInput::default() });
             self.example.set(Some(example.id.to_owned()));
@@ -203,7 +211,7 @@ impl Feature<ProgramSignals> {
         let input = self.input.get_untracked();
         let job = match job(&input) {
             Ok(job) => job,
-            Err(error) => return self.session.messages().show_error(error.to_string()),
+            Err(error) => return self.session.show_error(error.to_string()),
         };
         self.printed.set(Vec::new());
         self.status.set(ProgramStatus::Starting);
@@ -240,34 +248,31 @@ impl Feature<ProgramSignals> {
     }
 
     fn follow(self, input: &ProgramInput, progress: ProgramReport) {
-        let status = self.status;
         match progress {
-            ProgramReport::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
-            ProgramReport::Building => status.set(ProgramStatus::Building),
-            ProgramReport::Starting => status.set(ProgramStatus::Starting),
-            ProgramReport::Started => {
-                status.set(ProgramStatus::Running);
-                self.seconds.set(0);
-                self.count_seconds(0);
+            ProgramReport::Status(status) => {
+                if status == ProgramStatus::Running {
+                    self.seconds.set(0);
+                }
+                self.status.set(status.clone());
+                if status == ProgramStatus::Running {
+                    self.count_seconds();
+                }
             }
             ProgramReport::Printed(pieces) => self.printed.update(|printed| printed.extend(pieces)),
-            ProgramReport::Done(done) => match *done {
-                Ok(run) => self.take_result(input, run),
-                Err(error) => status.set(ProgramStatus::Failed(error.to_string())),
-            },
-            ProgramReport::Failed(why) => status.set(ProgramStatus::Failed(why.to_string())),
+            ProgramReport::Done(run) => self.take_result(input, *run),
         }
     }
 
-    /// Counts the seconds of the running program, of which `seconds` are over.
-    fn count_seconds(self, seconds: u32) {
-        let _ = browser::after_millis(1000, move || {
+    /// Counts the seconds of the running program.
+    fn count_seconds(self) {
+        browser::each_second(move |seconds| {
             let is_running = self.status.with_untracked(|status| *status == ProgramStatus::Running);
             // Another program that runs by now counts its own seconds.
-            if is_running && self.seconds.get_untracked() == seconds {
-                self.seconds.set(seconds + 1);
-                self.count_seconds(seconds + 1);
+            let is_same = is_running && self.seconds.get_untracked() + 1 == seconds;
+            if is_same {
+                self.seconds.set(seconds);
             }
+            is_same
         });
     }
 
@@ -343,9 +348,7 @@ impl Feature<ProgramSignals> {
         if EXAMPLES.iter().any(|example| example.id == id) {
             self.open_example(id);
         } else {
-            self.session
-                .messages()
-                .show_error(format!("This link names the program \"{id}\", which does not exist."));
+            self.session.show_error(format!("This link names the program \"{id}\", which does not exist."));
         }
     }
 
@@ -363,7 +366,7 @@ impl Feature<ProgramSignals> {
         }
         if !is_kept {
             self.type_text(text);
-            self.session.messages().show_note("The program of this link has not run yet: Run starts it.");
+            self.session.show_note("The program of this link has not run yet: Run starts it.");
         }
         self.input.update(|input| {
             input.conf = link.conf.clone().unwrap_or_default();
@@ -374,14 +377,12 @@ impl Feature<ProgramSignals> {
         });
         if GPUS.iter().all(|(id, _)| self.input.with_untracked(|input| input.gpu != *id)) {
             let gpu = link.gpu.clone().unwrap_or_default();
-            self.session
-                .messages()
-                .show_error(format!("This link names the GPU \"{gpu}\", which the page does not have. The program runs on the H200."));
+            self.session.show_error(format!("This link names the GPU \"{gpu}\", which the page does not have. The program runs on the H200."));
             self.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
         }
         if let Some(name) = link.release.as_deref().filter(|name| release_of(name).name() != *name) {
             let taken = Release::OF_RECORDED_OPERATORS;
-            self.session.messages().show_error(format!(
+            self.session.show_error(format!(
                 "This link names PyTorch \"{name}\", which the page does not have. The program runs on {taken}."
             ));
         }

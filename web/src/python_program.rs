@@ -6,12 +6,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::{ArrayBuffer, Object, Reflect, Uint8Array, WebAssembly};
+use blockyard_program::ProgramReply;
+use js_sys::{ArrayBuffer, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::browser;
+use crate::workers::{PageWorker, WorkerMessage, object};
 
 /// The release of Python that the page runs.
 pub(crate) const PYTHON: &str = "Python 3.13.2";
@@ -46,9 +47,9 @@ pub(crate) struct PythonProgram {
     /// The address of a copy of [`BOOT`].
     boot_script: String,
     /// The first message of a worker.
-    files: Object,
+    files: JsValue,
     /// A worker that has no job yet.
-    spare: Rc<RefCell<Option<Worker>>>,
+    spare: Rc<RefCell<Option<PageWorker>>>,
 }
 
 /// Why Python cannot be used.
@@ -69,7 +70,7 @@ impl PythonProgram {
     /// one.
     pub(crate) async fn fetch(on_bytes: impl Fn(f64)) -> Result<Self, NoPython> {
         let boot_script = browser::blob_url(BOOT).await.ok_or(NoPython::Missing)?;
-        let files = Object::new();
+        let mut files = Vec::new();
         let arrived = Cell::new(0.0);
         for (name, address, form) in FILES {
             let before = arrived.get();
@@ -78,29 +79,21 @@ impl PythonProgram {
                 on_bytes(arrived.get());
             });
             let file = fetched.await.ok_or(NoPython::Missing)?;
-            let content = ready(&file, form).await.ok_or(NoPython::NotCompiled)?;
-            Reflect::set(&files, &name.into(), &content).map_err(|_| NoPython::NotCompiled)?;
+            files.push((name, ready(&file, form).await.ok_or(NoPython::NotCompiled)?));
         }
-        Ok(Self { boot_script, files, spare: Rc::default() })
+        Ok(Self { boot_script, files: object(&files), spare: Rc::default() })
     }
 
-    /// Gives a job to a worker. The first message of the worker is a text, which says that the program starts
-    /// now; its replies are bytes. If the worker fails, `on_end` is called with the reason. `None` if the
-    /// browser starts no workers.
+    /// Gives a job to a worker, and calls `on_message` with the worker's messages: first that the program
+    /// starts now, then its replies. `None` if the browser starts no workers.
     pub(crate) fn start(
         &self,
         job: &Uint8Array,
-        mut on_message: impl FnMut(JsValue) + 'static,
-        mut on_end: impl FnMut(String) + 'static,
-    ) -> Option<Worker> {
+        on_message: impl Fn(WorkerMessage<ProgramReply>) + 'static,
+    ) -> Option<PageWorker> {
         let spare = self.spare.take();
-        let worker = spare.or_else(|| self.new_worker())?;
-        browser::listen(&worker, "message", move |event: MessageEvent| on_message(event.data()));
-        browser::listen(&worker, "error", move |event: web_sys::Event| {
-            let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
-            on_end(why.unwrap_or_else(|| "it could not be loaded".to_owned()));
-        });
-        worker.post_message(job).ok()?;
+        let worker = spare.or_else(|| self.new_worker())?.listen(on_message);
+        worker.send_now(job);
         Some(worker)
     }
 
@@ -112,12 +105,8 @@ impl PythonProgram {
         }
     }
 
-    fn new_worker(&self) -> Option<Worker> {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let worker = Worker::new_with_options(&self.boot_script, &options).ok()?;
-        worker.post_message(&self.files).ok()?;
-        Some(worker)
+    fn new_worker(&self) -> Option<PageWorker> {
+        PageWorker::new(&self.boot_script, &self.files)
     }
 }
 

@@ -12,6 +12,7 @@ use web_sys::{HtmlCanvasElement, MouseEvent, ResizeObserver, ResizeObserverEntry
 
 use crate::browser;
 use crate::effect::effect;
+use crate::session::Session;
 
 /// The size of the element's content in pixels of a figure. The signal follows the element's size, and is
 /// zero until the element is laid out.
@@ -79,6 +80,28 @@ pub(crate) fn on_page(length_px: f32) -> f64 {
 /// The length in a figure, in its pixels, of a length on the page.
 pub(crate) fn in_figure(length_px: f64) -> f32 {
     pixels(length_px / browser::text_scale())
+}
+
+/// Keeps a canvas drawn: the scene of this size is made again when the size or a signal that `scene` reads
+/// changes.
+pub(crate) fn keep_drawn(
+    session: Session,
+    canvas: NodeRef<html::Canvas>,
+    size: RwSignal<Size>,
+    scene: impl Fn(Size) -> Option<Scene> + 'static,
+) {
+    effect(move || {
+        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+        if let Some(scene) = Some(size).filter(|size| size.width_px >= 1.0).and_then(&scene) {
+            show(session, &canvas, &scene);
+        }
+    });
+}
+
+/// Draws the scene in the page's present colors on the canvas, which gets its height. Reads signals.
+pub(crate) fn show(session: Session, canvas: &HtmlCanvasElement, scene: &Scene) {
+    fit(canvas, scene);
+    session.appearance().draw(canvas, scene);
 }
 
 /// Gives the canvas element the height of the scene, as a whole number of device pixels, so that nothing is

@@ -5,7 +5,6 @@ mod allocations;
 mod dissolve;
 mod divider;
 mod drag;
-mod edge;
 mod editor;
 mod embed;
 pub(crate) mod export;
@@ -41,6 +40,7 @@ mod present;
 pub(crate) mod program;
 mod prose;
 mod ranks;
+mod resize_drag;
 mod scrubber;
 mod settings;
 mod share;
@@ -72,7 +72,7 @@ use crate::effect::effect;
 use crate::files::Samples;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::{browser, frames, jobs, navigation};
+use crate::{browser, frames, jobs, navigation, workers};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -108,7 +108,7 @@ fn page() -> AnyView {
         spawn_local(async move {
             parts::prepare().await;
             jobs::prepare().await;
-            crate::lab::prepare().await;
+            workers::fetch(&workers::QUESTIONS).await;
             session.files().look_for_kept().await;
             samples.prefetch().await;
             session.workload().ask_for_gpu().await;

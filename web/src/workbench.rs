@@ -153,18 +153,14 @@ impl Feature<WorkbenchSignals> {
     pub(crate) fn toggle(self, panel: WorkbenchPanel) {
         self.lay_out(self.panels.get_untracked().with_toggled(panel));
         let is_hidden = self.panels.get_untracked().is_hidden(panel);
-        self.session.messages().announce(format!(
-            "{} {}.",
-            panel.title(),
-            if is_hidden { "hidden" } else { "shown" }
-        ));
+        self.session.announce(format!("{} {}.", panel.title(), if is_hidden { "hidden" } else { "shown" }));
     }
 
     /// Shows the figure alone, or shows the other panels again.
     pub(crate) fn toggle_alone(self, panel: WorkbenchPanel) {
         self.lay_out(self.panels.get_untracked().with_alone(panel));
         let is_alone = self.panels.get_untracked().alone.is_some();
-        self.session.messages().announce(if is_alone {
+        self.session.announce(if is_alone {
             format!("{} alone.", panel.title())
         } else {
             "All figures.".to_owned()
@@ -183,7 +179,7 @@ impl Feature<WorkbenchSignals> {
                 return;
             }
         };
-        self.session.messages().show_note(format!("{what}; {SHOW_ALL_HINT}"));
+        self.session.show_note(format!("{what}; {SHOW_ALL_HINT}"));
     }
 
     fn clear_hint(self) -> bool {
@@ -209,7 +205,7 @@ impl Feature<WorkbenchSignals> {
     pub(crate) fn show_all(self) {
         self.clear_hint();
         self.lay_out(PanelLayout::default());
-        self.session.messages().announce("All panels shown.".to_owned());
+        self.session.announce("All panels shown.".to_owned());
     }
 
     /// Shows the panel if it is hidden or if another panel is shown alone, because the panel contains

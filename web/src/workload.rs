@@ -191,26 +191,23 @@ impl Feature<WorkloadSignals> {
         if !untrack(|| self.session.shows_text()) {
             return self
                 .session
-                .messages()
                 .show_error("A recording cannot be changed. Go back to the workload to play by hand.");
         }
         let run = match self.attempt.get_untracked() {
             Attempt::Ran(run) => run,
             Attempt::Failed(InputError::Capacity(_) | InputError::Config(_)) => {
-                return self.session.messages().show_error(
+                return self.session.show_error(
                     "Mend the device's capacity or settings first: the figure shows older ones.",
                 );
             }
             Attempt::Long => {
                 return self
                     .session
-                    .messages()
                     .show_error("The workload is still running: the figure shows an older run.");
             }
             Attempt::Failed(_) => {
                 return self
                     .session
-                    .messages()
                     .show_error("Mend the workload's text first: the figure shows an older text.");
             }
         };
@@ -223,16 +220,16 @@ impl Feature<WorkloadSignals> {
             Err(EditError::InsideLoop { resume }) => match insert(&text, &run.workload, resume, action) {
                 Ok(edit) => {
                     self.take_edit(edit);
-                    self.session.messages().show_note(
+                    self.session.show_note(
                         "Nothing can be inserted inside a loop or a list. The line was inserted after it, and the cursor moved there.",
                     );
                 }
-                Err(EditError::NotAllocated { .. }) => self.session.messages().show_error(
+                Err(EditError::NotAllocated { .. }) => self.session.show_error(
                     "Nothing can be inserted inside a loop or a list. After it this block is free already.",
                 ),
-                Err(error) => self.session.messages().show_error(sentence(&error.to_string())),
+                Err(error) => self.session.show_error(sentence(&error.to_string())),
             },
-            Err(error) => self.session.messages().show_error(sentence(&error.to_string())),
+            Err(error) => self.session.show_error(sentence(&error.to_string())),
         }
     }
 
@@ -248,7 +245,7 @@ impl Feature<WorkloadSignals> {
         match self.tensor_of(block) {
             Some(tensor) => self.act(EditAction::Free { tensor }),
             None => {
-                self.session.messages().show_note("This block is not allocated: there is nothing to free.");
+                self.session.show_note("This block is not allocated: there is nothing to free.");
             }
         }
     }

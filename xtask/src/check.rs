@@ -20,14 +20,13 @@ const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-w
 /// that no other package asks for. Cargo compiles a dependency for the features that all packages of one
 /// command ask for together: with these among them, the Python package would compile every dependency a
 /// second time.
-const TESTED_APART: [&str; 6] = [
+const TESTED_APART: [&str; 5] = [
     "xtask",
     ANSWERS_WRITER,
     bundle::BINDGEN,
     "blockyard-wasm-runner",
     // Messages of the page's workers, without tests.
     "blockyard-worker",
-    "blockyard-questions",
 ];
 
 /// Packages that a third stage tests together: those that drive the page, and those over Vulkan. Their

@@ -44,7 +44,6 @@ const NEVER_SEEN: &[(&str, &[&str])] = &[
     ("crates/ends/torch-plugin", &["crates/core/replay", "crates/show/figure"]),
     ("web", &["crates/ends/cli", "crates/ends/torch-plugin", "crates/base/device/cuda"]),
     ("web/gpu", &["crates/core/allocator"]),
-    ("web/worker", &["crates/ask/lab"]),
     // It starts without the packages that it builds.
     ("xtask", &["crates/base/rules", "crates/base/record", "xtask/bindgen"]),
 ];

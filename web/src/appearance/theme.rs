@@ -51,7 +51,7 @@ impl ThemeChoice {
 
     /// Gives the page the chosen theme.
     pub(crate) fn apply(self) {
-        let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
+        let Some(root) = browser::root() else { return };
         let _ = match self {
             Self::System => root.remove_attribute("data-theme"),
             chosen => root.set_attribute("data-theme", chosen.name()),

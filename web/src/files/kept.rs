@@ -141,7 +141,7 @@ impl Feature<FileSignals> {
         spawn_local(async move {
             forget().await;
             self.has_kept_file.set(false);
-            self.session.messages().show_note(
+            self.session.show_note(
                 "The browser's copy of the file is deleted. What is open stays open until you leave the page.",
             );
         });
@@ -155,7 +155,7 @@ impl Feature<FileSignals> {
                 return self.open_again(files, Box::new(then));
             }
             self.session.messages().work.set(None);
-            self.session.messages().show_error(gone());
+            self.session.show_error(gone());
         });
     }
 

@@ -5,13 +5,10 @@ use std::rc::Rc;
 use leptos::prelude::*;
 use web_sys::File;
 
-use super::{ComparisonState, FileSignals, OpenedFile, comparison_state, reason};
-use crate::jobs::{self, ComparisonReply};
+use super::{ComparisonState, FileSignals, OpenedFile};
 use crate::lab;
-use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
-use crate::run::Run;
 use crate::session::Feature;
 
 /// One of several recordings that were opened together.
@@ -38,49 +35,30 @@ impl Feature<FileSignals> {
     fn open_rank(self, files: Rc<Vec<File>>, place: usize, then: Box<dyn FnOnce()>) {
         let Some(file) = files.get(place).cloned() else { return self.ranks_are_open() };
         let name = file.name();
-        self.session.messages().show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
-        let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
-        let (state, content) = (comparison.clone(), lab::FileContent::of(&name, &file));
-        let rest = files.clone();
-        jobs::open(
-            &file.clone(),
-            &name.clone(),
-            None,
-            move |report| self.session.messages().show_report(report),
-            move |result| {
-                self.session.messages().work.set(None);
-                match result {
-                    Ok(product) => {
-                        let opened =
-                            PtrEq::new(OpenedFile { name, run: PtrEq::new(Run::new(product)), comparison });
-                        let is_first = self.ranks.with_untracked(Vec::is_empty);
-                        self.ranks
-                            .update(|ranks| ranks.push(Rank { opened: opened.clone(), file: file.clone() }));
-                        if is_first {
-                            self.session.navigation().place.set(Place::Workbench);
-                            content.keep();
-                            self.file.set_value(Some(file));
-                            self.open(opened);
-                            then();
-                        }
-                        self.session.figures().compare_when_drawn();
-                    }
-                    Err(failure) => {
-                        self.session
-                            .messages()
-                            .show_error(format!("{name} was not opened. {}", sentence(&reason(failure))));
-                        self.open_rank(files, place + 1, then);
-                    }
-                }
-            },
-            move |reply| {
-                let is_over = matches!(reply, ComparisonReply::Done(_));
-                state.set(comparison_state(reply));
-                if is_over {
-                    self.open_rank(rest.clone(), place + 1, Box::new(|| ()));
-                }
-            },
-        );
+        let work = format!("Opening {name} ({} of {})", place + 1, files.len());
+        let content = lab::FileContent::of(&name, &file);
+        let (rest, kept) = (files.clone(), file.clone());
+        let on_done = move |result| {
+            let Some(opened) = self.opened_or_error(result) else {
+                return self.open_rank(files, place + 1, then);
+            };
+            let is_first = self.ranks.with_untracked(Vec::is_empty);
+            self.ranks.update(|ranks| ranks.push(Rank { opened: opened.clone(), file: kept.clone() }));
+            if is_first {
+                self.session.navigation().place.set(Place::Workbench);
+                content.keep();
+                self.file.set_value(Some(kept));
+                self.open(opened);
+                then();
+            }
+            self.session.figures().compare_when_drawn();
+        };
+        let on_compared = move |_: &ComparisonState, is_over: bool| {
+            if is_over {
+                self.open_rank(rest.clone(), place + 1, Box::new(|| ()));
+            }
+        };
+        self.read(&work, (&name, &file, None), on_done, on_compared);
     }
 
     /// Shows another of the files that were opened together, and the verdict about it.

@@ -10,9 +10,6 @@ use crate::session::Session;
 /// A recording that comes with the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    pub(crate) test_id: &'static str,
-    /// The test id of the sample's button on the first screen.
-    pub(crate) door_id: &'static str,
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) summary: &'static str,
@@ -20,22 +17,12 @@ pub(crate) struct Sample {
 
 pub(crate) static SAMPLES: [Sample; 3] = [
     Sample {
-        test_id: "sample-gpt2_varlen",
-        door_id: "door-gpt2_varlen",
         name: "gpt2_varlen",
         title: "GPT-2",
         summary: "GPT-2 training with mixed precision and texts of random length: 52,141 events",
     },
+    Sample { name: "resnet50_amp", title: "ResNet-50", summary: "ResNet-50 training with mixed precision" },
     Sample {
-        test_id: "sample-resnet50_amp",
-        door_id: "door-resnet50_amp",
-        name: "resnet50_amp",
-        title: "ResNet-50",
-        summary: "ResNet-50 training with mixed precision",
-    },
-    Sample {
-        test_id: "sample-gnn_random",
-        door_id: "door-gnn_random",
         name: "gnn_random",
         title: "GNN",
         summary: "A graph network on random graphs: sizes that never repeat",
@@ -97,14 +84,10 @@ impl Samples {
                     Some(blob) => {
                         session.files().open_blob(sample.file_name(), blob, None, Box::new(then)).await;
                     }
-                    None => session
-                        .messages()
-                        .show_error(format!("The sample {} could not be opened.", sample.name)),
+                    None => session.show_error(format!("The sample {} could not be opened.", sample.name)),
                 },
                 None => {
-                    session
-                        .messages()
-                        .show_error(format!("The sample {} could not be fetched.", sample.name));
+                    session.show_error(format!("The sample {} could not be fetched.", sample.name));
                 }
             }
         });

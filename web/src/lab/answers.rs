@@ -3,7 +3,8 @@
 use blockyard_lab::{
     AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, Row, SearchResult, Verdict, WhatIf,
 };
-use blockyard_questions::RunSummary;
+use blockyard_replay::Progress;
+use blockyard_worker::questions::RunSummary;
 
 use crate::ptr_eq::PtrEq;
 
@@ -33,29 +34,24 @@ impl QuestionKind {
 
     /// The name of the question in links and tests.
     pub(crate) fn id(self) -> &'static str {
-        match self {
-            Self::Verdict => "verdict",
-            Self::WhatIf => "what-if",
-            Self::Search => "search",
-            Self::Autopsy => "autopsy",
-            Self::Bound => "bound",
-            Self::Compare => "compare-allocators",
-            Self::Leaks => "leaks",
-            Self::Diff => "diff",
-        }
+        self.names().0
     }
 
     /// The label of the button.
     pub(crate) fn title(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Verdict => "Verdict",
-            Self::WhatIf => "What if",
-            Self::Search => "Best setting",
-            Self::Autopsy => "Why out of memory",
-            Self::Bound => "How good could it be",
-            Self::Compare => "Other allocators",
-            Self::Leaks => "What grows",
-            Self::Diff => "What changed",
+            Self::Verdict => ("verdict", "Verdict"),
+            Self::WhatIf => ("what-if", "What if"),
+            Self::Search => ("search", "Best setting"),
+            Self::Autopsy => ("autopsy", "Why out of memory"),
+            Self::Bound => ("bound", "How good could it be"),
+            Self::Compare => ("compare-allocators", "Other allocators"),
+            Self::Leaks => ("leaks", "What grows"),
+            Self::Diff => ("diff", "What changed"),
         }
     }
 }
@@ -64,9 +60,7 @@ impl QuestionKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabWork {
     pub(crate) kind: QuestionKind,
-    pub(crate) phase: String,
-    pub(crate) done: u64,
-    pub(crate) total: u64,
+    pub(crate) progress: Progress,
 }
 
 /// A search for the best setting, complete or not.

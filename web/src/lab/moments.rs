@@ -25,10 +25,7 @@ impl Feature<LabSignals> {
             _ => steps_at_allocation(&run.recording, moment.allocations_after),
         };
         let Some(steps) = steps else {
-            return self
-                .session
-                .messages()
-                .show_note("The run has no such moment: its replay goes on for longer.");
+            return self.session.show_note("The run has no such moment: its replay goes on for longer.");
         };
         self.session.dispatch(PlayerAction::Pause);
         self.session.dispatch(PlayerAction::SeekStep(steps));

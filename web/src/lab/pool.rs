@@ -5,36 +5,22 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use blockyard_lab::{LabAnswer, Question, RunSource};
-use blockyard_questions::{LabReply, LabTask, ReportOptions, RunSummary};
-use blockyard_replay::Progress;
-use js_sys::{Object, Reflect, Uint8Array};
+use blockyard_lab::{Question, RunSource};
+use blockyard_worker::questions::{LabReply, LabTask, ReportOptions};
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
-use web_sys::{Blob, Worker};
+use web_sys::Blob;
 
 use crate::browser;
-use crate::worker_program::WorkerProgram;
+use crate::workers::{self, PageWorker, WorkerMessage, WorkerModule};
 
 /// The pool has at most this many workers. More workers would wait for each other.
 const MAX_WORKERS: usize = 8;
 /// Files of at least this many bytes are read by at most two workers, because each worker keeps a copy.
 const LARGE_BYTES: f64 = 8e6;
 
-/// The reply to a task, as the page's handlers get it.
-#[derive(Debug)]
-pub(super) enum TaskReply {
-    /// How much of the task is done.
-    Progress(Progress),
-    /// The worker has read these runs.
-    Taken(Vec<RunSummary>),
-    /// The answer.
-    Answered(Box<LabAnswer>),
-    /// The report, as HTML.
-    Report(String),
-    /// The task failed.
-    Failed(TaskError),
-}
+/// The reply to a task, as the page's handlers get it. A reply that the task failed is an error.
+pub(super) type TaskReply = Result<LabReply, TaskError>;
 
 /// Why a question has no answer.
 #[derive(Debug, Error)]
@@ -49,8 +35,6 @@ pub(super) enum TaskError {
     /// The worker trapped or ran out of memory, with the browser's message.
     #[error("the background worker failed: {0}")]
     Worker(String),
-    #[error("the answer cannot be read: {0}")]
-    Reply(#[from] postcard::Error),
 }
 
 /// The message that gives runs to a worker.
@@ -63,7 +47,7 @@ impl RunData {
     /// The message for a source; `content` is the content of the file that the source names. `None` if it
     /// cannot be encoded.
     pub(super) fn new(source: &RunSource, content: Option<&Blob>) -> Option<Rc<Self>> {
-        let message = message(&LabTask::Take(source.clone()), content)?;
+        let message = message(&LabTask::Take(source.clone()), content).ok()?;
         let is_large = content.is_some_and(|content| content.size() >= LARGE_BYTES);
         Some(Rc::new(Self { message, is_large }))
     }
@@ -87,9 +71,8 @@ struct Task {
 }
 
 struct PoolWorker {
-    worker: Worker,
+    worker: PageWorker,
     number: u32,
-    is_ready: bool,
     /// The runs that the worker has read last.
     run_data: Option<Rc<RunData>>,
     /// The task that the worker is doing.
@@ -97,40 +80,27 @@ struct PoolWorker {
 }
 
 struct WorkerPool {
-    program: WorkerProgram,
     members: Vec<PoolWorker>,
     queue: VecDeque<Task>,
     last_number: u32,
 }
 
+/// A report that is being made, in a separate worker: its module is fetched for the first report.
+struct Reporter {
+    worker: PageWorker,
+    on_reply: OnReply,
+}
+
 thread_local! {
     static POOL: RefCell<WorkerPool> = const {
-        RefCell::new(WorkerPool {
-            program: WorkerProgram::new("blockyard-questions"),
-            members: Vec::new(),
-            queue: VecDeque::new(),
-            last_number: 0,
-        })
+        RefCell::new(WorkerPool { members: Vec::new(), queue: VecDeque::new(), last_number: 0 })
     };
+    static REPORTER: RefCell<Option<Reporter>> = const { RefCell::new(None) };
 }
 
-/// Fetches the module of the workers, so that questions need no network.
-pub(crate) async fn prepare() {
-    let program = POOL.with_borrow(|pool| pool.program.clone());
-    if !program.is_fetched() {
-        let program = program.fetch().await;
-        POOL.with_borrow_mut(|pool| pool.program = program);
-    }
-}
-
-fn message(task: &LabTask, content: Option<&Blob>) -> Option<JsValue> {
-    let bytes = postcard::to_allocvec(task).ok()?;
-    let message = Object::new();
-    Reflect::set(&message, &"lab".into(), &Uint8Array::from(bytes.as_slice())).ok()?;
-    if let Some(content) = content {
-        Reflect::set(&message, &"content".into(), content).ok()?;
-    }
-    Some(message.into())
+fn message(task: &LabTask, content: Option<&Blob>) -> Result<JsValue, TaskError> {
+    let file: Vec<_> = content.map(|content| ("file", content.into())).into_iter().collect();
+    workers::task(task, &file).map_err(|_| TaskError::NotSent)
 }
 
 /// Puts a question into the queue. A worker answers it as soon as one is free.
@@ -141,21 +111,10 @@ pub(super) fn ask(
     content: Option<&Blob>,
     on_reply: impl Fn(TaskReply) + 'static,
 ) {
-    let Some(message) = message(&LabTask::Ask { run, question }, content) else {
-        return on_reply(TaskReply::Failed(TaskError::NotSent));
-    };
-    put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) });
-}
-
-/// A report that is being made, in a separate worker: its module is fetched for the first report.
-struct Reporter {
-    worker: Worker,
-    message: JsValue,
-    on_reply: OnReply,
-}
-
-thread_local! {
-    static REPORTER: RefCell<Option<Reporter>> = const { RefCell::new(None) };
+    match message(&LabTask::Ask { run, question }, content) {
+        Ok(message) => put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) }),
+        Err(why) => on_reply(Err(why)),
+    }
 }
 
 /// Has a report made, and ends one that is still being made; `content` is the content of the file that the
@@ -166,49 +125,39 @@ pub(super) fn report(
     content: Option<&Blob>,
     on_reply: impl Fn(TaskReply) + 'static,
 ) {
-    let Some(message) = message(&LabTask::Report { source, options }, content) else {
-        return on_reply(TaskReply::Failed(TaskError::NotSent));
+    let message = match message(&LabTask::Report { source, options }, content) {
+        Ok(message) => message,
+        Err(why) => return on_reply(Err(why)),
     };
-    let worker = WorkerProgram::new("blockyard-report").start(
-        |message| receive_from_reporter(&message),
-        |why| end_report(TaskReply::Failed(TaskError::Worker(why))),
-    );
-    let Some(worker) = worker else { return on_reply(TaskReply::Failed(TaskError::NoWorkers)) };
-    let before = REPORTER.replace(Some(Reporter { worker, message, on_reply: Rc::new(on_reply) }));
-    if let Some(before) = before {
-        before.worker.terminate();
+    let Some(worker) = workers::REPORTS.with(WorkerModule::start) else {
+        return on_reply(Err(TaskError::NoWorkers));
+    };
+    let reporter = Reporter { worker: worker.listen(receive_from_reporter), on_reply: Rc::new(on_reply) };
+    reporter.worker.send(&message);
+    REPORTER.set(Some(reporter));
+}
+
+/// Handles a message of the worker that makes a report. The worker, which holds the whole file, ends with its
+/// last reply.
+fn receive_from_reporter(message: WorkerMessage<LabReply>) {
+    let Some(reply) = reply_of(message) else { return };
+    let on_reply = if matches!(reply, Ok(LabReply::Progress(_))) {
+        REPORTER.with_borrow(|reporter| reporter.as_ref().map(|reporter| reporter.on_reply.clone()))
+    } else {
+        REPORTER.take().map(|reporter| reporter.on_reply)
+    };
+    if let Some(on_reply) = on_reply {
+        on_reply(reply);
     }
 }
 
-/// Handles a message of the worker that makes a report.
-fn receive_from_reporter(message: &JsValue) {
-    let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
-        // The only other message reports that the worker is ready.
-        REPORTER.with_borrow(|reporter| {
-            let Some(reporter) = reporter else { return };
-            let _ = reporter.worker.post_message(&reporter.message);
-        });
-        return;
-    };
-    match postcard::from_bytes::<LabReply>(&bytes.to_vec()) {
-        Ok(LabReply::Progress(progress)) => {
-            let on_reply = REPORTER.with_borrow(|reporter| Some(reporter.as_ref()?.on_reply.clone()));
-            if let Some(on_reply) = on_reply {
-                on_reply(TaskReply::Progress(progress));
-            }
-        }
-        Ok(LabReply::Report(html)) => end_report(TaskReply::Report(html)),
-        Ok(LabReply::Failed(why)) => end_report(TaskReply::Failed(TaskError::Lab(why))),
-        Ok(LabReply::Taken(_) | LabReply::Answered(_)) => {}
-        Err(error) => end_report(TaskReply::Failed(error.into())),
-    }
-}
-
-/// Ends the worker, which holds the whole file, and hands over its last reply.
-fn end_report(reply: TaskReply) {
-    if let Some(reporter) = REPORTER.take() {
-        reporter.worker.terminate();
-        (reporter.on_reply)(reply);
+/// The reply in a message; `None` for the message that a worker is ready.
+fn reply_of(message: WorkerMessage<LabReply>) -> Option<TaskReply> {
+    match message {
+        WorkerMessage::Ready => None,
+        WorkerMessage::Reply(LabReply::Failed(why)) => Some(Err(TaskError::Lab(why))),
+        WorkerMessage::Reply(reply) => Some(Ok(reply)),
+        WorkerMessage::Failed(why) => Some(Err(TaskError::Worker(why))),
     }
 }
 
@@ -218,7 +167,7 @@ fn put(task: Task) {
         pool.dispatch()
     });
     if let Some(task) = failed {
-        (task.on_reply)(TaskReply::Failed(TaskError::NoWorkers));
+        (task.on_reply)(Err(TaskError::NoWorkers));
     }
 }
 
@@ -227,12 +176,7 @@ pub(super) fn cancel() {
     POOL.with_borrow_mut(|pool| {
         pool.queue.clear();
         // A worker reads no message while it computes, so the only way to stop it is to end it.
-        pool.members.retain(|member| {
-            if member.task.is_some() {
-                member.worker.terminate();
-            }
-            member.task.is_none()
-        });
+        pool.members.retain(|member| member.task.is_none());
     });
 }
 
@@ -274,9 +218,9 @@ impl WorkerPool {
     fn start_worker(&mut self) -> Option<usize> {
         self.last_number += 1;
         let number = self.last_number;
-        let on_message = move |message: JsValue| receive(number, &message);
-        let worker = self.program.start(on_message, move |why| worker_failed(number, why))?;
-        self.members.push(PoolWorker { worker, number, is_ready: false, run_data: None, task: None });
+        let worker = workers::QUESTIONS.with(WorkerModule::start)?;
+        let worker = worker.listen(move |message| receive(number, message));
+        self.members.push(PoolWorker { worker, number, run_data: None, task: None });
         Some(self.members.len() - 1)
     }
 }
@@ -290,61 +234,38 @@ impl PoolWorker {
 
     /// Sends the question of the task, or first the runs that the question is about.
     fn send_next(&self) {
-        let (true, Some(task)) = (self.is_ready, &self.task) else { return };
+        let Some(task) = &self.task else { return };
         let unread = task.run_data.as_ref().filter(|needed| !self.has_read(Some(needed)));
         let message = unread.map_or(&task.message, |needed| &needed.message);
-        let _ = self.worker.post_message(message);
+        self.worker.send(message);
     }
 }
 
-/// Handles a message of a worker.
-fn receive(number: u32, message: &JsValue) {
-    let reply =
-        message.dyn_ref::<Uint8Array>().map(|bytes| postcard::from_bytes::<LabReply>(&bytes.to_vec()));
-    let handled = POOL.with_borrow_mut(|pool| {
-        let member = pool.members.iter_mut().find(|member| member.number == number)?;
-        let reply = match reply {
-            // The only other message reports that the worker is ready.
-            None => {
-                member.is_ready = true;
-                member.send_next();
-                return None;
-            }
-            Some(Ok(LabReply::Progress(progress))) => TaskReply::Progress(progress),
-            Some(Ok(LabReply::Taken(runs))) => {
+/// Handles a message of a worker. A worker that trapped or ran out of memory has left the pool with its task.
+fn receive(number: u32, message: WorkerMessage<LabReply>) {
+    let has_failed = matches!(message, WorkerMessage::Failed(_));
+    let Some(reply) = reply_of(message) else { return };
+    let on_reply = POOL.with_borrow_mut(|pool| {
+        let place = pool.members.iter().position(|member| member.number == number)?;
+        let member = pool.members.get_mut(place)?;
+        let on_reply = member.task.as_ref().map(|task| task.on_reply.clone());
+        match &reply {
+            Ok(LabReply::Taken(_)) => {
                 member.run_data = member.task.as_ref().and_then(|task| task.run_data.clone());
                 member.send_next();
-                TaskReply::Taken(runs)
             }
-            Some(Ok(LabReply::Answered(answer))) => TaskReply::Answered(answer),
-            // The page asks these workers for no report.
-            Some(Ok(LabReply::Report(_))) => return None,
-            Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Lab(why)),
-            Some(Err(error)) => TaskReply::Failed(error.into()),
-        };
-        let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Failed(_));
-        let on_reply = member.task.as_ref().map(|task| task.on_reply.clone());
-        if is_over {
-            member.task = None;
-            pool.dispatch();
+            Ok(LabReply::Answered(_)) | Err(_) => {
+                member.task = None;
+                if has_failed {
+                    pool.members.remove(place);
+                }
+                pool.dispatch();
+            }
+            Ok(_) => {}
         }
-        Some((on_reply?, reply))
+        on_reply
     });
-    if let Some((on_reply, reply)) = handled {
+    if let Some(on_reply) = on_reply {
         on_reply(reply);
-    }
-}
-
-/// Handles the end of a worker that trapped or ran out of memory.
-fn worker_failed(number: u32, why: String) {
-    let task = POOL.with_borrow_mut(|pool| {
-        let place = pool.members.iter().position(|member| member.number == number)?;
-        let member = pool.members.remove(place);
-        member.worker.terminate();
-        pool.dispatch();
-        member.task
-    });
-    if let Some(task) = task {
-        (task.on_reply)(TaskReply::Failed(TaskError::Worker(why)));
     }
 }

@@ -4,7 +4,6 @@ use blockyard_lab::Question;
 use leptos::prelude::*;
 
 use super::{Answers, LabSignals, QuestionKind};
-use crate::messages::sentence;
 use crate::session::Feature;
 
 impl Feature<LabSignals> {
@@ -14,9 +13,7 @@ impl Feature<LabSignals> {
             Ok(conditions) => conditions,
             Err(why) => {
                 let run = self.session.run.get_untracked();
-                let why = sentence(&why.to_string());
-                return self
-                    .write_answers(&run, |answers| answers.failed = Some((QuestionKind::Verdict, why)));
+                return self.fail(&run, QuestionKind::Verdict, &why);
             }
         };
         let asked = (self.asked_device(), conditions.clone());

@@ -40,7 +40,7 @@ pub(crate) struct ClassLesson {
 }
 
 /// The files of a class; a handle that is copied freely.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct ClassSignals {
     /// All files, in the order in which the teacher gave them.
     pub(crate) files: RwSignal<Vec<ClassFile>>,
@@ -60,18 +60,6 @@ pub(crate) struct ClassSignals {
 }
 
 impl ClassSignals {
-    pub(super) fn new() -> Self {
-        Self {
-            files: RwSignal::new(Vec::new()),
-            given: RwSignal::new_local(Vec::new()),
-            lessons: RwSignal::new(Vec::new()),
-            queue: RwSignal::new_local(Vec::new()),
-            lesson: RwSignal::new(String::new()),
-            is_busy: RwSignal::new(false),
-            loading: RwSignal::new(None),
-        }
-    }
-
     /// Takes files of a class, archives of such files, and lessons; the page for teachers looks into them.
     pub(crate) fn hand_in(self, list: &FileList) {
         let files = (0..list.length()).filter_map(|index| list.get(index));

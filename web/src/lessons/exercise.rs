@@ -134,20 +134,13 @@ impl Feature<LessonSignals> {
 
     fn follow_exercise(self, exercise: &PtrEq<Exercise>, text: &str, report: ProgramReport) {
         match report {
-            ProgramReport::Loading(bytes) => self.set_exercise_status(ProgramStatus::Loading(bytes)),
-            ProgramReport::Building => self.set_exercise_status(ProgramStatus::Building),
-            ProgramReport::Starting => self.set_exercise_status(ProgramStatus::Starting),
-            ProgramReport::Started => self.set_exercise_status(ProgramStatus::Running),
+            ProgramReport::Status(status) => self.set_exercise_status(status),
             ProgramReport::Printed(pieces) => self.state.update(|state| {
                 for piece in &pieces {
                     state.exercise_run.printed.push_str(&piece.text);
                 }
             }),
-            ProgramReport::Done(done) => match *done {
-                Ok(run) => self.grade_program(exercise, text, run),
-                Err(error) => self.set_exercise_status(ProgramStatus::Failed(error.to_string())),
-            },
-            ProgramReport::Failed(why) => self.set_exercise_status(ProgramStatus::Failed(why.to_string())),
+            ProgramReport::Done(run) => self.grade_program(exercise, text, *run),
         }
     }
 

@@ -74,7 +74,7 @@ impl Feature<LessonSignals> {
 
 /// The open lesson's card in the page.
 pub(crate) fn card() -> Option<HtmlElement> {
-    browser::document()?.query_selector(".lesson-card").ok()??.dyn_into().ok()
+    browser::find(".lesson-card")?.dyn_into().ok()
 }
 
 /// Scrolls down in a card that is longer than the screen; returns false at the end of the card.

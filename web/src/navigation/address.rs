@@ -5,7 +5,7 @@ use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
 use super::{NavigationSignals, Place};
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::lab::QuestionKind;
@@ -25,7 +25,6 @@ impl Feature<NavigationSignals> {
     /// The address of the present view. Reads signals.
     pub(crate) fn link(self) -> Link {
         match self.place.get() {
-            Place::Home => Link::default(),
             // A lesson that lies beside the page opens for others too.
             Place::OwnLesson => {
                 let (card, solution) =
@@ -43,20 +42,14 @@ impl Feature<NavigationSignals> {
                     (None, None) => LinkTarget::OwnLesson(card).into(),
                 }
             }
-            Place::MakeLesson => LinkTarget::MakeLesson.into(),
             Place::Workbench => self.with_question(self.workbench_link()),
             Place::Program => self.session.program().link(),
-            Place::Lessons => LinkTarget::Lessons.into(),
             Place::Lesson { id, .. } => {
                 let (card, solution) =
                     self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
                 Link { target: LinkTarget::Lesson { id, card }, solution, ..Link::default() }
             }
-            Place::Plan(ids) => LinkTarget::Plan(ids).into(),
-            Place::Handout(id) => LinkTarget::Handout(id).into(),
-            Place::Glossary(entry) => LinkTarget::Glossary(entry).into(),
-            Place::Quiz => LinkTarget::Quiz.into(),
-            Place::Teachers => LinkTarget::Teachers.into(),
+            place => LinkTarget::Place(place).into(),
         }
     }
 
@@ -110,7 +103,7 @@ impl Feature<NavigationSignals> {
             };
         }
         if text.len() > MAX_PACKED_BYTES {
-            return LinkTarget::Workbench.into();
+            return LinkTarget::Place(Place::Workbench).into();
         }
         let conf = (!conf.trim().is_empty()).then_some(conf);
         let target = LinkTarget::Text { title, text };
@@ -125,9 +118,7 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         let (link, problems) = Link::read(&browser::hash());
         session.navigation().follow_link(link, samples);
         if !problems.is_empty() {
-            session
-                .messages()
-                .show_error(format!("Not all of this link was understood: {}.", problems.join("; ")));
+            session.show_error(format!("Not all of this link was understood: {}.", problems.join("; ")));
         }
     };
     read();
@@ -135,11 +126,11 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         browser::listen(&window, "popstate", move |_: web_sys::Event| read());
     }
     let written = StoredValue::new(untrack(|| session.navigation().link()));
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     effect(move || {
         let link = session.navigation().link();
         let is_playing = session.player.with(|player| player.is_playing);
-        browser::cancel(timer.get_value());
+        delay.cancel();
         let before = written.get_value();
         if before == link {
             return;
@@ -167,7 +158,11 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         }
         let write = move || {
             let hash = link.write();
-            let hash = if hash.len() > MAX_ADDRESS_CHARS { LinkTarget::Workbench.hash() } else { hash };
+            let hash = if hash.len() > MAX_ADDRESS_CHARS {
+                LinkTarget::Place(Place::Workbench).hash()
+            } else {
+                hash
+            };
             // After a reload, the address is already right.
             if browser::hash().trim_start_matches('#') != hash {
                 browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
@@ -175,7 +170,7 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
             written.set_value(link);
         };
         if is_step {
-            timer.set_value(browser::after_millis(PAUSE_MILLIS, write));
+            delay.start(PAUSE_MILLIS, write);
         } else {
             write();
         }

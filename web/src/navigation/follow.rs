@@ -22,30 +22,20 @@ impl Feature<NavigationSignals> {
             self.session.appearance().theme.set(ThemeChoice::from_name(theme));
         }
         match link.target.clone() {
-            LinkTarget::Home => self.go_to(Place::Home),
+            LinkTarget::Place(place) => self.go_to(place),
             LinkTarget::ProgramExample(id) => self.session.program().follow_example(&id),
             LinkTarget::ProgramText(text) => self.session.program().follow_text(text, &link),
-            LinkTarget::Lessons => self.go_to(Place::Lessons),
-            LinkTarget::Plan(ids) => self.go_to(Place::Plan(ids)),
-            LinkTarget::Handout(id) => self.go_to(Place::Handout(id)),
-            LinkTarget::Glossary(entry) => self.go_to(Place::Glossary(entry)),
-            LinkTarget::Quiz => self.go_to(Place::Quiz),
-            LinkTarget::Teachers => self.go_to(Place::Teachers),
-            LinkTarget::MakeLesson => self.go_to(Place::MakeLesson),
             LinkTarget::LessonText { text, card, is_for_class } => {
                 self.session.lessons().is_for_class.set(is_for_class);
                 self.follow_lesson_text(text, card.saturating_sub(1));
                 self.follow_solution(&link);
             }
-            LinkTarget::Workbench => self.go_to(Place::Workbench),
             LinkTarget::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 names the first card, too.
                 self.go_to_and(
                     Place::Lesson { id, card: CardPlace::At(card.saturating_sub(1)) },
                     move || {
-                        if link.step.is_some() {
-                            self.follow_moment(&link);
-                        }
+                        self.follow_step(&link);
                         self.follow_solution(&link);
                     },
                 );
@@ -78,7 +68,6 @@ impl Feature<NavigationSignals> {
             self.go_to(Place::Home);
             return self
                 .session
-                .messages()
                 .show_error(format!("This link names the workload \"{id}\", which does not exist."));
         };
         let own = SettingsTexts::of(preset);
@@ -97,16 +86,13 @@ impl Feature<NavigationSignals> {
             self.go_to(Place::Home);
             return self
                 .session
-                .messages()
                 .show_error(format!("This link names the sample \"{name}\", which does not exist."));
         };
         let is_open = untrack(|| self.session.shown_recording())
             .is_some_and(|opened| opened.name == sample.file_name());
         self.go_to(Place::Workbench);
         let place = move || {
-            if link.step.is_some() {
-                self.follow_moment(&link);
-            }
+            self.follow_step(&link);
             self.follow_question(&link);
         };
         if is_open { place() } else { samples.open_and(self.session, sample, place) }
@@ -119,11 +105,7 @@ impl Feature<NavigationSignals> {
             self.session.workload().load_empty();
         }
         self.go_to(Place::Workbench);
-        let place = move || {
-            if link.step.is_some() {
-                self.follow_moment(&link);
-            }
-        };
+        let place = move || self.follow_step(&link);
         if is_open { place() } else { self.session.files().open_beside(name, place) }
     }
 
@@ -132,9 +114,7 @@ impl Feature<NavigationSignals> {
             self.session.files().opened.get_untracked().filter(|opened| self.session.files().is_own(opened));
         self.go_to(Place::Workbench);
         let place = move || {
-            if link.step.is_some() {
-                self.follow_moment(&link);
-            }
+            self.follow_step(&link);
             self.follow_question(&link);
         };
         match opened {
@@ -162,7 +142,7 @@ impl Feature<NavigationSignals> {
             }
             Err(why) => {
                 self.go_to(Place::Lessons);
-                self.session.messages().show_error(sentence(&why.to_string()));
+                self.session.show_error(sentence(&why.to_string()));
             }
         }
     }
@@ -177,6 +157,13 @@ impl Feature<NavigationSignals> {
                 self.session.lessons().show_own(lesson, card);
             }
         });
+    }
+
+    /// Goes to the moment of a link that names a step.
+    fn follow_step(self, link: &Link) {
+        if link.step.is_some() {
+            self.follow_moment(link);
+        }
     }
 
     /// Goes to the step or the event of a link, and chooses the block of the link.
@@ -199,7 +186,6 @@ impl Feature<NavigationSignals> {
         let Some(kind) = QuestionKind::from_id(id) else {
             return self
                 .session
-                .messages()
                 .show_error(format!("This link asks the question \"{id}\", which does not exist."));
         };
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -153,7 +153,7 @@ impl Feature<ProgramSignals> {
         self.batch.set(Some(search));
         let Some((size, input)) = input else { return };
         let Ok(job) = job(&input) else { return };
-        self.count_batch_seconds((size, 0));
+        self.count_batch_seconds(size);
         interpreter::try_out(&job, move |end| {
             let end = end.map(|run| {
                 let result = ProgramResult::new(input.clone(), run);
@@ -175,20 +175,18 @@ impl Feature<ProgramSignals> {
         });
     }
 
-    fn count_batch_seconds(self, running: (u64, u32)) {
-        let _ = browser::after_millis(1000, move || {
-            let is_same = |batch: &Option<BatchSearch>| {
-                batch.as_ref().is_some_and(|search| search.running == Some(running))
-            };
-            if self.batch.with_untracked(is_same) {
-                let later = (running.0, running.1 + 1);
-                self.batch.update(|batch| {
-                    if let Some(search) = batch {
-                        search.running = Some(later);
-                    }
-                });
-                self.count_batch_seconds(later);
-            }
+    fn count_batch_seconds(self, size: u64) {
+        browser::each_second(move |seconds| {
+            let mut is_same = false;
+            self.batch.maybe_update(|batch| {
+                let running = batch.as_mut().and_then(|search| search.running.as_mut());
+                if let Some(running) = running.filter(|running| **running == (size, seconds - 1)) {
+                    *running = (size, seconds);
+                    is_same = true;
+                }
+                is_same
+            });
+            is_same
         });
     }
 }

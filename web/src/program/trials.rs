@@ -98,7 +98,7 @@ impl Feature<ProgramSignals> {
         let Some(shown) = untrack(|| self.session.shown_program()) else { return };
         let job = match job(&input) {
             Ok(job) => job,
-            Err(error) => return self.session.messages().show_error(error.to_string()),
+            Err(error) => return self.session.show_error(error.to_string()),
         };
         self.trials.update(|trials| {
             if trials.of.as_ref() != Some(&shown) {
@@ -108,7 +108,7 @@ impl Feature<ProgramSignals> {
             trials.running = Some(RunningTrial { change, input: input.clone(), seconds: 0 });
         });
         self.give_up_batch();
-        self.count_trial_seconds(0);
+        self.count_trial_seconds();
         interpreter::try_out(&job, move |end| {
             let end = end.map(|run| {
                 let result = ProgramResult::new(input.clone(), run);
@@ -137,17 +137,17 @@ impl Feature<ProgramSignals> {
         self.run();
     }
 
-    fn count_trial_seconds(self, seconds: u32) {
-        let _ = browser::after_millis(1000, move || {
-            let is_same = |trials: &Trials| trials.running.as_ref().is_some_and(|it| it.seconds == seconds);
-            if self.trials.with_untracked(is_same) {
-                self.trials.update(|trials| {
-                    if let Some(running) = &mut trials.running {
-                        running.seconds = seconds + 1;
-                    }
-                });
-                self.count_trial_seconds(seconds + 1);
-            }
+    fn count_trial_seconds(self) {
+        browser::each_second(move |seconds| {
+            let mut is_same = false;
+            self.trials.maybe_update(|trials| {
+                if let Some(running) = trials.running.as_mut().filter(|it| it.seconds + 1 == seconds) {
+                    running.seconds = seconds;
+                    is_same = true;
+                }
+                is_same
+            });
+            is_same
         });
     }
 }

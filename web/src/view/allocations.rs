@@ -327,8 +327,7 @@ impl AllocationsFigure {
         let mut scene = grid_cursor(&session.figures().timeline_view_or_fit(), &cursor, size);
         // Names are drawn over the line of the cursor, so that they stay in sight.
         scene.marks.extend(self.names.get().marks.iter().cloned());
-        surface::fit(canvas, &scene);
-        session.appearance().draw(canvas, &scene);
+        surface::show(session, canvas, &scene);
     }
 
     /// The part that is shown. Reads signals.
@@ -445,8 +444,7 @@ impl AllocationsFigure {
             return;
         }
         let scene = grid_scene(shown.kind, &shown.view, &columns.map, size);
-        surface::fit(canvas, &scene);
-        session.appearance().draw(canvas, &scene);
+        surface::show(session, canvas, &scene);
         self.picture.with_value(|picture| {
             picture.show(canvas, &shown, grid_plot(size));
         });

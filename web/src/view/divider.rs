@@ -30,35 +30,20 @@ const KEY_PX: f64 = 24.0;
 impl SizedPanel {
     const ALL: [Self; 5] = [Self::Side, Self::Step, Self::Timeline, Self::Allocations, Self::Map];
 
+    /// The panel's name in the CSS variable with its size, and in tests, and what its border sets.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Side => ("side", "Width of the column beside the figures"),
+            Self::Step => ("step", "Height of the step's words"),
+            Self::Timeline => ("timeline", "Height of memory over time"),
+            Self::Allocations => ("lifetimes", "Height of allocations over time"),
+            Self::Map => ("map", "Height of the segments"),
+        }
+    }
+
     /// The CSS variable with the panel's size.
-    fn property(self) -> &'static str {
-        match self {
-            Self::Side => "--side-size",
-            Self::Step => "--step-size",
-            Self::Timeline => "--timeline-size",
-            Self::Allocations => "--lifetimes-size",
-            Self::Map => "--map-size",
-        }
-    }
-
-    fn id(self) -> &'static str {
-        match self {
-            Self::Side => "divide-side",
-            Self::Step => "divide-step",
-            Self::Timeline => "divide-timeline",
-            Self::Allocations => "divide-lifetimes",
-            Self::Map => "divide-map",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Side => "Width of the column beside the figures",
-            Self::Step => "Height of the step's words",
-            Self::Timeline => "Height of memory over time",
-            Self::Allocations => "Height of allocations over time",
-            Self::Map => "Height of the segments",
-        }
+    fn property(self) -> String {
+        format!("--{}-size", self.names().0)
     }
 
     /// Whether the border is vertical. The panel is to the right of a vertical border, and above a horizontal
@@ -94,14 +79,11 @@ impl SizedPanel {
 
     /// Sets the size of the panel; `None` restores the size of the style sheet.
     fn set(self, size_px: Option<f64>) {
-        let root = browser::document().and_then(|document| document.document_element());
-        let Some(style) = root.and_then(|root| root.dyn_into::<HtmlElement>().ok()).map(|root| root.style())
-        else {
-            return;
-        };
+        let root = browser::root().and_then(|root| root.dyn_into::<HtmlElement>().ok());
+        let Some(style) = root.map(|root| root.style()) else { return };
         let _ = match size_px {
-            Some(size) => style.set_property(self.property(), &format!("{size:.0}px")),
-            None => style.remove_property(self.property()).map(drop),
+            Some(size) => style.set_property(&self.property(), &format!("{size:.0}px")),
+            None => style.remove_property(&self.property()).map(drop),
         };
     }
 
@@ -228,8 +210,8 @@ impl Border {
                 class=if panel.is_upright() { "divider is-upright" } else { "divider" }
                 role="separator"
                 tabindex="0"
-                data-testid=panel.id()
-                aria-label=panel.label()
+                data-testid=format!("divide-{}", panel.names().0)
+                aria-label=panel.names().1
                 aria-orientation=if panel.is_upright() { "vertical" } else { "horizontal" }
                 aria-valuemin=self.limit(|limits| limits.0)
                 aria-valuemax=self.limit(|limits| limits.1)

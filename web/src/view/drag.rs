@@ -6,11 +6,9 @@ use blockyard_record::{BlockId, BlockState};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::Element;
 
 use crate::session::Session;
-use crate::view::kit::{flag, text};
+use crate::view::kit::{capture, flag, text};
 
 /// A press becomes a drag when the pointer has moved farther than this.
 const MIN_PX: f64 = 8.0;
@@ -75,10 +73,7 @@ impl Drag {
             return false;
         }
         if !before.has_moved {
-            let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
-            if let Some(target) = target {
-                let _ = target.set_pointer_capture(event.pointer_id());
-            }
+            capture(event);
         }
         let after = BlockDrag { has_moved: true, is_over: self.is_over(x, y), ..before.clone() };
         if after != before {

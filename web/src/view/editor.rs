@@ -14,7 +14,7 @@ use crate::messages::sentence;
 use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{click, flag, icon_button, limited_button, text};
+use crate::view::kit::{button, click, flag, icon_button, limited_button, text};
 use crate::workload::History;
 use text_field::TextField;
 
@@ -84,8 +84,7 @@ fn run_status(session: Session, field: TextField) -> AnyView {
             };
             let show = place.map(|(line, column)| {
                 let go = click(move || field.go_to(index_of(line), index_of(column)));
-                view! { <button type="button" class="link" data-testid="to-error" on:click=go>"Show it"</button> }
-                    .into_any()
+                button("link", "to-error", "Show it", "", go)
             });
             view! {
                 <span class="error" data-testid="text-error">{words}</span>

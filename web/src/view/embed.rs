@@ -12,7 +12,7 @@ use crate::navigation::Embed;
 use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
-use crate::view::kit::{click, icon_button, text};
+use crate::view::kit::{click, icon_button, play_button, text};
 use crate::view::parts;
 use crate::view::step::step_text;
 use crate::view::{messages, scrubber, stage};
@@ -66,20 +66,9 @@ fn caption(session: Session) -> AnyView {
             None => format!("An empty device, and {count} steps to come."),
         }
     });
-    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
-    let label = text(move || if is_playing.get() { "Pause" } else { "Play" }.to_owned());
     view! {
         <p class="caption">
-            <button
-                type="button"
-                class="icon primary"
-                data-testid="play"
-                aria-label=label
-                title=label
-                on:click=click(move || session.dispatch(PlayerAction::Toggle))
-            >
-                {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
-            </button>
+            {play_button(session, ["Play", "Pause"])}
             <span data-testid="caption">{words}</span>
         </p>
     }

@@ -33,58 +33,57 @@ pub(crate) fn svg(session: Session) {
     let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)))
         .unwrap_or_default();
-    let (title, facts) = stage_heading(session);
-    let words = format!("{words} {}. {}", facts.join(", "), link(session));
-    let text = scene.under_heading(&title, &facts).to_svg(Theme::Light, &title, &words);
-    browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");
+    let heading = stage_heading(session);
+    let words = format!("{words} {}. {}", heading.1.join(", "), link(session));
+    save_svg(session, &scene, &heading, &words, ".svg");
 }
 
 /// The stage as a PNG file, in the page's colors.
 pub(crate) fn png(session: Session, ratio: f64) {
     let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
-    let (title, facts) = stage_heading(session);
-    match picture(&scene.under_heading(&title, &facts), ratio) {
+    save_png(session, &scene, &stage_heading(session), ratio, ending);
+}
+
+fn save_svg(session: Session, scene: &Scene, (title, facts): &Heading, words: &str, ending: &str) {
+    let text = scene.under_heading(title, facts).to_svg(Theme::Light, title, words);
+    browser::download(&file_name(session, ending), &text, "image/svg+xml");
+}
+
+fn save_png(session: Session, scene: &Scene, (title, facts): &Heading, ratio: f64, ending: &str) {
+    match picture(&scene.under_heading(title, facts), ratio) {
         Some(url) => browser::download_url(&file_name(session, ending), &url),
-        None => session.messages().show_error("This browser made no picture of the figure."),
+        None => session.show_error("This browser made no picture of the figure."),
     }
 }
 
+/// The title and the facts over a figure in a file.
+type Heading = (String, Vec<String>);
+
 /// The title and the facts of a figure of the shown run.
-fn heading(session: Session, name: &str, part: ShownPart) -> (String, Vec<String>) {
+fn heading(session: Session, name: &str, part: ShownPart) -> Heading {
     let run = session.run.get_untracked();
     let title = format!("{}: {name}", untrack(|| session.navigation().heading()));
     (title, figure_facts(&run.series, &run.recording, part))
 }
 
-fn stage_heading(session: Session) -> (String, Vec<String>) {
+fn stage_heading(session: Session) -> Heading {
     let steps = session.player.with_untracked(|player| player.steps);
     heading(session, "memory of the device", ShownPart::Moment(steps))
 }
 
-/// The title and the facts, as [`heading`] makes them, of a figure over the steps that the figures over time
-/// show.
-fn heading_over_time(session: Session, name: &str) -> (String, Vec<String>) {
+/// Saves a figure over the steps that the figures over time show: as SVG with `words` as its description, or,
+/// without words, as PNG in the page's colors.
+pub(crate) fn figure(session: Session, scene: &Scene, name: &str, words: Option<&str>) {
     let view = untrack(|| session.figures().timeline_view_or_fit());
-    heading(session, name, ShownPart::of_view(&view))
-}
-
-/// A figure over time as an SVG file.
-pub(crate) fn figure_svg(session: Session, scene: &Scene, name: &str, words: &str) {
-    let (title, facts) = heading_over_time(session, name);
-    let words = format!("{words} {}.", facts.join(", "));
-    let text = scene.under_heading(&title, &facts).to_svg(Theme::Light, &title, &words);
-    let ending = format!("-{}.svg", name.replace(' ', "-"));
-    browser::download(&file_name(session, &ending), &text, "image/svg+xml");
-}
-
-/// A figure over time as a PNG file, in the page's colors.
-pub(crate) fn figure_png(session: Session, scene: &Scene, name: &str) {
-    let ending = format!("-{}.png", name.replace(' ', "-"));
-    let (title, facts) = heading_over_time(session, name);
-    match picture(&scene.under_heading(&title, &facts), 2.0) {
-        Some(url) => browser::download_url(&file_name(session, &ending), &url),
-        None => session.messages().show_error("This browser made no picture of the figure."),
+    let heading = heading(session, name, ShownPart::of_view(&view));
+    let name = name.replace(' ', "-");
+    match words {
+        Some(words) => {
+            let words = format!("{words} {}.", heading.1.join(", "));
+            save_svg(session, scene, &heading, &words, &format!("-{name}.svg"));
+        }
+        None => save_png(session, scene, &heading, 2.0, &format!("-{name}.png")),
     }
 }
 

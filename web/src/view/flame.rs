@@ -50,8 +50,7 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
         if size.width_px >= 1.0 {
             let role_of = |stack| shown.colors.0.get(&stack).copied();
             let scene = flame_scene(&shown.graph, shown.stacks(), shown.focus.get(), size.width_px, &role_of);
-            surface::fit(&canvas, &scene);
-            session.appearance().draw(&canvas, &scene);
+            surface::show(session, &canvas, &scene);
             shown.drawn.keep(scene);
         }
     });

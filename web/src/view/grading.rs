@@ -11,18 +11,17 @@ use blockyard_lessons::{
 };
 use blockyard_record::counted;
 use leptos::ev;
-use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use wasm_bindgen::JsCast;
 
 use crate::browser;
 use crate::effect::effect;
 use crate::interpreter;
 use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, exercise_job};
 use crate::link::{Link, LinkTarget};
+use crate::program::loading_sentence;
 use crate::session::Session;
-use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::kit::{FilePicker, button, click, flag, on, select, text};
 use crate::view::make_lesson;
 use crate::view::teachers::{cluster, marked};
 
@@ -49,31 +48,9 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
         class.lessons.track();
         exercises.set_value(None);
     });
-    let picker = NodeRef::<html::Input>::new();
-    let open = click(move || {
-        if let Some(input) = picker.get_untracked() {
-            input.click();
-        }
-    });
-    let pick = on(move |_: ev::Event| {
-        let Some(input) = picker.get_untracked() else { return };
-        if let Some(files) = input.files() {
-            class.hand_in(&files);
-        }
-        // Without this, the same files could not be picked twice in a row.
-        input.set_value("");
-    });
-    let input = view! {
-        <input
-            node_ref=picker
-            type="file"
-            multiple
-            hidden
-            data-testid="class-files"
-            aria-label="Files of a class to be graded"
-            on:change=pick
-        />
-    };
+    let picker = FilePicker::new();
+    let label = "Files of a class to be graded";
+    let input = picker.field("class-files", label, false, move |files| class.hand_in(files));
     let options = Signal::derive(move || {
         let mut options = vec![(String::new(), "Each file: the lesson that its lines answer".to_owned())];
         class
@@ -88,8 +65,14 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
     vec![
         marked(INTRODUCTION.to_owned()),
         cluster(vec![
-            button("primary large", "grade-files", "Choose files to grade …", "As many as there are", open),
-            input.into_any(),
+            button(
+                "primary large",
+                "grade-files",
+                "Choose files to grade …",
+                "As many as there are",
+                picker.press(),
+            ),
+            input,
             select("grade-lesson", "The lesson of the files", options, chosen, move |id| {
                 class.lesson.set(id);
             }),
@@ -124,7 +107,7 @@ fn progress(class: ClassSignals) -> AnyView {
         let (passed, failed) = (of(GradeResult::Passed), of(GradeResult::NotGraded));
         let failed = if failed > 0 { format!(", {failed} could not be graded") } else { String::new() };
         let loading = class.loading.get();
-        let loading = loading.map(|bytes| format!(" {}", interpreter::loading_sentence(bytes)));
+        let loading = loading.map(|bytes| format!(" {}", loading_sentence(bytes)));
         let (done, files, loading) = (rows.len(), counted(count, "file"), loading.unwrap_or_default());
         format!(
             "<progress max=\"{count}\" value=\"{done}\" aria-label=\"Graded files\"></progress> {done} of {files} graded, {passed} passed{failed}.{loading}"
@@ -167,8 +150,7 @@ type Order = Option<(usize, bool)>;
 fn table(class: ClassSignals) -> AnyView {
     let order = RwSignal::new(None as Order);
     let sort = on(move |event: ev::MouseEvent| {
-        let target = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
-        let pressed = target.and_then(|target| target.closest("[data-column]").ok()?);
+        let pressed = browser::target_of(&event).and_then(|target| target.closest("[data-column]").ok()?);
         let Some(column) = pressed.and_then(|button| button.get_attribute("data-column")?.parse().ok())
         else {
             return;

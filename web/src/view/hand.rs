@@ -7,25 +7,17 @@ use blockyard_workload::parse_size;
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::browser;
+use crate::browser::Delay;
 use crate::messages::sentence;
 use crate::run::{Attempt, InputError};
 use crate::session::{Feature, Session};
 use crate::view::gpu;
-use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::kit::{button, click, error_line, flag, on, select, text};
 use crate::view::{lab, settings};
 use crate::workload::{SettingsTexts, WorkloadSignals};
 
-/// Buttons for common sizes: label, test id, title.
-const SIZES: [(&str, &str, &str); 7] = [
-    ("512 B", "size-512-B", "Allocate 512 B"),
-    ("512 KiB", "size-512-KiB", "Allocate 512 KiB"),
-    ("1 MiB", "size-1-MiB", "Allocate 1 MiB"),
-    ("3 MiB", "size-3-MiB", "Allocate 3 MiB"),
-    ("10 MiB", "size-10-MiB", "Allocate 10 MiB"),
-    ("20 MiB", "size-20-MiB", "Allocate 20 MiB"),
-    ("100 MiB", "size-100-MiB", "Allocate 100 MiB"),
-];
+/// The sizes that have a button.
+const SIZES: [&str; 7] = ["512 B", "512 KiB", "1 MiB", "3 MiB", "10 MiB", "20 MiB", "100 MiB"];
 
 pub(crate) fn hand(session: Session) -> AnyView {
     let stream = RwSignal::new(StreamId::DEFAULT);
@@ -62,7 +54,7 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         size.set(event_target_value(&event));
     });
     let common = SIZES
-        .map(|(label, id, title)| {
+        .map(|label| {
             let act = click(move || {
                 if let Ok(size) = parse_size(label) {
                     session
@@ -70,7 +62,8 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
                         .act(EditAction::Allocate { size, stream: chosen_stream(session, stream) });
                 }
             });
-            button("", id, label, title, act)
+            let id = format!("size-{}", label.replace(' ', "-"));
+            button("", id, label, format!("Allocate {label}"), act)
         })
         .into_iter()
         .collect::<Vec<_>>();
@@ -92,9 +85,7 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
             {stream_picker(session, stream)}
             <button class="primary" type="submit" data-testid="allocate">"Allocate"</button>
         </form>
-        <p class="error" id="size-error" data-testid="size-error" hidden=flag(move || error.get().is_none())>
-            {text(move || error.get().unwrap_or_default())}
-        </p>
+        {error_line("size-error", error.into())}
         <div class="cluster sizes" role="group" aria-label="Allocate a common size">{common}</div>
     }
     .into_any()
@@ -137,7 +128,7 @@ fn other_requests(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         {
             stream.set(new);
             let name = session.run.get_untracked().workload.stream_name(new).unwrap_or_default().to_owned();
-            session.messages().show_note(format!(
+            session.show_note(format!(
                 "The text has a stream {name} now; it is chosen for what you allocate next."
             ));
         }
@@ -197,9 +188,7 @@ fn device(session: Session) -> AnyView {
         <div class="device">
             {field(session, "capacity", "Device capacity", "80 GiB", capacity_error, |settings| &settings.capacity, Feature::set_capacity)}
             {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.conf, Feature::set_conf)}
-            <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
-                {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
-            </p>
+            {error_line("device-error", Signal::derive(move || capacity_error.get().or_else(|| config_error.get())))}
             {settings_form(session)}
             {gpu::switch(session)}
         </div>
@@ -228,11 +217,10 @@ fn field(
     get: fn(&SettingsTexts) -> &String,
     set: fn(Feature<WorkloadSignals>, String),
 ) -> AnyView {
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     let typed = on(move |event: ev::Event| {
         let text = event_target_value(&event);
-        browser::cancel(timer.get_value());
-        timer.set_value(browser::after_millis(TYPING_PAUSE_MILLIS, move || set(session.workload(), text)));
+        delay.start(TYPING_PAUSE_MILLIS, move || set(session.workload(), text));
     });
     view! {
         <div>

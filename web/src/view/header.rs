@@ -2,17 +2,15 @@
 
 use blockyard_workload::presets::presets;
 use leptos::ev;
-use leptos::html;
 use leptos::prelude::*;
 
 use crate::appearance::ThemeChoice;
 use crate::browser;
-use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::help::Help;
-use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::kit::{FilePicker, button, click, flag, on, select, text};
 use crate::view::share::Share;
 use crate::view::{opened, panels};
 
@@ -133,14 +131,7 @@ fn preset_picker(session: Session) -> AnyView {
 }
 
 fn recordings(session: Session, samples: Samples) -> AnyView {
-    let (picker, folder) = (NodeRef::<html::Input>::new(), NodeRef::<html::Input>::new());
-    let press = |input: NodeRef<html::Input>| {
-        click(move || {
-            if let Some(input) = input.get_untracked() {
-                input.click();
-            }
-        })
-    };
+    let (picker, folder) = (FilePicker::new(), FilePicker::new());
     // A page that was exported as one file contains no samples.
     let samples = SAMPLES
         .iter()
@@ -153,7 +144,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
             view! {
                 <button
                     type="button"
-                    data-testid=sample.test_id
+                    data-testid=format!("sample-{}", sample.name)
                     title=sample.summary
                     aria-pressed=text(move || is_open.get().to_string())
                     on:click=open
@@ -173,67 +164,20 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 "open",
                 "Open file …",
                 "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page. Nothing is uploaded; this browser keeps a copy on this machine until you open another file or press Forget",
-                press(picker),
+                picker.press(),
             )}
             {file_input(session, picker, "file")}
-            {button("", "open-folder", "Folder …", "Open a folder of memory snapshots, one for each rank", press(folder))}
-            {folder_input(session, folder)}
+            {button("", "open-folder", "Folder …", "Open a folder of memory snapshots, one for each rank", folder.press())}
+            {folder.field("folder", "Folder of snapshots to open", true, move |files| session.files().open_folder(files))}
         </span>
     }
     .into_any()
 }
 
 /// The input of a button that opens files.
-pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'static str) -> AnyView {
-    let pick = move |_: ev::Event| {
-        let Some(input) = picker.get_untracked() else { return };
-        if let Some(files) = input.files() {
-            session.files().open_files(&files);
-        }
-        // Without this, the same file could not be picked twice in a row.
-        input.set_value("");
-    };
-    view! {
-        <input
-            node_ref=picker
-            type="file"
-            multiple
-            hidden
-            data-testid=id
-            aria-label="Snapshot, recording, workload or lesson to open"
-            on:change=on(pick)
-        />
-    }
-    .into_any()
-}
-
-/// The input of the button that opens a folder.
-fn folder_input(session: Session, picker: NodeRef<html::Input>) -> AnyView {
-    let pick = move |_: ev::Event| {
-        let Some(input) = picker.get_untracked() else { return };
-        if let Some(files) = input.files() {
-            session.files().open_folder(&files);
-        }
-        // Without this, the same folder could not be picked twice in a row.
-        input.set_value("");
-    };
-    effect(move || {
-        if let Some(input) = picker.get() {
-            // `view!` does not know this attribute.
-            let _ = input.set_attribute("webkitdirectory", "");
-        }
-    });
-    view! {
-        <input
-            node_ref=picker
-            type="file"
-            hidden
-            data-testid="folder"
-            aria-label="Folder of snapshots to open"
-            on:change=on(pick)
-        />
-    }
-    .into_any()
+pub(crate) fn file_input(session: Session, picker: FilePicker, id: &'static str) -> AnyView {
+    let label = "Snapshot, recording, workload or lesson to open";
+    picker.field(id, label, false, move |files| session.files().open_files(files))
 }
 
 fn theme_picker(session: Session) -> AnyView {

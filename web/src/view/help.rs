@@ -1,19 +1,18 @@
 //! The help: all keys, how to read the figures, and the workload language, in a dialog.
 
 use blockyard_rules::Release;
-use leptos::html;
 use leptos::prelude::*;
 
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{click, icon_button};
+use crate::view::kit::{Dialog, click, icon_button};
 use crate::view::messages;
 use crate::view::parts;
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Help {
-    dialog: NodeRef<html::Dialog>,
+    dialog: Dialog,
     was_opened: RwSignal<bool>,
 }
 
@@ -115,31 +114,21 @@ const LANGUAGE: [(&str, &str); 17] = [
 
 impl Help {
     pub(crate) fn new() -> Self {
-        Self { dialog: NodeRef::new(), was_opened: RwSignal::new(false) }
+        Self { dialog: Dialog::new(), was_opened: RwSignal::new(false) }
     }
 
     pub(crate) fn open(self) {
         self.was_opened.set(true);
-        if let Some(dialog) = self.dialog.get_untracked()
-            && !dialog.open()
-        {
-            let _ = dialog.show_modal();
-        }
-    }
-
-    fn close(self) {
-        if let Some(dialog) = self.dialog.get_untracked() {
-            dialog.close();
-        }
+        self.dialog.open();
     }
 
     pub(crate) fn dialog(self, session: Session) -> AnyView {
         let content = move || self.was_opened.get().then(|| parts::help(session, self));
         view! {
-            <dialog node_ref=self.dialog aria-labelledby="help-title" data-testid="help-dialog">
+            <dialog node_ref=self.dialog.0 aria-labelledby="help-title" data-testid="help-dialog">
                 <header>
                     <h2 id="help-title">"Figures, keys and language"</h2>
-                    {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", click(move || self.close()))}
+                    {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", click(move || self.dialog.close()))}
                 </header>
                 {content}
             </dialog>
@@ -191,7 +180,7 @@ pub(crate) fn content(session: Session, help: Help) -> AnyView {
             </p>
             {messages::kept_file(session, "forget-help")}
         </section>
-        <p class="quiet" data-testid="about" on:click=click(move || help.close())>
+        <p class="quiet" data-testid="about" on:click=click(move || help.dialog.close())>
             "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch "{Release::default().name()}"; MIT or Apache-2.0. "
             <a href="#glossary">"The words"</a>", "<a href="#lessons">"the lessons"</a>", "<a href="#teachers">"for teachers"</a>"."
         </p>

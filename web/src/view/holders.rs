@@ -9,7 +9,7 @@ use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::element_ids::HOLDERS_FILTER;
 use crate::figures::{Columns, HolderMoment};
@@ -78,7 +78,7 @@ fn waiting() -> String {
 /// The current holders, found again after a change of the moment, the grouping or the search.
 fn current_list(session: Session) -> RwSignal<Option<PtrEq<HolderList>>> {
     let found = RwSignal::new(None);
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     let is_first = StoredValue::new(true);
     effect(move || {
         let (columns, scope, by) = (
@@ -90,12 +90,11 @@ fn current_list(session: Session) -> RwSignal<Option<PtrEq<HolderList>>> {
         let wait = if is_first.get_value() { 0 } else { REST_MILLIS };
         // The first holders of a recording are found at once.
         is_first.set_value(columns.is_none());
-        browser::cancel(timer.get_value());
-        timer.set_value(browser::after_millis(wait, move || {
+        delay.start(wait, move || {
             let list = columns.map(|columns| PtrEq::new(find(columns, scope, by, &search)));
             // The panel may have been closed in the meantime.
             let _ = found.try_set(list);
-        }));
+        });
     });
     found
 }

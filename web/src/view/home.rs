@@ -2,14 +2,13 @@
 
 use blockyard_record::{Breakdown, Bytes};
 use blockyard_workload::edit::EditAction;
-use leptos::html;
 use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
 use crate::navigation::{CardPlace, Place};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
-use crate::view::kit::{button, click, flag, select, text};
+use crate::view::kit::{FilePicker, button, click, flag, select, text};
 use crate::view::stage::stage;
 use crate::view::{header, messages};
 
@@ -195,14 +194,7 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let go = click(move || {
         session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) });
     });
-    Some(
-        view! {
-            <button type="button" class="primary large" data-testid="continue" on:click=go>
-                {format!("Continue: {title}, card {}", card + 1)}
-            </button>
-        }
-        .into_any(),
-    )
+    Some(button("primary large", "continue", format!("Continue: {title}, card {}", card + 1), "", go))
 }
 
 fn learn(session: Session) -> AnyView {
@@ -234,17 +226,12 @@ const ANSWER_LESSON: &str = "nvidia-smi";
 const ANSWER_LABEL: &str = "Lesson 3: why nvidia-smi did not fall, 5 minutes";
 
 fn files(session: Session, samples: Samples) -> AnyView {
-    let picker = NodeRef::<html::Input>::new();
-    let open = click(move || {
-        if let Some(input) = picker.get_untracked() {
-            input.click();
-        }
-    });
+    let picker = FilePicker::new();
     let entries = SAMPLES
         .iter()
         .map(|sample| {
             let open = click(move || samples.open(session, sample));
-            button("link", sample.door_id, sample.title, sample.summary, open)
+            button("link", format!("door-{}", sample.name), sample.title, sample.summary, open)
         })
         .collect::<Vec<_>>();
     view! {
@@ -252,7 +239,7 @@ fn files(session: Session, samples: Samples) -> AnyView {
             <h2>"Open a file"</h2>
             <p>"A memory snapshot of PyTorch. Drop it anywhere; nothing is uploaded. Samples: "<span class="samples">{entries}</span></p>
             <p class="go">
-                {button("large", "door-open", "Choose a file …", "A memory snapshot, a recording, a workload or a lesson. A copy of the file stays in this browser's cache until the next file, or until you press Forget", open)}
+                {button("large", "door-open", "Choose a file …", "A memory snapshot, a recording, a workload or a lesson. A copy of the file stays in this browser's cache until the next file, or until you press Forget", picker.press())}
                 {header::file_input(session, picker, "door-file")}
             </p>
             {messages::kept_file(session, "forget-home")}

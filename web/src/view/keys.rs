@@ -21,11 +21,15 @@ const PAN: f64 = 0.2;
 pub(crate) fn listen(session: Session, help: Help) {
     let Some(document) = browser::document() else { return };
     browser::listen(&document, "keydown", move |event: ev::KeyboardEvent| {
-        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        let target = browser::target_of(&event);
         let is_presented = takes_key(session, &event.key());
         let is_taken = !is_presented && target.as_ref().is_some_and(|element| takes(element, &event.key()));
-        let is_of_menu = event.key() == "Escape" && is_there("[popover]:popover-open");
-        if event.default_prevented() || event.alt_key() || is_of_menu || is_there("dialog[open]") {
+        let is_of_menu = event.key() == "Escape" && browser::find("[popover]:popover-open").is_some();
+        if event.default_prevented()
+            || event.alt_key()
+            || is_of_menu
+            || browser::find("dialog[open]").is_some()
+        {
             return;
         }
         let is_done = if event.ctrl_key() || event.meta_key() {
@@ -42,11 +46,6 @@ pub(crate) fn listen(session: Session, help: Help) {
             event.prevent_default();
         }
     });
-}
-
-/// Whether the page has an element that matches; false if the browser does not know the selector.
-fn is_there(css: &str) -> bool {
-    browser::document().and_then(|document| document.query_selector(css).ok()?).is_some()
 }
 
 /// Whether the element that has the focus uses the key.

@@ -13,10 +13,11 @@ pub(crate) use trial::{helps, trial};
 pub(crate) use what_if::completions;
 
 use blockyard_record::grouped;
+use blockyard_replay::Progress;
 use blockyard_replay::job::OpenedRecording;
 use leptos::prelude::*;
 
-use crate::lab::{Answers, LabWork, QuestionKind};
+use crate::lab::{Answers, QuestionKind};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
@@ -208,9 +209,12 @@ fn device(session: Session) -> AnyView {
 fn working(session: Session, kind: QuestionKind) -> AnyView {
     let all = session.lab().work;
     let work = Memo::new(move |_| all.get().filter(|work| work.kind == kind));
-    let words = text(move || work.with(|work| work.as_ref().map(progress).unwrap_or_default()));
-    let done = text(move || work.with(|work| work.as_ref().map_or(0, |work| work.done).to_string()));
-    let total = text(move || work.with(|work| work.as_ref().map_or(1, |work| work.total.max(1)).to_string()));
+    let words = text(move || {
+        work.with(|work| work.as_ref().map(|work| progress(&work.progress)).unwrap_or_default())
+    });
+    let progress_now = move || work.get().map(|work| work.progress).unwrap_or_default();
+    let done = text(move || progress_now().done.to_string());
+    let total = text(move || progress_now().total.max(1).to_string());
     view! {
         <p class="cluster" data-testid="lab-work" role="status" hidden=flag(move || work.with(Option::is_none))>
             <progress value=done max=total aria-label="Progress"></progress>
@@ -221,11 +225,11 @@ fn working(session: Session, kind: QuestionKind) -> AnyView {
     .into_any()
 }
 
-fn progress(work: &LabWork) -> String {
-    match (work.phase.as_str(), work.total) {
+fn progress(progress: &Progress) -> String {
+    match (progress.phase.as_str(), progress.total) {
         ("", _) => "asking".to_owned(),
         (phase, 0) => phase.to_owned(),
-        (phase, total) => format!("{phase}, {} of {}", grouped(work.done), grouped(total)),
+        (phase, total) => format!("{phase}, {} of {}", grouped(progress.done), grouped(total)),
     }
 }
 

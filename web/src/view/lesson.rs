@@ -8,8 +8,6 @@ use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard, with_code};
 use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::Element;
 
 pub(crate) use self::question::{answer_sentence, choice_mark};
 use crate::browser;
@@ -90,9 +88,8 @@ impl Swipe {
     }
 
     fn down(self, event: &ev::PointerEvent) {
-        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
         // In these elements a finger scrolls, seeks or selects.
-        let has_other_use = target.is_some_and(|element| {
+        let has_other_use = browser::target_of(event).is_some_and(|element| {
             element.closest(".scrubber, textarea, input, pre").ok().flatten().is_some()
         });
         let is_finger = event.pointer_type() == "touch" && event.is_primary();

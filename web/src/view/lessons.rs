@@ -44,8 +44,8 @@ pub(super) fn summaries() -> Vec<ListedLesson> {
 }
 
 /// A link to a part of the page. A click goes to the part without loading the page again.
-pub(crate) fn place_link(session: Session, place: Place, target: LinkTarget, words: String) -> AnyView {
-    let href = format!("#{}", target.hash());
+pub(crate) fn place_link(session: Session, place: Place, words: String) -> AnyView {
+    let href = format!("#{}", LinkTarget::of(place.clone()).hash());
     let go = on(move |event: leptos::ev::MouseEvent| {
         // With one of these keys, the browser opens the link in another tab or window.
         if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
@@ -77,7 +77,7 @@ fn planned(session: Session, ids: &str) -> AnyView {
             <h1>"Lessons"</h1>
             <p class="lead">"Chosen for you, in this order. Predict what happens, then the real allocator answers."</p>
             <ol class="lesson-list" data-testid="plan">{rows}</ol>
-            <p>{place_link(session, Place::Lessons, LinkTarget::Lessons, "All lessons".to_owned())}</p>
+            <p>{place_link(session, Place::Lessons, "All lessons".to_owned())}</p>
         </main>
     }
     .into_any()
@@ -107,10 +107,9 @@ fn lesson_rows(session: Session) -> Vec<AnyView> {
             });
             let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
             let place = Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST };
-            let target = LinkTarget::Lesson { id: id.to_owned(), card: 1 };
             view! {
                 <li>
-                    <h3>{place_link(session, place, target, title)}</h3>
+                    <h3>{place_link(session, place, title)}</h3>
                     <p>{summary}</p>
                     <p class="quiet">{time}" "<b class="done">{done}</b></p>
                 </li>
@@ -261,10 +260,9 @@ fn word(session: Session, entry: &GlossaryEntry, is_sought: bool, is_hidden: Sig
     let has_other = !entry.other_words.is_empty();
     let taught = taught_in(&entry.id).map(|(file, card)| {
         let place = Place::Lesson { id: file.id.to_owned(), card: CardPlace::At(card) };
-        let target = LinkTarget::Lesson { id: file.id.to_owned(), card: card + 1 };
         let title =
             blockyard_lessons::course().find(|lesson| lesson.id == file.id).map_or("", |lesson| lesson.title);
-        view! { <p class="quiet">"In a lesson: "{place_link(session, place, target, title.to_owned())}</p> }
+        view! { <p class="quiet">"In a lesson: "{place_link(session, place, title.to_owned())}</p> }
             .into_any()
     });
     view! {
@@ -371,8 +369,7 @@ fn quiz_question(
         let theme = session.appearance().shown_theme();
         drawn.with(|lesson| question_figure(lesson.as_ref()?, card, theme).ok()).unwrap_or_default()
     });
-    let place = Place::Lesson { id: item.lesson.clone(), card: CardPlace::At(item.card) };
-    let target = LinkTarget::Lesson { id: item.lesson, card: item.card + 1 };
+    let place = Place::Lesson { id: item.lesson, card: CardPlace::At(item.card) };
     view! {
         <li hidden=is_hidden>
             <p>{prose::inlines(session, &item.question.text)}</p>
@@ -386,7 +383,7 @@ fn quiz_question(
                 <span hidden=flag(move || state.with(Option::is_none))>
                     {button("link", "quiz-again", "Answer again", "", again)}
                 </span>
-                {place_link(session, place, target, item.title)}
+                {place_link(session, place, item.title)}
             </p>
         </li>
     }

@@ -6,7 +6,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::lessons::OpenLesson;
 use crate::link::{LinkTarget, MAX_ADDRESS_CHARS};
@@ -14,7 +14,7 @@ use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::header::file_input;
-use crate::view::kit::{button, click, flag, on, text};
+use crate::view::kit::{FilePicker, button, click, flag, on, text};
 
 /// A whole small lesson, to be changed.
 const STARTER: &str = include_str!("make_lesson/starter.md");
@@ -85,7 +85,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         checked: RwSignal::new(LessonCheck::of(&first)),
         content: RwSignal::new(first),
         before: RwSignal::new(None),
-        timer: StoredValue::new(None),
+        delay: Delay::new(),
     };
     effect(move || {
         if let Some(text) = file.get() {
@@ -130,22 +130,21 @@ struct LessonEditor {
     /// The writer's text before the sample or a file took its place.
     before: RwSignal<Option<String>>,
     checked: RwSignal<LessonCheck>,
-    /// The browser's timer of the next check.
-    timer: StoredValue<Option<i32>>,
+    /// The next check.
+    delay: Delay,
 }
 
 impl LessonEditor {
     /// Takes a new text, which is checked once the writer rests.
     fn write(self, text: String) {
-        let Self { session, content, checked, timer, .. } = self;
+        let Self { session, content, checked, delay, .. } = self;
         browser::remember(KEY, &text);
         session.lessons().own_text.set(Some(text.clone()));
         session.lessons().is_for_class.set(false);
         content.set(text);
-        browser::cancel(timer.get_value());
-        timer.set_value(browser::after_millis(REST_MILLIS, move || {
+        delay.start(REST_MILLIS, move || {
             let _ = content.try_with_untracked(|text| checked.try_set(LessonCheck::of(text)));
-        }));
+        });
     }
 
     fn play(self) {
@@ -157,7 +156,7 @@ impl LessonEditor {
                 self.session.lessons().is_for_class.set(false);
                 self.session.lessons().open_own(lesson);
             }
-            Err(why) => self.session.messages().show_error(sentence(&why.to_string())),
+            Err(why) => self.session.show_error(sentence(&why.to_string())),
         }
     }
 
@@ -172,9 +171,22 @@ impl LessonEditor {
         LinkTarget::LessonText { text: without_solutions(&self.content.get()), card: 1, is_for_class: true }
     }
 
+    /// The address of the lesson for a class. Reads signals.
+    fn class_link(self) -> String {
+        format!("{}#{}", browser::address(), self.class_target().hash())
+    }
+
     /// The lines that put the whole lesson into another page. Reads signals.
     fn frame(self) -> String {
         super::teachers::frame(&browser::address(), &self.class_target().hash(), "A lesson")
+    }
+
+    /// Shows the lesson as it is printed.
+    fn print(self) {
+        let text = self.content.get_untracked();
+        browser::remember(KEY, &text);
+        self.session.lessons().own_text.set(Some(text));
+        self.session.navigation().go_to(Place::Handout(String::new()));
     }
 
     fn save(self) {
@@ -222,14 +234,9 @@ fn notes_line(count: usize) -> String {
 
 /// The button that opens a file: a lesson is shown where the reader is.
 pub(super) fn open_file(session: Session) -> AnyView {
-    let picker = NodeRef::<html::Input>::new();
-    let open = click(move || {
-        if let Some(input) = picker.get_untracked() {
-            input.click();
-        }
-    });
+    let picker = FilePicker::new();
     view! {
-        {button("large", "open-lesson-file", "Open a lesson file", "A Markdown file of this machine; it can also be dropped on the page", open)}
+        {button("large", "open-lesson-file", "Open a lesson file", "A Markdown file of this machine; it can also be dropped on the page", picker.press())}
         {file_input(session, picker, "lesson-file")}
     }
     .into_any()
@@ -237,19 +244,12 @@ pub(super) fn open_file(session: Session) -> AnyView {
 
 /// The errors and notes of the text, and the buttons for the text.
 fn findings_view(editor: LessonEditor) -> AnyView {
-    let LessonEditor { session, checked, before, .. } = editor;
+    let checked = editor.checked;
     let findings = move || {
         let row = |(line, words): (u32, String)| {
             let go = click(move || editor.choose_line(line));
-            view! {
-                <li>
-                    <button type="button" class="link" title="Chooses this line in the text" on:click=go>
-                        {format!("Line {line}")}
-                    </button>
-                    ": "{words}
-                </li>
-            }
-            .into_any()
+            let number = button("link", "", format!("Line {line}"), "Chooses this line in the text", go);
+            view! { <li>{number}": "{words}</li> }.into_any()
         };
         checked.get().findings.into_iter().map(row).collect::<Vec<_>>()
     };
@@ -258,36 +258,6 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     };
     let is_unproved = move || checked.with(|checked| checked.is_lesson && !checked.findings.is_empty());
     let is_wrong = move || checked.with(|checked| !checked.is_lesson);
-    let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
-    let is_long = Memo::new(move |_| editor.link().len() > MAX_ADDRESS_CHARS);
-    let is_unlinked = flag(move || is_off.get() || is_long.get());
-    let large = |id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
-        view! { <button type="button" class="large" data-testid=id disabled=is_disabled on:click=press>{words}</button> }
-            .into_any()
-    };
-    let copy_frame = click(move || {
-        browser::copy(&untrack(|| editor.frame()));
-        session.messages().show_note(
-            "The frame is copied. It has the lesson without its solutions in it, for a page of your own.",
-        );
-    });
-    let print = click(move || {
-        let text = editor.content.get_untracked();
-        browser::remember(KEY, &text);
-        session.lessons().own_text.set(Some(text));
-        session.navigation().go_to(Place::Handout(String::new()));
-    });
-    let copy = click(move || {
-        browser::copy(&untrack(|| editor.link()));
-        session.messages().show_note(
-            "The link is copied. It has the whole lesson in it, solutions too: nothing is stored anywhere.",
-        );
-    });
-    let copy_class = click(move || {
-        let hash = untrack(|| editor.class_target()).hash();
-        browser::copy(&format!("{}#{hash}", browser::address()));
-        session.messages().show_note("The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.");
-    });
     view! {
         <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
@@ -299,33 +269,52 @@ fn findings_view(editor: LessonEditor) -> AnyView {
                 <ul class="bullets">{findings}</ul>
             </details>
             <ol class="hints" data-testid="lesson-cards">{cards}</ol>
-            <p class="cluster">
-                <button
-                    type="button"
-                    class="primary large"
-                    data-testid="play-lesson"
-                    disabled=flag(move || is_off.get())
-                    on:click=click(move || editor.play())
-                >
-                    "Play it"
-                </button>
-                {large("copy-lesson-class", "Copy the link for a class", is_unlinked, copy_class)}
-                {large("copy-lesson", "Copy the link with solutions", is_unlinked, copy)}
-                {large("copy-lesson-frame", "Copy the frame", is_unlinked, copy_frame)}
-                {large("print-lesson", "Class sheet and answers", flag(move || is_off.get()), print)}
-                {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
-                {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.replace(STARTER.to_owned())))}
-                {open_file(session)}
-                <span hidden=flag(move || before.with(Option::is_none))>
-                    {button("large", "bring-back", "Bring my lesson back", "As it was before Start again or before the file", click(move || editor.bring_back()))}
-                </span>
-            </p>
-            <p class="quiet" hidden=flag(move || !is_long.get())>
-                "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."
-            </p>
+            {text_buttons(editor)}
             <p class="quiet">"This browser remembers the text."</p>
             {forms()}
         </section>
+    }
+    .into_any()
+}
+
+/// The buttons that play, copy, print and save the text, and those that show another text.
+fn text_buttons(editor: LessonEditor) -> AnyView {
+    let LessonEditor { session, checked, before, .. } = editor;
+    let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
+    let is_long = Memo::new(move |_| editor.link().len() > MAX_ADDRESS_CHARS);
+    let is_unlinked = flag(move || is_off.get() || is_long.get());
+    let large = |class, id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
+        view! { <button type="button" class=class data-testid=id disabled=is_disabled on:click=press>{words}</button> }
+            .into_any()
+    };
+    let copy = |id, words, text: fn(LessonEditor) -> String, note: &'static str| {
+        let press = click(move || {
+            browser::copy(&untrack(|| text(editor)));
+            session.show_note(note);
+        });
+        large("large", id, words, is_unlinked, press)
+    };
+    let is_off = flag(move || is_off.get());
+    view! {
+        <p class="cluster">
+            {large("primary large", "play-lesson", "Play it", is_off, click(move || editor.play()))}
+            {copy("copy-lesson-class", "Copy the link for a class", LessonEditor::class_link,
+                "The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.")}
+            {copy("copy-lesson", "Copy the link with solutions", LessonEditor::link,
+                "The link is copied. It has the whole lesson in it, solutions too: nothing is stored anywhere.")}
+            {copy("copy-lesson-frame", "Copy the frame", LessonEditor::frame,
+                "The frame is copied. It has the lesson without its solutions in it, for a page of your own.")}
+            {large("large", "print-lesson", "Class sheet and answers", is_off, click(move || editor.print()))}
+            {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
+            {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.replace(STARTER.to_owned())))}
+            {open_file(session)}
+            <span hidden=flag(move || before.with(Option::is_none))>
+                {button("large", "bring-back", "Bring my lesson back", "As it was before Start again or before the file", click(move || editor.bring_back()))}
+            </span>
+        </p>
+        <p class="quiet" hidden=flag(move || !is_long.get())>
+            "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."
+        </p>
     }
     .into_any()
 }

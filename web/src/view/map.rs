@@ -18,10 +18,10 @@ use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::divider::{SizedPanel, divider};
-use crate::view::edge::Edge;
 use crate::view::kit::{button, check, click, flag, on, select, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
+use crate::view::resize_drag::ResizeDrag;
 use crate::view::tip::Tip;
 
 /// The height of the map that a few rows fill with high bars; with more rows the bars are lower.
@@ -34,10 +34,10 @@ pub(crate) fn map(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let (tip, drawn) = (Tip::new(), DrawnScene::new());
-    let edge = Edge::new(session, drawn, tip, bytes_per_px);
+    let resize = ResizeDrag::new(session, drawn, tip, bytes_per_px);
     let actions = MapActions {
         session,
-        edge,
+        resize,
         dissolve: Dissolve::new(session, Slot::Map, canvas),
         area,
         size: surface::size_of(area),
@@ -72,16 +72,16 @@ pub(crate) fn map(session: Session) -> AnyView {
                 {map_overview(actions)}
             </div>
             <div
-                class=text(move || edge.class("scroller"))
+                class=text(move || resize.class("scroller"))
                 node_ref=area
                 tabindex="0"
                 role="application"
                 aria-label=text(move || label(session))
                 data-testid="map"
                 on:scroll=on(move |_: ev::Event| actions.scrolled())
-                on:pointerdown=on(move |event: ev::PointerEvent| { edge.down(&event); })
-                on:pointerup=on(move |event: ev::PointerEvent| { edge.up(&event); })
-                on:pointercancel=on(move |_: ev::PointerEvent| edge.cancel())
+                on:pointerdown=on(move |event: ev::PointerEvent| { resize.down(&event); })
+                on:pointerup=on(move |event: ev::PointerEvent| { resize.up(&event); })
+                on:pointercancel=on(move |_: ev::PointerEvent| resize.cancel())
                 on:pointermove=on(move |event: ev::PointerEvent| actions.hover(&event))
                 on:pointerleave=on(move |_: ev::PointerEvent| actions.leave())
                 on:click=on(move |event: ev::MouseEvent| actions.click(&event))

@@ -14,9 +14,9 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
-use crate::view::edge::Edge;
 use crate::view::map::{block_at, target_text};
 use crate::view::map_scroll::DrawnRows;
+use crate::view::resize_drag::ResizeDrag;
 use crate::view::stage::bytes_f64;
 use crate::view::tip::Tip;
 
@@ -28,7 +28,7 @@ pub(crate) struct MapActions {
     pub(crate) size: RwSignal<Size>,
     pub(crate) drawn: DrawnScene,
     pub(crate) tip: Tip,
-    pub(crate) edge: Edge,
+    pub(crate) resize: ResizeDrag,
     pub(crate) dissolve: Dissolve,
     pub(crate) drawn_rows: StoredValue<Option<DrawnRows>>,
 }
@@ -66,7 +66,7 @@ impl MapActions {
     }
 
     pub(crate) fn hover(self, event: &ev::PointerEvent) {
-        if self.edge.moved(event) {
+        if self.resize.moved(event) {
             return;
         }
         let (x, y) = place(event);
@@ -88,7 +88,7 @@ impl MapActions {
         let (x, y) = place(event);
         let session = self.session;
         // The second click of a double click zooms, and the browser sends a click at the end of a drag too.
-        if event.detail() > 1 || self.edge.has_ended() {
+        if event.detail() > 1 || self.resize.has_ended() {
             return;
         }
         let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
@@ -193,7 +193,7 @@ impl MapActions {
         if let Some(block) = next {
             self.set_hovered(Some(TargetId::Block(block)));
             self.reveal(block);
-            session.messages().announce(target_text(session, TargetId::Block(block)).unwrap_or_default());
+            session.announce(target_text(session, TargetId::Block(block)).unwrap_or_default());
         }
     }
 

@@ -115,8 +115,7 @@ impl OverviewStrip {
         let changes = session.changes.get();
         let scene = session.with_state(|_, state| overview.scene(state, &changes, selected));
         if let Some(scene) = scene {
-            surface::fit(canvas, &scene);
-            session.appearance().draw(canvas, &scene);
+            surface::show(session, canvas, &scene);
         }
     }
 

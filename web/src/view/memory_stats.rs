@@ -4,13 +4,11 @@ use blockyard_pytorch::memory_summary;
 use blockyard_record::{Bytes, Stat, Stats};
 use leptos::ev;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::HtmlDetailsElement;
 
 use crate::browser;
 use crate::numbers::grouped_signed;
 use crate::session::Session;
-use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
+use crate::view::kit::{button, check, choice, choices, click, flag, on, text, turn_over};
 use crate::view::statistic::{COUNTERS, CountedPools, STATISTICS, Statistic};
 
 /// The statistics, and how the reader wants them shown.
@@ -106,7 +104,7 @@ fn explained(
                         class="term"
                         title=format!("{key}: {meaning}")
                         aria-expanded=text(move || is_open.get().to_string())
-                        on:click=click(move || is_open.update(|is_open| *is_open = !*is_open))
+                        on:click=turn_over(is_open)
                     >
                         {title}
                     </button>
@@ -144,13 +142,10 @@ fn summary(session: Session, stats: Memo<Stats>) -> AnyView {
             view! { <pre class="summary" tabindex="0" data-testid="memory-summary">{words}</pre> }.into_any()
         })
     };
-    let toggle = on(move |event: ev::Event| {
-        let details = event.target().and_then(|target| target.dyn_into::<HtmlDetailsElement>().ok());
-        is_open.set(details.is_some_and(|details| details.open()));
-    });
+    let toggle = on(move |event: ev::Event| is_open.set(browser::is_details_open(&event)));
     let copy = click(move || {
         browser::copy(&words.get_untracked());
-        session.messages().show_note("memory_summary is on the clipboard.");
+        session.show_note("memory_summary is on the clipboard.");
     });
     view! {
         <details class="summary-box" on:toggle=toggle>

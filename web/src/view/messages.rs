@@ -2,12 +2,13 @@
 
 use blockyard_figure::partial_timeline;
 use blockyard_record::{Bytes, grouped};
+use blockyard_replay::Progress;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use web_sys::FileList;
 
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::frames;
 use crate::messages::RunningJob;
@@ -65,19 +66,19 @@ fn progress(session: Session) -> AnyView {
     });
     let words = text(move || {
         session.messages().work.with(|work| {
-            let words = work.as_ref().map(|work| match (work.phase.as_str(), work.total) {
+            let words = work.as_ref().map(|work| match (work.progress.phase.as_str(), work.progress.total) {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
                 (phase, total) => {
-                    format!("{}: {phase}, {}%", work.title, percent_done(work.done, total))
+                    format!("{}: {phase}, {}%", work.title, percent_done(work.progress.done, total))
                 }
             });
             words.unwrap_or_default()
         })
     });
     let bar = move || {
-        let (done, total) =
-            session.messages().work.with(|work| work.as_ref().map_or((0, 0), |work| (work.done, work.total)));
+        let work = session.messages().work.get();
+        let Progress { done, total, .. } = work.map(|work| work.progress).unwrap_or_default();
         if total == 0 {
             view! { <progress aria-label="Progress"></progress> }.into_any()
         } else {
@@ -115,17 +116,12 @@ pub(crate) fn growing_timeline(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
-    effect(move || {
-        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
-        let scene = session.messages().work.with(|work| {
+    surface::keep_drawn(session, canvas, size, move |size| {
+        session.messages().work.with(|work| {
             let work = work.as_ref()?;
-            let share = frames::fraction(work.done, work.total);
+            let share = frames::fraction(work.progress.done, work.progress.total);
             work.read.as_ref().map(|read| partial_timeline(&read.columns, share, size))
-        });
-        if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
-            surface::fit(&canvas, &scene);
-            session.appearance().draw(&canvas, &scene);
-        }
+        })
     });
     let caption =
         text(move || session.messages().work.with(|work| work.as_ref().map_or_else(String::new, caption)));
@@ -148,8 +144,8 @@ fn caption(work: &RunningJob) -> String {
     format!(
         "Memory over time, reading: {} entries, {} of {} MB. At most {} reserved and {} requested so far, counted from the first entry.",
         grouped(read.entries),
-        grouped(work.done / 1_000_000),
-        grouped(work.total / 1_000_000),
+        grouped(work.progress.done / 1_000_000),
+        grouped(work.progress.total / 1_000_000),
         most(|column| column.1),
         most(|column| column.0),
     )
@@ -217,7 +213,7 @@ const PAUSE_MILLIS: i32 = 450;
 /// The element whose text screen readers announce: the step when the cursor rests, and other short messages.
 pub(crate) fn live_region(session: Session) -> AnyView {
     let node = NodeRef::<html::Div>::new();
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     let write = move |text: String| {
         if let Some(region) = node.get_untracked() {
             region.set_text_content(Some(&text));
@@ -227,12 +223,12 @@ pub(crate) fn live_region(session: Session) -> AnyView {
     effect(move || {
         let is_playing = session.player.with(|player| player.is_playing);
         let _ = session.run.get();
-        browser::cancel(timer.get_value());
+        delay.cancel();
         // Nothing has to be read out when the page opens, or while it plays.
         let is_opening = std::mem::replace(&mut is_first, false);
         if !is_opening && !is_playing {
             let text = move || write(untrack(|| spoken(session)));
-            timer.set_value(browser::after_millis(PAUSE_MILLIS, text));
+            delay.start(PAUSE_MILLIS, text);
         }
     });
     effect(move || {

@@ -7,14 +7,11 @@ use blockyard_figure::{PlayerAction, TimelineView, plot_sides, timeline_mini_map
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::Element;
 
-use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{click, flag, on, text};
+use crate::view::kit::{capture, click, flag, on, text};
 
 /// The fewest steps of a run with this figure; the figures over time show a shorter run whole.
 const MIN_STEPS: usize = 200;
@@ -34,25 +31,15 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
         let (left, width) = (surface::on_page(left), surface::on_page(width));
         format!("margin-left:{left}px;width:{width}px")
     });
-    effect(move || {
-        let (Some(canvas), size) = (base.get(), size.get()) else { return };
+    surface::keep_drawn(session, base, size, move |size| {
         let run = session.run.get();
-        if size.width_px >= 1.0 {
-            let scene = timeline_mini_map(&run.series, &run.recording, size);
-            surface::fit(&canvas, &scene);
-            session.appearance().draw(&canvas, &scene);
-        }
+        Some(timeline_mini_map(&run.series, &run.recording, size))
     });
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
-    effect(move || {
-        let (Some(canvas), size, step) = (overlay.get(), size.get(), steps.get()) else { return };
+    surface::keep_drawn(session, overlay, size, move |size| {
         let count = session.run.with(|run| run.recording.step_count());
-        if size.width_px >= 1.0 {
-            let view = session.figures().timeline_view.get();
-            let scene = timeline_mini_map_window(view.as_ref(), step, count, size);
-            surface::fit(&canvas, &scene);
-            session.appearance().draw(&canvas, &scene);
-        }
+        let view = session.figures().timeline_view.get();
+        Some(timeline_mini_map_window(view.as_ref(), steps.get(), count, size))
     });
     let drag = MiniMapDrag { session, from_px: StoredValue::new(None) };
     let x_of = move |event: &ev::PointerEvent| {
@@ -91,9 +78,7 @@ impl MiniMapDrag {
         if event.button() != 0 {
             return;
         }
-        if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok()) {
-            let _ = target.set_pointer_capture(event.pointer_id());
-        }
+        capture(event);
         self.from_px.set_value(Some(x_px));
     }
 

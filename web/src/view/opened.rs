@@ -6,7 +6,7 @@ use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
 use crate::files::{ComparisonState, OpenedFile};
-use crate::numbers::{grouped_count, grouped_signed};
+use crate::numbers::{grouped_count, grouped_signed, percent_done};
 use crate::session::Session;
 use crate::view::kit::{button, click, facts, select};
 use crate::view::messages;
@@ -40,7 +40,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
     let state = opened.comparison.clone();
     let comparison = move || match state.get() {
         ComparisonState::Done(comparison) => Some(comparison_view(session, &comparison)),
-        ComparisonState::Running(..) | ComparisonState::Missing(_) => None,
+        ComparisonState::Running(_) | ComparisonState::Missing(_) => None,
     };
     view! {
         <div class="card pad" data-testid="recording-card">
@@ -102,7 +102,8 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
             (class, comparison.headline())
         }
         ComparisonState::Missing(why) => ("headline quiet", format!("not compared: {why}")),
-        ComparisonState::Running(_, percent) => {
+        ComparisonState::Running(progress) => {
+            let percent = percent_done(progress.done, progress.total);
             let words = format!("comparing with our allocator … {percent}%");
             return view! { <p class="headline quiet" data-testid="comparing">{words}</p> }.into_any();
         }

@@ -37,20 +37,13 @@ pub(crate) fn panels_menu(session: Session) -> AnyView {
 }
 
 fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
-    let (shown_id, alone_id) = match panel {
-        WorkbenchPanel::Stage => ("panel-stage", "alone-stage"),
-        WorkbenchPanel::Timeline => ("panel-timeline", "alone-timeline"),
-        WorkbenchPanel::Map => ("panel-map", "alone-map"),
-        WorkbenchPanel::Allocations => ("panel-lifetimes", "alone-lifetimes"),
-        WorkbenchPanel::Side => ("panel-side", ""),
-    };
     let is_shown = flag(move || !session.workbench().panels.get().is_hidden(panel));
     let is_alone = text(move || (session.workbench().panels.get().alone == Some(panel)).to_string());
     let alone = panel.is_figure().then(|| {
         view! {
             <button
                 type="button"
-                data-testid=alone_id
+                data-testid=format!("alone-{}", panel.name())
                 aria-pressed=is_alone
                 aria-label=format!("{} alone", panel.title())
                 on:click=click(move || session.workbench().toggle_alone(panel))
@@ -61,7 +54,7 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
     });
     view! {
         <p class="panels-row">
-            {check(shown_id, panel.title(), "Shown in the workbench", is_shown, move |_| session.workbench().toggle(panel))}
+            {check(format!("panel-{}", panel.name()), panel.title(), "Shown in the workbench", is_shown, move |_| session.workbench().toggle(panel))}
             {alone}
         </p>
     }

@@ -36,11 +36,7 @@ pub(crate) fn sheet() -> AnyView {
 /// Fills the sheet, or empties it again. The sheet is complete when this function returns, since the browser
 /// prints as soon as the event has been handled.
 pub(crate) fn turn(session: Session, is_paper: bool) {
-    let Some(document) = browser::document() else { return };
-    let (Ok(Some(sheet)), Some(root)) = (document.query_selector(".paper"), document.document_element())
-    else {
-        return;
-    };
+    let (Some(sheet), Some(root)) = (browser::find(".paper"), browser::root()) else { return };
     let is_workbench = session.navigation().place.with_untracked(|place| *place == Place::Workbench);
     let make = session.figures().sheet.get_value().filter(|_| is_paper && is_workbench);
     let content = make.map(|make| untrack(|| make(session)));

@@ -99,100 +99,74 @@ part!(
     /// Memory over time while a long file is read.
     growing_timeline in workbench: load_growing_timeline, show_growing_timeline(session: Session) => view::growing_timeline(session)
 );
-/// The files of the lessons, which lie in their module: the first screen does without these texts.
-#[cfg(feature = "split")]
-#[wasm_split_helpers::wasm_split(lessons, fallible)]
-fn lesson_files() -> Result<&'static [LessonFile], LoadError> {
-    Ok(blockyard_lessons::lessons())
+
+/// A function whose code lies in the module `$module`. Its future is ready at once if the module is loaded.
+macro_rules! function {
+    ($(#[$doc:meta])* $name:ident in $module:ident($($argument:ident: $of:ty),*) -> $output:ty => $body:expr) => {
+        $(#[$doc])*
+        #[cfg(feature = "split")]
+        #[wasm_split_helpers::wasm_split($module, fallible)]
+        fn $name($($argument: $of),*) -> Result<$output, LoadError> {
+            Ok($body)
+        }
+
+        #[cfg(not(feature = "split"))]
+        #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
+        async fn $name($($argument: $of),*) -> Result<$output, LoadError> {
+            Ok($body)
+        }
+    };
 }
 
-#[cfg(not(feature = "split"))]
-#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn lesson_files() -> Result<&'static [LessonFile], LoadError> {
-    Ok(blockyard_lessons::lessons())
+function!(
+    /// The files of the lessons: the first screen does without these texts.
+    lesson_files in lessons() -> &'static [LessonFile] => blockyard_lessons::lessons()
+);
+function!(
+    /// Asks the lab's question. A file can be opened before the workbench's module is loaded.
+    lab_question in workbench(session: Session) -> () => session.lab().ask_here()
+);
+function!(
+    /// Saves the memory of the device as an SVG file.
+    stage_svg in workbench(session: Session) -> () => export::svg(session)
+);
+function!(
+    /// The run that a report is about; a program's run becomes a snapshot.
+    report_source in workbench(session: Session) -> Option<RunOrigin> => session.lab().run_source()
+);
+
+/// Calls `then` with the output of a future: now if it is ready, or else as soon as it is. Returns false if
+/// `then` has not been called yet.
+fn when_ready<T: 'static>(future: impl Future<Output = T> + 'static, then: impl FnOnce(T) + 'static) -> bool {
+    let mut future = Box::pin(future);
+    if let Some(output) = poll_once(future.as_mut()) {
+        then(output);
+        return true;
+    }
+    spawn_local(async move { then(future.await) });
+    false
 }
 
 /// Calls `then` with the files of the lessons: at once if their module is loaded, else as soon as the module
 /// is fetched. Returns false if `then` has not been called yet.
 pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], LoadError>) + 'static) -> bool {
-    let mut loading = Box::pin(lesson_files());
-    if let Some(files) = poll_once(loading.as_mut()) {
-        then(files);
-        return true;
-    }
-    spawn_local(async move { then(loading.await) });
-    false
-}
-
-/// Asks the lab's question. Its code lies in the workbench's module, and a file can be opened before that
-/// module is loaded.
-#[cfg(feature = "split")]
-#[wasm_split_helpers::wasm_split(workbench, fallible)]
-fn lab_question(session: Session) -> Result<(), LoadError> {
-    session.lab().ask_here();
-    Ok(())
-}
-
-#[cfg(not(feature = "split"))]
-#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn lab_question(session: Session) -> Result<(), LoadError> {
-    session.lab().ask_here();
-    Ok(())
+    when_ready(lesson_files(), then)
 }
 
 /// Asks the question of the lab that is shown, at once if the code is loaded. Without a network neither the
 /// question's code nor the workbench can be loaded, so the question is dropped.
 pub(crate) fn ask_lab(session: Session) {
-    let mut asking = Box::pin(lab_question(session));
-    if poll_once(asking.as_mut()).is_none() {
-        spawn_local(async move {
-            let _ = asking.await;
-        });
-    }
-}
-
-/// Saves the memory of the device as an SVG file.
-#[cfg(feature = "split")]
-#[wasm_split_helpers::wasm_split(workbench, fallible)]
-fn stage_svg(session: Session) -> Result<(), LoadError> {
-    export::svg(session);
-    Ok(())
-}
-
-#[cfg(not(feature = "split"))]
-#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn stage_svg(session: Session) -> Result<(), LoadError> {
-    export::svg(session);
-    Ok(())
+    when_ready(lab_question(session), drop);
 }
 
 /// Saves the memory of the device as an SVG file, at once if the code is loaded, else as soon as it is
 /// fetched.
 pub(crate) fn save_stage_svg(session: Session) {
-    let tell = move |saved: Result<(), LoadError>| {
+    when_ready(stage_svg(session), move |saved| {
         if saved.is_err() {
-            session.messages().show_error("The part of the page that writes figures could not be loaded.");
+            session.show_error("The part of the page that writes figures could not be loaded.");
         }
-    };
-    let mut saving = Box::pin(stage_svg(session));
-    match poll_once(saving.as_mut()) {
-        Some(saved) => tell(saved),
-        None => spawn_local(async move { tell(saving.await) }),
-    }
-}
-
-/// The run that a report is about. The code that writes a program's run as a snapshot lies in the workbench's
-/// module.
-#[cfg(feature = "split")]
-#[wasm_split_helpers::wasm_split(workbench, fallible)]
-fn report_source(session: Session) -> Result<Option<RunOrigin>, LoadError> {
-    Ok(session.lab().run_source())
-}
-
-#[cfg(not(feature = "split"))]
-#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn report_source(session: Session) -> Result<Option<RunOrigin>, LoadError> {
-    Ok(session.lab().run_source())
+    });
 }
 
 /// Calls `then` with the run that a report is about: at once if the code is loaded, else as soon as it is
@@ -201,11 +175,7 @@ pub(crate) fn with_report_source(
     session: Session,
     then: impl FnOnce(Result<Option<RunOrigin>, LoadError>) + 'static,
 ) {
-    let mut loading = Box::pin(report_source(session));
-    match poll_once(loading.as_mut()) {
-        Some(source) => then(source),
-        None => spawn_local(async move { then(loading.await) }),
-    }
+    when_ready(report_source(session), then);
 }
 
 /// Fetches all parts, so that they need no network later.
@@ -234,15 +204,9 @@ where
     let state = RwSignal::new(LoadState::Loading);
     let fetch = move || {
         state.set(LoadState::Loading);
-        let mut loading = Box::pin(load());
-        let done = |result: Result<(), _>| if result.is_ok() { LoadState::Ready } else { LoadState::Failed };
-        match poll_once(loading.as_mut()) {
-            Some(result) => state.set(done(result)),
-            None => spawn_local(async move {
-                let result = loading.await;
-                state.try_set(done(result));
-            }),
-        }
+        when_ready(load(), move |result| {
+            state.try_set(if result.is_ok() { LoadState::Ready } else { LoadState::Failed });
+        });
     };
     fetch();
     let content = move || match state.get() {

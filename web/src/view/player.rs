@@ -12,7 +12,7 @@ use crate::frames::{self, Slot};
 use crate::numbers::{grouped_count, grouped_signed};
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{choice, choices, click, flag, icon_button, on, select, text};
+use crate::view::kit::{choice, choices, click, flag, icon_button, on, play_button, select, text};
 
 /// The list has at most this many labels, since nobody reads a longer list.
 const MAX_LABELS: usize = 2000;
@@ -21,25 +21,13 @@ pub(crate) fn player(session: Session) -> AnyView {
     let button = move |icon: Icon, id: &'static str, label: &'static str, action: PlayerAction| {
         icon_button("icon", id, icon, label, click(move || session.dispatch(action)))
     };
-    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
-    let toggle_label =
-        text(move || if is_playing.get() { "Pause (Space)" } else { "Play (Space)" }.to_owned());
     let has_failures = Memo::new(move |_| !session.run.get().recording.failed_steps().is_empty());
     view! {
         <section class="player" aria-label="Player">
             <span class="cluster">
                 {button(Icon::Start, "start", "To the start (Home)", PlayerAction::Start)}
                 {button(Icon::Back, "back", "Back (left arrow)", PlayerAction::Back)}
-                <button
-                    type="button"
-                    class="icon primary"
-                    data-testid="play"
-                    aria-label=toggle_label
-                    title=toggle_label
-                    on:click=click(move || session.dispatch(PlayerAction::Toggle))
-                >
-                    {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
-                </button>
+                {play_button(session, ["Play (Space)", "Pause (Space)"])}
                 {button(Icon::Forward, "forward", "Forward (right arrow)", PlayerAction::Forward)}
                 {button(Icon::End, "end", "To the end (End)", PlayerAction::End)}
             </span>

@@ -104,7 +104,7 @@ fn fit(session: Session, is_on: bool) {
 pub(crate) fn follow(session: Session) {
     effect(move || {
         let presenting = session.lessons().presenting.get();
-        let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
+        let Some(root) = browser::root() else { return };
         let _ = root.class_list().toggle_with_force("is-presenting", presenting != Presentation::No);
         let _ = root.class_list().toggle_with_force("is-blank", presenting == Presentation::Blank);
     });
@@ -183,7 +183,7 @@ pub(crate) fn end_slide(session: Session) -> AnyView {
             .map(|title| view! { <li>{title.to_owned()}</li> }.into_any())
             .collect::<Vec<_>>();
         let address = if is_planned {
-            format!("{}#{}", browser::address(), LinkTarget::Plan(plan.join(",")).hash())
+            format!("{}#{}", browser::address(), LinkTarget::Place(Place::Plan(plan.join(","))).hash())
         } else {
             export::link(session)
         };

@@ -13,7 +13,6 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::effect::effect;
-use crate::interpreter;
 use crate::navigation::{CardPlace, Place};
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
@@ -171,14 +170,13 @@ fn field(
 /// The text in place of the figures before the first run.
 fn invitation(session: Session) -> AnyView {
     let words = text(move || {
-        session.program().status.with(|status| match status {
-            ProgramStatus::Loading(bytes) => interpreter::loading_sentence(*bytes),
-            ProgramStatus::Building => interpreter::BUILDING_SENTENCE.to_owned(),
-            ProgramStatus::Starting => interpreter::starting_sentence(),
-            ProgramStatus::Running => "The program runs.".to_owned(),
-            _ => "The program has not run yet: Run starts it. Or paste a training script of your own. It needs no PyTorch and no GPU: \
-                  Blockyard knows what PyTorch's operators allocate, and shows each line's memory. Nothing leaves your browser."
-                .to_owned(),
+        session.program().status.with(|status| {
+            if status.is_busy() {
+                return status.text();
+            }
+            "The program has not run yet: Run starts it. Or paste a training script of your own. It needs no PyTorch and no GPU: \
+             Blockyard knows what PyTorch's operators allocate, and shows each line's memory. Nothing leaves your browser."
+                .to_owned()
         })
     });
     view! {

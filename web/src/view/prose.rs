@@ -11,7 +11,6 @@ use wasm_bindgen::JsCast;
 use web_sys::Element;
 
 use crate::browser;
-use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{self, on};
@@ -118,12 +117,7 @@ fn meaning(session: Session, id: &str) -> AnyView {
     };
     let api =
         entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
-    let all = place_link(
-        session,
-        Place::Glossary(id.to_owned()),
-        LinkTarget::Glossary(id.to_owned()),
-        "All the words".to_owned(),
-    );
+    let all = place_link(session, Place::Glossary(id.to_owned()), "All the words".to_owned());
     view! {
         <b>{entry.term.clone()}</b>
         <span>{plain(&entry.text)}</span>

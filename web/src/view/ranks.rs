@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_figure::{Size, small_timeline};
+use blockyard_figure::small_timeline;
 use blockyard_lab::WITHOUT_PROGRAM_LINE;
 use blockyard_record::{BlockState, Bytes, StackId};
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::effect::effect;
 use crate::files::Rank;
 use crate::files::deciding_rank;
 use crate::lab::line_of_stack;
@@ -130,15 +129,8 @@ fn row(session: Session, rank: Rank, top: Bytes, steps: usize) -> AnyView {
     let size = surface::size_of(area);
     let run = rank.opened.run.clone();
     let drawn = run.clone();
-    effect(move || {
-        let (Some(canvas), Size { width_px, height_px }) = (canvas.get(), size.get()) else { return };
-        if width_px < 1.0 {
-            return;
-        }
-        let size = Size::new(width_px, height_px);
-        let scene = small_timeline(&drawn.series, &drawn.recording, top, steps, size);
-        surface::fit(&canvas, &scene);
-        session.appearance().draw(&canvas, &scene);
+    surface::keep_drawn(session, canvas, size, move |size| {
+        Some(small_timeline(&drawn.series, &drawn.recording, top, steps, size))
     });
     let (allocated, reserved) = run.series.peaks();
     let name = rank.opened.name.clone();

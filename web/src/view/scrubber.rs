@@ -8,15 +8,14 @@ use blockyard_record::MemoryState;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlCanvasElement};
+use web_sys::HtmlCanvasElement;
 
 use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::run::Run;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
-use crate::view::kit::on;
+use crate::view::kit::{capture, on};
 use crate::view::player;
 use crate::view::timeline::moment_text;
 use crate::view::tip::Tip;
@@ -82,8 +81,7 @@ impl ScrubberStrip {
         }
         let run = self.session.run.get();
         let scene = timeline_strip(&run.series, &run.recording, size);
-        surface::fit(canvas, &scene);
-        self.session.appearance().draw(canvas, &scene);
+        surface::show(self.session, canvas, &scene);
         self.drawn.keep(scene);
     }
 
@@ -97,8 +95,7 @@ impl ScrubberStrip {
         if let Some(view) = session.figures().timeline_view.get() {
             timeline_strip_window(&mut scene, &view, count, size);
         }
-        surface::fit(canvas, &scene);
-        session.appearance().draw(canvas, &scene);
+        surface::show(session, canvas, &scene);
     }
 
     fn step_count(self) -> usize {
@@ -135,10 +132,7 @@ impl ScrubberStrip {
         if event.shift_key() {
             return self.brush_px.set_value(Some(x_px));
         }
-        let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
-        if let Some(target) = target {
-            let _ = target.set_pointer_capture(event.pointer_id());
-        }
+        capture(event);
         self.tip.hide();
         self.seek(x_px);
     }

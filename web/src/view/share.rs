@@ -1,9 +1,8 @@
 //! The dialog that shares the shown figure or run: as a link, as a frame for another page, as a report, as
 //! files, and on paper.
 
-use blockyard_questions::ReportOptions;
+use blockyard_worker::questions::ReportOptions;
 use leptos::ev;
-use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
@@ -14,13 +13,13 @@ use crate::run::Run;
 use crate::session::Session;
 use crate::view::export;
 use crate::view::icon::Icon;
-use crate::view::kit::{button, check, click, flag, icon_button, on, select, text};
+use crate::view::kit::{Dialog, button, check, click, flag, icon_button, on, select, text};
 use crate::view::parts;
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
-    node: NodeRef<html::Dialog>,
+    dialog: Dialog,
     session: Session,
     /// The link to the view at the time when the dialog was opened.
     link: RwSignal<String>,
@@ -43,7 +42,7 @@ const LONG_LINK: usize = 8_000;
 impl Share {
     pub(crate) fn new(session: Session) -> Self {
         Self {
-            node: NodeRef::new(),
+            dialog: Dialog::new(),
             session,
             link: RwSignal::new(String::new()),
             has_link: RwSignal::new(true),
@@ -68,11 +67,7 @@ impl Share {
         }
         let is_lesson = matches!(self.session.navigation().place.get_untracked(), Place::Lesson { .. });
         self.embed.set(if is_lesson { Embed::Lesson } else { Embed::Stage });
-        if let Some(dialog) = self.node.get_untracked()
-            && !dialog.open()
-        {
-            let _ = dialog.show_modal();
-        }
+        self.dialog.open();
     }
 
     /// The HTML of the frame. Reads signals.
@@ -94,18 +89,12 @@ impl Share {
         )
     }
 
-    fn close(self) {
-        if let Some(dialog) = self.node.get_untracked() {
-            dialog.close();
-        }
-    }
-
     pub(crate) fn dialog(self) -> AnyView {
         view! {
-            <dialog node_ref=self.node class="share" aria-label="Share" data-testid="share-dialog">
+            <dialog node_ref=self.dialog.0 class="share" aria-label="Share" data-testid="share-dialog">
                 <header>
                     <h2>"Share"</h2>
-                    {icon_button("icon plain", "share-close", Icon::Close, "Close (Esc)", click(move || self.close()))}
+                    {icon_button("icon plain", "share-close", Icon::Close, "Close (Esc)", click(move || self.dialog.close()))}
                 </header>
                 <h3>"Link to what is shown"</h3>
                 <div class="cluster" hidden=flag(move || !self.has_link.get())>
@@ -221,7 +210,7 @@ impl Share {
     fn files(self) -> AnyView {
         let session = self.session;
         let print = click(move || {
-            self.close();
+            self.dialog.close();
             // A lesson on paper is its class sheet, and not the card in view with the reader's typed text.
             match session.navigation().place.get_untracked() {
                 Place::Lesson { id, .. } => session.navigation().go_to(Place::Handout(id)),

@@ -19,8 +19,8 @@ use crate::story::{CONTEXT, Story};
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
-use crate::view::edge::Edge;
 use crate::view::kit::{on, text};
+use crate::view::resize_drag::ResizeDrag;
 use crate::view::tip::Tip;
 
 /// The fewest bytes that the ruler of a lesson about a process shows.
@@ -121,8 +121,8 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         dissolve: Dissolve::new(session, Slot::Stage, canvas),
     };
     let tip = Tip::new();
-    let edge = Edge::new(session, shown.drawn, tip, bytes_per_px);
-    let pointer = StagePointer { shown, drag: Drag::new(session), edge, tip };
+    let resize = ResizeDrag::new(session, shown.drawn, tip, bytes_per_px);
+    let pointer = StagePointer { shown, drag: Drag::new(session), resize, tip };
     let height = Memo::new(move |_| {
         let run = session.run.get();
         let may_fail = session.shows_story() && !session.story().state.with(Story::is_first);
@@ -165,7 +165,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
             <canvas
                 node_ref=canvas
                 role="img"
-                class=text(move || edge.class(""))
+                class=text(move || resize.class(""))
                 data-testid="stage"
                 aria-label=label
                 on:pointerdown=on(move |event: ev::PointerEvent| pointer.down(&event))
@@ -187,7 +187,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
 struct StagePointer {
     shown: StageCanvas,
     drag: Drag,
-    edge: Edge,
+    resize: ResizeDrag,
     tip: Tip,
 }
 
@@ -207,24 +207,24 @@ fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, _: &Rect) -> Op
 
 impl StagePointer {
     fn down(self, event: &ev::PointerEvent) {
-        if !self.edge.down(event) {
+        if !self.resize.down(event) {
             self.drag.down(event, self.shown.target(event));
         }
     }
 
     fn up(self, event: &ev::PointerEvent) {
-        if !self.edge.up(event) {
+        if !self.resize.up(event) {
             self.drag.up(event);
         }
     }
 
     fn cancel(self) {
-        self.edge.cancel();
+        self.resize.cancel();
         self.drag.cancel();
     }
 
     fn moved(self, event: &ev::PointerEvent) {
-        if self.edge.moved(event) {
+        if self.resize.moved(event) {
             return;
         }
         if self.drag.moved(event) {
@@ -249,7 +249,7 @@ impl StagePointer {
 
     fn clicked(self, event: &ev::MouseEvent) {
         // The browser sends a click at the end of a drag too.
-        if self.drag.has_ended() || self.edge.has_ended() {
+        if self.drag.has_ended() || self.resize.has_ended() {
             return;
         }
         let session = self.shown.session;

@@ -11,7 +11,7 @@ use crate::run::{Attempt, Run};
 use crate::session::Session;
 use crate::view::gpu;
 use crate::view::icon::Icon;
-use crate::view::kit::{button, click, facts, flag, icon_button, text};
+use crate::view::kit::{button, click, facts, flag, icon_button, text, turn_over};
 use crate::view::lab;
 
 /// At most this many events of a step are shown.
@@ -123,7 +123,7 @@ pub(crate) fn step(session: Session) -> AnyView {
     view! {
         <section class="panel step" class:is-open=flag(move || is_open.get()) aria-label="This step" data-testid="step" tabindex="0">
             <button type="button" class="plain fold" data-testid="step-fold" aria-expanded=text(move || is_open.get().to_string())
-                on:click=click(move || is_open.update(|is_open| *is_open = !*is_open))
+                on:click=turn_over(is_open)
             >{text(move || if is_open.get() { "Back to the panels" } else { "All of the step" }.to_owned())}</button>
             <h2 class="step-label" hidden=flag(move || description.with(|description| description.label.is_none()))>
                 {text(move || description.with(|description| description.label.clone().unwrap_or_default()))}
@@ -192,14 +192,9 @@ fn chosen(session: Session, block: BlockId) -> AnyView {
     let streams = move || {
         let run = session.run.get();
         let streams = run.workload.streams().map(|(stream, name)| {
-            let label = format!("Use on {name}");
+            let title = "record_stream: its free will wait for that stream's work";
             let record = click(move || session.workload().record_stream(block, stream));
-            view! {
-                <button type="button" title="record_stream: its free will wait for that stream's work" on:click=record>
-                    {label}
-                </button>
-            }
-            .into_any()
+            button("", "", format!("Use on {name}"), title, record)
         });
         streams.collect::<Vec<_>>()
     };

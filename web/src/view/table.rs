@@ -4,7 +4,7 @@ use blockyard_figure::{SegmentRow, breakdown_text, map_table, timeline_text};
 use blockyard_record::PoolId;
 use leptos::prelude::*;
 
-use crate::browser;
+use crate::browser::Delay;
 use crate::effect::effect;
 use crate::numbers::grouped_signed;
 use crate::session::Session;
@@ -19,15 +19,14 @@ const MAX_BLOCKS: usize = 400;
 pub(crate) fn table(session: Session) -> AnyView {
     // Nobody can read a table that changes sixty times a second, so it waits until the cursor rests.
     let rests = RwSignal::new(0_u32);
-    let timer = StoredValue::new(None::<i32>);
+    let delay = Delay::new();
     effect(move || {
         session.run.track();
         session.player.track();
-        browser::cancel(timer.get_value());
-        timer.set_value(browser::after_millis(REST_MILLIS, move || {
+        delay.start(REST_MILLIS, move || {
             // The table may have been removed while the timer ran.
             let _ = rests.try_update(|rests| *rests = rests.wrapping_add(1));
-        }));
+        });
     });
     let rows = Memo::new(move |_| {
         rests.track();

@@ -91,10 +91,10 @@ fn index(address: &str, ids: &[String], is_html: bool) -> String {
 fn index_buttons(session: Session, ids: Signal<Vec<String>>) -> Vec<AnyView> {
     let copied = move |text: String, what: &str| {
         browser::copy(&text);
-        session.messages().show_note(format!("{what} copied."));
+        session.show_note(format!("{what} copied."));
     };
     let link = click(move || {
-        let hash = LinkTarget::Plan(ids.get_untracked().join(",")).hash();
+        let hash = LinkTarget::Place(Place::Plan(ids.get_untracked().join(","))).hash();
         copied(format!("{}#{hash}", browser::address()), "The link for students is");
     });
     let of_form = move |is_html: bool| {
@@ -306,7 +306,7 @@ fn embed(session: Session) -> Vec<AnyView> {
         let id = lesson.get_untracked();
         let hash = LinkTarget::Lesson { id: id.clone(), card: 1 }.hash();
         browser::copy(&frame(&browser::address(), &hash, &title_of(&id)));
-        session.messages().show_note(
+        session.show_note(
             "The frame is copied. Paste it where your page takes HTML; 640 x 400 pixels are enough.",
         );
     });

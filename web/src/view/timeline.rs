@@ -7,8 +7,6 @@ use blockyard_figure::{
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::Element;
 
 use crate::effect::effect;
 use crate::frames::{self, Slot};
@@ -18,7 +16,7 @@ use crate::session::Session;
 use crate::surface::{self, offset_px};
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::export;
-use crate::view::kit::{button, choice, choices, click, flag, on, text};
+use crate::view::kit::{button, capture, choice, choices, click, flag, on, text};
 use crate::view::pinch::{Pinch, PinchMove};
 use crate::view::tip::Tip;
 
@@ -90,8 +88,7 @@ impl Timeline {
         let Self { session, scene, pointer, .. } = self;
         effect(move || {
             if let (Some(canvas), Some(scene)) = (base.get(), scene.get()) {
-                surface::fit(&canvas, &scene);
-                session.appearance().draw(&canvas, &scene);
+                surface::show(session, &canvas, &scene);
             }
         });
         // Keys and the wheel change the part of the figure under a pointer that rests.
@@ -106,8 +103,7 @@ impl Timeline {
         effect(move || {
             if let (Some(canvas), Some(base)) = (overlay.get(), scene.get()) {
                 let scene = cursors(session, &base, steps.get(), pointer.get());
-                surface::fit(&canvas, &scene);
-                session.appearance().draw(&canvas, &scene);
+                surface::show(session, &canvas, &scene);
             }
         });
     }
@@ -134,10 +130,7 @@ impl Timeline {
     fn down(self, event: &ev::PointerEvent) {
         self.pinch.down(event);
         if event.button() == 0 && !self.pinch.is_on() {
-            if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok())
-            {
-                let _ = target.set_pointer_capture(event.pointer_id());
-            }
+            capture(event);
             self.place.set_value(None);
             self.tip.hide();
             match self.target_at(offset_px(event)) {
@@ -251,11 +244,8 @@ fn save(session: Session, is_svg: bool) {
     let clock = untrack(|| session.figures().clock.get());
     let size = Size::new(1200.0, 420.0);
     let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
-    if is_svg {
-        export::figure_svg(session, &scene, "memory over time", &timeline_text(&run.series, &run.recording));
-    } else {
-        export::figure_png(session, &scene, "memory over time");
-    }
+    let words = is_svg.then(|| timeline_text(&run.series, &run.recording));
+    export::figure(session, &scene, "memory over time", words.as_deref());
 }
 
 /// The values of the breakdown after `step` steps, a line for each, and the markers around this moment.

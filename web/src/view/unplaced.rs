@@ -62,7 +62,7 @@ fn other_devices(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     let buttons = others.map(|(place, device)| {
         let label = format!("Show {} ({} events)", device.name(), grouped_count(device.events));
         let show = click(move || session.files().reopen(place));
-        view! { <button type="button" on:click=show>{label}</button> }.into_any()
+        button("", "", label, "", show)
     });
     let buttons = buttons.collect::<Vec<_>>();
     (!buttons.is_empty()).then(|| view! { <p class="cluster">{buttons}</p> }.into_any())

@@ -8,12 +8,19 @@ pub(crate) struct History {
     past: Vec<(String, SettingsTexts)>,
     present: String,
     future: Vec<(String, SettingsTexts)>,
-    /// The time at which text was typed last, in milliseconds; `None` after any other change.
-    typed_millis: Option<f64>,
-    /// The time at which settings were typed last, in milliseconds; `None` after any other change.
-    settings_millis: Option<f64>,
-    /// The time at which a key changed a size last, in milliseconds; `None` after any other change.
-    sized_millis: Option<f64>,
+    /// The change that the next one may continue, with its time in milliseconds.
+    last: Option<(Change, f64)>,
+}
+
+/// A kind of change. Changes of one kind without a pause between them are one step of undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// Text was typed.
+    Text,
+    /// Settings were typed.
+    Settings,
+    /// A key changed a size.
+    Size,
 }
 
 /// The past has at most this many texts.
@@ -45,7 +52,7 @@ impl History {
     ///
     /// `settings` are the settings of the former text. Undo restores both.
     pub(crate) fn replace(&mut self, text: String, settings: &SettingsTexts) {
-        (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
+        self.last = None;
         self.push(text, settings);
     }
 
@@ -55,21 +62,26 @@ impl History {
         self.future.clear();
     }
 
+    /// Notes a change. Returns whether it belongs to the step of the change before.
+    fn continues(&mut self, change: Change, now_millis: f64) -> bool {
+        let before = self.last.replace((change, now_millis));
+        before.is_some_and(|(kind, last)| kind == change && now_millis - last < TYPING_PAUSE_MILLIS)
+    }
+
     /// Takes a text in which a key changed a size. Keys without a pause between them share one step of undo.
     pub(crate) fn change_size(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
-        if self.sized_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS) {
+        if self.continues(Change::Size, now_millis) {
             self.amend(text);
         } else {
-            self.replace(text, settings);
+            self.push(text, settings);
         }
-        self.sized_millis = Some(now_millis);
     }
 
     /// Takes the last step of undo back without a way to redo it.
     pub(crate) fn withdraw(&mut self) {
         if let Some((text, _)) = self.past.pop() {
             self.present = text;
-            (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
+            self.last = None;
         }
     }
 
@@ -78,12 +90,8 @@ impl History {
     ///
     /// `before` are the former settings.
     pub(crate) fn change_settings(&mut self, text: String, now_millis: f64, before: &SettingsTexts) {
-        let goes_on = self.settings_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
-        (self.typed_millis, self.sized_millis) = (None, None);
-        self.settings_millis = Some(now_millis);
-        if goes_on && !self.past.is_empty() {
-            self.present = text;
-            self.future.clear();
+        if self.continues(Change::Settings, now_millis) && !self.past.is_empty() {
+            self.amend(text);
         } else {
             self.push_step(text, before);
         }
@@ -91,12 +99,8 @@ impl History {
 
     /// Takes a text that was typed at this time. Keys without a pause between them share one step of undo.
     pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
-        let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
-        self.typed_millis = Some(now_millis);
-        (self.settings_millis, self.sized_millis) = (None, None);
-        if goes_on {
-            self.present = text;
-            self.future.clear();
+        if self.continues(Change::Text, now_millis) {
+            self.amend(text);
         } else {
             self.push(text, settings);
         }
@@ -107,7 +111,7 @@ impl History {
     pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
-        (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
+        self.last = None;
         Some(then)
     }
 
@@ -116,7 +120,7 @@ impl History {
     pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
-        (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
+        self.last = None;
         Some(then)
     }
 

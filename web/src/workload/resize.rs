@@ -98,7 +98,7 @@ impl Feature<WorkloadSignals> {
         let Some(drag) = self.resizing.get_untracked() else { return false };
         self.resizing.set(None);
         if let Some(words) = self.size_text(drag.tensor).filter(|_| drag.has_step) {
-            self.session.messages().announce(words);
+            self.session.announce(words);
         }
         drag.has_step
     }
@@ -139,14 +139,14 @@ impl Feature<WorkloadSignals> {
                 self.session.figures().select(self.block_of(tensor));
                 let words = self.size_text(tensor).unwrap_or_default();
                 if resized.tensors > 1 {
-                    self.session.messages().show_note(format!(
+                    self.session.show_note(format!(
                         "{words} All {} tensors of the statement changed.",
                         resized.tensors
                     ));
                 }
-                self.session.messages().announce(words);
+                self.session.announce(words);
             }
-            Err(error) => self.session.messages().show_error(sentence(&error.to_string())),
+            Err(error) => self.session.show_error(sentence(&error.to_string())),
         }
         true
     }

@@ -11,6 +11,7 @@ use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::run::{self, Attempt, Input, Run};
 use crate::session::Feature;
+use crate::workers;
 
 /// A run that the worker made of an input.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +67,10 @@ impl Feature<WorkloadSignals> {
         let input = self.input.get_untracked();
         let Ok(job) = run::job(&input) else { return };
         let on_gpu = input.is_on_gpu;
-        let on_progress = move |report: JobReport| self.session.messages().show_report(report);
+        let on_report = move |report| match report {
+            JobReport::Adapter(adapter) => self.gpu.set(GpuState::Open(adapter)),
+            report => self.session.messages().show_report(report),
+        };
         let on_done = move |result| {
             self.session.messages().work.set(None);
             let attempt = match result {
@@ -78,14 +82,9 @@ impl Feature<WorkloadSignals> {
             self.long_run.set(Some(LongRun { input, attempt }));
             self.move_cursor(then);
         };
-        if on_gpu {
-            self.session.messages().show_work("Running the workload on the GPU");
-            let on_adapter = move |adapter| self.gpu.set(GpuState::Open(adapter));
-            jobs::start_on_gpu(&job, on_adapter, on_progress, on_done);
-        } else {
-            self.session.messages().show_work("Running the workload");
-            jobs::start(&job, on_progress, on_done);
-        }
+        let title = if on_gpu { "Running the workload on the GPU" } else { "Running the workload" };
+        self.session.messages().show_work(title);
+        jobs::start(job, on_gpu, on_report, on_done);
     }
 
     /// Runs a workload that was just loaded. The cursor goes to the end of the first step, so that the
@@ -122,9 +121,7 @@ impl Feature<WorkloadSignals> {
     fn lose_gpu(self, why: &str, then: CursorTarget) {
         self.is_on_gpu.set(false);
         self.follow_change(then);
-        self.session
-            .messages()
-            .show_error(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
+        self.session.show_error(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
     }
 
     /// Finds out whether the browser has a GPU for the page, and if so fetches the module for it.
@@ -133,7 +130,7 @@ impl Feature<WorkloadSignals> {
         let is_there = presence == GpuState::Present;
         self.gpu.set(presence);
         if is_there {
-            let _ = jobs::prepare_gpu().await;
+            workers::fetch(&workers::GPU).await;
         }
     }
 }

@@ -65,25 +65,10 @@ fn thrown_message(thrown: &JsValue) -> String {
     message.unwrap_or_else(|| "the browser does not say why".to_owned())
 }
 
-/// The bytes in the field `name` of a message.
-#[must_use]
-pub fn bytes_in(message: &JsValue, name: &str) -> Option<Uint8Array> {
-    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
-}
-
-/// The file, or the blob, in the field `name` of a message.
-pub(crate) fn file_in(message: &JsValue, name: &str) -> Option<Blob> {
-    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
-}
-
-/// All bytes of the file or array in the field `name` of a message.
-#[must_use]
-pub fn content_in(message: &JsValue, name: &str) -> Option<Vec<u8>> {
-    if let Some(bytes) = bytes_in(message, name) {
-        return Some(bytes.to_vec());
-    }
+/// All bytes of a file.
+pub(crate) fn whole(file: Blob) -> Vec<u8> {
     let mut bytes = Vec::new();
     // If the file cannot be read to its end, the reader of the content reports that it is cut off.
-    let _ = BlobReader::new(file_in(message, name)?).read_to_end(&mut bytes);
-    Some(bytes)
+    let _ = BlobReader::new(file).read_to_end(&mut bytes);
+    bytes
 }

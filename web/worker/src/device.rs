@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use blockyard_replay::{DataCheck, PatternedBlock};
 use wasm_bindgen::prelude::*;
 
-use crate::Adapter;
+use crate::jobs::Adapter;
 
 #[wasm_bindgen]
 extern "C" {

@@ -8,8 +8,8 @@ use blockyard_replay::job::{Job, JobError, JobOutput, read};
 use blockyard_replay::{CheckedRun, Progress, RunError};
 use wasm_bindgen::prelude::*;
 
-use crate::Adapter;
 use crate::device::{Gpu, PageDevice, adapter, device_error, open_gpu};
+use crate::jobs::{Adapter, JobReport};
 
 /// How long the worker sends work to the GPU before it reports progress and receives messages.
 const TURN_MILLIS: f64 = 30.0;
@@ -45,8 +45,7 @@ pub(crate) async fn run(
     job: &Job,
     script: &JsValue,
     wasm: &JsValue,
-    on_adapter: impl FnOnce(Adapter),
-    mut on_progress: impl FnMut(Progress),
+    mut on_report: impl FnMut(JobReport),
 ) -> Result<JobOutput, JobError> {
     let Job::Run { title, text, conf, capacity } = job else {
         return Err(JobError::OnlyWorkloadsOnGpu);
@@ -56,7 +55,7 @@ pub(crate) async fn run(
         let gpu = open(script, wasm).await?;
         let adapter = adapter(&gpu);
         let full_check_bytes = full_check_bytes(&adapter);
-        on_adapter(adapter);
+        on_report(JobReport::Adapter(adapter));
         let device = PageDevice::start(&gpu, *capacity);
         let any = AnyDevice::new(device.clone());
         let mut run = CheckedRun::new(any, device.clone(), full_check_bytes, &settings, &workload);
@@ -70,7 +69,8 @@ pub(crate) async fn run(
                 break;
             }
             let done = run.steps_done() as u64;
-            on_progress(Progress { phase: "running on the GPU".to_owned(), done, total });
+            let phase = "running on the GPU".to_owned();
+            on_report(JobReport::Progress(Progress { phase, done, total }));
         }
         // The memory of this run is released now, so that the next run need not wait for the release.
         PageDevice::start(&gpu, Bytes::ZERO);

@@ -13,7 +13,8 @@ use super::{AllocationsFigure, cells};
 use crate::effect::effect;
 use crate::painter::{Painter, PainterReport};
 use crate::surface::{self, pixels};
-use crate::{browser, frames, gpu, jobs};
+use crate::workers::{self, WorkerModule};
+use crate::{browser, frames, gpu};
 
 /// How many colors a palette has; the same number of pale colors follows them.
 const PLACES: usize = 32;
@@ -46,13 +47,15 @@ async fn open(it: AllocationsFigure, canvas: HtmlCanvasElement) {
     if !gpu::can_paint().await {
         return;
     }
-    let program = jobs::prepare_gpu().await;
+    workers::fetch(&workers::GPU).await;
     // The figure may have been closed in the meantime, and a page that was exported as one file has no
     // painter.
-    if !program.is_fetched() || it.painter.try_with_value(Option::is_none) != Some(true) {
+    if !workers::GPU.with(WorkerModule::is_fetched)
+        || it.painter.try_with_value(Option::is_none) != Some(true)
+    {
         return;
     }
-    let painter = Painter::new(&program, &canvas, move |report| match report {
+    let painter = Painter::new(&canvas, move |report| match report {
         PainterReport::Ready => {
             let _ = it.is_painted.try_set(true);
         }
@@ -164,8 +167,7 @@ impl AllocationsFigure {
         });
         let scene = grid_scene(GridKind::Address, &GridView { steps, low, high }, &columns.map, size);
         if let Some(base) = self.base.get() {
-            surface::fit(&base, &scene);
-            session.appearance().draw(&base, &scene);
+            surface::show(session, &base, &scene);
         }
     }
 }

@@ -4,8 +4,6 @@
 use blockyard_figure::{Cell, Point, TimelineView, frame_text, grid_plot};
 use leptos::ev;
 use leptos::prelude::*;
-use wasm_bindgen::prelude::*;
-use web_sys::Element;
 
 use super::words::allocation_lines;
 use super::{AllocationsFigure, cells};
@@ -13,6 +11,7 @@ use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::numbers::grouped_count;
 use crate::surface::{self, pixels};
+use crate::view::kit::capture;
 
 /// A press during which the pointer moved less than this is a click.
 const CLICK_PX: f32 = 4.0;
@@ -104,9 +103,7 @@ impl AllocationsFigure {
             return;
         }
         let Some(columns) = untrack(|| self.session.figures().columns()) else { return };
-        if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok()) {
-            let _ = target.set_pointer_capture(event.pointer_id());
-        }
+        capture(event);
         let steps = untrack(|| self.session.figures().timeline_view_or_fit());
         let range = untrack(|| self.session.figures().byte_range(&columns, &steps));
         let is_brush = event.shift_key();

@@ -21,11 +21,8 @@ impl AllocationsFigure {
             GridKind::Address => "addresses over time",
             GridKind::Stacked => "allocations over time",
         };
-        if is_svg {
-            export::figure_svg(session, &scene, name, &untrack(|| self.shown_text()));
-        } else {
-            export::figure_png(session, &scene, name);
-        }
+        let words = is_svg.then(|| untrack(|| self.shown_text()));
+        export::figure(session, &scene, name, words.as_deref());
     }
 }
 

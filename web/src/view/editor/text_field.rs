@@ -29,7 +29,7 @@ use super::index_of;
 use super::lines::{Lines, bytes_of_units, changed_line, units_of_bytes};
 use super::rows::Marks;
 use super::suggestions::Suggestions;
-use crate::browser;
+use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::element_ids::WORKLOAD_TEXT;
 use crate::frames::{self, Slot};
@@ -61,8 +61,8 @@ pub(super) struct TextField {
     scroller: NodeRef<html::Div>,
     rows: NodeRef<html::Div>,
     content: StoredValue<Content, LocalStorage>,
-    /// The timer that runs a long text after a pause.
-    timer: StoredValue<Option<i32>>,
+    /// The run of a long text, which waits for a pause.
+    delay: Delay,
     suggestions: Suggestions,
     /// The selection by the pointer, while the button is down.
     pointer_selection: StoredValue<Option<PointerSelection>>,
@@ -82,7 +82,7 @@ impl TextField {
             scroller: NodeRef::new(),
             rows: NodeRef::new(),
             content: StoredValue::new_local(Content::default()),
-            timer: StoredValue::new(None),
+            delay: Delay::new(),
             suggestions: Suggestions::new(),
             pointer_selection: StoredValue::new(None),
             caret_line: RwSignal::new(String::new()),
@@ -281,19 +281,18 @@ impl TextField {
         self.fill_around_caret();
         self.show_rows();
         self.read_caret();
-        browser::cancel(self.timer.get_value());
-        self.timer.set_value(None);
+        self.delay.cancel();
         if length <= MAX_BYTES_AT_ONCE {
             self.run_text();
         } else {
-            self.timer.set_value(browser::after_millis(PAUSE_MILLIS, move || self.run_text()));
+            self.delay.start(PAUSE_MILLIS, move || self.run_text());
         }
         self.suggest(false);
     }
 
     /// Makes the text the workload of the session, which runs it.
     fn run_text(self) {
-        self.timer.set_value(None);
+        self.delay.cancel();
         let text = self.content.try_with_value(|content| content.lines.text().to_owned());
         if let Some(text) = text
             && self.session.workload().history.with_untracked(|history| history.text() != text)
@@ -304,8 +303,7 @@ impl TextField {
 
     /// Runs the text now, if it waits for a pause in the typing.
     fn flush(self) {
-        if let Some(timer) = self.timer.get_value() {
-            browser::cancel(Some(timer));
+        if self.delay.cancel() {
             self.run_text();
         }
     }

@@ -8,6 +8,7 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlInputElement;
 
 use super::parts::{files, table};
+use crate::browser;
 use crate::lab::{Cell, Sheet};
 use crate::session::Session;
 use crate::view::kit::on;
@@ -94,7 +95,7 @@ fn rows_by_line(growing: &[Growing<'_>]) -> Vec<Vec<Cell>> {
 /// The field for the file that the run is compared with.
 pub(super) fn second_file(session: Session) -> AnyView {
     let chosen = on(move |event: ev::Event| {
-        let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+        let field = browser::target_of(&event).and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
         let Some(file) = field.and_then(|field| field.files()).and_then(|files| files.get(0)) else { return };
         session.lab().ask_diff(file.name(), &file);
     });

@@ -10,7 +10,6 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::effect::effect;
 use crate::lab::{Cell, Sheet};
 use crate::session::Session;
 use crate::surface;
@@ -143,14 +142,7 @@ pub(super) fn figure(
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
-    effect(move || {
-        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
-        if size.width_px >= 1.0 {
-            let scene = scene(size.width_px);
-            surface::fit(&canvas, &scene);
-            session.appearance().draw(&canvas, &scene);
-        }
-    });
+    surface::keep_drawn(session, canvas, size, move |size| Some(scene(size.width_px)));
     // Figures grow with the letters of the page, whose size depends on the window, so the height follows the
     // window's size.
     let height = text(move || {

@@ -310,12 +310,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
         };
         let (kind, heading) = (change.kind.clone(), title.clone());
         let try_it = click(move || session.lab().try_change(&kind, heading.clone()));
-        view! {
-            <button type="button" class="chip" data-testid=format!("try-change-{place}") title=title on:click=try_it>
-                {label}
-            </button>
-        }
-        .into_any()
+        button("chip", format!("try-change-{place}"), label, title, try_it)
     });
     let none = changes.is_empty().then_some("Nothing that was tried helps.");
     view! {

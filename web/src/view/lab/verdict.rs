@@ -165,8 +165,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
             ask_what_if(session);
         });
         let title = "Shows the run under this setting beside its own";
-        view! { " "<button type="button" class="chip mono" data-testid="verdict-setting" title=title on:click=ask>{name}</button> }
-            .into_any()
+        view! { " "{button("chip mono", "verdict-setting", name, title, ask)} }.into_any()
     });
     let release = finding.release.map(|release| {
         let ask = click(move || {
@@ -175,8 +174,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
             ask_what_if(session);
         });
         let title = "Shows the run under this release's rules beside its own";
-        view! { " "<button type="button" class="chip" data-testid="verdict-release" title=title on:click=ask>{format!("PyTorch {release}")}</button> }
-            .into_any()
+        view! { " "{button("chip", "verdict-release", format!("PyTorch {release}"), title, ask)} }.into_any()
     });
     let links: Vec<AnyView> = moments.chain(settings).chain(release).collect();
     view! { <li>{words}{links}</li> }.into_any()
@@ -216,8 +214,7 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
         }
     );
     let show = click(move || session.lab().show_moment(moment, line.as_deref()));
-    view! { " "<button type="button" class="link" data-testid=id title=title on:click=show>{words}</button> }
-        .into_any()
+    view! { " "{button("link", id, words, title, show)} }.into_any()
 }
 
 /// The lines that held the memory, each with its bytes.
@@ -285,8 +282,7 @@ fn with_code(session: Session, text: &str) -> AnyView {
             Some(line) => {
                 let go = click(move || session.program().go_to_line(line));
                 let title = "Moves the cursor to the next request of this line";
-                view! { <button type="button" class="link" data-testid="verdict-line-link" title=title on:click=go>{format!("line {line}")}</button> }
-                    .into_any()
+                button("link", "verdict-line-link", format!("line {line}"), title, go)
             }
             None => view! { <code>{part}</code> }.into_any(),
         }

@@ -13,7 +13,7 @@ use crate::lab::{Cell, Sheet};
 use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::view::kit::{click, flag, on, text};
+use crate::view::kit::{button, click, error_line, on, text};
 use crate::view::settings;
 
 /// Settings that often help, each with a button that asks about it.
@@ -34,8 +34,7 @@ pub(super) fn form(session: Session) -> AnyView {
                 conf.set(setting.to_owned());
                 session.lab().ask();
             });
-            view! { <button type="button" class="chip mono" data-testid=format!("try-{setting}") on:click=ask>{setting}</button> }
-                .into_any()
+            button("chip mono", format!("try-{setting}"), setting, "", ask)
         })
         .into_iter()
         .collect::<Vec<_>>();
@@ -65,9 +64,7 @@ pub(super) fn form(session: Session) -> AnyView {
                 <button class="primary" type="submit" data-testid="lab-ask">"What if"</button>
             </div>
             {completions("lab-conf-values", text(move || conf.get()))}
-            <p class="error" id="lab-conf-error" data-testid="lab-conf-error" hidden=flag(move || error.with(Option::is_none))>
-                {text(move || error.get().unwrap_or_default())}
-            </p>
+            {error_line("lab-conf-error", error.into())}
             {settings::form("lab", text(move || conf.get()), move |new| {
                 session.lab().forget_refusal();
                 conf.set(new);
@@ -160,7 +157,7 @@ fn difference(session: Session, found: &WhatIf) -> AnyView {
     let jump = untrack(|| !session.shows_recording()).then(|| {
         let step = usize::try_from(difference.request).unwrap_or(0);
         let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(step)));
-        crate::view::kit::button("link", "lab-go", "Go there", "", seek)
+        button("link", "lab-go", "Go there", "", seek)
     });
     view! {
         <p data-testid="lab-difference">

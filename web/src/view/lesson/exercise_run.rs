@@ -5,10 +5,6 @@ use blockyard_lessons::{Exercise, ExerciseLanguage};
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::interpreter;
-use crate::lessons::ExerciseRun;
-use crate::messages::sentence;
-use crate::program::ProgramStatus;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::export;
@@ -16,7 +12,7 @@ use crate::view::kit::{button, click, flag, text};
 
 /// The state of the program in a line, and a button that ends it.
 pub(super) fn answer_state(session: Session) -> AnyView {
-    let words = text(move || session.lessons().state.with(|state| status(&state.exercise_run)));
+    let words = text(move || session.lessons().state.with(|state| state.exercise_run.status.text()));
     let is_idle = flag(move || !session.lessons().state.with(|state| state.exercise_run.is_busy()));
     view! {
         <span hidden=is_idle>
@@ -64,7 +60,7 @@ pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
     });
     let copy = click(move || {
         browser::copy(&export::link(session));
-        session.messages().show_note(
+        session.show_note(
             "The link is copied. It has your lines in it: a teacher who opens it can run and check them.",
         );
     });
@@ -86,15 +82,4 @@ pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
         </p>
     }
     .into_any()
-}
-
-fn status(run: &ExerciseRun) -> String {
-    match &run.status {
-        ProgramStatus::Loading(bytes) => interpreter::loading_sentence(*bytes),
-        ProgramStatus::Building => interpreter::BUILDING_SENTENCE.to_owned(),
-        ProgramStatus::Starting => interpreter::starting_sentence(),
-        ProgramStatus::Running => "The program runs.".to_owned(),
-        ProgramStatus::Failed(why) => sentence(why),
-        ProgramStatus::Idle => String::new(),
-    }
 }

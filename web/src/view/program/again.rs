@@ -10,7 +10,7 @@ use crate::messages::sentence;
 use crate::program::{GPUS, ProgramEnd, ProgramInput, ProgramResult, ProgramTrial};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::view::kit::{button, click, flag, select, text};
+use crate::view::kit::{self, button, click, flag, select, text};
 
 /// At most this many settings have a button.
 const MAX_SETTINGS: usize = 3;
@@ -132,8 +132,8 @@ fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
     let input = trial.input.clone();
     let line = trial.line().map(|line| {
         let go = click(move || session.program().go_to_line(line));
-        view! { " "<button type="button" class="link" data-testid="again-line" title="Shows the line in the program" on:click=go>{format!("Show line {line}")}</button> }
-            .into_any()
+        let label = format!("Show line {line}");
+        view! { " "{button("link", "again-line", label, "Shows the line in the program", go)} }.into_any()
     });
     let show = trial.end.is_ok().then(|| {
         let act = click(move || session.program().show_trial(input.clone()));
@@ -165,14 +165,13 @@ fn running(session: Session) -> AnyView {
             )
         })
     });
-    view! {
-        <p class="cluster" role="status" data-testid="again-running" hidden=flag(move || running.with(Option::is_none))>
-            <progress aria-label="The program runs"></progress>
-            <span class="quiet">{words}</span>
-            {button("", "again-cancel", "Cancel", "", click(move || session.program().cancel_trial()))}
-        </p>
-    }
-    .into_any()
+    let cancel = click(move || session.program().cancel_trial());
+    kit::running(
+        ["again-running", "again-cancel"],
+        flag(move || running.with(Option::is_none)),
+        words,
+        cancel,
+    )
 }
 
 /// The settings and the GPUs with which the program can be run again.
@@ -181,7 +180,7 @@ fn choices(session: Session, shown: &PtrEq<ProgramResult>, settings: Vec<String>
         let (words, input) = (words_of_setting(&conf), with_setting(shown, &conf));
         let label = words.clone();
         let run = click(move || session.program().try_program(words.clone(), input.clone()));
-        view! { <button type="button" class="chip mono" data-testid="again-setting" on:click=run>{label}</button> }.into_any()
+        button("chip mono", "again-setting", label, "", run)
     });
     let chips = chips.collect::<Vec<_>>();
     let gpus = other_gpus(&shown.input);

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::messages::sentence;
 use crate::program::BatchVariant;
 use crate::session::Session;
-use crate::view::kit::{button, click, flag, text};
+use crate::view::kit::{self, button, click, flag, text};
 
 /// The button and the answer; empty where the program does not say how large its batch is.
 pub(super) fn batch(session: Session) -> AnyView {
@@ -28,11 +28,7 @@ pub(super) fn batch(session: Session) -> AnyView {
             <span hidden=flag(move || !can_begin.get())>
                 {button("", "batch-find", "How large a batch fits?", title, click(move || program.find_batch()))}
             </span>
-            <p class="cluster" role="status" data-testid="batch-running" hidden=flag(move || running.with(Option::is_none))>
-                <progress aria-label="The program runs"></progress>
-                <span class="quiet">{words}</span>
-                {button("", "batch-cancel", "Cancel", "", click(move || program.cancel_batch()))}
-            </p>
+            {kit::running(["batch-running", "batch-cancel"], flag(move || running.with(Option::is_none)), words, click(move || program.cancel_batch()))}
             {move || answers(session)}
         </div>
     }

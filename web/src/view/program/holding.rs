@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use crate::program::{AliveBytes, CATEGORIES, ProgramResult};
 use crate::session::Session;
 use crate::view::holders::holding_table;
-use crate::view::kit::{click, flag, text};
+use crate::view::kit::{button, click, flag, text};
 
 /// At most this many lines are listed.
 const MAX_LINES: usize = 8;
@@ -73,11 +73,12 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
             .into_iter()
             .map(|(line, bytes)| {
                 let code = (line as usize).checked_sub(1).and_then(|index| source.lines().nth(index));
-                let code = code.map_or_else(|| "no line of the program".to_owned(), |code| code.trim().to_owned());
+                let code =
+                    code.map_or_else(|| "no line of the program".to_owned(), |code| code.trim().to_owned());
                 let go = (line > 0).then(|| {
                     let title = "Moves the cursor to the next request of this line";
                     let go = click(move || session.program().go_to_line(line));
-                    view! { <button type="button" class="link" title=title on:click=go>{format!("line {line}")}</button> }
+                    button("link", "", format!("line {line}"), title, go)
                 });
                 (bytes, view! { {go}" "<code>{code}</code> }.into_any())
             })

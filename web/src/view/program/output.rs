@@ -6,7 +6,6 @@ use blockyard_rules::Release;
 use leptos::prelude::*;
 
 use crate::effect::effect;
-use crate::interpreter;
 use crate::messages::sentence;
 use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
 use crate::program::{ProgramEnd, ProgramResult, ProgramStatus};
@@ -77,11 +76,7 @@ pub(super) fn last_run(session: Session) -> Option<PtrEq<ProgramResult>> {
 
 fn status(session: Session) -> String {
     match session.program().status.get() {
-        ProgramStatus::Loading(bytes) => interpreter::loading_sentence(bytes),
-        ProgramStatus::Building => interpreter::BUILDING_SENTENCE.to_owned(),
-        ProgramStatus::Starting => interpreter::starting_sentence(),
         ProgramStatus::Running => running(session),
-        ProgramStatus::Failed(why) => sentence(&why),
         ProgramStatus::Idle => {
             let Some(result) = session.shown_program() else { return String::new() };
             let steps = counted(result.run.recording.step_count(), "request");
@@ -96,6 +91,7 @@ fn status(session: Session) -> String {
             let other = other.unwrap_or_default();
             format!("{end}: {steps} to the allocator{further}{old}.{other}")
         }
+        status => status.text(),
     }
 }
 

@@ -7,7 +7,6 @@
 
 use leptos::ev;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
 use web_sys::Element;
 
 use super::{TextField, whole, whole_px};
@@ -15,6 +14,7 @@ use crate::browser;
 use crate::element_ids::WORKLOAD_TEXT;
 use crate::frames;
 use crate::view::editor::rows::place_in;
+use crate::view::kit::capture;
 
 /// A drag of the pointer that selects text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl TextField {
             return;
         }
         self.update(|content| content.is_all = false);
-        let is_native = is_field(event.target());
+        let is_native = is_field(event);
         let place = (f64::from(event.client_x()), f64::from(event.client_y()));
         self.pointer_selection.set_value(Some(PointerSelection { place, is_native }));
         if is_native {
@@ -43,15 +43,11 @@ impl TextField {
         }
         self.suggestions.close();
         // While the pointer is captured, the events of moves outside of the text arrive here too.
-        let text = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
-        if let Some(text) = text {
-            let _ = text.set_pointer_capture(event.pointer_id());
-        }
+        capture(event);
         if event.shift_key() {
             self.read_caret();
         }
-        let row = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-        let row = row.and_then(|element| element.closest(".row").ok().flatten());
+        let row = browser::target_of(event).and_then(|element| element.closest(".row").ok().flatten());
         self.move_caret(self.byte_under(place, row.as_ref()), event.shift_key());
     }
 
@@ -83,7 +79,7 @@ impl TextField {
         self.pointer_selection.set_value(Some(PointerSelection { place, ..before }));
         if before.is_native {
             self.fill_while_selecting();
-            if is_field(event.target()) {
+            if is_field(event) {
                 return;
             }
         }
@@ -129,7 +125,7 @@ impl TextField {
     /// After a click: takes over the caret of the browser, or focuses the field after a click beside it.
     pub(super) fn clicked(self, event: &ev::MouseEvent) {
         self.suggestions.close();
-        if is_field(event.target()) {
+        if is_field(event) {
             self.read_caret();
             return self.fill_around_caret();
         }
@@ -158,9 +154,8 @@ impl TextField {
     }
 }
 
-fn is_field(target: Option<web_sys::EventTarget>) -> bool {
-    let element = target.and_then(|target| target.dyn_into::<Element>().ok());
-    element.is_some_and(|element| element.id() == WORKLOAD_TEXT)
+fn is_field(event: &web_sys::Event) -> bool {
+    browser::target_of(event).is_some_and(|element| element.id() == WORKLOAD_TEXT)
 }
 
 /// How many letters of the row are to the left of `x`. All letters are equally wide.

@@ -4,11 +4,10 @@ use blockyard_figure::{Rect, Scene, TargetId};
 use blockyard_record::BlockId;
 use leptos::ev;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::Element;
 
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
+use crate::view::kit::capture;
 use crate::view::tip::Tip;
 
 /// The pointer takes hold of the end of a block from this distance.
@@ -18,7 +17,7 @@ const NEAR_FINGER_PX: f32 = 16.0;
 
 /// The handlers that drag the ends of blocks in one figure; a handle that is copied freely.
 #[derive(Clone, Copy)]
-pub(crate) struct Edge {
+pub(crate) struct ResizeDrag {
     session: Session,
     drawn: DrawnScene,
     tip: Tip,
@@ -30,7 +29,7 @@ pub(crate) struct Edge {
     has_ended: StoredValue<bool>,
 }
 
-impl Edge {
+impl ResizeDrag {
     pub(crate) fn new(
         session: Session,
         drawn: DrawnScene,
@@ -83,9 +82,7 @@ impl Edge {
             return false;
         }
         event.prevent_default();
-        if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok()) {
-            let _ = target.set_pointer_capture(event.pointer_id());
-        }
+        capture(event);
         true
     }
 

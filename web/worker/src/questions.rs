@@ -1,8 +1,4 @@
-//! A worker that answers questions about runs and makes reports about them. The page sends a [`LabTask`] as
-//! bytes, and the worker sends [`LabReply`]s back. The worker keeps its runs from one question to the next.
-//!
-//! The page uses only the messages of this crate. The code that answers is in a separate module, so that
-//! neither the page nor the worker that reads files contains the lab.
+//! Questions about runs, and reports about them. The worker keeps its runs from one question to the next.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -12,24 +8,21 @@ use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 pub use blockyard_report::ReportOptions;
 use blockyard_rules::Release;
-use blockyard_worker::{bytes_in, content_in};
-use js_sys::{Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
-use web_sys::{MessageEvent, Performance};
+use web_sys::{Blob, Performance};
+
+use crate::channel::{self, file_of, reply};
+use crate::content::whole;
 
 #[wasm_bindgen]
 extern "C" {
-    // The `postMessage` of a worker. That of a window has other arguments.
-    #[wasm_bindgen(js_name = postMessage)]
-    fn post(message: &JsValue);
-
     // The clock of a worker. A window has a clock of the same name.
     #[wasm_bindgen(thread_local_v2, js_name = performance)]
     static PERFORMANCE: Option<Performance>;
 }
 
-/// A message of the page.
+/// A message of the page. The file that a task names comes with the task.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum LabTask {
     /// Reads runs. Later questions are about these runs.
@@ -123,28 +116,16 @@ pub fn listen_for_reports() {
 }
 
 fn listen_and_report(make_report: MakeReport) {
-    let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        let message = event.data();
-        if let Some(task) = bytes_in(&message, "lab") {
-            do_task(&task.to_vec(), content_in(&message, "content"), make_report);
-        }
-    });
-    let scope = js_sys::global();
-    let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
-    listener.forget();
+    channel::listen(move |task, message| do_task(task, file_of(&message), make_report));
 }
 
-/// Does a task. `content` is the content of the file that the task names, which is not part of the task's
-/// bytes.
-fn do_task(bytes: &[u8], content: Option<Vec<u8>>, make_report: MakeReport) {
+/// Does a task. `file` is the file that the task names.
+fn do_task(task: LabTask, file: Option<Blob>, make_report: MakeReport) {
     let mut on_progress = |progress: Progress| {
         reply(&LabReply::Progress(progress));
         ControlFlow::Continue(())
     };
-    let task = match postcard::from_bytes(bytes) {
-        Ok(task) => task,
-        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
-    };
+    let content = file.map(whole);
     let done = match task {
         LabTask::Take(source) => with_content(source, content).runs(&mut on_progress).map(|runs| {
             let summaries = runs.iter().map(RunSummary::of).collect();
@@ -188,11 +169,4 @@ fn with_content(source: RunSource, content: Option<Vec<u8>>) -> RunSource {
 fn now_nanos() -> u64 {
     let millis = PERFORMANCE.with(|clock| clock.as_ref().map_or(0.0, Performance::now));
     (millis * 1e6) as u64
-}
-
-fn reply(reply: &LabReply) {
-    match postcard::to_allocvec(reply) {
-        Ok(bytes) => post(&Uint8Array::from(bytes.as_slice())),
-        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
-    }
 }

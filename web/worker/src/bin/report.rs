@@ -5,7 +5,7 @@ use wasm_bindgen::prelude::*;
 /// Waits for a task; called by `worker.js`.
 #[wasm_bindgen]
 pub fn worker_main() {
-    blockyard_questions::listen_for_reports();
+    blockyard_worker::questions::listen_for_reports();
 }
 
 fn main() {}

@@ -5,7 +5,7 @@ use wasm_bindgen::prelude::*;
 /// Waits for tasks; called by `worker.js`.
 #[wasm_bindgen]
 pub fn worker_main() {
-    blockyard_questions::listen();
+    blockyard_worker::questions::listen();
 }
 
 fn main() {}

@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 /// Waits for jobs; called by `worker.js`.
 #[wasm_bindgen]
 pub fn worker_main() {
-    blockyard_worker::listen();
+    blockyard_worker::jobs::listen();
 }
 
 fn main() {}
