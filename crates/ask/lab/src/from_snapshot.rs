@@ -10,17 +10,19 @@ use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, siz
 use blockyard_workload::Request;
 
 use crate::source::Simulation;
+use crate::state::DeviceState;
 use crate::{LabError, Run};
 
 /// The memory that is assumed for a device where nothing states it: more than any GPU has.
 const MIN_CAPACITY: Bytes = Bytes::gib(256);
 
 impl Run {
-    /// The runs of a snapshot: one for each device that has a trace.
+    /// The runs of a snapshot: one for each device, in their order. The run of a device whose trace has no
+    /// request has a verdict alone.
     ///
     /// # Errors
     ///
-    /// The errors of [`Run::from_recorded`], and [`LabError::NoTrace`] if no device has a trace.
+    /// The errors of [`Run::from_recorded`], and [`LabError::NoTrace`] if the snapshot has no device.
     pub fn from_snapshot(
         name: &str,
         file: &SnapshotFile,
@@ -50,8 +52,8 @@ fn from_devices(
     simulation: Option<&Simulation>,
     on_progress: OnProgress,
 ) -> Result<Vec<Run>, LabError> {
-    let traced = file.devices.iter().enumerate().filter(|(_, device)| !device.trace.is_empty());
-    let runs = traced.map(|(place, _)| from_device(name, file, place, simulation, on_progress));
+    let devices = 0..file.devices.len();
+    let runs = devices.map(|place| from_device(name, file, place, simulation, on_progress));
     let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
     if runs.is_empty() { Err(LabError::NoTrace) } else { Ok(runs) }
 }
@@ -67,6 +69,17 @@ fn from_device(
     let program = name;
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
+    let has_requests = device
+        .trace
+        .iter()
+        .any(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
+    if !has_requests && simulation.is_none() {
+        let state = DeviceState::of(file, device);
+        let mut run = Run::from_state(&name, &file.settings.conf, file.release(), state);
+        run.held_at_end = held_at_end(device);
+        run.add_notes(&file.notes);
+        return Ok(run);
+    }
     let mut recorded = blockyard_pytorch::trace::recorded_run(file, place, &name)?;
     let (config, left_out) = known_config(&recorded.meta.conf, recorded.meta.release());
     let full = match simulation {
@@ -83,6 +96,7 @@ fn from_device(
     let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded(&recorded, on_progress)?;
     run.recorded_reserved = Some(recorded_reserved);
+    run.held_at_end = held_at_end(device);
     let entries: Vec<_> = device
         .trace
         .iter()
@@ -166,6 +180,12 @@ impl Failures {
     fn stack_of(&mut self, action: TraceAction) -> Option<StackId> {
         (action == TraceAction::OutOfMemory).then(|| self.of.pop()).flatten()
     }
+}
+
+/// The bytes of active blocks when the snapshot was taken.
+fn held_at_end(device: &DeviceSnapshot) -> Bytes {
+    let blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
+    blocks.filter(|block| block.state.is_active()).map(|block| block.size).sum()
 }
 
 /// The entries of the trace, the last one first, each with the bytes of segments before the entry. The walk

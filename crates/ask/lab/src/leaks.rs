@@ -2,7 +2,7 @@
 
 mod period;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
@@ -21,6 +21,9 @@ pub struct Leaks {
     /// Whether the parts between the boundaries are iterations of the program: marked ones, or repetitions
     /// that each have a training step or are more than networks have layers.
     pub has_known_iterations: bool,
+    /// Whether the parts between the boundaries are equal layers of a network in one forward pass. What they
+    /// keep is kept for the backward pass, and is no leak.
+    pub are_layers: bool,
     /// For each call site that grows, how many more allocations are live at the last boundary; 0 if fewer and
     /// larger allocations are live.
     pub allocations: Vec<u64>,
@@ -43,8 +46,11 @@ const MAX_LAYERS: usize = 100;
 /// layers of a model that is being built.
 const MIN_FREED_DIVISOR: usize = 4;
 
-/// Functions that only a training step calls.
+/// Functions that a training step calls, and its forward pass does not.
 const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
+
+/// The function of a module in which a network's layers run.
+const FORWARD: &str = "forward";
 
 /// Looks for call sites whose live bytes never fall from one iteration to the next, and grow in most of them.
 ///
@@ -54,6 +60,7 @@ const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
 ///
 /// [`LabError::Cancelled`].
 pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
+    run.require_requests()?;
     let total = run.requests().len();
     let mut report = |done: usize| {
         let progress =
@@ -64,11 +71,12 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let sites = Sites::of(run);
     let (steps, boundaries) = iteration_ends(run, &sites);
     let lifetimes = lifetimes(run);
+    let is_repetition = steps == IterationSource::Repetition;
+    let are_training = is_repetition && are_training_iterations(run, &sites, &boundaries);
+    let are_layers = is_repetition && !are_training && are_in_a_forward_pass(run, &sites, &boundaries);
     let has_known_iterations = match steps {
         IterationSource::Markers => true,
-        IterationSource::Repetition => {
-            boundaries.len() > MAX_LAYERS || are_training_iterations(run, &sites, &boundaries)
-        }
+        IterationSource::Repetition => are_training || (!are_layers && boundaries.len() > MAX_LAYERS),
         IterationSource::Parts => false,
     };
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
@@ -127,6 +135,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     Ok(Leaks {
         answer: LeaksAnswer { steps, boundaries, live: sums, growing, notes },
         has_known_iterations,
+        are_layers,
         allocations,
     })
 }
@@ -201,24 +210,63 @@ fn counting(label: &str) -> Option<(&str, u64)> {
 
 /// Whether each part has a training step, except the first and the last part, which may be cut off.
 ///
-/// A backward pass runs in threads without Python: where other requests have stacks, its requests have none.
+/// A part has a training step if a function of [`TRAINING`] made some of its allocations and not all: a function
+/// `step` that calls the forward pass too is in every stack. A backward pass runs in threads without Python:
+/// where other requests have stacks, its requests have none.
 fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
     let has_stacks = (0..run.requests().len()).any(|request| !run.stack(request).is_empty());
-    let is_training = |request: usize| {
-        let stack = run.stack(request);
-        let calls = |frame: &String| TRAINING.iter().any(|name| frame.split(' ').next() == Some(*name));
-        if stack.is_empty() { has_stacks } else { stack.iter().any(calls) }
+    let mut known: BTreeMap<u32, [bool; 4]> = BTreeMap::new();
+    let mut kinds_of = |request: usize| {
+        *known.entry(sites.at(request)).or_insert_with(|| {
+            let stack = run.stack(request);
+            let calls = |name: &str| stack.iter().any(|frame| function(frame) == name);
+            let [backward, step, zero_grad] = TRAINING.map(calls);
+            [backward, step, zero_grad, stack.is_empty() && has_stacks]
+        })
     };
-    let mut known: BTreeMap<u32, bool> = BTreeMap::new();
-    let mut seen = |request: usize| match run.requests().get(request) {
-        Some(Request::Allocate { .. }) => {
-            *known.entry(sites.at(request)).or_insert_with(|| is_training(request))
-        }
-        _ => false,
+    let mut has_training_step = |from: usize, to: usize| {
+        let kinds: Vec<[bool; 4]> = allocations(run, from, to).map(&mut kinds_of).collect();
+        (0..4).any(|kind| {
+            let of_kind = kinds.iter().filter(|kinds| kinds.get(kind) == Some(&true)).count();
+            (1..kinds.len()).contains(&of_kind)
+        })
     };
     let within = boundaries.get(..boundaries.len().saturating_sub(1)).unwrap_or_default();
     within.len() >= 2
-        && within.windows(2).all(|pair| matches!(pair, [from, to] if (*from..*to).any(&mut seen)))
+        && within.windows(2).all(|pair| matches!(pair, [from, to] if has_training_step(*from, *to)))
+}
+
+/// Whether all allocations of the whole parts are made below one line of a module's `forward`: the parts are
+/// then repetitions inside one forward pass.
+fn are_in_a_forward_pass(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
+    let [first, .., last, _] = boundaries else { return false };
+    let sites_of_parts: BTreeSet<u32> =
+        allocations(run, *first, *last).map(|request| sites.at(request)).collect();
+    let mut common: Option<Vec<String>> = None;
+    for site in sites_of_parts {
+        // Outermost frame first. Frames of C++ lie between those of Python, and name no module.
+        let frames: Vec<String> =
+            sites.name(site).into_iter().rev().filter(|frame| frame.contains(".py:")).collect();
+        common = Some(match common {
+            None => frames,
+            Some(common) => {
+                let pairs = common.into_iter().zip(frames).take_while(|(one, other)| one == other);
+                pairs.map(|(one, _)| one).collect()
+            }
+        });
+    }
+    common.is_some_and(|common| common.iter().any(|frame| function(frame) == FORWARD))
+}
+
+/// The requests from `from` to before `to` that ask for memory.
+fn allocations(run: &Run, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
+    let requests = run.requests().iter().enumerate().take(to).skip(from);
+    requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).map(|(index, _)| index)
+}
+
+/// The function of a frame, `forward` of `forward (net.py:12)`.
+fn function(frame: &str) -> &str {
+    frame.split(' ').next().unwrap_or_default()
 }
 
 /// The ends of iterations that begin with the same allocation: an allocation with the most common frequency,

@@ -68,6 +68,7 @@ mod run;
 mod setting_search;
 mod sites;
 mod source;
+mod state;
 mod verdict;
 mod what_if;
 

@@ -27,6 +27,7 @@ impl<'a> LimitedRun<'a> {
     ///
     /// [`LabError::Cancelled`]. Errors of the run or its settings are in the rows.
     pub fn of(run: &'a Run, conditions: &Conditions, on_done: OnDone) -> Result<Self, LabError> {
+        run.require_requests()?;
         let read = match run.under_limit(conditions, on_done) {
             Err(LabError::Cancelled) => return Err(LabError::Cancelled),
             read => read.unwrap_or(Cow::Borrowed(run)),

@@ -63,6 +63,19 @@ pub struct HoldingLine {
 }
 
 impl HoldingLine {
+    /// A line that holds nothing yet.
+    pub(crate) fn new(line: String) -> Self {
+        Self {
+            line,
+            callers: Vec::new(),
+            bytes: Bytes::ZERO,
+            blocks: 0,
+            first_request: 0,
+            last_request: 0,
+            moments: Vec::new(),
+        }
+    }
+
     /// The line with its callers: `buf train.py:12, called at keep train.py:33`.
     #[must_use]
     pub fn text(&self) -> String {
@@ -119,15 +132,7 @@ impl LiveMemory {
                 let bytes = callers.entry(line.clone()).or_default().entry(caller).or_default();
                 *bytes = bytes.saturating_add(block.size);
             }
-            let held = lines.entry(line).or_insert_with_key(|line| HoldingLine {
-                line: line.clone(),
-                callers: Vec::new(),
-                bytes: Bytes::ZERO,
-                blocks: 0,
-                first_request: 0,
-                last_request: 0,
-                moments: Vec::new(),
-            });
+            let held = lines.entry(line).or_insert_with_key(|line| HoldingLine::new(line.clone()));
             held.bytes = held.bytes.saturating_add(block.size);
             held.blocks = held.blocks.saturating_add(1);
             if let Some(number) = request.map(request_number) {

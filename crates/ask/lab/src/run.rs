@@ -16,6 +16,7 @@ use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied_limit::{implied_limit, recorded_limit};
 use crate::outcome::outcome;
+use crate::state::DeviceState;
 use crate::{Conditions, LabError, Limit};
 
 /// One run of a program as its requests. Every question is about a `Run`.
@@ -33,6 +34,8 @@ pub struct Run {
     pub(crate) is_capacity_assumed: bool,
     /// The most bytes that the recorded run had reserved; `None` if its snapshot does not show them.
     pub(crate) recorded_reserved: Option<Bytes>,
+    /// The bytes that blocks hold at the end of a snapshot.
+    pub(crate) held_at_end: Bytes,
     /// The device in words, as a part of a sentence; `None` if only its memory is known.
     pub(crate) device_words: Option<String>,
     workload: Workload,
@@ -54,6 +57,14 @@ pub struct Run {
     /// names them.
     unfreeable: Arc<[usize]>,
     addresses: Arc<Addresses>,
+    /// The memory of the device, if the run has no request.
+    state: Option<Arc<DeviceState>>,
+}
+
+/// The frames of a stack, innermost first: `forward (net.py:12)`.
+pub(crate) fn stack_texts(stacks: &Stacks, stack: StackId) -> Vec<String> {
+    let frames = stacks.frames(stack).map(|frame| stacks.frame(frame));
+    frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect()
 }
 
 /// The addresses of the segments of a recorded run, in the order in which the driver gave them; empty for a
@@ -119,6 +130,40 @@ impl Run {
         Self { continues_after_oom: true, ..Self::new(name, workload, conf, capacity) }
     }
 
+    /// The run of a device whose snapshot has no request: its [`verdict`](crate::verdict()) is about this memory,
+    /// and each other question ends in [`LabError::NoTrace`].
+    pub(crate) fn from_state(name: &str, conf: &str, release: Release, state: DeviceState) -> Self {
+        let workload = Workload::default();
+        let capacity = Workload::DEFAULT_CAPACITY;
+        Self { release, state: Some(Arc::new(state)), ..Self::new(name, workload, conf, capacity) }
+    }
+
+    /// The memory of the device, if the run has no request.
+    pub(crate) fn state(&self) -> Option<&DeviceState> {
+        self.state.as_deref()
+    }
+
+    /// The bytes that blocks hold at the end of the run, as its snapshot has them; 0 for other runs.
+    #[must_use]
+    pub fn held_at_end(&self) -> Bytes {
+        self.held_at_end
+    }
+
+    /// Whether the run has requests. A device whose snapshot has none has a verdict alone.
+    #[must_use]
+    pub fn has_requests(&self) -> bool {
+        self.state.is_none()
+    }
+
+    /// Nothing, if the run has requests.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::NoTrace`] if it has none.
+    pub(crate) fn require_requests(&self) -> Result<(), LabError> {
+        if self.state.is_some() { Err(LabError::NoTrace) } else { Ok(()) }
+    }
+
     fn new(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
         let is_reset = |request: &Request| matches!(request, Request::ResetPeak | Request::ResetAccumulated);
         let requests = workload.requests().iter().enumerate();
@@ -130,6 +175,7 @@ impl Run {
             capacity,
             is_capacity_assumed: false,
             recorded_reserved: None,
+            held_at_end: Bytes::ZERO,
             device_words: None,
             plan: PreparedWorkload::new(&workload),
             workload,
@@ -144,6 +190,7 @@ impl Run {
             stacks: Arc::default(),
             unfreeable: Arc::default(),
             addresses: Arc::default(),
+            state: None,
         }
     }
 
@@ -192,9 +239,7 @@ impl Run {
         if let Some(line) = self.workload.line(request) {
             return vec![format!("line {line}")];
         }
-        let stack = self.stack_of.get(request).copied().unwrap_or(StackId::EMPTY);
-        let frames = self.stacks.frames(stack).map(|frame| self.stacks.frame(frame));
-        frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect()
+        stack_texts(&self.stacks, self.stack_of.get(request).copied().unwrap_or(StackId::EMPTY))
     }
 
     /// Whether any request has a stack.

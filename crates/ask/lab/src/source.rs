@@ -94,7 +94,7 @@ pub(crate) fn with_article(gpu: &str) -> String {
 }
 
 impl RunSource {
-    /// The runs: for a snapshot, one for each device that has a trace; otherwise one.
+    /// The runs: for a snapshot, one for each device; otherwise one.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ impl RunSource {
 }
 
 impl Run {
-    /// The runs of a file: a recording, a snapshot with one run for each device that has a trace, or the text
-    /// of a workload, which may be packed with gzip.
+    /// The runs of a file: a recording, a snapshot with one run for each device, or the text of a workload,
+    /// which may be packed with gzip.
     ///
     /// # Errors
     ///

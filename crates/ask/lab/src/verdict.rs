@@ -14,7 +14,10 @@ use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
 use self::fit::verdict_of_fit;
-use self::growth::{FREE_WHAT_IS_KEPT, by_line, growth_findings, leak_headline, repeated_growth};
+use self::growth::{
+    FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, by_line, growth_findings, kept_by_layers, leak_headline,
+    repeated_growth,
+};
 use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
@@ -78,6 +81,9 @@ pub struct Finding {
 /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the autopsy
 /// cannot replay the run; a run that only the last replay refuses is a verdict that says so.
 pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
+    if let Some(state) = run.state() {
+        return Ok(state.verdict());
+    }
     let found = autopsy(run, conditions, on_progress)?;
     match found {
         Some(found) => verdict_of_failure(run, conditions, found, on_progress),
@@ -107,7 +113,11 @@ fn verdict_of_failure(
         leak_headline(line)
     } else {
         let is_repeated = grows.answer.steps == IterationSource::Repetition && !grows.has_known_iterations;
-        let growing = lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
+        let growing = match lines.first().filter(|_| is_repeated) {
+            Some(_) if grows.are_layers => kept_by_layers(&lines, &grows, &found),
+            Some(line) => repeated_growth(line, &found),
+            None => None,
+        };
         format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
     let mut findings =
@@ -123,6 +133,8 @@ fn verdict_of_failure(
     }
     if is_leak {
         findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
+    } else if grows.are_layers && !lines.is_empty() {
+        findings.push(Finding::about(FindingTopic::Helps, KEEP_LESS_FOR_BACKWARD, None));
     }
     let setting = fitting_setting(&limited, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
@@ -161,7 +173,7 @@ const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, 
 const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
 impl Finding {
-    fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
+    pub(crate) fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
         Self {
             about,
             text: text.into(),

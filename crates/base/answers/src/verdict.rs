@@ -32,7 +32,7 @@ pub struct VerdictAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictKindAnswer"))]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// No request failed, or the run cannot be replayed; the headline says which.
+    /// No request failed, to the end of the run.
     Fits,
     /// No request failed, and each iteration holds more than the one before.
     Grows,
@@ -40,6 +40,10 @@ pub enum VerdictKind {
     Leak,
     /// A request failed.
     OutOfMemory,
+    /// There is a memory and no request: the snapshot has no trace.
+    StateOnly,
+    /// The requests cannot be replayed.
+    NotReplayed,
 }
 
 /// A sentence of a verdict.

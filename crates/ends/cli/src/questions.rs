@@ -11,6 +11,7 @@ pub(crate) mod search;
 pub(crate) mod verdict;
 pub(crate) mod what_if;
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -103,10 +104,21 @@ pub fn json_line(answer: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_value(answer)?.to_string())
 }
 
-/// Asks about each file in turn, and writes each answer as soon as it is known.
+/// Asks about each file in turn, and writes each answer as soon as it is known. Devices without requests are
+/// left out where another device of the file has some.
 pub(crate) fn each(
     files: &[PathBuf],
     as_json: bool,
+    ask: impl FnMut(&Run, &Bar) -> anyhow::Result<QuestionReply>,
+) -> anyhow::Result<ExitCode> {
+    each_of(files, as_json, read, ask)
+}
+
+/// Asks as [`each`] does, about the runs that `read` finds in a file, in their order.
+fn each_of(
+    files: &[PathBuf],
+    as_json: bool,
+    read: impl Fn(&Path, &Bar) -> anyhow::Result<Vec<Run>>,
     mut ask: impl FnMut(&Run, &Bar) -> anyhow::Result<QuestionReply>,
 ) -> anyhow::Result<ExitCode> {
     let mut worst = ExitStatus::Positive;
@@ -172,9 +184,18 @@ fn is_preset(path: &Path) -> bool {
     presets().iter().any(|preset| path == Path::new(preset.id))
 }
 
-/// The runs of a file: a recording, a snapshot with one for each device, a workload's text, or the name of a
-/// preset.
+/// The runs of a file that have requests; all runs if none has.
 pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
+    let mut runs = read_all(path, bar)?;
+    if runs.iter().any(Run::has_requests) {
+        runs.retain(Run::has_requests);
+    }
+    Ok(runs)
+}
+
+/// The runs of a file: a recording, a snapshot with one for each device, a workload's text, or the name of a
+/// preset. Of several devices those come first that ran out of memory, and then those that hold most.
+fn read_all(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     let name = path.display().to_string();
     if let Some(preset) = presets().iter().find(|preset| preset.id == name)
         && !path.exists()
@@ -183,7 +204,9 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
         return Ok(vec![Run::from_workload(preset.id, workload, preset.conf, preset.capacity)]);
     }
     let bytes = output::read(path)?;
-    Ok(Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?)
+    let mut runs = Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?;
+    runs.sort_by_key(|run| Reverse((run.recorded_oom().is_some(), run.held_at_end())));
+    Ok(runs)
 }
 
 /// A sentence with the number of requests of a run and, if `limit` is inferred, the limit that its file

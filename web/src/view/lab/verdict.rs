@@ -67,6 +67,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         VerdictKind::Fits => "headline is-right",
         VerdictKind::Grows => "headline is-doubtful",
         VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
+        VerdictKind::StateOnly | VerdictKind::NotReplayed => "headline",
     };
     let notes = session
         .lab()

@@ -130,6 +130,7 @@ pub(super) fn growth_findings(
     let (what, which) = match grows.answer.steps {
         IterationSource::Markers => ("iteration", " that the recording marks"),
         IterationSource::Repetition if grows.has_known_iterations => ("iteration", ""),
+        IterationSource::Repetition if grows.are_layers => ("layer", " of one forward pass"),
         IterationSource::Repetition => {
             ("repetition", " of the same requests, which may be iterations or equal layers of a network")
         }
@@ -161,6 +162,19 @@ pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<
     let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
     let kept = line.kept().replacen("iteration", "repetition", 1);
     is_much.then(|| format!("; at {} {kept}", line.text()))
+}
+
+/// The end of a headline about equal layers whose activations fill the memory; `None` if they hold less than
+/// half of it.
+pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Autopsy) -> Option<String> {
+    let is_growing = |held: &&HoldingLine| lines.iter().any(|line| line.line == held.line);
+    let kept: Bytes = failed_at.held.iter().filter(is_growing).map(|held| held.bytes).sum();
+    let is_much = kept.get().saturating_mul(2) >= failed_at.memory.allocated.get();
+    let layers = counted(grows.answer.boundaries.len(), "equal layer");
+    let most = lines.first()?.text();
+    is_much.then(|| {
+        format!("; {layers} of one forward pass keep {kept} for the backward pass, most of it at {most}")
+    })
 }
 
 pub(super) fn leak_headline(line: &LineGrowth) -> String {
@@ -204,6 +218,10 @@ pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Byte
     );
     Some(Finding::about(FindingTopic::Grows, text, None))
 }
+
+/// The advice for a forward pass whose activations fill the memory.
+pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for the backward pass, which is no leak: `torch.utils.checkpoint` around each \
+     layer keeps only its input, `torch.autocast` to bfloat16 halves what float32 layers keep, and a smaller batch takes all of it down (advice, which no replay can test)";
 
 /// The advice for a program whose iterations keep tensors.
 pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \

@@ -10,7 +10,7 @@ use blockyard_answers::{
 use blockyard_lab::{Finding, HoldingLine, Run, Verdict, VerdictMoment, verdict as ask};
 use blockyard_record::{Bytes, counted, grouped};
 
-use super::{FileOptions, QuestionReply, VerdictQuestion, each};
+use super::{FileOptions, QuestionReply, VerdictQuestion, each_of, read_all};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -26,7 +26,7 @@ pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<
     {
         bail!("`{}` is neither a command nor a file; `blockyard --help` lists the commands", file.display());
     }
-    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
+    each_of(&options.files, options.json, read_all, |run, bar| answer(run, bar, &options.question))
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<QuestionReply> {
@@ -35,6 +35,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow:
     let status = match found.kind {
         VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Positive,
         VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Negative,
+        VerdictKind::StateOnly | VerdictKind::NotReplayed => ExitStatus::Failed,
     };
     Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf).into(), status })
 }

@@ -1,0 +1,151 @@
+//! The memory of a device whose snapshot has no request: what a verdict can say without a replay.
+
+use std::collections::BTreeMap;
+
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
+use blockyard_record::{BlockState, Bytes, PoolId, counted};
+
+use crate::live::holding_line;
+use crate::run::stack_texts;
+use crate::verdict::Finding;
+use crate::{FindingTopic, HoldingLine, Verdict, VerdictKind};
+
+/// The memory of a device when its snapshot was taken.
+///
+/// allocated + pending + cached = reserved, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceState {
+    /// Bytes of blocks in callers' hands.
+    pub(crate) allocated: Bytes,
+    /// Bytes of blocks whose free waits for another stream.
+    pending: Bytes,
+    reserved: Bytes,
+    segments: usize,
+    /// Bytes of the segments without an active block, which `empty_cache` gives back.
+    returnable: Bytes,
+    /// The segments of private pools, and their bytes. `empty_cache` gives back those of pools alone that nothing
+    /// uses any more.
+    private: (usize, Bytes),
+    /// Cached bytes beside active blocks of the same segment.
+    pinned: Bytes,
+    /// The lines that hold allocated blocks, by descending bytes.
+    held: Vec<HoldingLine>,
+    /// Whether two settings are on that do not belong together.
+    has_split_limit_and_expandable: bool,
+}
+
+impl DeviceState {
+    pub(crate) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
+        let conf = &file.settings.conf;
+        let mut state = Self {
+            segments: device.segments.len(),
+            has_split_limit_and_expandable: conf.contains("max_split_size_mb")
+                && device.segments.iter().any(|segment| segment.is_expandable),
+            ..Self::default()
+        };
+        let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
+        for segment in &device.segments {
+            state.reserved = state.reserved.saturating_add(segment.size);
+            let is_private = segment.pool_id != PoolId::DEFAULT;
+            if is_private {
+                state.private =
+                    (state.private.0.saturating_add(1), state.private.1.saturating_add(segment.size));
+            }
+            let mut active = Bytes::ZERO;
+            for block in &segment.blocks {
+                match block.state {
+                    BlockState::Allocated => {
+                        state.allocated = state.allocated.saturating_add(block.size);
+                        let stack = stack_texts(&file.stacks, block.stack);
+                        let line = holding_line(&stack)
+                            .unwrap_or_else(|| format!("blocks of {}, without a stack", block.size));
+                        let (bytes, blocks) = lines.entry(line).or_default();
+                        *bytes = bytes.saturating_add(block.size);
+                        *blocks = blocks.saturating_add(1);
+                    }
+                    BlockState::PendingFree => state.pending = state.pending.saturating_add(block.size),
+                    BlockState::Inactive | BlockState::Unmapped => continue,
+                }
+                active = active.saturating_add(block.size);
+            }
+            let cached = segment.size.saturating_sub(active);
+            if !active.is_zero() {
+                state.pinned = state.pinned.saturating_add(cached);
+            } else if !is_private {
+                state.returnable = state.returnable.saturating_add(segment.size);
+            }
+        }
+        let held = lines.into_iter().map(|(line, (bytes, blocks))| HoldingLine {
+            bytes,
+            blocks,
+            ..HoldingLine::new(line)
+        });
+        state.held = held.collect();
+        state.held.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.line.cmp(&other.line)));
+        state
+    }
+
+    /// What the snapshot says without a trace.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let most =
+            self.held.first().filter(|_| self.reserved > Bytes::ZERO).map_or_else(String::new, |held| {
+                format!("; `{}` holds {} in {}", held.line, held.bytes, counted(held.blocks, "block"))
+            });
+        let headline = format!(
+            "the snapshot has no requests, only a moment: {} are allocated and {} reserved{most}",
+            self.allocated, self.reserved
+        );
+        let cached = self.reserved.saturating_sub(self.allocated).saturating_sub(self.pending);
+        let mut findings = vec![about(
+            FindingTopic::Happened,
+            format!(
+                "{} of {} are reserved: {} allocated, {} freed but in use by another stream, {cached} cached",
+                counted(self.segments, "segment"),
+                self.reserved,
+                self.allocated,
+                self.pending
+            ),
+        )];
+        if self.private.0 > 0 {
+            let text = format!(
+                "{} of {} are in private pools (of CUDA graphs, or `torch.cuda.MemPool`)",
+                counted(self.private.0, "segment"),
+                self.private.1
+            );
+            findings.push(about(FindingTopic::Happened, text));
+        }
+        if !cached.is_zero() {
+            let text = format!(
+                "`torch.cuda.empty_cache()` would give back {}: the segments without a live block; {} of the \
+                 cached bytes stay, beside live blocks of the same segments",
+                self.returnable, self.pinned
+            );
+            findings.push(about(FindingTopic::Helps, text));
+        }
+        if self.has_split_limit_and_expandable {
+            let text = "`max_split_size_mb` is set together with `expandable_segments`: free blocks above it are \
+                        then not split, and reserved memory can grow far above what is allocated; set one of the two";
+            findings.push(about(FindingTopic::Helps, text.to_owned()));
+        }
+        findings.push(about(
+            FindingTopic::Certainty,
+            "why the memory is held, and whether it grows, needs the trace: \
+             `torch.cuda.memory._record_memory_history()` before the run switches it on"
+                .to_owned(),
+        ));
+        findings.sort_by_key(|finding| finding.about);
+        Verdict {
+            kind: VerdictKind::StateOnly,
+            headline,
+            findings,
+            setting: None,
+            autopsy: None,
+            held: self.held.clone(),
+            moment: 0,
+        }
+    }
+}
+
+fn about(topic: FindingTopic, text: String) -> Finding {
+    Finding::about(topic, text, None)
+}
