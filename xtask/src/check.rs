@@ -1,7 +1,6 @@
 //! The stages of `cargo xtask test` and `cargo xtask ci`, cheap stages first.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -353,20 +352,11 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
     });
 }
 
-/// Runs the tests of the page in Chromium. Prints the tests that passed only in a second run, and why the
-/// first run failed.
+/// Runs the tests of the page in Chromium.
 fn end_to_end(workspace: &Workspace, driver: &Path, page: &Path) -> Result<()> {
-    let second_runs = workspace.root().join("target/e2e/second-runs.txt");
-    if second_runs.exists() {
-        fs::remove_file(&second_runs)?;
-    }
     let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
     // All packages of the stage "tools" are named, so that their dependencies have the same features.
     cargo.args(TOOL_PACKAGES.iter().flat_map(|package| ["--package", package]));
     cargo.args(["--test", "smoke", "--test", "page"]);
-    let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page));
-    let lines = if second_runs.exists() { fs::read_to_string(&second_runs)? } else { String::new() };
-    println!("    tests that ran a second time, with their first error: {}", lines.lines().count());
-    lines.lines().for_each(|line| println!("      {line}"));
-    outcome
+    workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page))
 }
