@@ -37,6 +37,9 @@ const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKA
 /// schemas of these types.
 const ANSWERS_WRITER: &str = "blockyard-answers-writer";
 
+/// The comparisons with PyTorch, each a subcommand.
+const TRUTH: &str = "blockyard-truth";
+
 /// The device over Vulkan and WebGPU, which has tests for both targets.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
 
@@ -170,7 +173,7 @@ fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
         Err(skipped) => return Ok(skipped),
     };
     workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
-    let mut cargo = workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]);
+    let mut cargo = workspace.cargo(["run", "--quiet", "--package", TRUTH, "--", "torch-oracle"]);
     cargo.args([
         "--if-present",
         "--calls",
@@ -221,9 +224,8 @@ pub(crate) fn operator_calls(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
-    workspace::run(
-        workspace.cargo(["run", "--quiet", "--package", "blockyard-operator-calls", "--"]).args(arguments),
-    )
+    let run = ["run", "--quiet", "--package", TRUTH, "--", "operator-calls"];
+    workspace::run(workspace.cargo(run).args(arguments))
 }
 
 /// Runs recorded programs by a dry run. The stand-in is built first, in the folder of the program that looks
@@ -233,20 +235,22 @@ pub(crate) fn dry_run_truth(
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
     workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
-    workspace::run(
-        workspace.cargo(["run", "--quiet", "--package", "blockyard-dry-run-truth", "--"]).args(arguments),
-    )
+    let run = ["run", "--quiet", "--package", TRUTH, "--", "dry-run-truth"];
+    workspace::run(workspace.cargo(run).args(arguments))
 }
 
 /// Runs random operator calls on PyTorch's own code and on our operators, in an optimized build because of
 /// the many calls. The stand-in is built first, in the folder of the program that looks for it. If no
 /// argument names a Python, PyTorch is fetched once.
 pub(crate) fn torch_oracle(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
-    let packages = ["--package", "blockyard-standin", "--package", "blockyard-torch-oracle"];
+    let packages = ["--package", "blockyard-standin", "--package", TRUTH];
     workspace::run(workspace.cargo(["build", "--quiet", "--release"]).args(packages))?;
-    let run = ["run", "--quiet", "--release", "--package", "blockyard-torch-oracle", "--"];
+    let run = ["run", "--quiet", "--release", "--package", TRUTH, "--", "torch-oracle"];
     let mut cargo = workspace.cargo(run);
-    let is_named = arguments.iter().any(|argument| argument == "--python" || argument == "--help");
+    let is_named = arguments.iter().any(|argument| {
+        let text = argument.to_string_lossy();
+        text.starts_with("--python") || text == "--help" || text == "-h"
+    });
     if !is_named && std::env::var_os("BLOCKYARD_TORCH_PYTHON").is_none() {
         cargo.env("BLOCKYARD_TORCH_PYTHON", wheel::pytorch(workspace)?);
     }
