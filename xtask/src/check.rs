@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::stages::{StageOutcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, fuzz, licenses, model, names, prose, setup, size, wheel};
+use crate::{bundle, deps, fuzz, licenses, loom, names, prose, setup, size, wheel};
 
 /// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
@@ -90,7 +90,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
         Ok(())
     });
     test_stages(workspace, &mut stages, &TestedPage { folder: workspace.dist(), profile: None });
-    stages.run("model of the lock", || model::run(workspace));
+    stages.run("model of the lock", || loom::run(workspace));
     stages.run("size of the page", || size::check(workspace));
     stages.run_or_skip("page in Firefox", || firefox(workspace));
     stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
