@@ -1,7 +1,6 @@
 //! The stages of `cargo xtask test` and `cargo xtask ci`, cheap stages first.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::stages::{StageOutcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, fuzz, licenses, model, names, prose, setup, size, wheel};
+use crate::{bundle, deps, fuzz, licenses, loom, names, prose, setup, size, wheel};
 
 /// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
@@ -36,6 +35,9 @@ const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKA
 /// The package that writes the files that follow from the types of answers. Only this package enables the
 /// schemas of these types.
 const ANSWERS_WRITER: &str = "blockyard-answers-writer";
+
+/// The comparisons with PyTorch, each a subcommand.
+const TRUTH: &str = "blockyard-truth";
 
 /// The device over Vulkan and WebGPU, which has tests for both targets.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
@@ -87,7 +89,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
         Ok(())
     });
     test_stages(workspace, &mut stages, &TestedPage { folder: workspace.dist(), profile: None });
-    stages.run("model of the lock", || model::run(workspace));
+    stages.run("model of the lock", || loom::run(workspace));
     stages.run("size of the page", || size::check(workspace));
     stages.run_or_skip("page in Firefox", || firefox(workspace));
     stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
@@ -170,7 +172,7 @@ fn short_torch_oracle(workspace: &Workspace) -> Result<StageOutcome> {
         Err(skipped) => return Ok(skipped),
     };
     workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
-    let mut cargo = workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]);
+    let mut cargo = workspace.cargo(["run", "--quiet", "--package", TRUTH, "--", "torch-oracle"]);
     cargo.args([
         "--if-present",
         "--calls",
@@ -221,9 +223,8 @@ pub(crate) fn operator_calls(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
-    workspace::run(
-        workspace.cargo(["run", "--quiet", "--package", "blockyard-operator-calls", "--"]).args(arguments),
-    )
+    let run = ["run", "--quiet", "--package", TRUTH, "--", "operator-calls"];
+    workspace::run(workspace.cargo(run).args(arguments))
 }
 
 /// Runs recorded programs by a dry run. The stand-in is built first, in the folder of the program that looks
@@ -233,20 +234,22 @@ pub(crate) fn dry_run_truth(
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
     workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
-    workspace::run(
-        workspace.cargo(["run", "--quiet", "--package", "blockyard-dry-run-truth", "--"]).args(arguments),
-    )
+    let run = ["run", "--quiet", "--package", TRUTH, "--", "dry-run-truth"];
+    workspace::run(workspace.cargo(run).args(arguments))
 }
 
 /// Runs random operator calls on PyTorch's own code and on our operators, in an optimized build because of
 /// the many calls. The stand-in is built first, in the folder of the program that looks for it. If no
 /// argument names a Python, PyTorch is fetched once.
 pub(crate) fn torch_oracle(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
-    let packages = ["--package", "blockyard-standin", "--package", "blockyard-torch-oracle"];
+    let packages = ["--package", "blockyard-standin", "--package", TRUTH];
     workspace::run(workspace.cargo(["build", "--quiet", "--release"]).args(packages))?;
-    let run = ["run", "--quiet", "--release", "--package", "blockyard-torch-oracle", "--"];
+    let run = ["run", "--quiet", "--release", "--package", TRUTH, "--", "torch-oracle"];
     let mut cargo = workspace.cargo(run);
-    let is_named = arguments.iter().any(|argument| argument == "--python" || argument == "--help");
+    let is_named = arguments.iter().any(|argument| {
+        let text = argument.to_string_lossy();
+        text.starts_with("--python") || text == "--help" || text == "-h"
+    });
     if !is_named && std::env::var_os("BLOCKYARD_TORCH_PYTHON").is_none() {
         cargo.env("BLOCKYARD_TORCH_PYTHON", wheel::pytorch(workspace)?);
     }
@@ -352,20 +355,11 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
     });
 }
 
-/// Runs the tests of the page in Chromium. Prints the tests that passed only in a second run, and why the
-/// first run failed.
+/// Runs the tests of the page in Chromium.
 fn end_to_end(workspace: &Workspace, driver: &Path, page: &Path) -> Result<()> {
-    let second_runs = workspace.root().join("target/e2e/second-runs.txt");
-    if second_runs.exists() {
-        fs::remove_file(&second_runs)?;
-    }
     let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
     // All packages of the stage "tools" are named, so that their dependencies have the same features.
     cargo.args(TOOL_PACKAGES.iter().flat_map(|package| ["--package", package]));
     cargo.args(["--test", "smoke", "--test", "page"]);
-    let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page));
-    let lines = if second_runs.exists() { fs::read_to_string(&second_runs)? } else { String::new() };
-    println!("    tests that ran a second time, with their first error: {}", lines.lines().count());
-    lines.lines().for_each(|line| println!("      {line}"));
-    outcome
+    workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page))
 }

@@ -163,7 +163,7 @@ fn learn(workspace: &Workspace, source: &Source, arguments: &[OsString]) -> Resu
             }
         }
         Program::OperatorCalls(options) => {
-            let run = ["run", "--quiet", "--release", "--package", "blockyard-operator-calls", "--"];
+            let run = ["run", "--quiet", "--release", "--package", "blockyard-truth", "--", "operator-calls"];
             workspace::run(workspace.cargo(run).args(arguments).args(options).arg(&file))?;
         }
         Program::Recorded(what) => {

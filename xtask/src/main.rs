@@ -13,9 +13,9 @@ mod fuzz;
 mod gpu;
 mod learn;
 mod licenses;
+mod loom;
 mod metadata;
 mod miri;
-mod model;
 mod names;
 mod page;
 mod prose;
@@ -216,7 +216,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Size => size::check(&workspace)?,
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
         Command::Miri => miri::run(&workspace)?,
-        Command::Model => model::run(&workspace)?,
+        Command::Model => loom::run(&workspace)?,
         Command::OperatorCalls(passed) => check::operator_calls(&workspace, &passed.arguments)?,
         Command::DryRunTruth(passed) => check::dry_run_truth(&workspace, &passed.arguments)?,
         Command::TorchOracle(passed) => check::torch_oracle(&workspace, &passed.arguments)?,

@@ -10,12 +10,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{self, WASM, Workspace, which};
 
-/// The accessibility checker that the end-to-end tests put into the page; the same in both registries below.
+/// The version of axe-core, the accessibility checker that the end-to-end tests put into the page.
 const AXE_VERSION: &str = "4.12.1";
-/// The file that npm packs.
-const AXE_NPM: &str = "axe-core@4.12.1";
-/// A Python package that carries the same file.
-const AXE_PIP: &str = "axe-playwright-python==0.1.8";
 
 /// Makes sure that the standard library for WebAssembly is installed.
 pub(crate) fn wasm_target(workspace: &Workspace) -> Result<()> {
@@ -118,7 +114,13 @@ pub(crate) fn axe(workspace: &Workspace) -> Result<()> {
         fs::remove_dir_all(&download)?;
     }
     fs::create_dir_all(&download)?;
-    let unpacked = fetch_axe(workspace, &download)?;
+    npm(workspace).context("axe-core comes through npm")?;
+    let (package, archive) = (format!("axe-core@{AXE_VERSION}"), format!("axe-core-{AXE_VERSION}.tgz"));
+    let mut pack = workspace.program("npm");
+    workspace::run(pack.args(["pack", &package, "--silent", "--pack-destination"]).arg(&download))?;
+    let mut tar = workspace.program("tar");
+    workspace::run(tar.arg("-xzf").arg(download.join(archive)).arg("-C").arg(&download))?;
+    let unpacked = download.join("package/axe.min.js");
     if !is_axe(&unpacked) {
         bail!("{} is not axe-core {AXE_VERSION}", unpacked.display());
     }
@@ -130,34 +132,6 @@ pub(crate) fn axe(workspace: &Workspace) -> Result<()> {
 fn is_axe(file: &Path) -> bool {
     let banner = format!("/*! axe v{AXE_VERSION}\n");
     fs::read(file).is_ok_and(|bytes| bytes.starts_with(banner.as_bytes()))
-}
-
-/// Downloads axe-core below `folder` with whichever package manager is installed.
-fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
-    if which("npm").is_some() {
-        let packed = workspace::run(
-            workspace.program("npm").args(["pack", AXE_NPM, "--silent", "--pack-destination"]).arg(folder),
-        );
-        match packed {
-            Ok(()) => {
-                let archive = folder.join(format!("axe-core-{AXE_VERSION}.tgz"));
-                workspace::run(workspace.program("tar").arg("-xzf").arg(archive).arg("-C").arg(folder))?;
-                return Ok(folder.join("package/axe.min.js"));
-            }
-            Err(error) => println!("    {error:#}; trying pip"),
-        }
-    }
-    pip(workspace).context("axe-core comes through npm or pip")?;
-    let mut pip = workspace.program("python3");
-    pip.args(["-m", "pip", "download", "--quiet", "--no-deps", AXE_PIP, "--dest"]).arg(folder);
-    workspace::run(&mut pip)?;
-    let wheels = crate::bundle::files_below(folder)?;
-    let wheel = wheels.iter().find(|name| name.extension().is_some_and(|extension| extension == "whl"));
-    let wheel = wheel.with_context(|| format!("pip brought no wheel of {AXE_PIP}"))?;
-    workspace::run(
-        workspace.program("python3").args(["-m", "zipfile", "-e"]).arg(folder.join(wheel)).arg(folder),
-    )?;
-    Ok(folder.join("axe_playwright_python/axe.min.js"))
 }
 
 /// Makes sure that there is npm, and with it Node, in which the page's Python compiles its library.
@@ -229,10 +203,5 @@ mod tests {
         assert!(is_id("ID=\"ubuntu\"\n", "ubuntu"));
         assert!(!is_id("ID=debian\nVERSION_ID=\"12\"\n", "ubuntu"));
         assert!(!is_id("ID=neon\nID_LIKE=\"ubuntu debian\"\n", "ubuntu"));
-    }
-
-    #[test]
-    fn the_versions_of_axe_agree() {
-        assert_eq!(AXE_NPM.rsplit('@').next(), Some(AXE_VERSION));
     }
 }

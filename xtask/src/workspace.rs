@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// The name of the target that the page is built for.
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
@@ -38,6 +38,14 @@ impl Workspace {
     /// Files that the set-up fetches; not in git.
     pub(crate) fn tools(&self) -> PathBuf {
         self.root.join("target/tools")
+    }
+
+    /// The files of the repository, by their paths from the root.
+    pub(crate) fn listed_files(&self) -> Result<Vec<String>> {
+        let listed = self.program("git").args(["ls-files", "-z"]).output().context("cannot run git")?;
+        ensure!(listed.status.success(), "git does not list the files of the repository");
+        let listed = String::from_utf8(listed.stdout)?;
+        Ok(listed.split_terminator('\0').map(str::to_owned).collect())
     }
 
     /// `cargo` of the running toolchain, at the root of the repository.

@@ -31,10 +31,8 @@ mod driver;
 mod input;
 mod page;
 
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -43,10 +41,6 @@ pub use axe::Violation;
 pub use console::NetworkRequest;
 pub use page::{ElementRect, Fonts, GpuChoice, Page, Window, built_page};
 pub use thirtyfour::{BrowserLogEntry, Key};
-
-/// This many tests of one program may fail and run once more; the next failure is final. So one or two slow
-/// moments of a machine do not fail a run, and a defect does.
-const MAX_SECOND_RUNS: u32 = 3;
 
 /// The longest wait for anything in the page.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,7 +78,7 @@ pub fn wait_for_answer<T>(
 ///
 /// # Errors
 /// The error of the test, or else the errors that the page wrote to its console.
-pub fn drive(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
     drive_in(Window::default(), GpuChoice::None, test)
 }
 
@@ -92,7 +86,7 @@ pub fn drive(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
 ///
 /// # Errors
 /// The errors of [`drive`].
-pub fn drive_on_gpu(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive_on_gpu(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
     drive_in(Window::default(), GpuChoice::Software, test)
 }
 
@@ -100,16 +94,12 @@ pub fn drive_on_gpu(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
 ///
 /// # Errors
 /// The errors of [`drive`].
-pub fn drive_in(window: Window, gpu: GpuChoice, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive_in(window: Window, gpu: GpuChoice, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
     drive_at("/#workbench", window, gpu, test)
 }
 
 /// Runs `test` as [`drive_in`] does, at this address of the page: `/` is the first page, `/#lessons` the
 /// lessons.
-///
-/// A test that fails runs once more in a new browser, at most three tests of one program. The first error is
-/// a line in `target/e2e/second-runs.txt`, and `cargo xtask` prints these lines: a test that passed at its
-/// second run is not passed in silence.
 ///
 /// # Errors
 /// The errors of [`drive`].
@@ -117,7 +107,7 @@ pub fn drive_at(
     path: &str,
     window: Window,
     gpu: GpuChoice,
-    test: impl Fn(&mut Page) -> Result<()>,
+    test: impl FnOnce(&mut Page) -> Result<()>,
 ) -> Result<()> {
     drive_with_fonts(path, window, gpu, Fonts::System, test)
 }
@@ -131,32 +121,9 @@ pub fn drive_with_fonts(
     window: Window,
     gpu: GpuChoice,
     fonts: Fonts,
-    test: impl Fn(&mut Page) -> Result<()>,
+    test: impl FnOnce(&mut Page) -> Result<()>,
 ) -> Result<()> {
-    static SECOND_RUNS: AtomicU32 = AtomicU32::new(0);
-    let once = || drive_once(path, Page::with_fonts(window, gpu, fonts)?, &test);
-    once().or_else(|error| {
-        if SECOND_RUNS.fetch_add(1, Ordering::Relaxed) >= MAX_SECOND_RUNS {
-            return Err(error);
-        }
-        note_second_run(&error)?;
-        once()
-    })
-}
-
-/// Writes down that the test of this thread failed, and why.
-fn note_second_run(error: &anyhow::Error) -> Result<()> {
-    let causes = format!("{error:#}").replace('\n', " ");
-    let line = format!("{}: {causes}\n", std::thread::current().name().unwrap_or("test"));
-    eprint!("failed, and runs once more: {line}");
-    std::fs::create_dir_all(output())?;
-    let path = output().join("second-runs.txt");
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-    file.and_then(|mut file| file.write_all(line.as_bytes()))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn drive_once(path: &str, mut page: Page, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+    let mut page = Page::with_fonts(window, gpu, fonts)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         page.goto(path)?;
         test(&mut page)?;

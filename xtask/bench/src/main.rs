@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures, prints tables, and writes them into `target/bench/`.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,44 +11,47 @@ use blockyard_bench::native::Side;
 use blockyard_bench::page::into_page;
 use blockyard_bench::sections::{self, BenchContext, SECTIONS};
 use blockyard_measure::{BenchReport, Machine, chart, table};
-use lexopt::prelude::*;
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
 
-const HELP: &str = "\
-Measures Blockyard beside what it is compared with; results go to target/bench/ too.
+/// Measure Blockyard beside what it is compared with; results go to target/bench/ too.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask bench", after_help = list_of_sections())]
+struct Options {
+    /// All, where none is named.
+    #[arg(value_name = "SECTION", hide_possible_values = true, value_parser = section_names())]
+    sections: Vec<String>,
+    /// How often each contender has its turn; at least 7 for numbers to show.
+    #[arg(long, value_name = "N", default_value = "9")]
+    rounds: NonZero<usize>,
+    /// Three rounds, to see whether everything works.
+    #[arg(long, conflicts_with = "rounds")]
+    quick: bool,
+    /// Put the results into docs/speed.md, and the chart into docs/speed.svg.
+    #[arg(long)]
+    docs: bool,
+    /// Where PyTorch's MemoryViz.js lies, for the section memory-viz; d3 beside it, or else from npm.
+    #[arg(long, value_name = "DIR")]
+    memory_viz: Option<PathBuf>,
+    /// Write the table and the chart of results as JSON beside them: of another machine, or of PyTorch.
+    #[arg(long, value_name = "FILE")]
+    draw: Option<PathBuf>,
+    /// Replay one trace through one contender (`ours` or `theirs`), for valgrind.
+    #[arg(long, hide = true, num_args = 2, value_names = ["SIDE", "FILE"])]
+    count: Option<Vec<String>>,
+}
 
-cargo xtask bench [SECTION..] [--rounds N] [--quick] [--docs] [--memory-viz DIR]
-cargo xtask bench --draw FILE
+fn section_names() -> PossibleValuesParser {
+    SECTIONS.iter().map(|section| section.name).collect::<Vec<_>>().into()
+}
 
-  --rounds N   how often each contender has its turn (default 9, at least 7 for numbers to show)
-  --quick      three rounds, to see whether everything works
-  --docs       put the results into docs/speed.md, and the chart into docs/speed.svg
-  --memory-viz DIR  where PyTorch's MemoryViz.js lies, for the section memory-viz; d3 beside it, or else from npm
-  --draw FILE  write the table and the chart of results as JSON beside them: of another machine, or of PyTorch
-
-Sections (all, where none is named):
-";
-
-enum Command {
-    Help,
-    Measure {
-        sections: Vec<String>,
-        rounds: usize,
-        into_docs: bool,
-        memory_viz: Option<PathBuf>,
-    },
-    /// The table and the chart of results that another program or machine wrote.
-    Draw {
-        file: PathBuf,
-    },
-    /// Replays one trace through one contender, for valgrind.
-    Count {
-        side: Side,
-        file: PathBuf,
-    },
+fn list_of_sections() -> String {
+    let rows = SECTIONS.iter().map(|section| format!("\n  {:<14}{}", section.name, section.about));
+    format!("Sections:{}", rows.collect::<String>())
 }
 
 fn main() -> ExitCode {
-    match parse(lexopt::Parser::from_env()).and_then(|command| run(&command)) {
+    match run(Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -56,63 +60,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
-    let (mut sections, mut rounds, mut into_docs, mut memory_viz) = (Vec::new(), 9, false, None);
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(Command::Help),
-            Long("rounds") => {
-                rounds = arguments.value()?.parse().context("--rounds takes a number")?;
-                if rounds == 0 {
-                    bail!("--rounds takes at least 1");
-                }
-            }
-            Long("quick") => rounds = 3,
-            Long("docs") => into_docs = true,
-            Long("memory-viz") => memory_viz = Some(PathBuf::from(arguments.value()?)),
-            Long("draw") => return Ok(Command::Draw { file: arguments.value()?.into() }),
-            Long("count") => {
-                let side = match arguments.value()?.to_str() {
-                    Some("ours") => Side::Ours,
-                    Some("theirs") => Side::Theirs,
-                    _ => bail!("--count takes `ours` or `theirs`"),
-                };
-                return Ok(Command::Count { side, file: arguments.value()?.into() });
-            }
-            Value(name) => {
-                let name = name.string()?;
-                if !SECTIONS.iter().any(|section| section.name == name) {
-                    bail!("no section `{name}`; see `cargo xtask bench --help`");
-                }
-                sections.push(name);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+fn run(options: Options) -> Result<()> {
+    if let Some(file) = &options.draw {
+        return draw(file);
     }
-    Ok(Command::Measure { sections, rounds, into_docs, memory_viz })
-}
-
-fn run(command: &Command) -> Result<()> {
     let workspace = workspace()?;
     let target = target(&workspace)?;
-    let cores = cores()?;
-    let context = |rounds| BenchContext { workspace, target, rounds, cores: cores.clone(), memory_viz: None };
-    match command {
-        Command::Help => {
-            print!("{HELP}");
-            for section in SECTIONS {
-                println!("  {:<14}{}", section.name, section.about);
-            }
-            Ok(())
-        }
-        Command::Draw { file } => draw(file),
-        Command::Count { side, file } => sections::count(&context(1), *side, file),
-        Command::Measure { sections, rounds, into_docs, memory_viz } => {
-            let context = BenchContext { memory_viz: memory_viz.clone(), ..context(*rounds) };
-            let report = measure(&context, sections)?;
-            if *into_docs { write_docs(&context, &report) } else { Ok(()) }
-        }
+    let rounds = if options.quick { 3 } else { options.rounds.get() };
+    let mut context =
+        BenchContext { workspace, target, rounds, cores: cores()?, memory_viz: options.memory_viz };
+    if let Some([side, file]) = options.count.as_deref() {
+        let side = match side.as_str() {
+            "ours" => Side::Ours,
+            "theirs" => Side::Theirs,
+            _ => bail!("--count takes `ours` or `theirs`"),
+        };
+        context.rounds = 1;
+        return sections::count(&context, side, Path::new(file));
     }
+    let report = measure(&context, &options.sections)?;
+    if options.docs { write_docs(&context, &report) } else { Ok(()) }
 }
 
 fn measure(context: &BenchContext, wanted: &[String]) -> Result<BenchReport> {

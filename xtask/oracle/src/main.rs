@@ -13,19 +13,49 @@ use blockyard_oracle::{
     version, wheel,
 };
 use blockyard_rules::Release;
-use lexopt::prelude::*;
+use clap::Parser;
 
-const HELP: &str = "\
-Runs random sequences of operations on PyTorch's own allocator and on ours, and compares every address, every statistic after
-every operation, the trace and the final blocks.
+/// Run random sequences of operations on PyTorch's own allocator and on ours, and compare every address, every
+/// statistic after every operation, the trace and the final blocks.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask oracle")]
+struct Options {
+    /// Until N operations, for each release; else ten million.
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+    /// For S seconds, for each release.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    /// The same seed makes the same sequences; else the time of the day.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Releases of PyTorch with commas between (2.11,2.15), or `all`; else the newest. Each is fetched once.
+    #[arg(long, value_name = "RELEASES", value_parser = parse_releases)]
+    release: Option<Releases>,
+    /// Only releases fetched before; ends with status 3 if there are none.
+    #[arg(long)]
+    if_present: bool,
+    /// Compare one sequence, with all statistics.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// Put PyTorch's answers into a sequence written by hand.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Keep the first COUNT operations of a seed's sequence as a test.
+    #[arg(long, num_args = 3, value_names = ["SEED", "NAME", "COUNT"], conflicts_with_all = ["replay", "record"])]
+    save: Option<Vec<String>>,
+}
 
-cargo xtask oracle [--operations N] [--seconds S] [--seed N]  until N operations (ten million) or S seconds, for each release
-                   [--release 2.11,2.15]                      releases of PyTorch, or `all`; else the newest. Each is fetched once
-                   [--if-present]                             only releases fetched before; ends with status 3 if there are none
-cargo xtask oracle --replay FILE                              one sequence, with all statistics
-cargo xtask oracle --record FILE                              puts PyTorch's answers into a sequence written by hand
-cargo xtask oracle --save SEED NAME COUNT [--release R]       keeps the first operations of a seed's sequence as a test
-";
+/// Releases of PyTorch, at least one.
+#[derive(Clone, Debug)]
+struct Releases(Vec<Release>);
+
+fn parse_releases(text: &str) -> Result<Releases> {
+    if text == "all" {
+        return Ok(Releases(Release::ALL.to_vec()));
+    }
+    Ok(Releases(text.split(',').map(str::parse).collect::<Result<_, _>>()?))
+}
 
 /// The exit status if the wheel is missing.
 const WHEEL_MISSING: u8 = 3;
@@ -33,16 +63,8 @@ const WHEEL_MISSING: u8 = 3;
 /// A run stops after this many sequences that differ.
 const MAX_FAILURES: u64 = 3;
 
-enum Command {
-    Help,
-    Fuzz { seed: Option<u64>, bounds: Bounds, releases: Vec<Release>, only_if_present: bool },
-    Replay(PathBuf),
-    Record(PathBuf),
-    Save { seed: u64, name: String, count: usize, release: Release },
-}
-
 fn main() -> ExitCode {
-    match parse(lexopt::Parser::from_env()).and_then(run) {
+    match run(Options::parse()) {
         Ok(End::Same) => ExitCode::SUCCESS,
         Ok(End::Different) => ExitCode::FAILURE,
         Ok(End::WheelMissing) => ExitCode::from(WHEEL_MISSING),
@@ -51,49 +73,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
-    let mut bounds = Bounds { operations: 10_000_000, time: Duration::MAX };
-    let (mut seed, mut only_if_present) = (None, false);
-    let mut releases = Vec::new();
-    let mut saved = None;
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(Command::Help),
-            Long("operations") => bounds.operations = arguments.value()?.parse()?,
-            Long("seed") => seed = Some(arguments.value()?.parse()?),
-            Long("if-present") => only_if_present = true,
-            Long("release") => releases = parse_releases(&arguments.value()?.string()?)?,
-            Long("replay") => return Ok(Command::Replay(arguments.value()?.into())),
-            Long("record") => return Ok(Command::Record(arguments.value()?.into())),
-            Long("save") => {
-                let seed = arguments.value()?.parse()?;
-                let name = arguments.value()?.parse()?;
-                saved = Some((seed, name, arguments.value()?.parse()?));
-            }
-            Long("seconds") => {
-                bounds.time = Duration::from_secs(arguments.value()?.parse()?);
-                bounds.operations = u64::MAX;
-            }
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    if let Some((seed, name, count)) = saved {
-        let release = releases.first().copied().unwrap_or(Release::LATEST);
-        return Ok(Command::Save { seed, name, count, release });
-    }
-    if releases.is_empty() {
-        releases = if only_if_present { Release::ALL.to_vec() } else { vec![Release::LATEST] };
-    }
-    Ok(Command::Fuzz { seed, bounds, releases, only_if_present })
-}
-
-fn parse_releases(text: &str) -> Result<Vec<Release>> {
-    if text == "all" {
-        return Ok(Release::ALL.to_vec());
-    }
-    text.split(',').map(|release| Ok(release.parse()?)).collect()
 }
 
 /// The end of a run without an error.
@@ -109,49 +88,51 @@ impl End {
     }
 }
 
-fn run(command: Command) -> Result<End> {
+fn run(options: Options) -> Result<End> {
     let target = target();
     let start = |release| Library::start(&target, &wheel(&target, release)?, release);
-    match command {
-        Command::Help => print!("{HELP}"),
-        Command::Fuzz { seed, bounds, mut releases, only_if_present } => {
-            if only_if_present {
-                releases.retain(|release| find_wheel(&target, *release).is_some());
-            }
-            if releases.is_empty() {
-                return Ok(End::WheelMissing);
-            }
-            let mut is_same = true;
-            for release in releases {
-                println!("    PyTorch {}", version(release));
-                is_same &= run_fuzz(&mut start(release)?, release, seed, bounds)?;
-            }
-            return Ok(End::of(is_same));
-        }
-        Command::Replay(file) => {
-            let sequence = read(&file)?.sequence;
-            return replay(&mut start(sequence.release)?, &sequence, &file).map(End::of);
-        }
-        Command::Record(file) => {
-            let Fixture { notes, sequence, .. } = read(&file)?;
-            let mut library = start(sequence.release)?;
-            let answer = library.run(&sequence, false)?;
-            fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
-        }
-        Command::Save { seed, name, count, release } => {
-            let mut sequence = generate::sequence(seed, release);
-            sequence.operations.truncate(count);
-            let answer = start(release)?.run(&sequence, false)?;
-            let version = version(release);
-            let notes =
-                vec![format!("The beginning of sequence {seed}, and what PyTorch {version} answered.")];
-            let file = fixtures().join(format!("{name}.txt"));
-            fs::create_dir_all(fixtures())?;
-            fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
-            println!("    {}", file.display());
-        }
+    if let Some(file) = &options.replay {
+        let sequence = read(file)?.sequence;
+        return replay(&mut start(sequence.release)?, &sequence, file).map(End::of);
     }
-    Ok(End::Same)
+    if let Some(file) = &options.record {
+        let Fixture { notes, sequence, .. } = read(file)?;
+        let answer = start(sequence.release)?.run(&sequence, false)?;
+        fs::write(file, Fixture::new(notes, sequence, &answer).text())?;
+        return Ok(End::Same);
+    }
+    let releases = options.release.map(|releases| releases.0);
+    if let Some([seed, name, count]) = options.save.as_deref() {
+        let release = releases.and_then(|releases| releases.first().copied()).unwrap_or(Release::LATEST);
+        let seed = seed.parse().context("SEED is a number")?;
+        let mut sequence = generate::sequence(seed, release);
+        sequence.operations.truncate(count.parse().context("COUNT is a number")?);
+        let answer = start(release)?.run(&sequence, false)?;
+        let version = version(release);
+        let notes = vec![format!("The beginning of sequence {seed}, and what PyTorch {version} answered.")];
+        let file = write_fixture(name, &Fixture::new(notes, sequence, &answer))?;
+        println!("    {}", file.display());
+        return Ok(End::Same);
+    }
+    let newest = || if options.if_present { Release::ALL.to_vec() } else { vec![Release::LATEST] };
+    let mut releases = releases.unwrap_or_else(newest);
+    if options.if_present {
+        releases.retain(|release| find_wheel(&target, *release).is_some());
+    }
+    if releases.is_empty() {
+        return Ok(End::WheelMissing);
+    }
+    let operations = if options.seconds.is_some() { u64::MAX } else { 10_000_000 };
+    let bounds = Bounds {
+        operations: options.operations.unwrap_or(operations),
+        time: options.seconds.map_or(Duration::MAX, Duration::from_secs),
+    };
+    let mut is_same = true;
+    for release in releases {
+        println!("    PyTorch {}", version(release));
+        is_same &= run_fuzz(&mut start(release)?, release, options.seed, bounds)?;
+    }
+    Ok(End::of(is_same))
 }
 
 /// Runs random sequences; returns whether all results were the same.
@@ -209,9 +190,7 @@ fn keep(failure: &FailedSequence) -> Result<()> {
         failure.description.replace('\n', " "),
     ];
     let fixture = Fixture::new(notes, failure.sequence.clone(), expected);
-    let file = fixtures().join(format!("difference-{:016x}.txt", failure.seed));
-    fs::create_dir_all(fixtures())?;
-    fs::write(&file, fixture.text()).with_context(|| format!("cannot write {}", file.display()))?;
+    let file = write_fixture(&format!("difference-{:016x}", failure.seed), &fixture)?;
     println!("    kept as {}", file.display());
     Ok(())
 }
@@ -234,10 +213,7 @@ fn read(file: &Path) -> Result<Fixture> {
 }
 
 fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.pop();
-    root.pop();
-    root
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Cargo's target folder.
@@ -245,6 +221,11 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-fn fixtures() -> PathBuf {
-    root().join("tests/fixtures/oracle")
+/// Writes a sequence as a test, and returns its file.
+fn write_fixture(name: &str, fixture: &Fixture) -> Result<PathBuf> {
+    let folder = root().join("tests/fixtures/oracle");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join(format!("{name}.txt"));
+    fs::write(&file, fixture.text()).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
 }

@@ -1,10 +1,9 @@
 //! The largest batch that fits, for a program that ran out of memory.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
-use serde_json::json;
+use blockyard_e2e::{GpuChoice, Window, drive_at};
 
-use crate::id;
+use crate::{id, run_program, scroll_and_click, set_field, wait_long};
 
 const PROGRAM: &str = "import argparse
 import torch
@@ -18,51 +17,20 @@ x = torch.empty(args.batch_size, 5, 2**20, device='cuda', dtype=dtype)
 print('done', args.batch_size)
 ";
 
-fn set(page: &Page, name: &str, value: &str) -> Result<()> {
-    let script = "const field = document.querySelector(`[data-testid=${arguments[0]}]`);
-        field.value = arguments[1];
-        field.dispatchEvent(new Event('change', { bubbles: true }));";
-    page.execute(script, &[json!(name), json!(value)]).map(drop)
-}
-
-fn run(page: &Page, program: &str) -> Result<()> {
-    let script = "const text = document.getElementById('program-text');
-        text.value = arguments[0];
-        text.dispatchEvent(new Event('input', { bubbles: true }));";
-    page.execute(script, &[json!(program)])?;
-    page.click(&id("run-program"))
-}
-
-/// Python is compiled on the first run, and each size is a run.
-fn wait(page: &Page, css: &str, words: &str) -> Result<()> {
-    for _ in 0..6 {
-        if page.wait_text(css, words).is_ok() {
-            return Ok(());
-        }
-    }
-    page.wait_text(css, words)
-}
-
-fn click(page: &Page, name: &str) -> Result<()> {
-    let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
-    page.execute(script, &[json!(id(name))])?;
-    page.click(&id(name))
-}
-
 #[test]
 fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
     drive_at("/#python", Window::default(), GpuChoice::None, |page| {
-        set(page, "program-capacity", "1500 MiB")?;
-        run(page, PROGRAM)?;
-        wait(page, &id("program-status"), "Ended by an exception")?;
+        set_field(page, "program-capacity", "1500 MiB")?;
+        run_program(page, PROGRAM)?;
+        wait_long(page, &id("program-status"), "Ended by an exception")?;
         page.wait_for(&id("batch-find"))?;
         page.check_accessible()?;
-        click(page, "batch-find")?;
+        scroll_and_click(page, "batch-find")?;
         // A run can be cancelled, and the search continues from there.
         page.wait_for("[data-testid=batch-running]:not([hidden])")?;
-        click(page, "batch-cancel")?;
+        scroll_and_click(page, "batch-cancel")?;
         page.wait_gone("[data-testid=batch-running]:not([hidden])")?;
-        click(page, "batch-find")?;
+        scroll_and_click(page, "batch-find")?;
         // Of 1500 MiB the CUDA context and libraries leave 751: 37 samples of 20 MiB.
         wait(
             page,
@@ -76,11 +44,11 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         )?;
         ensure!(page.count(&id("batch-answer"))? == 2, "two answers");
         page.check_accessible()?;
-        click(page, "batch-show")?;
-        wait(page, &id("program-output"), "done 37")?;
+        scroll_and_click(page, "batch-show")?;
+        wait_long(page, &id("program-output"), "done 37")?;
         // A program without a batch size has no such button.
-        run(page, "import torch\nx = torch.empty(2**31, device='cuda')\n")?;
-        wait(page, &id("program-status"), "Ended by an exception")?;
+        run_program(page, "import torch\nx = torch.empty(2**31, device='cuda')\n")?;
+        wait_long(page, &id("program-status"), "Ended by an exception")?;
         page.wait_gone("[data-testid=batch]:not([hidden])")
     })
 }

@@ -5,17 +5,7 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
 use serde_json::json;
 
-use crate::id;
-
-/// Waits longer than for other things: Python is fetched and compiled on the first run.
-fn wait_verdict(page: &Page, words: &str) -> Result<()> {
-    for _ in 0..6 {
-        if page.wait_text(&id("verdict"), words).is_ok() {
-            return Ok(());
-        }
-    }
-    page.wait_text(&id("verdict"), words)
-}
+use crate::{id, scroll_and_click, wait_long};
 
 fn write(page: &Page, lines: &str) -> Result<()> {
     let script = "const field = document.querySelector('[data-testid=exercise-text]');
@@ -32,13 +22,6 @@ fn run_by_key(page: &Page) -> Result<()> {
     page.execute(script, &[]).map(drop)
 }
 
-/// Scrolls to the element and clicks it, since the buttons of the card lie over the window's lower edge.
-fn click(page: &Page, name: &str) -> Result<()> {
-    let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
-    page.execute(script, &[json!(id(name))])?;
-    page.click(&id(name))
-}
-
 const WRONG: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.float64, device=\"cuda\")";
 const RIGHT: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.bfloat16, device=\"cuda\")";
 
@@ -51,10 +34,11 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         // A wrong answer has the reason, with its numbers.
         write(page, WRONG)?;
         run_by_key(page)?;
-        wait_verdict(page, "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
+        wait_long(page, &id("verdict"), "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
         // The difference between the line and the solution, once the solution has run too.
-        wait_verdict(
+        wait_long(
             page,
+            &id("verdict"),
             "makes batch (294 MiB), where 73.5 MiB are made in a program that meets all goals.",
         )?;
         let field = "return document.activeElement.dataset.testid";
@@ -65,18 +49,18 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         // A program that fails has its reason, too.
         write(page, "batch = torch.randn(256")?;
         run_by_key(page)?;
-        wait_verdict(page, "Not yet: the program ends in line")?;
+        wait_long(page, &id("verdict"), "Not yet: the program ends in line")?;
         page.wait_text(&id("answer-traceback"), "SyntaxError")?;
         write(page, RIGHT)?;
-        click(page, "check")?;
-        wait_verdict(page, "Passed: allocated is 74 MiB")?;
+        scroll_and_click(page, "check")?;
+        wait_long(page, &id("verdict"), "Passed: allocated is 74 MiB")?;
         page.wait_until("!document.querySelector('[data-testid=answer-traceback]').checkVisibility()")?;
         page.execute("location.reload()", &[])?;
         page.wait_for(&id("exercise-text"))?;
         page.wait_until(
             "document.querySelector('[data-testid=exercise-text]').value.includes('torch.bfloat16')",
         )?;
-        click(page, "reset-exercise")?;
+        scroll_and_click(page, "reset-exercise")?;
         page.wait_until(
             "!document.querySelector('[data-testid=exercise-text]').value.includes('torch.bfloat16')",
         )?;
@@ -88,12 +72,12 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
 fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
     drive_at("/#lesson=tensor&card=6", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
         write(page, "while True:\n    batch = torch.empty(1, device=\"cuda\")")?;
-        click(page, "check")?;
-        click(page, "stop-answer")?;
+        scroll_and_click(page, "check")?;
+        scroll_and_click(page, "stop-answer")?;
         page.wait_text(&id("answer-status"), "Stopped")?;
         write(page, RIGHT)?;
-        click(page, "check")?;
-        wait_verdict(page, "Passed")?;
+        scroll_and_click(page, "check")?;
+        wait_long(page, &id("verdict"), "Passed")?;
         let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
         ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");
         Ok(())
@@ -118,15 +102,15 @@ fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
             page.execute("return document.querySelector('[data-testid=exercise-text]').value", &[])?;
         let lines = format!("{}\n# from a student", lines.as_str().unwrap_or_default());
         write(page, &lines)?;
-        click(page, "check")?;
-        wait_verdict(page, "Not yet")?;
-        click(page, "copy-solution")?;
+        scroll_and_click(page, "check")?;
+        wait_long(page, &id("verdict"), "Not yet")?;
+        scroll_and_click(page, "copy-solution")?;
         page.wait_until("window.copied?.includes('#lesson=nvidia-smi&card=8&solution=1.')")?;
-        click(page, "save-solution")?;
+        scroll_and_click(page, "save-solution")?;
         page.wait_until(
             "window.saved?.includes('# from a student') && window.saved.includes('# edit from here')",
         )?;
-        click(page, "reset-exercise")?;
+        scroll_and_click(page, "reset-exercise")?;
         let link = page.execute("return window.copied.split('#')[1]", &[])?;
         page.goto("/#lessons")?;
         page.wait_for(&id("lessons"))?;
@@ -136,9 +120,9 @@ fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
             "document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
         )?;
         page.check_accessible()?;
-        click(page, "check")?;
-        wait_verdict(page, "Not yet")?;
-        click(page, "leave-given")?;
+        scroll_and_click(page, "check")?;
+        wait_long(page, &id("verdict"), "Not yet")?;
+        scroll_and_click(page, "leave-given")?;
         page.wait_until(
             "!document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
         )?;
@@ -151,11 +135,12 @@ fn a_mistake_is_named_by_what_the_program_did_at_which_line() -> Result<()> {
     drive_at("/#lesson=peaks&card=6", Window::default(), GpuChoice::None, |page| {
         page.reduced_motion(true)?;
         page.wait_for(&id("exercise-text"))?;
-        click(page, "check")?;
+        scroll_and_click(page, "check")?;
         // The start of the exercise keeps each tensor until the end.
-        wait_verdict(page, "Not yet:")?;
-        wait_verdict(
+        wait_long(page, &id("verdict"), "Not yet:")?;
+        wait_long(
             page,
+            &id("verdict"),
             "makes 16 MiB while the 16 MiB of line 3 are still held, until line 8; free them first.",
         )
     })

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{choose, fixture, id};
+use crate::{choose, fixture, id, wait_long};
 
 const NAME: &str = "checkerboard_default_100.pickle.gz";
 
@@ -29,16 +29,7 @@ fn run(page: &Page, program: &str) -> Result<()> {
     page.execute(script, &[json!(program)])?;
     page.click(&id("run-program"))?;
     // Python is fetched and compiled.
-    wait_long(page, "program-status", "out of memory at line 3")
-}
-
-fn wait_long(page: &Page, name: &str, text: &str) -> Result<()> {
-    for _ in 0..6 {
-        if page.wait_text(&id(name), text).is_ok() {
-            return Ok(());
-        }
-    }
-    page.wait_text(&id(name), text)
+    wait_long(page, &id("program-status"), "out of memory at line 3")
 }
 
 #[test]
@@ -58,7 +49,7 @@ fn a_failed_program_runs_again_with_the_setting_that_helps() -> Result<()> {
         page.check_accessible()?;
         // The run with the change is one click away.
         page.click(&id("again-show"))?;
-        wait_long(page, "program-status", "Finished")?;
+        wait_long(page, &id("program-status"), "Finished")?;
         ensure!(page.value(&id("program-config"))? == "expandable_segments:True", "the setting is not shown");
         Ok(())
     })
@@ -78,7 +69,7 @@ fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Resu
             "With expandable_segments:True the program runs out of memory, too, at line 9",
         )?;
         choose(page, "again-gpu", "t4")?;
-        wait_long(page, "program-again", "With Tesla T4 (14.74 GiB) the program runs to its end")?;
+        wait_long(page, &id("program-again"), "With Tesla T4 (14.74 GiB) the program runs to its end")?;
         page.check_accessible()
     })
 }
@@ -89,7 +80,7 @@ fn a_long_run_with_a_change_is_cancelled() -> Result<()> {
         // Without a change the program ends at once; on a GPU with room it would run without an end.
         run(page, &format!("{FRAGMENTS}while True:\n    pass\n"))?;
         page.click(&id("program-answers"))?;
-        wait_long(page, "again-running", "The program runs with expandable_segments:True for ")?;
+        wait_long(page, &id("again-running"), "The program runs with expandable_segments:True for ")?;
         page.click(&id("again-cancel"))?;
         page.wait_gone(&id("again-running"))?;
         page.wait_text(&id("program-again"), "Run it again with").map(drop)

@@ -1,21 +1,15 @@
 //! Defects that people who tried the page met first, and that must not come back.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{choose, id};
+use crate::{choose, id, run_program, snapshot, wait_long};
 
 const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
 /// A laptop's screen at 200 percent.
 const ZOOMED: Window = Window { width: 683, height: 384 };
-
-fn snapshot(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
-}
 
 /// The upper and the lower edge of an element in the window, without scrolling it into view.
 fn edges(page: &Page, css: &str) -> Result<(f64, f64)> {
@@ -105,21 +99,10 @@ fn no_border_moves_when_tabs_change() -> Result<()> {
 #[test]
 fn while_a_program_runs_the_figures_of_the_run_before_are_dimmed() -> Result<()> {
     drive_at("/#python", LAPTOP, GpuChoice::None, |page| {
-        let run = |text: &str| -> Result<()> {
-            let script = "const text = document.getElementById('program-text');
-                text.value = arguments[0];
-                text.dispatchEvent(new Event('input', { bubbles: true }));";
-            page.execute(script, &[json!(text)])?;
-            page.click(&id("run-program"))
-        };
-        run("import torch\na = torch.empty(1024, 1024, device='cuda')\n")?;
-        for _ in 0..6 {
-            if page.wait_text(&id("program-status"), "Finished: 1 request").is_ok() {
-                break;
-            }
-        }
+        run_program(page, "import torch\na = torch.empty(1024, 1024, device='cuda')\n")?;
+        wait_long(page, &id("program-status"), "Finished: 1 request")?;
         ensure!(page.count(".figures.shows-old")? == 0, "the run is the new one");
-        run("import torch\na = torch.empty(1024, 1024, device='cuda')\nwhile True: pass\n")?;
+        run_program(page, "import torch\na = torch.empty(1024, 1024, device='cuda')\nwhile True: pass\n")?;
         page.wait_for(".figures.shows-old[aria-busy='true'] .old-run:not([hidden])")?;
         page.wait_text(&id("old-run"), "The program runs. Below is still the run before.")?;
         let opacity =
@@ -127,7 +110,7 @@ fn while_a_program_runs_the_figures_of_the_run_before_are_dimmed() -> Result<()>
         ensure!(page.execute(opacity, &[])?.as_f64().is_some_and(|opacity| opacity < 0.6), "not dimmed");
         page.click(&id("stop-program"))?;
         page.wait_text(&id("old-run"), "The program has no result. Below is still the run before.")?;
-        run("import torch\n")?;
+        run_program(page, "import torch\n")?;
         page.wait_gone(&id("old-run"))
     })
 }

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::Page;
 use serde_json::{Value, json};
 
-use crate::id;
 use crate::teaching::{LAPTOP, at};
+use crate::{id, wait_long};
 
 /// Hands files in through the input, all at once: names and texts.
 const HAND_IN: &str = "const input = document.querySelector('[data-testid=class-files]');
@@ -32,16 +32,6 @@ const POOLS: &str = "pool first\nenter first\nx1 = alloc 8 MiB\ny1 = alloc 8 MiB
 const SOLVED: &str = "enter first\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave first\n";
 const UNSOLVED: &str = "pool second\nenter second\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave second\n";
 const TENSOR: &str = "import torch\n\n# edit from here\nLINES# edit to here\nprint(batch.shape, batch.dtype, torch.cuda.memory_allocated(), \"bytes\")\nassert batch.shape == (256, 3, 224, 224), \"the shape stays\"\n";
-
-fn wait_graded(page: &Page, words: &str) -> Result<()> {
-    // Python is fetched and compiled for the first program.
-    for _ in 0..8 {
-        if page.wait_text(&id("grade-progress"), words).is_ok() {
-            return Ok(());
-        }
-    }
-    page.wait_text(&id("grade-progress"), words)
-}
 
 fn rows(page: &Page) -> Result<Vec<Vec<String>>> {
     Ok(serde_json::from_value(page.execute(ROWS, &[])?)?)
@@ -77,7 +67,7 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         let link = page.execute_async(LINK, &[json!(SOLVED)])?;
         files.push(("link.txt".to_owned(), format!("{}\n", link.as_str().unwrap_or_default())));
         page.execute(HAND_IN, &[json!(files)])?;
-        wait_graded(page, "61 of 61 files graded, 55 passed, 3 could not be graded.")?;
+        wait_long(page, &id("grade-progress"), "61 of 61 files graded, 55 passed, 3 could not be graded.")?;
         let table = rows(page)?;
         ensure!(table.len() == 61, "{} rows", table.len());
         let of = |name: &str| row(&table, name);
@@ -132,7 +122,7 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
                 ["again.workload", POOLS.replace("LINES", SOLVED).bytes().collect::<Vec<u8>>()]
             ])],
         )?;
-        wait_graded(page, "63 of 63 files graded, 56 passed, 4 could not be graded.")?;
+        wait_long(page, &id("grade-progress"), "63 of 63 files graded, 56 passed, 4 could not be graded.")?;
         ensure!(row(&rows(page)?, "photo.py")?[6] == "not UTF-8", "bytes");
         // One press sorts the table, a second reverses the order, and a third restores the order of the
         // files.
@@ -227,7 +217,7 @@ fn archives_notebooks_and_a_lesson_of_the_teachers_own_are_graded_and_an_endless
             ])],
         )?;
         page.wait_text(&id("class-lessons"), "Graded too, by the file that you gave: My own lesson.")?;
-        wait_graded(page, "5 of 5 files graded, 2 passed, 2 could not be graded.")?;
+        wait_long(page, &id("grade-progress"), "5 of 5 files graded, 2 passed, 2 could not be graded.")?;
         let table = rows(page)?;
         let of = |name: &str| row(&table, name);
         let anna = of("Anna Meyer_17_assign/own.workload")?;

@@ -1,12 +1,10 @@
 //! Every question of the lab, asked in the page.
 
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{choose, fixture, id, workload, write_workload};
+use crate::{choose, fixture, id, snapshot, workload, write_workload};
 
 /// Unfolds a question.
 fn unfold(page: &Page, question: &str) -> Result<()> {
@@ -41,10 +39,6 @@ fn try_setting(page: &Page, conf: &str) -> Result<()> {
 fn open_gnn(page: &Page) -> Result<()> {
     page.upload(&id("file"), &fixture("programs/gnn_random"))?;
     page.wait_text(&id("headline"), "identical")
-}
-
-fn snapshot(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
 }
 
 #[test]

@@ -71,5 +71,44 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.jsonl.gz"))
 }
 
+fn snapshot(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
+}
+
+/// Waits longer than for other things: Python is fetched and compiled on the first run.
+fn wait_long(page: &Page, css: &str, words: &str) -> Result<()> {
+    for _ in 0..8 {
+        if page.wait_text(css, words).is_ok() {
+            return Ok(());
+        }
+    }
+    page.wait_text(css, words)
+}
+
+/// Scrolls to the element and clicks it, since the head of the page lies over the window's upper edge.
+fn scroll_and_click(page: &Page, name: &str) -> Result<()> {
+    page.wait_for(&id(name))?;
+    let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+    page.execute(script, &[json!(id(name))])?;
+    page.click(&id(name))
+}
+
+/// Writes a value into a field and leaves the field.
+fn set_field(page: &Page, name: &str, value: &str) -> Result<()> {
+    let script = "const field = document.querySelector(`[data-testid=${arguments[0]}]`);
+        field.value = arguments[1];
+        field.dispatchEvent(new Event('change', { bubbles: true }));";
+    page.execute(script, &[json!(name), json!(value)]).map(drop)
+}
+
+/// Replaces the text of the program and runs it.
+fn run_program(page: &Page, program: &str) -> Result<()> {
+    let script = "const text = document.getElementById('program-text');
+        text.value = arguments[0];
+        text.dispatchEvent(new Event('input', { bubbles: true }));";
+    page.execute(script, &[json!(program)])?;
+    page.click(&id("run-program"))
+}
+
 /// A place in the block at the start of the map's first row.
 const FIRST_BLOCK: (f64, f64) = (200.0, 37.0);

@@ -4,29 +4,11 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window, built_page, drive_at};
 use serde_json::json;
 
-use crate::{choose, id};
+use crate::{choose, id, run_program, set_field, wait_long};
 
 /// Python is compiled on the first run.
 fn at(window: Window, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at("/#python", window, GpuChoice::None, test)
-}
-
-fn run(page: &Page, program: &str) -> Result<()> {
-    let script = "const text = document.getElementById('program-text');
-        text.value = arguments[0];
-        text.dispatchEvent(new Event('input', { bubbles: true }));";
-    page.execute(script, &[json!(program)])?;
-    page.click(&id("run-program"))
-}
-
-/// Waits longer than for other things: Python is fetched and compiled.
-fn wait_ended(page: &Page, status: &str) -> Result<()> {
-    for _ in 0..6 {
-        if page.wait_text(&id("program-status"), status).is_ok() {
-            return Ok(());
-        }
-    }
-    page.wait_text(&id("program-status"), status)
 }
 
 const TWO_TENSORS: &str = "import torch
@@ -42,8 +24,8 @@ print('end', torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())
 fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
     at(Window::default(), |page| {
         page.check_accessible()?;
-        run(page, TWO_TENSORS)?;
-        wait_ended(page, "Finished: 3 requests")?;
+        run_program(page, TWO_TENSORS)?;
+        wait_long(page, &id("program-status"), "Finished: 3 requests")?;
         page.wait_text(&id("program-output"), "end 4194304 8388608")?;
         // The figures open at the peak, where both tensors exist. The program ran to its end, so no output is
         // pale.
@@ -78,8 +60,8 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
 #[test]
 fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
     at(Window::default(), |page| {
-        run(page, TWO_TENSORS)?;
-        wait_ended(page, "Finished: 3 requests")?;
+        run_program(page, TWO_TENSORS)?;
+        wait_long(page, &id("program-status"), "Finished: 3 requests")?;
         page.wait_text(&id("peak-column"), "4 MiB")?;
         page.click(&id("start"))?;
         page.click(&id("forward"))?;
@@ -101,32 +83,32 @@ fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
 #[test]
 fn other_settings_run_the_program_again_and_the_peaks_stand_side_by_side() -> Result<()> {
     at(Window::default(), |page| {
-        run(page, "import torch\nx = torch.empty(512, 1024, device='cuda')\n")?;
-        wait_ended(page, "Finished: 1 request to the allocator")?;
+        run_program(page, "import torch\nx = torch.empty(512, 1024, device='cuda')\n")?;
+        wait_long(page, &id("program-status"), "Finished: 1 request to the allocator")?;
         let script = "const field = document.querySelector('[data-testid=program-config]');
             field.value = 'large_segment_size_mb:64';
             field.dispatchEvent(new Event('change', { bubbles: true }));";
         page.execute(script, &[])?;
-        wait_ended(page, "Reserved at most: 64 MiB; with the default settings it was 20 MiB.")
+        wait_long(
+            page,
+            &id("program-status"),
+            "Reserved at most: 64 MiB; with the default settings it was 20 MiB.",
+        )
     })
 }
 
 #[test]
 fn a_loop_without_an_end_is_stopped_and_the_next_program_runs() -> Result<()> {
     at(Window::default(), |page| {
-        run(page, "print('before')\nwhile True:\n    pass\n")?;
-        for _ in 0..6 {
-            if page.wait_text(&id("printed"), "before").is_ok() {
-                break;
-            }
-        }
+        run_program(page, "print('before')\nwhile True:\n    pass\n")?;
+        wait_long(page, &id("printed"), "before")?;
         page.wait_text(&id("program-status"), "Running for ")?;
         page.wait_text(&id("program-status"), "1 line printed")?;
         page.click(&id("stop-program"))?;
         page.wait_text(&id("program-status"), "Stopped; the output stays")?;
         page.wait_text(&id("printed"), "before")?;
-        run(page, "print('again')\n")?;
-        wait_ended(page, "Finished")?;
+        run_program(page, "print('again')\n")?;
+        wait_long(page, &id("program-status"), "Finished")?;
         page.wait_text(&id("printed"), "again")
     })
 }
@@ -141,17 +123,17 @@ random.shuffle(x)
 loader = DataLoader(range(60000), batch_size=1000, shuffle=True, collate_fn=list)
 print(len(zeros), sum(x), sum(len(part) for part in loader))
 ";
-        run(page, long)?;
-        wait_ended(page, "Finished")?;
+        run_program(page, long)?;
+        wait_long(page, &id("program-status"), "Finished")?;
         page.wait_text(&id("printed"), "1000000 4999950000 60000")?;
-        run(page, "x = 'x'\nwhile True:\n    x += x\n")?;
-        wait_ended(page, "Ended by an exception at line 3")?;
+        run_program(page, "x = 'x'\nwhile True:\n    x += x\n")?;
+        wait_long(page, &id("program-status"), "Ended by an exception at line 3")?;
         page.wait_text(&id("traceback"), "MemoryError")?;
-        run(page, "def f(n):\n    return f(n + 1)\nf(0)\n")?;
-        wait_ended(page, "Ended by an exception at line 2")?;
+        run_program(page, "def f(n):\n    return f(n + 1)\nf(0)\n")?;
+        wait_long(page, &id("program-status"), "Ended by an exception at line 2")?;
         page.wait_text(&id("traceback"), "RecursionError: maximum recursion depth exceeded")?;
         // A run that was stopped shows nothing of the run before.
-        run(page, "print('before')\nwhile True:\n    pass\n")?;
+        run_program(page, "print('before')\nwhile True:\n    pass\n")?;
         page.wait_text(&id("printed"), "before")?;
         page.click(&id("stop-program"))?;
         page.wait_text(&id("program-status"), "Stopped")?;
@@ -168,22 +150,15 @@ kept = [torch.empty(arguments.size, device='cuda', dtype=torch.uint8) for _ in r
 print('size', arguments.size)
 ";
 
-fn set_field(page: &Page, name: &str, value: &str) -> Result<()> {
-    let script = "const field = document.querySelector(`[data-testid=${arguments[0]}]`);
-        field.value = arguments[1];
-        field.dispatchEvent(new Event('change', { bubbles: true }));";
-    page.execute(script, &[json!(name), json!(value)]).map(drop)
-}
-
 #[test]
 fn a_program_has_arguments_and_its_link_has_them_too() -> Result<()> {
     at(Window::default(), |page| {
         set_field(page, "program-arguments", "--size '2097152")?;
-        run(page, WITH_ARGUMENTS)?;
+        run_program(page, WITH_ARGUMENTS)?;
         page.wait_text("body", "The arguments are wrong: a quotation mark is not closed.")?;
         set_field(page, "program-arguments", "--size 2097152")?;
-        run(page, WITH_ARGUMENTS)?;
-        wait_ended(page, "Finished: 3 requests")?;
+        run_program(page, WITH_ARGUMENTS)?;
+        wait_long(page, &id("program-status"), "Finished: 3 requests")?;
         page.wait_text(&id("program-output"), "size 2097152")?;
         page.wait_until("decodeURIComponent(location.hash).includes('args=--size')")?;
         // Other arguments run it again.
@@ -209,7 +184,7 @@ fn a_program_that_runs_out_of_memory_opens_at_the_failure_and_the_answers_know_i
             page,
             "import torch\nkept = []\nfor _ in range(60):\n    kept.append(torch.empty(24, 1024, 1024, device='cuda', dtype=torch.uint8))\n",
         )?;
-        wait_ended(page, "Ended by an exception")?;
+        wait_long(page, &id("program-status"), "Ended by an exception")?;
         page.wait_text(".holding-lines h2", "What holds the memory at the failure")?;
         page.wait_text(&id("holding-lines"), "line 4")?;
         page.wait_text(&id("program-origin"), "Line 4")?;
@@ -223,8 +198,8 @@ fn a_program_that_runs_out_of_memory_opens_at_the_failure_and_the_answers_know_i
 #[test]
 fn an_exception_has_its_traceback_and_an_out_of_memory_can_be_caught() -> Result<()> {
     at(Window::default(), |page| {
-        run(page, "import torch\nx = torch.empty(4, device='cuda')\nprint(undefined_name)\n")?;
-        wait_ended(page, "Ended by an exception")?;
+        run_program(page, "import torch\nx = torch.empty(4, device='cuda')\nprint(undefined_name)\n")?;
+        wait_long(page, &id("program-status"), "Ended by an exception")?;
         page.wait_text(&id("traceback"), "line 3")?;
         page.wait_text(&id("traceback"), "NameError")?;
         // The error is above the output, and its line is marked beside the line of the peak.
@@ -237,8 +212,8 @@ for step in range(100000):
     big = weight.expand(2048, 1024, 1024) * 2.0
     losses.append(big.square().mean())
 ";
-        run(page, list)?;
-        wait_ended(page, "Ended by an exception")?;
+        run_program(page, list)?;
+        wait_long(page, &id("program-status"), "Ended by an exception")?;
         page.wait_text(&id("cause"), "Line 6: losses keeps the backward graphs of")?;
         page.wait_text(&id("cause"), ".item()")?;
         let caught = "import torch
@@ -247,9 +222,9 @@ try:
 except torch.OutOfMemoryError as error:
     print('caught:', str(error)[:18])
 ";
-        run(page, caught)?;
+        run_program(page, caught)?;
         page.wait_text(&id("printed"), "caught: CUDA out of memory")?;
-        wait_ended(page, "Finished")
+        wait_long(page, &id("program-status"), "Finished")
     })
 }
 
@@ -258,7 +233,7 @@ fn the_answers_about_a_program_lie_over_nothing() -> Result<()> {
     at(Window::default(), |page| {
         // A convolutional network, for which a setting helps: the verdict has a line to copy.
         choose(page, "example", "autoencoder")?;
-        wait_ended(page, "Finished")?;
+        wait_long(page, &id("program-status"), "Finished")?;
         page.click(&id("program-answers"))?;
         page.wait_for(&id("verdict-line"))?;
         let is_free = "const button = document.querySelector('[data-testid=run-program]');
@@ -268,7 +243,7 @@ fn the_answers_about_a_program_lie_over_nothing() -> Result<()> {
         page.execute("window.scrollTo(0, 0)", &[])?;
         ensure!(page.execute(is_free, &[])?.as_bool() == Some(true), "something lies over Run");
         page.click(&id("run-program"))?;
-        wait_ended(page, "Finished")
+        wait_long(page, &id("program-status"), "Finished")
     })
 }
 
@@ -276,7 +251,7 @@ fn the_answers_about_a_program_lie_over_nothing() -> Result<()> {
 fn an_example_prints_what_an_h200_printed() -> Result<()> {
     at(Window::default(), |page| {
         choose(page, "example", "mlp_adam")?;
-        wait_ended(page, "Finished")?;
+        wait_long(page, &id("program-status"), "Finished")?;
         page.wait_text(&id("comparison"), "lines are what an H200 printed")?;
         let rows = "const rows = [...document.querySelectorAll('[data-testid=comparison] tbody tr')];
             return rows.length > 2 && rows.every(row => row.textContent.startsWith('✓'));";
@@ -293,15 +268,15 @@ torch.nn.functional.cross_entropy(x, torch.randint(0, 10, (64,), device='cuda'))
 #[test]
 fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() -> Result<()> {
     at(Window { width: 360, height: 740 }, |page| {
-        run(page, TWO_TENSORS)?;
-        wait_ended(page, "Finished")?;
+        run_program(page, TWO_TENSORS)?;
+        wait_long(page, &id("program-status"), "Finished")?;
         let tops = "const top = (css) => document.querySelector(css).getBoundingClientRect().top;
             return top('.program .code') < top('.program .output') && top('.program .output') < top('.program .figures')
                 && document.documentElement.scrollWidth <= innerWidth;";
         ensure!(page.execute(tops, &[])? == json!(true));
         // Long names of operators do not widen the page.
-        run(page, LONG_NAMES)?;
-        wait_ended(page, "Finished")?;
+        run_program(page, LONG_NAMES)?;
+        wait_long(page, &id("program-status"), "Finished")?;
         page.click("[data-testid='line-requests'] summary")?;
         page.wait_text(&id("line-requests"), "LogSoftmaxBackward0")?;
         page.wait_until("document.documentElement.scrollWidth <= innerWidth").map(drop)?;
@@ -351,8 +326,8 @@ asyncio.run(None)
 ";
         let mut hashes = Vec::new();
         for _ in 0..2 {
-            run(page, program)?;
-            wait_ended(page, "Ended by an exception at line 10")?;
+            run_program(page, program)?;
+            wait_long(page, &id("program-status"), "Ended by an exception at line 10")?;
             page.wait_text(&id("printed"), "3.13.2")?;
             page.wait_text(&id("printed"), "No module named 'js'")?;
             page.wait_text(&id("printed"), "No module named 'pyodide_js'")?;

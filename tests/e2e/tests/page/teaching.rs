@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
 use serde_json::json;
 
-use crate::id;
+use crate::{id, wait_long};
 
 pub(crate) const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
@@ -33,11 +33,7 @@ fn what_is_said_of_an_exercise_comes_into_sight() -> Result<()> {
     {
         at(address, LAPTOP, |page| {
             press(page, "check")?;
-            for _ in 0..6 {
-                if page.wait_text(&id("verdict"), words).is_ok() {
-                    break;
-                }
-            }
+            wait_long(page, &id("verdict"), words)?;
             page.wait_until(
                 "(() => { const said = document.querySelector('[data-testid=verdict]').getBoundingClientRect();
                     const bar = document.querySelector('.turn').getBoundingClientRect();
@@ -132,11 +128,7 @@ fn an_exercise_has_its_button_and_its_figure_in_sight() -> Result<()> {
         press(page, "check")?;
         page.wait_until("document.querySelector('[data-testid=answer-status]').textContent !== ''")?;
         page.wait_until(in_sight)?;
-        for _ in 0..6 {
-            if page.wait_text(&id("verdict"), "Not yet").is_ok() {
-                break;
-            }
-        }
+        wait_long(page, &id("verdict"), "Not yet")?;
         let figure = "(() => { const { top, bottom } = document.querySelector('[data-testid=stage]').getBoundingClientRect();
             return top >= 0 && bottom <= innerHeight; })()";
         page.wait_until(figure).map(drop)

@@ -1,24 +1,10 @@
 //! The verdict above the questions: answers to questions below the verdict, and a reload.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Result, ensure};
-use blockyard_e2e::{Page, drive};
+use blockyard_e2e::drive;
 use serde_json::json;
 
-use crate::{id, write_workload};
-
-fn snapshot(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
-}
-
-/// Scrolls to the element and clicks it, since the head of the page lies over the window's upper edge.
-fn click(page: &Page, name: &str) -> Result<()> {
-    page.wait_for(&id(name))?;
-    let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
-    page.execute(script, &[json!(id(name))])?;
-    page.click(&id(name))
-}
+use crate::{id, scroll_and_click, snapshot, write_workload};
 
 #[test]
 fn what_was_asked_stands_beside_the_headline_which_is_about_the_runs_own_settings() -> Result<()> {
@@ -26,7 +12,7 @@ fn what_was_asked_stands_beside_the_headline_which_is_about_the_runs_own_setting
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
         page.wait_text(&id("verdict-headline"), "Out of memory by a leak")?;
         ensure!(page.count("[data-testid=verdict-asked]:not([hidden])")? == 0, "nothing was asked yet");
-        click(page, "verdict-setting")?;
+        scroll_and_click(page, "verdict-setting")?;
         page.wait_text(&id("answer-what-if"), "expandable_segments:True")?;
         let asked = "[data-testid=verdict-asked]:not([hidden])";
         page.wait_text(asked, "As asked in “What if”, with expandable_segments:True: depends on the limit")?;
@@ -43,7 +29,7 @@ fn a_refused_setting_has_one_error() -> Result<()> {
         page.click(&id("tab-lab"))?;
         page.click(&id("lab-what-if"))?;
         page.fill(&id("lab-conf"), "max_split_size_mb:1")?;
-        click(page, "lab-ask")?;
+        scroll_and_click(page, "lab-ask")?;
         page.wait_text(&id("lab-conf-error"), "must be >= 20")?;
         let shown =
             "return [...document.querySelectorAll('.question-body .error, .question-body [role=alert]')]
@@ -53,7 +39,7 @@ fn a_refused_setting_has_one_error() -> Result<()> {
         // With another setting in the field, the error is removed.
         page.fill(&id("lab-conf"), "max_split_size_mb:32")?;
         page.wait_gone("[data-testid=lab-error]:not([hidden])")?;
-        click(page, "lab-ask")?;
+        scroll_and_click(page, "lab-ask")?;
         page.wait_for(&id("answer-what-if"))
     })
 }
