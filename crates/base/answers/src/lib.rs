@@ -68,9 +68,9 @@ pub use certificate::{
 };
 pub use diff::{Alignment, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
-    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder,
-    DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
-    DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
+    BytesRange, DRY_RUN_VERSION, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote,
+    DryRunGpu, DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank,
+    DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
 };
 pub use fit::{
     FIT_VERSION, FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting,
