@@ -32,8 +32,12 @@ pub struct VerdictAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictKindAnswer"))]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// No request failed, or the run cannot be replayed; the headline says which.
+    /// No request failed. A run that cannot be replayed has this word in JSON, too; the headline says which.
     Fits,
+    /// The run cannot be replayed.
+    #[serde(rename(serialize = "fits"))]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    NotReplayed,
     /// No request failed, and each iteration holds more than the one before.
     Grows,
     /// A request failed, and passes without what earlier iterations kept.

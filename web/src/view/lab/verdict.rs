@@ -64,7 +64,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
     let class = match found.kind {
         // Under conditions that the reader gave, a failure is a hypothesis and not a failure of the run.
         _ if given.is_some() => "headline is-doubtful",
-        VerdictKind::Fits => "headline is-right",
+        VerdictKind::Fits | VerdictKind::NotReplayed => "headline is-right",
         VerdictKind::Grows => "headline is-doubtful",
         VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
     };

@@ -53,7 +53,7 @@ pub(super) fn verdict_of_fit(
 fn verdict_without_replay(error: &RowError) -> Verdict {
     let text = format!("the requests cannot be replayed: {error}");
     Verdict {
-        kind: VerdictKind::Fits,
+        kind: VerdictKind::NotReplayed,
         headline: "the run cannot be replayed".to_owned(),
         findings: vec![Finding::about(FindingTopic::Certainty, text, None)],
         setting: None,

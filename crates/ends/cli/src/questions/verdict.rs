@@ -33,7 +33,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow:
     let conditions = options.conditions.of_run_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let status = match found.kind {
-        VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Positive,
+        VerdictKind::Fits | VerdictKind::NotReplayed | VerdictKind::Grows => ExitStatus::Positive,
         VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Negative,
     };
     Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf).into(), status })
