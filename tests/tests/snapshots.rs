@@ -27,8 +27,8 @@ fn certificate(file: &SnapshotFile, place: usize) -> Certificate {
 #[track_caller]
 fn check_identical(name: &str, placements: u64) {
     let file = open(name);
-    let found = certificate(&file, 0);
-    println!("{name}: {} {:?} {:?}", found.headline(), found.first_difference, found.reasons);
+    let found = certificate(&file, 0).answer;
+    println!("{name}: {} {:?} {:?}", found.sentence, found.first_difference, found.reasons);
     assert!(found.is_complete, "{name}: {:?} {:?}", found.first_difference, found.reasons);
     assert_eq!((found.placements, found.identical), (placements, placements), "{name}");
     assert_eq!(found.first_difference, None);
@@ -68,8 +68,8 @@ fn one_program_is_identical_under_2_11_and_2_15() {
 fn host_memory_has_no_certificate_of_a_gpus_allocator() {
     let file = open("small_2.15");
     let place = file.host_place().expect("the program pinned memory");
-    let found = certificate(&file, place);
-    assert_eq!((found.headline().as_str(), found.placements), ("nothing to compare", 0));
+    let found = certificate(&file, place).answer;
+    assert_eq!((found.sentence.as_str(), found.placements), ("nothing to compare", 0));
     assert_eq!(found.reasons, ["not replayed: host (pinned) memory has another allocator than a GPU"]);
 }
 
@@ -79,7 +79,7 @@ fn a_trace_that_begins_late_is_identical_from_there_on() {
     for cut in [333, 5000] {
         let mut file = whole.clone();
         file.devices[0].trace = whole.devices[0].trace.from(cut);
-        let found = certificate(&file, 0);
+        let found = certificate(&file, 0).answer;
         assert!(found.is_complete, "from {cut}: {:?}", found.first_difference);
         assert_eq!(found.identical, found.placements, "from {cut}");
     }
@@ -90,9 +90,9 @@ fn the_first_difference_is_in_words_with_its_reasons() {
     let mut file = open("checkerboard_default_100");
     // The run was made without this setting, as by a plug-in that splits later.
     file.settings.conf = "max_split_size_mb:30".to_owned();
-    let found = certificate(&file, 0);
+    let found = certificate(&file, 0).answer;
     assert!(!found.is_complete && found.identical < found.placements);
-    assert!(found.headline().starts_with("differs: "), "{}", found.headline());
+    assert!(found.sentence.starts_with("differs: "), "{}", found.sentence);
     let difference = found.first_difference.expect("there is a first one");
     assert!(difference.to_string().contains("PyTorch"), "{difference}");
     assert!(found.reasons.iter().any(|reason| reason.contains("another release of PyTorch")));

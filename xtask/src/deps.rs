@@ -31,6 +31,7 @@ const GROUPS: &[&[&str]] = &[
 const NEVER_SEEN: &[(&str, &[&str])] = &[
     ("crates/base/rules", &["crates/base/record"]),
     ("crates/base/record", &["crates/base/device", "crates/base/gpus", "crates/base/answers"]),
+    ("crates/base/answers", &["crates/base/device", "crates/base/gpus"]),
     ("crates/core/allocator", &["crates/core/workload", "crates/core/pytorch", "crates/core/replay"]),
     ("crates/core/workload", &["crates/core/allocator"]),
     ("crates/core/pytorch", &["crates/core/allocator", "crates/base/device"]),

@@ -4,6 +4,7 @@
 //! writes and reads the messages there. The messages have a separate crate, so that the page is built without
 //! Python.
 
+pub use blockyard_answers::{EstimatedOperator, ProgramNote};
 use blockyard_record::{AllocationId, Bytes, Recording};
 use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ pub struct ProgramRun {
     /// Remarks about lines of the program, in order.
     pub notes: Vec<ProgramNote>,
     /// The unverified estimates, in order.
-    pub estimates: Vec<Estimate>,
+    pub estimates: Vec<EstimatedOperator>,
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
     /// The bytes that the driver and CUDA's libraries took of the GPU.
@@ -101,26 +102,6 @@ pub struct ProgramRun {
     pub lines: Vec<LineMemory>,
     /// How many further GPUs the program used, which are not shown.
     pub further_devices: usize,
-}
-
-/// A remark about a line of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramNote {
-    /// The line, counted from 1; 0 where none ran.
-    pub line: u32,
-    /// The remark.
-    pub text: String,
-}
-
-/// An unverified estimate: no record of a real GPU proves the result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The line, counted from 1; 0 where none ran.
-    pub line: u32,
-    /// The operator.
-    pub operator: String,
-    /// The reason, in words.
-    pub reason: String,
 }
 
 /// The line and the operator that made an allocation, and its category.

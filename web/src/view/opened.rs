@@ -129,7 +129,9 @@ fn comparison_view(session: Session, comparison: &Comparison) -> AnyView {
         .collect::<Vec<_>>();
     let difference = comparison.first_difference.as_ref().map(|difference| {
         let jump = difference.step.map(|step| {
-            let seek = click(move || session.dispatch(PlayerAction::SeekStep(step as usize + 1)));
+            let seek = click(move || {
+                session.dispatch(PlayerAction::SeekStep(usize::try_from(step).unwrap_or(usize::MAX)))
+            });
             button("", "first-difference", "Go to the first difference", "", seek)
         });
         view! {

@@ -1,11 +1,11 @@
 //! Which peaks of a run depend on the addresses that a driver gives segments.
 
-use blockyard_device::{AddressOrder, Advance, DeviceMemory, VirtualDevice};
-use blockyard_record::{Bytes, NullSink, OnDone};
+use blockyard_device::{AddressOrder, VirtualDevice};
+use blockyard_record::{Bytes, NullSink, OnDone, Stats};
 use blockyard_replay::{Progress, Replayer};
 use blockyard_workload::Request;
 
-use crate::{LabError, Run};
+use crate::{LabError, Run, outcome};
 
 /// The peaks of a run, and its bytes at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,15 +63,18 @@ pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependenc
             return Err(LabError::Cancelled);
         }
         allocations = allocations.saturating_add(u64::from(matches!(request, Request::Allocate { .. })));
-        let own = now(&mut recorded, at)?;
+        let end = at.saturating_add(1);
+        while recorded.run_to(end)?.is_some() {}
+        let own = now(&recorded.stats());
         for other in &mut others {
-            if now(other, at)? != own {
+            while other.run_to(end)?.is_some() {}
+            if now(&other.stats()) != own {
                 first_difference.get_or_insert(allocations);
             }
         }
     }
-    let own = bytes(&recorded);
-    let all = others.iter().map(bytes);
+    let own = bytes(&recorded.stats());
+    let all = others.iter().map(|other| bytes(&other.stats()));
     let (least, most) = all.fold((own, own), |(least, most), found| {
         let each = |of: fn(Bytes, Bytes) -> Bytes, before: RunBytes| RunBytes {
             peak_allocated: of(before.peak_allocated, found.peak_allocated),
@@ -83,24 +86,13 @@ pub fn address_dependence(run: &Run, on_done: OnDone) -> Result<AddressDependenc
     Ok(AddressDependence { recorded: own, least, most, orders: AddressOrder::OTHER_ORDERS, first_difference })
 }
 
-/// Replays up to and including the request with index `at`. Returns allocated bytes and their peak, then
-/// reserved bytes and their peak.
-fn now<D: DeviceMemory + Advance>(
-    replayer: &mut Replayer<'_, D, NullSink>,
-    at: usize,
-) -> Result<[i64; 4], LabError> {
-    while replayer.run_to(at.saturating_add(1)).map_err(LabError::Run)?.is_some() {}
-    let stats = replayer.stats();
+/// Allocated bytes and their peak, then reserved bytes and their peak.
+fn now(stats: &Stats) -> [i64; 4] {
     let (allocated, reserved) = (stats.allocated_bytes.all, stats.reserved_bytes.all);
-    Ok([allocated.current, allocated.peak, reserved.current, reserved.peak])
+    [allocated.current, allocated.peak, reserved.current, reserved.peak]
 }
 
-fn bytes<D: DeviceMemory + Advance>(replayer: &Replayer<'_, D, NullSink>) -> RunBytes {
-    let stats = replayer.stats();
-    let bytes = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
-    RunBytes {
-        peak_allocated: bytes(stats.allocated_bytes.all.peak),
-        peak_reserved: bytes(stats.reserved_bytes.all.peak),
-        allocated_at_end: bytes(stats.allocated_bytes.all.current),
-    }
+fn bytes(stats: &Stats) -> RunBytes {
+    let [allocated_at_end, peak_allocated, _, peak_reserved] = now(stats).map(outcome::bytes);
+    RunBytes { peak_allocated, peak_reserved, allocated_at_end }
 }

@@ -19,8 +19,8 @@ use crate::{
 };
 
 pub use changed::try_change;
+pub(crate) use changes::passes_changed;
 pub use changes::{Change, ChangeKind};
-pub(crate) use changes::{DEPENDS, passes_changed};
 
 use failure::Failure;
 

@@ -2,11 +2,12 @@
 //! placement as PyTorch did.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 /// What our allocator decides about each placement of a snapshot's trace, beside what PyTorch did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CertificateAnswer {
     /// The certificate in a sentence. Documents written before this field was added lack it.
@@ -21,7 +22,7 @@ pub struct CertificateAnswer {
     /// Whether frees, segments and the final blocks are the same too.
     pub is_complete: bool,
     /// The first difference, or null.
-    pub first_difference: Option<DifferingFact>,
+    pub first_difference: Option<Difference>,
     /// Why the replay may differ, or why nothing was compared.
     pub reasons: Vec<String>,
     /// What was inferred, in sentences.
@@ -30,10 +31,10 @@ pub struct CertificateAnswer {
 
 /// A fact that differs between PyTorch and a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DifferingFact {
-    /// The step in which the fact differs; null where the fact belongs to no step. Documents written before
-    /// this field was added lack it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DifferingFact"))]
+pub struct Difference {
+    /// The step in which the fact differs, counted from 1; null where the fact belongs to no step. Documents
+    /// written before this field was added lack it.
     #[serde(default)]
     pub step: Option<u64>,
     /// The name of the fact.
@@ -42,6 +43,15 @@ pub struct DifferingFact {
     pub expected: String,
     /// The fact in the replay.
     pub found: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(step) = self.step {
+            write!(f, "step {step}: ")?;
+        }
+        write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
+    }
 }
 
 /// One line of `blockyard verify --json`.
@@ -79,7 +89,7 @@ pub struct ComparedFacts {
     /// How many facts of each kind are identical.
     pub counts: BTreeMap<String, FactCount>,
     /// The first difference, or null. Its step is counted from 1.
-    pub first_difference: Option<DifferingFact>,
+    pub first_difference: Option<Difference>,
     /// What was inferred, what cannot be compared, and why.
     pub notes: Vec<String>,
 }

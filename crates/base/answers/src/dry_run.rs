@@ -1,5 +1,8 @@
 //! The report of `blockyard dry-run`.
 
+use std::fmt;
+
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// The version of a dry run's report.
@@ -32,7 +35,7 @@ pub struct DryRunResult {
     /// The name of the exception or signal that ended the program, or null.
     pub error: Option<String>,
     /// The line that raised the exception, or null.
-    pub error_at: Option<DryRunPlace>,
+    pub error_at: Option<ProgramLine>,
     /// Whether the process ended before its memory was counted.
     pub is_cut: bool,
     /// What the program printed on standard output.
@@ -97,12 +100,18 @@ pub struct DryRunRank {
 
 /// A line of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunPlace {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DryRunPlace"))]
+pub struct ProgramLine {
     /// The file of the line.
     pub file: String,
     /// The line, counted from 1.
     pub line: u32,
+}
+
+impl fmt::Display for ProgramLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
 }
 
 /// A line that the program printed.
@@ -126,11 +135,11 @@ pub struct DryRunPeaks {
     /// The index of the device.
     pub device: u64,
     /// The most bytes allocated at a time.
-    pub allocated: u64,
+    pub allocated: Bytes,
     /// The most bytes reserved at a time.
-    pub reserved: u64,
+    pub reserved: Bytes,
     /// The bytes allocated at the end.
-    pub allocated_at_end: u64,
+    pub allocated_at_end: Bytes,
 }
 
 /// The memory of a device beside the segments.
@@ -152,7 +161,7 @@ pub struct DryRunHolder {
     /// The name of the holder.
     pub what: String,
     /// The bytes of the holder.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 /// A step of the program on a device.
@@ -164,11 +173,11 @@ pub struct DryRunStep {
     /// The index of the device.
     pub device: u64,
     /// The most bytes allocated at a time in the step.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// The most bytes reserved at a time in the step.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// The bytes allocated at the step's end.
-    pub allocated: u64,
+    pub allocated: Bytes,
 }
 
 /// Whether the program fits on a GPU.
@@ -180,11 +189,11 @@ pub struct DryRunGpu {
     /// The short name of the GPU.
     pub id: String,
     /// All bytes of the GPU.
-    pub total: u64,
+    pub total: Bytes,
     /// Whether the program fits; null where the run ended too early to say.
     pub fits: Option<bool>,
     /// Where the program exceeds the GPU, or null.
-    pub at: Option<DryRunPlace>,
+    pub at: Option<ProgramLine>,
 }
 
 /// An assumption.
@@ -211,11 +220,11 @@ pub struct DryRunChild {
     /// The index of the device.
     pub device: u64,
     /// The most bytes that the process took.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// The most bytes allocated at a time; null where the process ended before it was counted.
-    pub peak_allocated: Option<u64>,
+    pub peak_allocated: Option<Bytes>,
     /// The most bytes reserved at a time; null where the process ended before it was counted.
-    pub peak_reserved: Option<u64>,
+    pub peak_reserved: Option<Bytes>,
 }
 
 /// What the requests of a run give under other orders of addresses, replayed by an allocator that follows
@@ -228,7 +237,7 @@ pub struct DryRunAddresses {
     /// Whether all numbers were equal at each moment; null where nothing was replayed.
     pub equal: Option<bool>,
     /// The peaks of each device.
-    pub peaks: Vec<DryRunPeakRanges>,
+    pub peaks: Vec<DeviceRange>,
     /// Why nothing was replayed, or null.
     pub why_not: Option<String>,
 }
@@ -242,7 +251,7 @@ pub struct DryRunOrders {
     /// Whether all numbers and lines are equal.
     pub equal: bool,
     /// The peaks of each device.
-    pub peaks: Vec<DryRunPeakRanges>,
+    pub peaks: Vec<DeviceRange>,
     /// The lines whose text depends on the order, counted from 0 in `lines`.
     pub lines: Vec<u64>,
     /// The orders under which the program ended otherwise.
@@ -250,25 +259,45 @@ pub struct DryRunOrders {
 }
 
 /// The peaks of a device over several runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunPeakRanges {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DryRunPeakRanges"))]
+pub struct DeviceRange {
     /// The index of the device.
     pub device: u64,
     /// The most bytes allocated at a time.
-    pub allocated: DryRunRange,
+    pub allocated: BytesRange,
     /// The most bytes reserved at a time.
-    pub reserved: DryRunRange,
+    pub reserved: BytesRange,
     /// The bytes allocated at the end.
-    pub allocated_at_end: DryRunRange,
+    pub allocated_at_end: BytesRange,
+}
+
+impl DeviceRange {
+    /// The numbers with their names.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, BytesRange); 3] {
+        [
+            ("peak allocated", self.allocated),
+            ("peak reserved", self.reserved),
+            ("allocated at the end", self.allocated_at_end),
+        ]
+    }
 }
 
 /// Bytes that depend on the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunRange {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DryRunRange"))]
+pub struct BytesRange {
     /// The least of all runs.
-    pub least: u64,
+    pub least: Bytes,
     /// The most of all runs.
-    pub most: u64,
+    pub most: Bytes,
+}
+
+impl BytesRange {
+    /// Whether all orders gave the same bytes.
+    #[must_use]
+    pub fn is_one(self) -> bool {
+        self.least == self.most
+    }
 }

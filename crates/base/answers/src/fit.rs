@@ -82,7 +82,7 @@ pub struct FitLargestAnswer {
 pub struct FitLargestOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitConditions,
+    pub conditions: FitConditions,
     /// The largest value that fits and whose next one does not; null where no value fits, or the search ended
     /// before.
     pub largest: Option<u64>,

@@ -23,7 +23,7 @@ pub struct FitLayoutsAnswer {
 pub struct FitLayoutsOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitConditions,
+    pub conditions: FitConditions,
     /// How many ranks each layout has.
     pub ranks: u32,
     /// The names of the dimensions.

@@ -55,7 +55,6 @@ pub enum FitBy {
 pub struct FitMapOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    #[serde(rename = "terms")]
     pub conditions: FitConditions,
     /// The rows of the map.
     pub rows: Vec<FitMapRow>,

@@ -21,7 +21,7 @@ pub struct FitSettingsAnswer {
 pub struct FitSettingsOnGpu {
     /// The GPU and the limit.
     #[serde(flatten)]
-    pub terms: FitConditions,
+    pub conditions: FitConditions,
     /// How many requests were replayed.
     pub requests: u64,
     /// The settings that fit with the least peak reserved; null where none fit.

@@ -1,9 +1,9 @@
 //! The JSON that Blockyard answers with, as types: each JSON that the command prints with `--json` and that
 //! the Python package gets is written through a type of this crate, and reads back into it.
 //!
-//! The crate holds the contract and nothing else: no question is answered here. The crates that answer
-//! questions return these types, so there is no second form of an answer. A program that reads Blockyard's
-//! answers needs this crate and a reader of JSON.
+//! The crate holds the contract, and no question is answered here. The crates that answer questions return
+//! these types; where they know more than the JSON shows, their types contain these, or are written into
+//! them. A program that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
 //! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`],
 //! [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a
@@ -12,10 +12,10 @@
 //! those of a replay, requests and steps are counted from 1, and `notes` are sentences about what is not
 //! known.
 //!
-//! A type with `Answer` at the end is a whole document, or written from a larger type that the JSON shows in
-//! part. Types of one document alone begin with its name (`Fit`, `DryRun`, `Guard`). JSON Schemas are published:
-//! a type that had another name keeps it there (`schemars(rename)`).
-//! A field keeps the name that the JSON has, or says which (`serde(rename)`).
+//! A type with `Answer` at the end is a whole answer, or is written from a larger type. Types of one document
+//! alone begin with its name (`Fit`, `DryRun`, `Guard`). JSON Schemas are published: a type that had another
+//! name keeps that name there (`schemars(rename)`). A field keeps the name that the JSON has, or says which
+//! (`serde(rename)`).
 //!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in
 //! `docs/schema`.
@@ -64,13 +64,13 @@ pub use autopsy::{
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
-    CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
+    CertificateAnswer, ComparedFacts, Difference, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
 pub use diff::{Alignment, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
-    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder,
-    DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
-    DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
+    BytesRange, DRY_RUN_VERSION, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote,
+    DryRunGpu, DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank,
+    DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
 };
 pub use fit::{
     FIT_VERSION, FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting,
@@ -92,7 +92,7 @@ pub use outcome::{
     ComparedOutcome, FirstDifference, FirstOom, ReplayedOutcome, SearchAnswer, SettingOutcome, SettingResult,
     WhatIfAnswer,
 };
-pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
+pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNote};
 pub use read::{Document, DocumentError, read};
 pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,

@@ -15,7 +15,7 @@ pub struct ProgramAnswer {
     /// The traceback of an exception that the program did not catch, or null.
     pub traceback: Option<String>,
     /// Remarks about the program, in their order.
-    pub notes: Vec<ProgramNoteAnswer>,
+    pub notes: Vec<ProgramNote>,
     /// Operators whose allocations are unverified estimates.
     pub estimated: Vec<EstimatedOperator>,
     /// The devices, by ascending index.
@@ -24,8 +24,8 @@ pub struct ProgramAnswer {
 
 /// A remark about a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ProgramNoteAnswer {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ProgramNoteAnswer"))]
+pub struct ProgramNote {
     /// The line of the program, counted from 1; 0 where no line ran.
     pub line: u32,
     /// The remark, in a sentence.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blockyard_record::{Bytes, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{CertificateAnswer, ErrorLine};
@@ -58,11 +59,11 @@ pub struct DeviceAnswer {
     /// Microseconds from the first entry to the last.
     pub elapsed_us: u64,
     /// The most bytes allocated at a time.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// After how many events most bytes were allocated for the first time.
     pub peak_allocated_event: u64,
     /// The most bytes reserved at a time.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// After how many events most bytes were reserved for the first time.
     pub peak_reserved_event: u64,
     /// Whether the sizes of all blocks are certain; if not, `peak_allocated` is the least that it can have
@@ -71,9 +72,9 @@ pub struct DeviceAnswer {
     /// Segments when the snapshot was taken.
     pub segments: u64,
     /// Bytes reserved when the snapshot was taken.
-    pub reserved: u64,
+    pub reserved: Bytes,
     /// Bytes allocated when the snapshot was taken.
-    pub allocated: u64,
+    pub allocated: Bytes,
     /// Requests that ran out of memory.
     pub ooms: u64,
     /// Each request that ran out of memory; null where the device's trace cannot be read.
@@ -95,11 +96,11 @@ pub struct OutOfMemoryEvent {
     /// The entry of the trace, counted from 0.
     pub event: u64,
     /// The bytes that the request asked for.
-    pub size: u64,
+    pub size: Bytes,
     /// The stream of the request.
-    pub stream: u64,
+    pub stream: StreamId,
     /// The free bytes of the device then.
-    pub device_free: u64,
+    pub device_free: Bytes,
     /// The stack, innermost frame first.
     pub frames: Vec<StackFrame>,
 }
@@ -115,27 +116,27 @@ pub struct MomentAnswer {
     /// After this many events of the trace.
     pub event: u64,
     /// Bytes of allocated blocks.
-    pub allocated: u64,
+    pub allocated: Bytes,
     /// Bytes of all segments.
-    pub reserved: u64,
+    pub reserved: Bytes,
     /// Bytes that callers asked for.
-    pub requested: u64,
+    pub requested: Bytes,
     /// Allocated minus requested bytes.
-    pub rounding: u64,
+    pub rounding: Bytes,
     /// Bytes that were freed while another stream used them.
-    pub pending: u64,
+    pub pending: Bytes,
     /// Bytes that are cached.
-    pub cached: u64,
+    pub cached: Bytes,
     /// The stacks that hold most bytes, most first.
     pub top: Vec<HolderAnswer>,
 }
 
 /// The live bytes of one stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HolderAnswer {
     /// The live bytes of the stack.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// How many blocks have these bytes.
     pub blocks: u64,
     /// The first texts that the program gave to its tensors with `torch.cuda.memory._annotate_tensor`.

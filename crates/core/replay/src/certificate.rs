@@ -1,53 +1,41 @@
 //! The certificate of a snapshot: whether our allocator puts each block where PyTorch put it.
 
+use blockyard_answers::CertificateAnswer;
 use blockyard_pytorch::snapshot::{SnapshotError, SnapshotFile};
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
 use blockyard_rules::{Release, known_config, left_out_note};
 
 use crate::verify::verify;
-use crate::{Difference, OnProgress, RunError};
+use crate::{OnProgress, RunError};
 
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
 #[derive(Clone, Debug, Default)]
 pub struct Certificate {
-    /// The release of PyTorch whose rules the allocator followed.
-    pub release: Release,
-    /// How many allocations of the trace our allocator decided. Allocations at the beginning of the trace are
-    /// not among them if they belong to a request from before the trace.
-    pub placements: u64,
-    /// How many of these placements have the same address, size and stream as in the trace.
-    pub identical: u64,
-    /// Whether everything else is identical too: segments, pages, frees, and each block at the end.
-    pub is_complete: bool,
-    /// The first difference.
-    pub first_difference: Option<Difference>,
-    /// Why nothing was compared, or why the run may differ.
-    pub reasons: Vec<String>,
-    /// Notes on what was inferred.
-    pub notes: Vec<String>,
+    /// What is identical. Allocations at the beginning of the trace are not among the placements if they
+    /// belong to a request from before the trace.
+    pub answer: CertificateAnswer,
     /// The run of our allocator, with exact sizes of blocks; `None` if nothing was compared.
     pub recording: Option<Recording>,
 }
 
-impl Certificate {
-    /// The certificate in one line: `52,141 of 52,141 placements identical`.
-    #[must_use]
-    pub fn headline(&self) -> String {
-        if self.recording.is_none() || self.placements == 0 {
-            return "nothing to compare".to_owned();
-        }
-        let counts =
-            format!("{} of {} placements identical", grouped(self.identical), grouped(self.placements));
-        if self.is_complete {
-            counts
-        } else if self.identical == self.placements {
-            format!("{counts}, but not everything else")
-        } else {
-            format!("differs: {counts}")
-        }
+/// The certificate in one line: `52,141 of 52,141 placements identical`.
+fn sentence(placements: u64, identical: u64, is_complete: bool) -> String {
+    if placements == 0 {
+        return NOTHING_COMPARED.to_owned();
+    }
+    let counts = format!("{} of {} placements identical", grouped(identical), grouped(placements));
+    if is_complete {
+        counts
+    } else if identical == placements {
+        format!("{counts}, but not everything else")
+    } else {
+        format!("differs: {counts}")
     }
 }
+
+/// The sentence where there is nothing to compare.
+const NOTHING_COMPARED: &str = "nothing to compare";
 
 /// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`].
 /// Placements of host memory are not compared.
@@ -87,20 +75,27 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     let reasons = if is_complete { Vec::new() } else { reasons(file, place, &run) };
     let mut notes = comparison.notes;
     notes.extend(left_out_note(&left_out));
-    Ok(Certificate {
-        release: run.meta.release(),
+    let answer = CertificateAnswer {
+        sentence: sentence(placements, identical, is_complete),
+        release: run.meta.release().to_string(),
         placements,
         identical,
         is_complete,
         first_difference: comparison.first_difference,
         reasons,
         notes,
-        recording: Some(verified.recording),
-    })
+    };
+    Ok(Certificate { answer, recording: Some(verified.recording) })
 }
 
 fn nothing_compared(reason: String) -> Certificate {
-    Certificate { reasons: vec![reason], ..Certificate::default() }
+    let answer = CertificateAnswer {
+        sentence: NOTHING_COMPARED.to_owned(),
+        release: Release::default().to_string(),
+        reasons: vec![reason],
+        ..CertificateAnswer::default()
+    };
+    Certificate { answer, recording: None }
 }
 
 /// How many allocations of the trace the replay decided, and how many of them have the same address, size and
@@ -218,21 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_says_whether_more_than_the_placements_differs() {
-        let recording =
-            blockyard_record::Recorder::new(blockyard_record::RunInfo::default()).finish().unwrap();
-        let certificate = |identical, is_complete| Certificate {
-            placements: 2000,
-            identical,
-            is_complete,
-            recording: Some(recording.clone()),
-            ..Certificate::default()
-        };
-        assert_eq!(certificate(2000, true).headline(), "2,000 of 2,000 placements identical");
+    fn the_sentence_says_whether_more_than_the_placements_differs() {
+        assert_eq!(sentence(2000, 2000, true), "2,000 of 2,000 placements identical");
         let partly = "2,000 of 2,000 placements identical, but not everything else";
-        assert_eq!(certificate(2000, false).headline(), partly);
-        assert_eq!(certificate(1999, false).headline(), "differs: 1,999 of 2,000 placements identical");
-        let without = Certificate { recording: None, ..certificate(2000, true) };
-        assert_eq!(without.headline(), "nothing to compare");
+        assert_eq!(sentence(2000, 2000, false), partly);
+        assert_eq!(sentence(2000, 1999, false), "differs: 1,999 of 2,000 placements identical");
+        assert_eq!(nothing_compared(String::new()).answer.sentence, "nothing to compare");
     }
 }

@@ -1,7 +1,6 @@
 //! The comparison of a replay with its recording.
 
-use std::fmt;
-
+use blockyard_answers::Difference;
 use blockyard_record::grouped;
 use serde::{Deserialize, Serialize};
 
@@ -27,19 +26,6 @@ pub struct Count {
     pub identical: u64,
     /// How many facts the recording or the replay has, the larger number of the two.
     pub total: u64,
-}
-
-/// A fact that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
-    /// The step in which the fact differs, if the fact belongs to a step.
-    pub step: Option<u32>,
-    /// The name of the fact.
-    pub what: String,
-    /// The fact in PyTorch.
-    pub expected: String,
-    /// The fact in the replay.
-    pub found: String,
 }
 
 impl Comparison {
@@ -90,18 +76,9 @@ impl Comparison {
         self.count(kind, is_identical);
         if !is_identical && self.first_difference.is_none() {
             let (what, expected, found) = describe();
-            let step = step.and_then(|step| u32::try_from(step).ok());
+            let step = step.map(|step| (step as u64).saturating_add(1));
             self.first_difference = Some(Difference { step, what, expected, found });
         }
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(step) = self.step {
-            write!(f, "step {}: ", step.saturating_add(1))?;
-        }
-        write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
     }
 }
 
@@ -135,7 +112,6 @@ mod tests {
         assert!(!comparison.is_identical());
         assert_eq!(comparison.headline(), "differs: 0 of 2 events identical");
         let difference = comparison.first_difference.unwrap();
-        assert_eq!(difference.step, Some(1));
         assert_eq!(difference.to_string(), "step 2: events: PyTorch 2, replay 5");
         let outside = Difference { step: None, ..difference };
         assert_eq!(outside.to_string(), "events: PyTorch 2, replay 5");

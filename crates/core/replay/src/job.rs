@@ -306,7 +306,8 @@ fn compare_snapshot(
     found: Vec<String>,
     on_progress: OnProgress,
 ) -> Result<Comparison, JobError> {
-    let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, Some(name)))?;
+    let certificate =
+        certify(&file, place, on_progress).map_err(|error| job_error(error, Some(name)))?.answer;
     let mut notes = Vec::new();
     notes.extend(certificate.reasons);
     notes.extend(certificate.notes);

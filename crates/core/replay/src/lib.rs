@@ -80,9 +80,10 @@ mod runner;
 mod totals;
 mod verify;
 
+pub use blockyard_answers::Difference;
 pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
-pub use compare::{Comparison, Count, Difference};
+pub use compare::{Comparison, Count};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use blockyard_answers::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
+use blockyard_answers::{ProgramAnswer, ProgramDevice};
 use blockyard_python::{DeviceRun, Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
@@ -149,12 +149,6 @@ fn report(finished: &ProgramOutcome) -> anyhow::Result<()> {
 
 fn summary(printed: &str, finished: &ProgramOutcome) -> ProgramAnswer {
     let notes = finished.notes.iter().chain(&finished.cause);
-    let notes = notes.map(|note| ProgramNoteAnswer { line: note.line, text: note.text.clone() });
-    let estimated = finished.estimates.iter().map(|estimate| EstimatedOperator {
-        line: estimate.line,
-        operator: estimate.operator.clone(),
-        reason: estimate.reason.clone(),
-    });
     let device = |device: &DeviceRun| {
         let stats = blockyard_pytorch::memory_stats(&device.stats).into_iter();
         ProgramDevice {
@@ -166,8 +160,8 @@ fn summary(printed: &str, finished: &ProgramOutcome) -> ProgramAnswer {
         stdout: printed.to_owned(),
         status: finished.status,
         traceback: finished.traceback.clone(),
-        notes: notes.collect(),
-        estimated: estimated.collect(),
+        notes: notes.cloned().collect(),
+        estimated: finished.estimates.clone(),
         devices: finished.devices.iter().map(device).collect(),
     }
 }

@@ -19,7 +19,7 @@ use blockyard_pytorch::snapshot::{self, SnapshotFile};
 use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress, certify};
 
-pub(crate) use self::report::{DescribeOptions, DeviceReport, difference_json};
+pub(crate) use self::report::{DescribeOptions, DeviceReport};
 use crate::exit_status::ExitStatus;
 use crate::options::SnapshotOptions;
 use crate::output;
@@ -94,7 +94,7 @@ pub fn describe_device(
 ) -> anyhow::Result<DeviceAnswer> {
     let at = at.map(|at| at.parse().map_err(anyhow::Error::msg)).transpose()?;
     let question = DescribeOptions { at, top, has_certificate: false };
-    Ok(DeviceReport::of(file, place, question, on_progress)?.json(file))
+    Ok(DeviceReport::of(file, place, question, on_progress)?.answer)
 }
 
 /// The certificate of one device of a snapshot: `certificate` of the device with `--json`.
@@ -108,7 +108,7 @@ pub fn certify_device(
     place: usize,
     on_progress: OnProgress,
 ) -> anyhow::Result<CertificateAnswer> {
-    Ok(report::certificate_json(&certify(file, place, on_progress)?))
+    Ok(certify(file, place, on_progress)?.answer)
 }
 
 /// The files, and those of folders by name: one for each rank.
@@ -172,10 +172,10 @@ pub(crate) fn lines_at_peak<L: Ord>(
     let mut lines: BTreeMap<L, Bytes> = BTreeMap::new();
     for place in indices {
         let report = DeviceReport::of(file, place, question, &mut |_| ControlFlow::Continue(()))?;
-        for holder in &report.moment.holders {
-            let frame = file.stacks.own_frame(holder.stack).map(|frame| file.stacks.frame(frame));
+        for (holder, stack) in report.answer.at.top.iter().zip(&report.stacks) {
+            let frame = file.stacks.own_frame(*stack).map(|frame| file.stacks.frame(frame));
             let bytes = lines.entry(line_of(frame)).or_default();
-            *bytes = bytes.saturating_add(Bytes::new(holder.bytes));
+            *bytes = bytes.saturating_add(holder.bytes);
         }
     }
     let mut lines: Vec<(L, Bytes)> = lines.into_iter().collect();
@@ -215,15 +215,15 @@ pub(crate) struct FileSummary {
 
 impl FileSummary {
     fn json(&self, name: &str, reports: &[DeviceReport]) -> SnapshotAnswer {
-        let of = |is_host| reports.iter().filter(move |report| report.found.is_host == is_host);
+        let of = |is_host| reports.iter().filter(move |report| report.is_host == is_host);
         SnapshotAnswer {
             version: SNAPSHOT_VERSION,
             file: name.to_owned(),
             conf: self.file.settings.conf.clone(),
             settings: self.file.settings.values.iter().cloned().collect(),
             annotations: self.file.annotations.len() as u64,
-            devices: of(false).map(|report| report.json(&self.file)).collect(),
-            host: of(true).map(|report| report.json(&self.file)).next(),
+            devices: of(false).map(|report| report.answer.clone()).collect(),
+            host: of(true).map(|report| report.answer.clone()).next(),
             notes: self.file.notes.clone(),
         }
     }

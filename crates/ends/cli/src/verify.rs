@@ -18,7 +18,7 @@ use crate::options::VerifyOptions;
 use crate::output;
 use crate::progress::Bar;
 use crate::questions::json_line;
-use crate::snapshot::{difference_json, open_bytes};
+use crate::snapshot::open_bytes;
 
 pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     if let DeviceName::Cuda(index) = options.device {
@@ -154,7 +154,7 @@ fn to_json(found: &VerifiedRun) -> VerifyAnswer {
         compared: ComparedFacts {
             identical: comparison.is_identical(),
             counts: comparison.counts.iter().map(count).collect(),
-            first_difference: comparison.first_difference.as_ref().map(difference_json),
+            first_difference: comparison.first_difference.clone(),
             notes: comparison.notes.clone(),
         },
         identical_under: others.as_ref().map(|others| others.iter().map(Release::to_string).collect()),
@@ -182,7 +182,7 @@ fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) ->
     if let Some(difference) = &comparison.first_difference {
         output::line(out, &format!("  first difference, {}", difference.what))?;
         if let Some(step) = difference.step {
-            output::line(out, &format!("    step     {}", step + 1))?;
+            output::line(out, &format!("    step     {step}"))?;
         }
         output::line(out, &format!("    PyTorch  {}", difference.expected))?;
         output::line(out, &format!("    replay   {}", difference.found))?;

@@ -2,14 +2,11 @@
 
 use blockyard_answers::{
     DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder, DryRunLine,
-    DryRunNonPytorch, DryRunPeaks, DryRunPlace, DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
+    DryRunNonPytorch, DryRunPeaks, DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
 };
 use blockyard_gpus::GpuProfile;
-use blockyard_record::Bytes;
 
-use crate::{
-    ChildPeak, GpuFit, Iteration, ProgramLine, RankReport, Ranks, RanksReport, ReplayedOrders, Report,
-};
+use crate::{ChildPeak, GpuFit, Iteration, RankReport, Ranks, RanksReport, ReplayedOrders, Report};
 
 impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
@@ -21,14 +18,14 @@ impl Report {
     fn fields(&self, gpus: &[GpuProfile]) -> DryRunResult {
         let peaks = self.devices.iter().zip(0..).map(|(device, at)| DryRunPeaks {
             device: at,
-            allocated: device.peak_allocated.get(),
-            reserved: device.peak_reserved.get(),
-            allocated_at_end: device.allocated.get(),
+            allocated: device.peak_allocated,
+            reserved: device.peak_reserved,
+            allocated_at_end: device.allocated,
         });
         let non_pytorch = gpus.first().map(|gpu| self.non_pytorch(gpu)).unwrap_or_default();
         let non_pytorch = non_pytorch.into_iter().zip(0..).map(|(memory, device)| DryRunNonPytorch {
             device,
-            parts: memory.parts.iter().map(|(what, bytes)| holder(what, *bytes)).collect(),
+            parts: memory.parts.into_iter().map(|(what, bytes)| DryRunHolder { what, bytes }).collect(),
             unknown: memory.unknown,
         });
         let notes = self.notes.iter().map(|note| DryRunEstimateNote {
@@ -46,14 +43,14 @@ impl Report {
             exact: self.is_exact(),
             status: self.status,
             error: self.error.clone(),
-            error_at: self.error_at.as_ref().map(place),
+            error_at: self.error_at.clone(),
             is_cut: self.is_cut,
             lines: lines.collect(),
             peaks: peaks.collect(),
             non_pytorch: non_pytorch.collect(),
             steps: self.iterations.iter().flat_map(step).collect(),
             steady: self.is_steady(),
-            holders: self.holders.iter().map(|row| holder(&row.what, row.bytes)).collect(),
+            holders: self.holders.clone(),
             gpus: self.fits(gpus).iter().map(fit).collect(),
             notes: notes.collect(),
             remarks: self.remarks.clone(),
@@ -96,18 +93,10 @@ fn child(child: &ChildPeak) -> DryRunChild {
     DryRunChild {
         process: child.process,
         device: child.device as u64,
-        bytes: child.bytes.get(),
-        peak_allocated: child.counted.map(|counted| counted.peak_allocated.get()),
-        peak_reserved: child.counted.map(|counted| counted.peak_reserved.get()),
+        bytes: child.bytes,
+        peak_allocated: child.counted.map(|counted| counted.peak_allocated),
+        peak_reserved: child.counted.map(|counted| counted.peak_reserved),
     }
-}
-
-fn holder(what: &str, bytes: Bytes) -> DryRunHolder {
-    DryRunHolder { what: what.to_owned(), bytes: bytes.get() }
-}
-
-fn place(place: &ProgramLine) -> DryRunPlace {
-    DryRunPlace { file: place.file.clone(), line: place.line }
 }
 
 /// An iteration as rows of the report's `steps`, one for each device.
@@ -115,9 +104,9 @@ fn step(step: &Iteration) -> Vec<DryRunStep> {
     let rows = step.devices.iter().zip(0..).map(|(device, at)| DryRunStep {
         number: step.number,
         device: at,
-        peak_allocated: device.peak_allocated.get(),
-        peak_reserved: device.peak_reserved.get(),
-        allocated: device.allocated.get(),
+        peak_allocated: device.peak_allocated,
+        peak_reserved: device.peak_reserved,
+        allocated: device.allocated,
     });
     rows.collect()
 }
@@ -126,8 +115,8 @@ fn fit(fit: &GpuFit) -> DryRunGpu {
     DryRunGpu {
         name: fit.gpu.name.to_owned(),
         id: fit.gpu.id.to_owned(),
-        total: fit.gpu.total_memory.get(),
+        total: fit.gpu.total_memory,
         fits: fit.fits,
-        at: fit.at.as_ref().map(place),
+        at: fit.at.clone(),
     }
 }

@@ -21,18 +21,16 @@ mod run_log;
 mod symbols;
 mod torch;
 
+pub use blockyard_answers::{BytesRange, DeviceRange, DryRunHolder, ProgramLine};
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
-pub use note::{EstimateNote, NoteKind, ProgramLine};
-pub use orders::{
-    BytesRange, DeviceRange, DriverAddressOrder, OtherOrders, ReplayedOrders, available_memory,
-    run_other_orders,
-};
+pub use note::{EstimateNote, NoteKind};
+pub use orders::{DriverAddressOrder, OtherOrders, ReplayedOrders, available_memory, run_other_orders};
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, StoreServer, run_ranks};
-pub use report::{CapacityCrossing, DeviceReport, GpuFit, PeakHolder, Report, RunOom};
+pub use report::{CapacityCrossing, DeviceReport, GpuFit, Report, RunOom};
 pub use run::{Program, run, run_until};
 pub use run_log::{ChildCounts, ChildPeak, Iteration, IterationPeak, PrintedLine};
 pub use symbols::{Imports, defined};

@@ -2,21 +2,6 @@
 
 use serde::Deserialize;
 
-/// A line of the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct ProgramLine {
-    /// The file, as Python names it.
-    pub file: String,
-    /// The line, counted from 1.
-    pub line: u32,
-}
-
-impl std::fmt::Display for ProgramLine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
 /// Why the numbers after a note are estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

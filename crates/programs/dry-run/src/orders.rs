@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blockyard_answers::{DryRunAddresses, DryRunOrders, DryRunPeakRanges, DryRunRange};
+use blockyard_answers::{BytesRange, DeviceRange, DryRunAddresses, DryRunOrders};
 use blockyard_record::Bytes;
 
 use crate::run::{RunningProgram, wait};
@@ -34,34 +34,6 @@ impl DriverAddressOrder {
             Self::Falling => "falling",
         }
     }
-}
-
-/// The least and the most bytes over the orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BytesRange {
-    /// The least bytes of all orders.
-    pub least: Bytes,
-    /// The most bytes of all orders.
-    pub most: Bytes,
-}
-
-impl BytesRange {
-    /// Whether all orders gave the same bytes.
-    #[must_use]
-    pub fn is_one(self) -> bool {
-        self.least == self.most
-    }
-}
-
-/// The bytes of a device over all orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceRange {
-    /// Most bytes of allocated blocks.
-    pub allocated: BytesRange,
-    /// Most bytes of segments.
-    pub reserved: BytesRange,
-    /// Bytes of allocated blocks at the end.
-    pub allocated_at_end: BytesRange,
 }
 
 /// The results of replays of a run's own requests under other orders of addresses, without a second run of
@@ -118,7 +90,7 @@ impl ReplayedOrders {
         DryRunAddresses {
             orders: self.count as u64,
             equal: self.why_not.is_none().then(|| !self.has_differences()),
-            peaks: ranges(&self.devices),
+            peaks: self.devices.clone(),
             why_not: self.why_not.clone(),
         }
     }
@@ -138,18 +110,6 @@ impl Report {
             }
         }
         self.replayed_orders = Some(replayed);
-    }
-}
-
-impl DeviceRange {
-    /// The numbers with their names.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, BytesRange); 3] {
-        [
-            ("peak allocated", self.allocated),
-            ("peak reserved", self.reserved),
-            ("allocated at the end", self.allocated_at_end),
-        ]
     }
 }
 
@@ -173,6 +133,7 @@ impl OtherOrders {
                 })
             };
             DeviceRange {
+                device: at as u64,
                 allocated: range(|device| device.peak_allocated),
                 reserved: range(|device| device.peak_reserved),
                 allocated_at_end: range(|device| device.allocated),
@@ -223,22 +184,11 @@ impl OtherOrders {
         DryRunOrders {
             orders: orders.map(name).collect(),
             equal: self.is_equal(own),
-            peaks: ranges(&self.devices(own)),
+            peaks: self.devices(own),
             lines: self.lines(own).into_iter().map(|line| line as u64).collect(),
             ended_otherwise: self.ended_otherwise(own).into_iter().map(name).collect(),
         }
     }
-}
-
-fn ranges(devices: &[DeviceRange]) -> Vec<DryRunPeakRanges> {
-    let range = |range: BytesRange| DryRunRange { least: range.least.get(), most: range.most.get() };
-    let of_device = |(device, at): (&DeviceRange, u64)| DryRunPeakRanges {
-        device: at,
-        allocated: range(device.allocated),
-        reserved: range(device.reserved),
-        allocated_at_end: range(device.allocated_at_end),
-    };
-    devices.iter().zip(0..).map(of_device).collect()
 }
 
 fn is_like(report: &Report, own: &Report) -> bool {
@@ -329,7 +279,7 @@ mod tests {
         assert!(device.allocated.is_one() && !others.is_equal(&own));
         assert_eq!(others.lines(&own), [1]);
         let answer = others.to_answer(&own);
-        assert_eq!((answer.peaks[0].reserved.least, answer.peaks[0].reserved.most), (18, 22));
+        assert_eq!((answer.peaks[0].reserved.least.get(), answer.peaks[0].reserved.most.get()), (18, 22));
         assert_eq!(answer.orders, ["driver", "rising", "falling"]);
     }
 
@@ -339,7 +289,7 @@ mod tests {
         (own.lines[0].allocations, own.lines[1].allocations) = (vec![3], vec![4]);
         let one = |bytes| BytesRange { least: Bytes::new(bytes), most: Bytes::new(bytes) };
         let reserved = BytesRange { least: Bytes::new(18), most: Bytes::new(20) };
-        let device = DeviceRange { allocated: one(5), reserved, allocated_at_end: one(0) };
+        let device = DeviceRange { device: 0, allocated: one(5), reserved, allocated_at_end: one(0) };
         let replayed = ReplayedOrders {
             count: 8,
             devices: vec![device],

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use blockyard_answers::{DryRunHolder, ProgramLine};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run_log::Records;
-use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ProgramLine, ReplayedOrders};
+use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ReplayedOrders};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,15 +23,6 @@ pub struct DeviceReport {
     pub allocated: Bytes,
     /// All statistics of PyTorch by PyTorch's names; empty if the process crashed.
     pub stats: Map<String, Value>,
-}
-
-/// The bytes of one holder at the peak of an iteration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct PeakHolder {
-    /// The name of the holder.
-    pub what: String,
-    /// The bytes of whole blocks.
-    pub bytes: Bytes,
 }
 
 /// The place at which segments exceeded a number of bytes for the first time.
@@ -88,7 +80,7 @@ pub struct Report {
     /// The iterations, counted by the steps of the first optimizer; empty if they were not counted.
     pub iterations: Vec<Iteration>,
     /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
-    pub holders: Vec<PeakHolder>,
+    pub holders: Vec<DryRunHolder>,
     /// Where segments exceeded the GPUs that the run was compared with.
     pub crossings: Vec<CapacityCrossing>,
     /// The request that ran out of memory, if the run ends at such a request.
@@ -125,7 +117,7 @@ struct RunnerReport {
     #[serde(default)]
     devices: Vec<Map<String, Value>>,
     #[serde(default)]
-    holders: Vec<PeakHolder>,
+    holders: Vec<DryRunHolder>,
     #[serde(default)]
     crossings: Vec<CapacityCrossing>,
     failed: Option<RunOom>,
@@ -333,6 +325,7 @@ fn signal_name(number: i32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use blockyard_answers::{DryRunHolder, ProgramLine};
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
 

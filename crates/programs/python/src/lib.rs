@@ -44,6 +44,7 @@ mod job;
 mod library;
 mod program;
 
+pub use blockyard_answers::{EstimatedOperator, ProgramNote};
 #[cfg(not(target_family = "wasm"))]
 pub use child::{Output, run, run_to_step};
 #[cfg(not(target_family = "wasm"))]
@@ -52,6 +53,6 @@ pub use error::RunError;
 pub use interpreter::{Interpreter, pyenv_commands};
 pub use job::Job;
 pub use program::{
-    AllocationOrigin, DeviceRun, PrintedLine, PrintedMark, ProgramNote, ProgramOutcome, ProgramSettings,
-    ProgramSource, Referrers,
+    AllocationOrigin, DeviceRun, PrintedLine, PrintedMark, ProgramOutcome, ProgramSettings, ProgramSource,
+    Referrers,
 };

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use blockyard_answers::{EstimatedOperator, ProgramNote};
 use blockyard_record::{AllocationId, Bytes, Recording, Snapshot, Stats};
 use blockyard_rules::{AllocatorConfig, Release};
+use blockyard_torch::GpuProfile;
 use blockyard_torch::memory::{Category, LogEntry, Phase};
-use blockyard_torch::{Estimate, GpuProfile};
 use serde::{Deserialize, Serialize};
 
 /// The text of a program, with its name and its arguments.
@@ -72,15 +73,6 @@ impl Default for ProgramSettings {
             host_memory: None,
         }
     }
-}
-
-/// A remark about a line of the program, for the reader of its output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramNote {
-    /// The line, counted from 1; 0 if no line ran.
-    pub line: u32,
-    /// The remark, in a sentence.
-    pub text: String,
 }
 
 /// Where an allocation comes from.
@@ -153,7 +145,7 @@ pub struct ProgramOutcome {
     /// Remarks about the program, in order.
     pub notes: Vec<ProgramNote>,
     /// Operators whose results are unverified estimates.
-    pub estimates: Vec<Estimate>,
+    pub estimates: Vec<EstimatedOperator>,
     /// The signatures of the backward functions that took part in a second derivative.
     pub second_derivatives: Vec<String>,
     /// The program's work on each device.

@@ -13,8 +13,9 @@ fn printed(source: &str, name: &str) -> String {
     let (printed, finished) = support::run_with(source, name, ProgramSettings::default());
     assert_eq!(finished.traceback, None, "{name}");
     // What depends on the driver's addresses is marked, and came out as on the recorded GPU.
-    let is_chance =
-        |mark: &blockyard_torch::Estimate| mark.reason.contains("addresses that the driver chooses");
+    let is_chance = |mark: &blockyard_python::EstimatedOperator| {
+        mark.reason.contains("addresses that the driver chooses")
+    };
     assert!(finished.estimates.iter().all(is_chance), "{name}: {:?}", finished.estimates);
     printed
 }

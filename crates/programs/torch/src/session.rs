@@ -7,10 +7,10 @@ use std::fmt;
 use std::rc::Rc;
 
 use blockyard_allocator::{HostAllocation, HostAllocator};
+use blockyard_answers::EstimatedOperator;
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
-use serde::{Deserialize, Serialize};
 
 pub(crate) use self::workspaces::Library;
 use self::workspaces::Workspaces;
@@ -44,17 +44,6 @@ impl Default for SessionSettings {
             is_recorded: false,
         }
     }
-}
-
-/// An unverified estimate: no record of a real GPU proves the result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The name of the operator.
-    pub operator: String,
-    /// The source line, 0 where none ran.
-    pub line: u32,
-    /// Why the memory is not known.
-    pub reason: String,
 }
 
 /// The operator or the node of autograd that runs.
@@ -147,7 +136,7 @@ pub struct Session {
     current_device: Cell<u8>,
     workspaces: Workspaces,
     /// The estimates so far; equal ones are listed once.
-    estimates: RefCell<Vec<Estimate>>,
+    estimates: RefCell<Vec<EstimatedOperator>>,
     /// How often an estimate was noted, repeated ones included.
     estimate_count: Cell<u64>,
     /// The handle of the next stream that a program makes.
@@ -407,7 +396,7 @@ impl Session {
 
     /// The unverified estimates in the order in which they were first noted; equal ones are listed once.
     #[must_use]
-    pub fn estimates(&self) -> Vec<Estimate> {
+    pub fn estimates(&self) -> Vec<EstimatedOperator> {
         self.estimates.borrow().clone()
     }
 
@@ -418,7 +407,7 @@ impl Session {
     }
 
     /// Removes the estimates so far and returns them.
-    pub fn take_estimates(&self) -> Vec<Estimate> {
+    pub fn take_estimates(&self) -> Vec<EstimatedOperator> {
         self.estimates.take()
     }
 
@@ -430,7 +419,7 @@ impl Session {
     /// Notes that the bytes of this operator are an unverified estimate.
     pub fn note_estimate(&self, operator: &str, reason: &str) {
         self.count_estimate();
-        let estimate = Estimate {
+        let estimate = EstimatedOperator {
             operator: operator.to_owned(),
             line: self.current_origin.line(),
             reason: reason.to_owned(),

@@ -165,10 +165,11 @@ fn open_device(
     let has_trace = file.memories().next().is_some_and(|device: &DeviceSnapshot| !device.trace.is_empty());
     let certificate = if has_trace {
         let mut found = certify(file, 0, &mut |progress| -> ControlFlow<()> { on_progress(progress) })
-            .map_err(LabError::from)?;
+            .map_err(LabError::from)?
+            .answer;
         found.reasons.append(&mut found.notes);
         ReportCertificate {
-            headline: found.headline(),
+            headline: found.sentence,
             is_identical: found.is_complete,
             is_simulated: false,
             first_difference: found.first_difference,

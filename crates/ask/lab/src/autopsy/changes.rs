@@ -63,9 +63,6 @@ impl Examination<'_> {
     }
 }
 
-/// The end of a sentence about a change whose effect depends on the limit.
-pub(crate) const DEPENDS: &str = "it depends on the limit";
-
 impl Passes {
     /// `the request passes`, and no more: a recording that ends at the failure does not have the program's
     /// later requests.
@@ -77,7 +74,7 @@ impl Passes {
                 let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
                 let range = limit.range_text();
                 format!(
-                    "{DEPENDS}, which is {range}: the request {low} at the lower end and {high} at the upper"
+                    "it depends on the limit, which is {range}: the request {low} at the lower end and {high} at the upper"
                 )
             }
         }

@@ -4,7 +4,6 @@ use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::{Finding, FindingTopic};
-use crate::autopsy::DEPENDS;
 use crate::setting_search::replay_all;
 use crate::{
     Autopsy, Change, ChangeKind, Conditions, LabError, LimitedRun, Outcome, Row, Run, plain_candidates,
@@ -64,7 +63,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                     if !change.depends_on_limit
                         && (about == FindingTopic::DoesNotHelp || !findings.is_empty()) =>
                 {
-                    settings.push(if conf.is_empty() { "the default settings" } else { conf });
+                    settings.push(name(conf));
                     confs.push(conf.as_str());
                 }
                 ChangeKind::Setting(conf) if change.depends_on_limit => depending.push((conf, change)),
@@ -97,19 +96,24 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
 fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for (conf, change) in depending {
-        let end = change.sentence.split_once(DEPENDS).map_or("", |(_, end)| end);
+        let begin = format!("with {} ", name(conf));
+        let end = change.sentence.strip_prefix(&begin).unwrap_or_default();
         match groups.iter_mut().find(|(known, _)| *known == end) {
             Some((_, confs)) => confs.push(conf),
             None => groups.push((end, vec![conf])),
         }
     }
     let finding = |(end, confs): (&str, Vec<&str>)| {
-        let names: Vec<&str> =
-            confs.iter().map(|conf| if conf.is_empty() { "the default settings" } else { conf }).collect();
-        let text = format!("with {} {DEPENDS}{end}", alternatives(&names));
+        let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
+        let text = format!("with {} {end}", alternatives(&names));
         Finding::about(FindingTopic::DependsOnLimit, text, None).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()
+}
+
+/// A setting in words.
+fn name(conf: &str) -> &str {
+    if conf.is_empty() { "the default settings" } else { conf }
 }
 
 /// `max_split_size_mb:32, 64 or 128, or large_segment_size_mb:64`: values of one setting stand together.
@@ -143,7 +147,7 @@ fn alternatives(settings: &[&str]) -> String {
 /// The sentence about the effect of a setting on a run that fits; the setting helps if the run reserves less.
 pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
     let other = row.outcome_at_lowest()?;
-    let name = if conf.is_empty() { "the default settings" } else { conf };
+    let name = name(conf);
     let (about, text) = if row.fits() {
         less_or_not(name, other, own)
     } else {

@@ -77,7 +77,7 @@ fn replayed(report: &Report, requests: Option<&[u8]>, program: &Program) -> anyh
         );
         found.count = found.count.max(dependence.orders);
         found.first_differences.push(dependence.first_difference);
-        found.devices.push(ranges(&dependence));
+        found.devices.push(ranges(at, &dependence));
     }
     Ok(found)
 }
@@ -86,10 +86,11 @@ fn count(device: &DeviceReport, name: &str) -> u64 {
     device.stats.get(name).and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn ranges(found: &AddressDependence) -> DeviceRange {
+fn ranges(device: usize, found: &AddressDependence) -> DeviceRange {
     let AddressDependence { least, most, .. } = found;
     let range = |of: fn(&RunBytes) -> Bytes| BytesRange { least: of(least), most: of(most) };
     DeviceRange {
+        device: device as u64,
         allocated: range(|bytes| bytes.peak_allocated),
         reserved: range(|bytes| bytes.peak_reserved),
         allocated_at_end: range(|bytes| bytes.allocated_at_end),

@@ -339,7 +339,7 @@ mod tests {
         let range = |least, most| BytesRange { least: Bytes::gib(least), most: Bytes::gib(most) };
         let replayed = |reserved, first| ReplayedOrders {
             count: 8,
-            devices: vec![DeviceRange { allocated: range(1, 1), reserved, allocated_at_end: range(0, 0) }],
+            devices: vec![DeviceRange { allocated: range(1, 1), reserved, ..DeviceRange::default() }],
             first_differences: vec![first],
             why_not: None,
         };

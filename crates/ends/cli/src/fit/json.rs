@@ -90,7 +90,7 @@ fn one(answer: &LargestOnGpu) -> FitLargestOnGpu {
         rows.map(|row| FitHolder { what: row.what.to_owned(), bytes: row.bytes.get() }).collect()
     };
     FitLargestOnGpu {
-        terms: conditions(&answer.conditions),
+        conditions: conditions(&answer.conditions),
         largest: answer.largest,
         next: answer.next.as_ref().map(probe),
         exact: answer.is_exact(),

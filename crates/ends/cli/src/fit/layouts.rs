@@ -118,7 +118,7 @@ impl LayoutsOnGpu {
     fn json(&self) -> FitLayoutsOnGpu {
         let (_, error) = ended(self.is_stopped.then_some(&(0, RunEnd::Stopped)));
         FitLayoutsOnGpu {
-            terms: conditions(&self.conditions),
+            conditions: conditions(&self.conditions),
             ranks: self.world,
             mesh: self.names.clone(),
             best: self.best().map(|(layout, _)| sizes(layout)),

@@ -261,7 +261,7 @@ impl SettingsOnGpu {
 
     fn json(&self) -> FitSettingsOnGpu {
         FitSettingsOnGpu {
-            terms: conditions(&self.conditions),
+            conditions: conditions(&self.conditions),
             requests: self.requests as u64,
             best: self.best.and_then(|best| Some(self.rows.get(best)?.conf.clone())),
             settings: self.rows.iter().map(Setting::json).collect(),

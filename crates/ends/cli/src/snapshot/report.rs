@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 
 use anyhow::bail;
-use blockyard_answers::{CertificateAnswer, DeviceAnswer, DifferingFact, MomentAnswer, OutOfMemoryEvent};
-use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_answers::{DeviceAnswer, MomentAnswer, OutOfMemoryEvent};
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_pytorch::trace::DeviceRecording;
-use blockyard_record::{Breakdown, Event, MemoryState, Recording, StepOutcome, TraceAction};
-use blockyard_replay::{Certificate, Difference, OnProgress, Progress, certify};
+use blockyard_record::{Breakdown, Bytes, Event, MemoryState, Recording, StackId, StepOutcome, TraceAction};
+use blockyard_replay::{Certificate, OnProgress, Progress, certify};
 
 use super::MomentChoice;
-use super::stacks::{Holder, holders};
+use super::stacks::holders;
 
 /// The options of the command for one device.
 #[derive(Clone, Copy, Debug)]
@@ -20,47 +20,20 @@ pub(crate) struct DescribeOptions {
     pub(crate) has_certificate: bool,
 }
 
-/// One device of a snapshot.
+/// One device of a snapshot, or host memory.
 pub(crate) struct DeviceReport {
-    pub(crate) place: usize,
-    pub(crate) found: DeviceRecording,
-    pub(crate) certificate: Option<Certificate>,
-    pub(crate) counts: Counts,
-    pub(crate) peaks: Peaks,
-    pub(crate) moment: Moment,
-}
-
-/// The sums over the trace and the segments.
-pub(crate) struct Counts {
-    pub(crate) events: usize,
-    pub(crate) allocations: usize,
-    pub(crate) ooms: usize,
-    pub(crate) segments: usize,
-    pub(crate) streams: usize,
-    pub(crate) reserved: u64,
-    pub(crate) allocated: u64,
-    /// The time from the first to the last event, in microseconds.
-    pub(crate) elapsed_us: u64,
+    pub(crate) is_host: bool,
+    pub(crate) answer: DeviceAnswer,
+    /// The stack of each holder of the answer's moment.
+    pub(crate) stacks: Vec<StackId>,
 }
 
 /// The peaks, each with the number of events of the trace before it.
-pub(crate) struct Peaks {
-    pub(crate) allocated: u64,
-    pub(crate) allocated_event: usize,
-    pub(crate) reserved: u64,
-    pub(crate) reserved_event: usize,
+struct Peaks {
+    allocated: (usize, Bytes),
+    reserved: (usize, Bytes),
     /// Whether sizes of all blocks are certain.
-    pub(crate) is_exact: bool,
-}
-
-/// One moment of the run.
-pub(crate) struct Moment {
-    /// `the peak of allocated memory`.
-    pub(crate) name: String,
-    /// The number of events of the trace before the moment.
-    pub(crate) event: usize,
-    pub(crate) breakdown: Breakdown,
-    pub(crate) holders: Vec<Holder>,
+    are_exact: bool,
 }
 
 impl DeviceReport {
@@ -79,136 +52,72 @@ impl DeviceReport {
         } else {
             None
         };
-        let peaks = peaks(&found.recording, certificate.as_ref());
-        let moment = moment(&found.recording, question, &peaks)?;
-        Ok(Self { place, counts: counts(file, place, &found.recording)?, found, certificate, peaks, moment })
-    }
-
-    pub(crate) fn json(&self, file: &SnapshotFile) -> DeviceAnswer {
-        let Self { counts, peaks, moment, .. } = self;
-        let oom_events = file.memory(self.place).ok().map(|device| {
-            let entries = device.trace.iter().enumerate();
-            let ooms = entries.filter(|(_, entry)| entry.entry.action == TraceAction::OutOfMemory);
-            ooms.map(|(event, entry)| OutOfMemoryEvent {
-                event: event as u64,
-                size: entry.entry.size.get(),
-                stream: entry.entry.stream.get(),
-                device_free: entry.entry.addr,
-                frames: super::stacks::frames_json(&file.stacks, entry.stack),
-            })
-            .collect()
-        });
-        DeviceAnswer {
-            index: self.found.device,
-            events: counts.events as u64,
-            allocations: counts.allocations as u64,
-            streams: counts.streams as u64,
-            elapsed_us: counts.elapsed_us,
-            peak_allocated: peaks.allocated,
-            peak_allocated_event: peaks.allocated_event as u64,
-            peak_reserved: peaks.reserved,
-            peak_reserved_event: peaks.reserved_event as u64,
-            peaks_are_exact: peaks.is_exact,
-            segments: counts.segments as u64,
-            reserved: counts.reserved,
-            allocated: counts.allocated,
-            ooms: counts.ooms as u64,
-            oom_events,
-            at: moment.json(file),
-            certificate: self.certificate.as_ref().map(certificate_json),
-            open_sizes: self.found.recording.open_sizes().len() as u64,
-            notes: self.found.notes.clone(),
-        }
+        let recording = &found.recording;
+        let peaks = peaks(recording, certificate.as_ref());
+        let (at, stacks) = moment(file, recording, question, &peaks)?;
+        let device = file.memory(place)?;
+        let count = |action| device.trace.iter().filter(|entry| entry.entry.action == action).count() as u64;
+        let end = recording.state_at(recording.event_count())?.breakdown();
+        let times = || device.trace.iter().map(|entry| entry.time_us).filter(|time| *time > 0);
+        let answer = DeviceAnswer {
+            index: found.device,
+            events: device.trace.len() as u64,
+            allocations: count(TraceAction::Alloc),
+            streams: device.trace.streams().len() as u64,
+            elapsed_us: times().max().unwrap_or(0).saturating_sub(times().min().unwrap_or(0)),
+            peak_allocated: peaks.allocated.1,
+            peak_allocated_event: peaks.allocated.0 as u64,
+            peak_reserved: peaks.reserved.1,
+            peak_reserved_event: peaks.reserved.0 as u64,
+            peaks_are_exact: peaks.are_exact,
+            segments: device.segments.len() as u64,
+            reserved: end.reserved(),
+            allocated: end.allocated(),
+            ooms: count(TraceAction::OutOfMemory),
+            oom_events: Some(oom_events(file, device)),
+            at,
+            certificate: certificate.map(|certificate| certificate.answer),
+            open_sizes: recording.open_sizes().len() as u64,
+            notes: found.notes,
+        };
+        Ok(Self { is_host: found.is_host, answer, stacks })
     }
 }
 
-impl Moment {
-    fn json(&self, file: &SnapshotFile) -> MomentAnswer {
-        let Breakdown { requested, rounding, pending, cached, .. } = self.breakdown;
-        MomentAnswer {
-            name: self.name.clone(),
-            event: self.event as u64,
-            allocated: self.breakdown.allocated().get(),
-            reserved: self.breakdown.reserved().get(),
-            requested: requested.get(),
-            rounding: rounding.get(),
-            pending: pending.get(),
-            cached: cached.get(),
-            top: self.holders.iter().map(|holder| holder.json(&file.stacks)).collect(),
-        }
-    }
-}
-
-/// The certificate as JSON, for the command and for the Python package.
-pub(crate) fn certificate_json(certificate: &Certificate) -> CertificateAnswer {
-    CertificateAnswer {
-        sentence: certificate.headline(),
-        release: certificate.release.to_string(),
-        placements: certificate.placements,
-        identical: certificate.identical,
-        is_complete: certificate.is_complete,
-        first_difference: certificate.first_difference.as_ref().map(difference_json),
-        reasons: certificate.reasons.clone(),
-        notes: certificate.notes.clone(),
-    }
-}
-
-/// A difference as JSON, whose step is counted from 1.
-pub(crate) fn difference_json(difference: &Difference) -> DifferingFact {
-    DifferingFact {
-        step: difference.step.map(|step| u64::from(step).saturating_add(1)),
-        what: difference.what.clone(),
-        expected: difference.expected.clone(),
-        found: difference.found.clone(),
-    }
-}
-
-fn counts(file: &SnapshotFile, place: usize, recording: &Recording) -> anyhow::Result<Counts> {
-    let device = file.memory(place)?;
-    let count = |action| device.trace.iter().filter(|entry| entry.entry.action == action).count();
-    let end = recording.state_at(recording.event_count())?.breakdown();
-    let times = || device.trace.iter().map(|entry| entry.time_us).filter(|time| *time > 0);
-    let elapsed_us = times().max().unwrap_or(0).saturating_sub(times().min().unwrap_or(0));
-    Ok(Counts {
-        events: device.trace.len(),
-        allocations: count(TraceAction::Alloc),
-        ooms: count(TraceAction::OutOfMemory),
-        segments: device.segments.len(),
-        streams: device.trace.streams().len(),
-        reserved: end.reserved().get(),
-        allocated: end.allocated().get(),
-        elapsed_us,
+fn oom_events(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<OutOfMemoryEvent> {
+    let entries = device.trace.iter().enumerate();
+    let ooms = entries.filter(|(_, entry)| entry.entry.action == TraceAction::OutOfMemory);
+    ooms.map(|(event, entry)| OutOfMemoryEvent {
+        event: event as u64,
+        size: entry.entry.size,
+        stream: entry.entry.stream,
+        device_free: Bytes::new(entry.entry.addr),
+        frames: super::stacks::frames_json(&file.stacks, entry.stack),
     })
+    .collect()
 }
 
 fn peaks(recording: &Recording, certificate: Option<&Certificate>) -> Peaks {
-    let exact =
-        certificate.filter(|certificate| certificate.is_complete).and_then(|found| found.recording.as_ref());
+    let exact = certificate
+        .filter(|certificate| certificate.answer.is_complete)
+        .and_then(|found| found.recording.as_ref());
     let has_open = recording.open_sizes().len() > 0;
     // If all placements of our allocator are identical, its blocks have PyTorch's sizes.
     let source = exact.filter(|_| has_open).unwrap_or(recording);
-    let all = || {
+    let first_most = |value: fn(&Breakdown) -> Bytes| {
         let before = std::iter::once(source.breakdown_before());
-        before.chain(source.breakdowns_from(0)).enumerate()
-    };
-    let first_most = |value: fn(&Breakdown) -> u64| {
-        all().fold((0, 0), |(step, most), (at, breakdown)| {
+        let all = before.chain(source.breakdowns_from(0)).enumerate();
+        let (step, most) = all.fold((0, Bytes::ZERO), |(step, most), (at, breakdown)| {
             let value = value(&breakdown);
             if value > most { (at, value) } else { (step, most) }
-        })
-    };
-    let (allocated_step, allocated) = first_most(|breakdown| breakdown.allocated().get());
-    let (reserved_step, reserved) = first_most(|breakdown| breakdown.reserved().get());
-    let event = |step: usize| {
+        });
         let events = step.checked_sub(1).and_then(|step| source.step(step)).map_or(0, |step| step.end);
-        entries_until(source, events)
+        (entries_until(source, events), most)
     };
     Peaks {
-        allocated,
-        allocated_event: event(allocated_step),
-        reserved,
-        reserved_event: event(reserved_step),
-        is_exact: !has_open || exact.is_some(),
+        allocated: first_most(Breakdown::allocated),
+        reserved: first_most(Breakdown::reserved),
+        are_exact: !has_open || exact.is_some(),
     }
 }
 
@@ -247,9 +156,15 @@ fn events_until(recording: &Recording, entries: usize) -> usize {
     before.count()
 }
 
-fn moment(recording: &Recording, question: DescribeOptions, peaks: &Peaks) -> anyhow::Result<Moment> {
+/// The moment of the question, and the stacks of its holders.
+fn moment(
+    file: &SnapshotFile,
+    recording: &Recording,
+    question: DescribeOptions,
+    peaks: &Peaks,
+) -> anyhow::Result<(MomentAnswer, Vec<StackId>)> {
     let (name, entries) = match question.at {
-        None | Some(MomentChoice::Peak) => ("the peak of allocated memory".to_owned(), peaks.allocated_event),
+        None | Some(MomentChoice::Peak) => ("the peak of allocated memory".to_owned(), peaks.allocated.0),
         Some(MomentChoice::Event(event)) => {
             let all = entries_until(recording, recording.event_count());
             if event > all {
@@ -267,6 +182,11 @@ fn moment(recording: &Recording, question: DescribeOptions, peaks: &Peaks) -> an
         }
     };
     let state: MemoryState = recording.state_at(events_until(recording, entries))?;
-    let holders = holders(recording, &state, question.top);
-    Ok(Moment { name, event: entries, breakdown: state.breakdown(), holders })
+    let (stacks, top) = holders(file, recording, &state, question.top);
+    let breakdown = state.breakdown();
+    let (allocated, reserved) = (breakdown.allocated(), breakdown.reserved());
+    let Breakdown { requested, rounding, pending, cached, .. } = breakdown;
+    let event = entries as u64;
+    let moment = MomentAnswer { name, event, allocated, reserved, requested, rounding, pending, cached, top };
+    Ok((moment, stacks))
 }

@@ -3,29 +3,26 @@
 use std::collections::HashMap;
 
 use blockyard_answers::{HolderAnswer, StackFrame};
+use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::{MemoryState, Recording, StackId, Stacks};
-
-/// A stack and the bytes that it allocated.
-pub(crate) struct Holder {
-    pub(crate) stack: StackId,
-    pub(crate) bytes: u64,
-    pub(crate) blocks: usize,
-    /// The names that the program gave to blocks of the stack; at most [`MAX_NAMES`].
-    pub(crate) names: Vec<String>,
-}
 
 /// How many names of one holder are listed.
 const MAX_NAMES: usize = 5;
 
-/// The `top` stacks by descending bytes; stacks with equally many bytes in the order of their numbers.
-pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) -> Vec<Holder> {
-    let mut held: HashMap<StackId, Holder> = HashMap::new();
+/// The `top` stacks by descending bytes, and what they hold; stacks with equally many bytes in the order of
+/// their numbers.
+pub(crate) fn holders(
+    file: &SnapshotFile,
+    recording: &Recording,
+    state: &MemoryState,
+    top: usize,
+) -> (Vec<StackId>, Vec<HolderAnswer>) {
+    let mut held: HashMap<StackId, HolderAnswer> = HashMap::new();
     for segment in state.snapshot().segments {
         for block in segment.blocks.iter().filter(|block| block.state.is_active()) {
             let stack = block.allocation.map(|id| recording.allocation_stack(id)).unwrap_or_default();
-            let new = || Holder { stack, bytes: 0, blocks: 0, names: Vec::new() };
-            let holder = held.entry(stack).or_insert_with(new);
-            holder.bytes = holder.bytes.saturating_add(block.size.get());
+            let holder = held.entry(stack).or_default();
+            holder.bytes = holder.bytes.saturating_add(block.size);
             holder.blocks += 1;
             if let Some(name) = block.allocation.and_then(|id| recording.name(id))
                 && holder.names.len() < MAX_NAMES
@@ -35,21 +32,13 @@ pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) ->
             }
         }
     }
-    let mut holders: Vec<Holder> = held.into_values().collect();
-    holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.stack));
+    let mut holders: Vec<(StackId, HolderAnswer)> = held.into_iter().collect();
+    holders.sort_by_key(|(stack, holder)| (std::cmp::Reverse(holder.bytes), *stack));
     holders.truncate(top);
-    holders
-}
-
-impl Holder {
-    pub(crate) fn json(&self, stacks: &Stacks) -> HolderAnswer {
-        HolderAnswer {
-            bytes: self.bytes,
-            blocks: self.blocks as u64,
-            names: self.names.clone(),
-            frames: frames_json(stacks, self.stack),
-        }
+    for (stack, holder) in &mut holders {
+        holder.frames = frames_json(&file.stacks, *stack);
     }
+    holders.into_iter().unzip()
 }
 
 /// The frames of a stack, innermost first, as PyTorch writes them.

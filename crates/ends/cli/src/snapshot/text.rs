@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
+use blockyard_answers::CertificateAnswer;
 use blockyard_pytorch::snapshot::{SnapshotFile, memory_name};
-use blockyard_record::{Breakdown, Bytes, counted, grouped};
+use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
 
 use super::FileSummary;
-use super::report::{DeviceReport, Moment};
+use super::report::DeviceReport;
 use super::stacks::line as stack_line;
 use crate::output::line;
 
@@ -37,60 +38,64 @@ pub(crate) fn write(
 }
 
 fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport) -> anyhow::Result<()> {
-    let DeviceReport { counts, peaks, .. } = report;
-    let count = |number: usize| grouped(number as u64);
-    let millis = counts.elapsed_us / 1000;
+    let device = &report.answer;
+    let millis = device.elapsed_us / 1000;
     line(
         out,
         &format!(
             "  {}: {} in {}.{:03} s, {}, {} out of memory, {}",
-            memory_name(report.found.device, report.found.is_host),
-            counted(counts.events, "event"),
+            memory_name(device.index, report.is_host),
+            counted(device.events, "event"),
             millis / 1000,
             millis % 1000,
-            counted(counts.allocations, "allocation"),
-            count(counts.ooms),
-            counted(counts.streams, "stream"),
+            counted(device.allocations, "allocation"),
+            grouped(device.ooms),
+            counted(device.streams, "stream"),
         ),
     )?;
-    let about = if peaks.is_exact { "" } else { " or a little more" };
+    let about = if device.peaks_are_exact { "" } else { " or a little more" };
     line(
         out,
         &format!(
             "    peak allocated  {}{about}, after event {}",
-            size(peaks.allocated),
-            count(peaks.allocated_event)
+            size(device.peak_allocated),
+            grouped(device.peak_allocated_event)
         ),
     )?;
     line(
         out,
-        &format!("    peak reserved   {}, after event {}", size(peaks.reserved), count(peaks.reserved_event)),
+        &format!(
+            "    peak reserved   {}, after event {}",
+            size(device.peak_reserved),
+            grouped(device.peak_reserved_event)
+        ),
     )?;
     line(
         out,
         &format!(
             "    at the end      {} allocated, {} reserved in {} segments",
-            size(counts.allocated),
-            size(counts.reserved),
-            count(counts.segments)
+            size(device.allocated),
+            size(device.reserved),
+            grouped(device.segments)
         ),
     )?;
-    write_certificate(out, report)?;
-    write_moment(out, file, &report.moment)?;
-    for note in &report.found.notes {
+    if let Some(certificate) = &device.certificate {
+        write_certificate(out, certificate)?;
+    }
+    write_moment(out, file, report)?;
+    for note in &device.notes {
         line(out, &format!("    note: {note}"))?;
     }
     Ok(())
 }
 
-fn write_certificate(out: &mut impl Write, report: &DeviceReport) -> anyhow::Result<()> {
-    let Some(certificate) = &report.certificate else { return Ok(()) };
+fn write_certificate(out: &mut impl Write, certificate: &CertificateAnswer) -> anyhow::Result<()> {
     let release = if certificate.placements > 0 {
         format!(", as PyTorch {}", certificate.release)
     } else {
         String::new()
     };
-    line(out, &format!("    certificate     {}{release}", certificate.headline()))?;
+    line(out, &format!("    certificate     {}{release}", certificate.sentence))?;
     if let Some(difference) = &certificate.first_difference {
         line(out, &format!("      first difference, {}", difference.what))?;
         line(out, &format!("        PyTorch  {}", difference.expected))?;
@@ -102,35 +107,37 @@ fn write_certificate(out: &mut impl Write, report: &DeviceReport) -> anyhow::Res
     Ok(())
 }
 
-fn write_moment(out: &mut impl Write, file: &SnapshotFile, moment: &Moment) -> anyhow::Result<()> {
-    line(out, &format!("    at {} (after event {}):", moment.name, grouped(moment.event as u64)))?;
-    let Breakdown { requested, rounding, pending, cached, .. } = moment.breakdown;
-    for (name, bytes) in
-        [("requested", requested), ("rounding", rounding), ("pending", pending), ("cached", cached)]
-    {
-        line(out, &format!("      {name:<10} {}", size(bytes.get())))?;
+fn write_moment(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport) -> anyhow::Result<()> {
+    let moment = &report.answer.at;
+    line(out, &format!("    at {} (after event {}):", moment.name, grouped(moment.event)))?;
+    for (name, bytes) in [
+        ("requested", moment.requested),
+        ("rounding", moment.rounding),
+        ("pending", moment.pending),
+        ("cached", moment.cached),
+    ] {
+        line(out, &format!("      {name:<10} {}", size(bytes)))?;
     }
-    if !moment.holders.is_empty() {
+    if !moment.top.is_empty() {
         line(out, "      held by")?;
     }
-    for holder in &moment.holders {
-        let blocks = grouped(holder.blocks as u64);
-        let noun = if holder.blocks == 1 { "block" } else { "blocks" };
-        let stack = stack_line(&file.stacks, holder.stack);
+    for (holder, stack) in moment.top.iter().zip(&report.stacks) {
+        let blocks = counted(holder.blocks, "block");
+        let stack = stack_line(&file.stacks, *stack);
         let names = match holder.names.as_slice() {
             [] => String::new(),
             names => format!(" ({})", names.join(", ")),
         };
-        line(out, &format!("        {} in {blocks} {noun}{names}: {stack}", size(holder.bytes)))?;
+        line(out, &format!("        {} in {blocks}{names}: {stack}", size(holder.bytes)))?;
     }
     Ok(())
 }
 
 /// A size for people, with its bytes.
-fn size(bytes: u64) -> String {
-    if bytes < 1024 {
-        format!("{bytes} bytes")
+fn size(bytes: Bytes) -> String {
+    if bytes < Bytes::kib(1) {
+        format!("{} bytes", bytes.get())
     } else {
-        format!("{} ({} bytes)", Bytes::new(bytes), grouped(bytes))
+        format!("{bytes} ({} bytes)", grouped(bytes.get()))
     }
 }

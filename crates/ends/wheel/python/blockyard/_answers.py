@@ -477,7 +477,7 @@ class Leaks(_sentences.LeaksSentence):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AllocatorOutcome(_sentences.AllocatorOutcomeSentence):
-    """The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are those at the lower bound."""
+    """The requests of a run through one allocator, up to the one that found no memory. Where only bounds of the limit are known, the numbers are those at the lower bound."""
 
     name: str
     """The name of the allocator."""

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_program::{
-    AllocationOrigin, Estimate, LineMemory, PrintedText, ProgramError, ProgramJob, ProgramNote, ProgramReply,
-    ProgramRun, Referrers,
+    AllocationOrigin, LineMemory, PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun, Referrers,
 };
 use blockyard_python::{DeviceRun, Job, ProgramOutcome};
 use blockyard_record::Bytes;
@@ -121,17 +120,9 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// `non_pytorch` is the memory that the driver and CUDA's libraries took of the GPU.
 fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun {
-    let note = |note: blockyard_python::ProgramNote| ProgramNote { line: note.line, text: note.text };
-    let cause = finished.cause.map(note);
-    let notes = finished.notes.into_iter().map(note);
     // Parts that a training does not have are left out.
     let parts = blockyard_gpus::parts_of_training().map(|(name, bytes)| (name.to_owned(), bytes));
     let non_pytorch_parts = if non_pytorch.is_zero() { Vec::new() } else { parts.to_vec() };
-    let estimates = finished.estimates.into_iter().map(|estimate| Estimate {
-        line: estimate.line,
-        operator: estimate.operator,
-        reason: estimate.reason,
-    });
     let mut devices = finished.devices.into_iter();
     let first = devices.next();
     let further_devices = devices.filter(|device| !device.origins.is_empty()).count();
@@ -143,9 +134,9 @@ fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun {
     ProgramRun {
         status: finished.status,
         traceback: finished.traceback,
-        cause,
-        notes: notes.collect(),
-        estimates: estimates.collect(),
+        cause: finished.cause,
+        notes: finished.notes,
+        estimates: finished.estimates,
         recording,
         non_pytorch,
         non_pytorch_parts,
