@@ -142,6 +142,9 @@ class Missing:
     def __mro_entries__(self, bases):
         self._refuse()
 
+    def __instancecheck__(self, value):
+        return False
+
     def __getitem__(self, item):
         self._refuse()
 
@@ -161,9 +164,7 @@ def _advice(name):
     if top == "torch" and rest:
         from torch import _names
 
-        parts = rest.split(".")
-        found = [_names.advice_or_none(part) for part in parts]
-        return next(filter(None, found), "use what torch, torch.nn and torch.optim have")
+        return _names.advice(rest)
     if top == "torchvision" and rest:
         return _FILES if rest == "io" else "make a tensor of its result's shape"
     return _ADVICE.get(top)
@@ -219,7 +220,7 @@ class Finder:
             if not _names.is_module(name):
                 # `from torch.nn import CTCLoss`: a name that is refused when it is used.
                 if _names.is_public(package, last):
-                    setattr(sys.modules[package], last, Missing(name, _names.advice_or_none(last) or "leave it out"))
+                    setattr(sys.modules[package], last, Missing(name, _names.advice(name)))
                 return None
         if _advice(name) is None:
             return None

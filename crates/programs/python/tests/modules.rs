@@ -167,3 +167,26 @@ fn engines_that_cudnn_would_measure_are_marked() {
     assert_eq!(estimates("torch.backends.cudnn.benchmark = True"), 1);
     assert_eq!(estimates("torch.backends.cudnn.deterministic = True"), 1);
 }
+
+#[test]
+fn distributions_of_common_programs_run_and_rare_ones_name_the_command_that_runs_them() {
+    let (printed, finished) = run(
+        "import torch\nimport torch.distributions as D\nfrom torch.distributions.gamma import Gamma\n\
+         from torch.distributions.transforms import TanhTransform\n\
+         policy = D.Categorical(logits=torch.randn(2, 3))\nprint(policy.log_prob(policy.sample()).shape)\n\
+         a = torch.zeros(2, 3, device='cuda')\nd = D.Independent(D.Normal(a, torch.exp(a)), 1)\n\
+         print(D.kl_divergence(d, d).shape, isinstance(d, D.Gamma))\n\
+         print(D.kl_divergence(D.Uniform(a, a + 1), D.Normal(a, a + 1)).shape)\n\
+         for call in [lambda: D.Gamma(1, 1), lambda: Gamma(1, 1), lambda: TanhTransform(),\n\
+         \x20            lambda: D.constraints.lower_triangular, lambda: D.kl_divergence(d, D.Normal(a, a + 1)),\n\
+         \x20            lambda: torch.poisson(a), lambda: torch.signal.windows.hann(4), lambda: torch.lu(a)]:\n\
+         \x20   try:\n        call()\n    except (AttributeError, NotImplementedError) as error:\n\
+         \x20       print(type(error).__name__, 'blockyard dry-run' in str(error))\n",
+    );
+    assert_eq!(finished.traceback, None);
+    let expected = "torch.Size([2])\ntorch.Size([2]) False\ntorch.Size([2, 3])\n\
+                    NotImplementedError True\nNotImplementedError True\nNotImplementedError True\n\
+                    AttributeError True\nNotImplementedError False\n\
+                    AttributeError True\nNotImplementedError True\nAttributeError True\n";
+    assert_eq!(printed, expected);
+}

@@ -30,7 +30,6 @@ pub(crate) mod copy;
 pub(crate) mod creation;
 mod ctc;
 mod distance;
-mod draws;
 pub(crate) mod dropout;
 mod einsum;
 mod embedding;
@@ -58,7 +57,6 @@ mod pad;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 mod products;
-mod quantize;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
 mod scatter;
@@ -69,7 +67,6 @@ pub(crate) mod softmax;
 pub(crate) mod sort;
 pub(crate) mod sparse;
 mod special;
-mod special_functions;
 mod statistics;
 mod transformer;
 pub(crate) mod unary;
@@ -116,15 +113,10 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     views::TABLE,
     special::TABLE,
     special::OF_TWO,
-    special_functions::TABLE,
-    special_functions::UNARY,
-    special_functions::POLYNOMIALS,
-    draws::TABLE,
     integrate::TABLE,
     searchsorted::TABLE,
     noise::TABLE,
     products::TABLE,
-    quantize::TABLE,
     statistics::TABLE,
     ctc::TABLE,
     fold::TABLE,

@@ -288,7 +288,7 @@ def __getattr__(name):
         if name in _names.STAND_INS:
             from _refused import Missing
 
-            return Missing(f"torch.{name}", _names.advice_or_none(name))
+            return Missing(f"torch.{name}", _names.advice(name))
         _names.refuse("torch", name)
     globals()[name] = operator
     return operator
@@ -302,15 +302,9 @@ _LAZY = {
     "_dynamo",
     "_decompositions",
     "distributions",
-    "fft",
     "func",
     "functional",
-    "futures",
-    "signal",
-    "hub",
     "multiprocessing",
-    "onnx",
-    "overrides",
     "serialization",
     "special",
     "testing",

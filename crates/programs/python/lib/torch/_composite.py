@@ -9,25 +9,17 @@ from torch._composite_linalg import (
     cholesky_solve,
     det,
     frobenius_norm,
-    geqrf,
     inverse,
     logdet,
-    lu,
-    lu_solve,
-    lu_unpack,
     matrix_exp,
     matrix_power,
-    native_norm,
     nuclear_norm,
-    orgqr,
-    ormqr,
     pca_lowrank,
     pinverse,
     qr,
     slogdet,
     svd,
     svd_lowrank,
-    triangular_solve,
 )
 from torch._composite_modes import (
     are_deterministic_algorithms_enabled,
@@ -56,12 +48,6 @@ from torch._composite_modes import (
     set_warn_always,
     sym_float,
     sym_int,
-    sym_ite,
-    sym_max,
-    sym_min,
-    sym_not,
-    sym_sqrt,
-    sym_sum,
 )
 from torch._composite_shapes import (
     _both_indices,
@@ -477,5 +463,5 @@ OTHER_NAMES |= {name + "_": other + "_" for name, other in OTHER_NAMES.items()}
 # Functions above that are methods of tensors too.
 METHODS = """diag tensor_split fliplr flipud det logdet svd cross fill_diagonal_ diagflat positive hsplit vsplit dsplit unsafe_split unsafe_split_with_sizes
 unsafe_chunk adjoint argwhere isreal is_same_size is_distributed is_conj is_neg conj conj_physical conj_physical_ resolve_conj resolve_neg pinverse slogdet
-inverse cholesky cholesky_inverse cholesky_solve triangular_solve matrix_power matrix_exp qr geqrf orgqr ormqr lu lu_solve nanquantile nanmean new
+inverse cholesky cholesky_inverse cholesky_solve matrix_power matrix_exp qr nanquantile nanmean new
 new_empty_strided narrow_copy sum_to_size float_power_ ldexp_ resize_ resize_as_ reinforce""".split()

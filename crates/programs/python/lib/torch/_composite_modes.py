@@ -12,31 +12,7 @@ def is_deterministic(*args):
 are_deterministic_algorithms_enabled = is_deterministic
 
 
-def sym_max(a, b):
-    return max(a, b)
-
-
-def sym_min(a, b):
-    return min(a, b)
-
-
-def sym_sum(args):
-    return sum(args)
-
-
-def sym_not(a):
-    return not a
-
-
-def sym_ite(b, t, f):
-    return t if b else f
-
-
 sym_int, sym_float = int, float
-
-
-def sym_sqrt(a):
-    return a**0.5
 
 
 def get_num_interop_threads():

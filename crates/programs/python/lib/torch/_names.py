@@ -1,6 +1,6 @@
 """Names of PyTorch that are not modeled, and what to use instead."""
 
-_DRY_RUN = "`blockyard dry-run PROGRAM` runs them with PyTorch's own code"
+_DRY_RUN = "`blockyard dry-run PROGRAM` runs the program with PyTorch's own code"
 _COMPLEX = f"complex numbers are not modeled; keep two real numbers in the last dimension, or {_DRY_RUN}"
 _QUANTIZED = f"quantized tensors are not modeled; keep floating-point ones, or {_DRY_RUN}"
 _SPARSE = f"of sparse tensors only gradients are modeled; use dense ones, or {_DRY_RUN}"
@@ -14,7 +14,14 @@ _ADVICE = {
     "hub": "there is no network here; write the module out",
     "save": "files are not written here; keep the state in a variable",
     "load": "there are no files here; start from a fresh module",
-    "fft": "Fourier transforms are not modeled; put a tensor of the result's shape in their place",
+    "fft": f"Fourier transforms are not modeled; put a tensor of the result's shape in their place, or {_DRY_RUN}",
+    "distributions": f"write its density out with operators, or {_DRY_RUN}",
+    "overrides": "operators are not intercepted here",
+    "bottleneck": "nothing is measured here",
+    "flop_counter": "operations are not counted here",
+    "cpp_extension": "no native code runs here; use operators of torch",
+    "model_zoo": "there is no network here; start from a fresh module",
+    "flex_attention": "use torch.nn.functional.scaled_dot_product_attention with a mask",
     "sparse": _SPARSE,
     "quantization": _QUANTIZED,
     "ao": _QUANTIZED,
@@ -69,6 +76,12 @@ _ADVICE = {
 }
 # What stands for itself until it is used, so that `from torch import vmap` passes.
 STAND_INS = {
+    "fft",
+    "hub",
+    "onnx",
+    "futures",
+    "signal",
+    "overrides",
     "fx",
     "export",
     "sparse",
@@ -104,7 +117,7 @@ _QUANTIZED_BEGINNINGS = (
 )
 
 
-def advice_or_none(name):
+def _advice_or_none(name):
     found = _ADVICE.get(name)
     if found is None and (name.startswith(_QUANTIZED_BEGINNINGS) or "qparams" in name or name == "qscheme"):
         return _QUANTIZED
@@ -132,9 +145,10 @@ def advice_or_none(name):
     return found
 
 
-def advice(name):
-    text = advice_or_none(name)
-    return f": {text}" if text else ""
+def advice(path):
+    """What to use instead of a name: what is said of it, or else of a package that it is in."""
+    found = (_advice_or_none(part) for part in reversed(path.split(".")))
+    return next(filter(None, found), _DRY_RUN)
 
 
 def is_public(package, name):
@@ -155,7 +169,7 @@ def is_module(path):
 def refuse(package, name):
     """The error for a name that a package of PyTorch has and this package lacks, or that PyTorch lacks too."""
     if name in _ADVICE or is_public(package, name) or package == "torch._dynamo":
-        raise AttributeError(f"{package}.{name} is not modeled here{advice(name)}")
+        raise AttributeError(f"{package}.{name} is not modeled here: {advice(f'{package}.{name}')}")
     raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
 
@@ -184,6 +198,6 @@ def refused_method(name):
     """A method of tensors that is refused when a program looks it up."""
 
     def refuse(self):
-        raise AttributeError(f"Tensor.{name} is not modeled here{advice(name)}")
+        raise AttributeError(f"Tensor.{name} is not modeled here: {advice(name)}")
 
     return property(refuse)

@@ -184,11 +184,6 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     return outputs, found
 
 
-def linearize(func, *primals):
-    outputs = func(*primals)
-    return outputs, lambda *tangents: jvp(func, primals, tangents)[1]
-
-
 def _jacobian(name):
     def transform(func, argnums=0, has_aux=False, **options):
         @_functools.wraps(func)
@@ -284,19 +279,6 @@ def stack_module_state(models):
         return made
 
     return stacked(lambda model: model.named_parameters()), stacked(lambda model: model.named_buffers())
-
-
-def replace_all_batch_norm_modules_(root):
-    for module in root.modules():
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
-            module.running_mean = module.running_var = module.num_batches_tracked = None
-            module.track_running_stats = False
-    return root
-
-
-def functionalize(func, *, remove="mutations"):
-    _estimated("functionalize", "operators in place are not replaced here")
-    return func
 
 
 def __getattr__(name):

@@ -61,17 +61,6 @@ def interface(obj):
     return obj
 
 
-def enable_onednn_fusion(enabled):
-    pass
-
-
-set_fusion_strategy = enable_onednn_fusion
-
-
-def onednn_fusion_enabled():
-    return False
-
-
 def fork(func, *args, **kwargs):
     return Future(func(*args, **kwargs))
 
@@ -102,19 +91,6 @@ class Future:
 
     def add_done_callback(self, callback):
         callback(self)
-
-
-class strict_fusion:
-    def __enter__(self):
-        pass
-
-    def __exit__(self, *exception):
-        pass
-
-
-class Attribute:
-    def __new__(cls, value, type=None):
-        return value
 
 
 def __getattr__(name):

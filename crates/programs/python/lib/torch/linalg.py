@@ -200,46 +200,6 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     return _decomposed("linalg.solve_triangular", [A, B], (_right_side(A, B, left), None))[0]
 
 
-def lu_factor_ex(A, *, pivot=True, check_errors=False):
-    *batch, m, n = A.shape
-    return _types.linalg_lu_factor_ex(
-        _decomposed("linalg.lu_factor", [A], (A.shape, None), ((*batch, min(m, n)), _int), (batch, _int))
-    )
-
-
-def lu_factor(A, *, pivot=True):
-    return _types.linalg_lu_factor(lu_factor_ex(A)[:2])
-
-
-def lu(A, *, pivot=True):
-    *batch, m, n = A.shape
-    k = min(m, n)
-    return _types.linalg_lu(
-        _decomposed(
-            "linalg.lu", [A], ((*batch, m, m) if pivot else (0,), None), ((*batch, m, k), None), ((*batch, k, n), None)
-        )
-    )
-
-
-def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
-    return _decomposed("linalg.lu_solve", [LU, B], (_right_side(LU, B, left), None))[0]
-
-
-def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
-    batch = _square(A, "ldl_factor")
-    return _types.linalg_ldl_factor_ex(
-        _decomposed("linalg.ldl_factor", [A], (A.shape, None), (A.shape[:-1], _int), (batch, _int))
-    )
-
-
-def ldl_factor(A, *, hermitian=False):
-    return _types.linalg_ldl_factor(ldl_factor_ex(A)[:2])
-
-
-def ldl_solve(LD, pivots, B, *, hermitian=False):
-    return _decomposed("linalg.ldl_solve", [LD, B], (_right_side(LD, B, True), None))[0]
-
-
 def lstsq(A, B, rcond=None, *, driver=None):
     *batch, m, n = A.shape
     columns = () if B.dim() == 1 else B.shape[-1:]
@@ -252,23 +212,6 @@ def lstsq(A, B, rcond=None, *, driver=None):
 def matrix_exp(A):
     _square(A, "matrix_exp")
     return _decomposed("linalg.matrix_exp", [A], (A.shape, None))[0]
-
-
-def householder_product(A, tau):
-    return _decomposed("linalg.householder_product", [A, tau], (A.shape, None))[0]
-
-
-def tensorinv(A, ind=2):
-    shape = A.shape[ind:] + A.shape[:ind]
-    size = torch.Size(A.shape[:ind]).numel()
-    return inv(A.reshape(size, -1)).reshape(shape)
-
-
-def tensorsolve(A, B, dims=None):
-    if dims is not None:
-        A = A.movedim(list(dims), list(range(-len(dims), 0)))
-    rest = A.shape[B.dim() :]
-    return solve(A.reshape(B.numel(), -1), B.flatten()).reshape(rest)
 
 
 def __getattr__(name):

@@ -40,26 +40,3 @@ assert_allclose = assert_close
 from torch import _names
 
 __getattr__ = _names.refuses(__name__)
-
-
-def make_tensor(
-    *shape,
-    dtype,
-    device,
-    low=None,
-    high=None,
-    requires_grad=False,
-    noncontiguous=False,
-    exclude_zero=False,
-    memory_format=None,
-):
-    shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    if noncontiguous:
-        torch._torch_memory.note_estimate("make_tensor", "its elements with gaps were not checked")
-    result = torch.empty(shape, device=device, dtype=dtype)
-    result = (
-        result.uniform_(low or -9, high or 9)
-        if dtype.is_floating_point
-        else result.random_(int(low or 0), int(high or 9) or 1)
-    )
-    return result.requires_grad_(requires_grad) if requires_grad else result

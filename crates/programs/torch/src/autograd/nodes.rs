@@ -79,7 +79,6 @@ nodes! {
     BlockDiagBackward0
     BmmBackward0
     CatBackward0
-    CauchyBackward0
     CdistBackward0
     CeilBackward0
     CeluBackward0
@@ -129,8 +128,6 @@ nodes! {
     ExpBackward0
     ExpandBackward0
     Expm1Backward0
-    FakeQuantizePerTensorAffineCachemaskBackward0
-    FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0
     FillBackward2
     FlipBackward0
     FloorBackward0
@@ -144,7 +141,6 @@ nodes! {
     GatherBackward0
     GeluBackward0
     GeluBackwardBackward0
-    GeometricBackward0
     GluBackward0
     GluBackwardBackward0
     GridSampler2DBackward0
@@ -159,8 +155,6 @@ nodes! {
     HuberLossBackwardBackward0
     HypotBackward0
     I0Backward0
-    IgammaBackward0
-    IgammacBackward0
     Im2ColBackward0
     IndexAddBackward0
     IndexBackward0
@@ -185,7 +179,6 @@ nodes! {
     Log1PBackward0
     Log2Backward0
     LogBackward0
-    LogNormalBackward0
     LogSigmoidBackward0
     LogSigmoidBackwardBackward0
     LogSoftmaxBackward0
@@ -223,7 +216,6 @@ nodes! {
     MultiMarginLossBackward0
     MultilabelMarginLossBackward0
     MvBackward0
-    MvlgammaBackward0
     NanToNumBackward0
     NanmedianBackward0
     NanmedianBackward1
@@ -244,7 +236,6 @@ nodes! {
     PermuteBackward0
     PixelShuffleBackward0
     PixelUnshuffleBackward0
-    PoissonBackward0
     PolygammaBackward0
     PowBackward0
     PowBackward1
@@ -314,16 +305,10 @@ nodes! {
     SoftshrinkBackward0
     SortBackward0
     SpecialEntrBackward0
-    SpecialErfcxBackward0
-    SpecialI0EBackward0
     SpecialI1Backward0
-    SpecialI1EBackward0
-    SpecialLogNdtrBackward0
-    SpecialNdtriBackward0
     SpecialXlog1PyBackward0
     SpecialXlog1PyBackward1
     SpecialXlog1PyBackward2
-    SpecialZetaBackward0
     SplitBackward0
     SplitWithSizesBackward0
     SqrtBackward0
@@ -331,8 +316,6 @@ nodes! {
     SqueezeBackward1
     SqueezeBackward2
     StackBackward0
-    StandardGammaBackward0
-    StandardGammaGradBackward0
     StdBackward0
     StdMeanBackward0
     SubBackward0

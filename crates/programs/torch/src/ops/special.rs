@@ -10,8 +10,8 @@ use super::copy::to_dtype;
 use super::creation::{self, wrapped};
 use super::kernels::number;
 use super::pointwise::{
-    self, Binary, Rule, Saves, add, change_in_place, div, eq, le, logical_and, masked_fill,
-    masked_fill_in_place, mul, scale, sub,
+    self, Binary, Rule, Saves, add, change_in_place, div, eq, gt, le, logical_and, masked_fill,
+    masked_fill_in_place, mul, scale, sub, where_,
 };
 use super::unary;
 use super::views::first;
@@ -311,6 +311,40 @@ pub(crate) fn polygamma(order: i64, input: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
+/// `special_i1`, which is the derivative of `i0`.
+fn i1(input: &Tensor) -> Result<Tensor> {
+    let output = pointwise::elementwise(&[input], pointwise::dtype_by(Rule::Float, &[input]), None)?;
+    let saved = [Save::Input(Some(input)), Save::Output(0)];
+    record(nodes::SpecialI1Backward0, &[input], &[&output], &saved, |ctx, grads| {
+        let (input, result) = (ctx.saved(0)?, ctx.saved(1)?);
+        // The formula divides by the input, so that near 0 the derivative is a half.
+        let is_not_tiny = gt(&unary::abs(&input)?, &number(f64::EPSILON))?;
+        let safe = {
+            let tiny = creation::full(&[], Scalar::Float(f64::EPSILON), input.dtype(), input.device())?;
+            where_(&is_not_tiny, &input, &tiny)?
+        };
+        let slope = {
+            let reciprocal = unary::reciprocal(&safe)?;
+            let right = mul(&result, &reciprocal)?;
+            let left = crate::call("i0", &[(&safe).into()], &[])?.tensor()?;
+            sub(&left, &right)?
+        };
+        let half = creation::full(&[], Scalar::Float(0.5), input.dtype(), input.device())?;
+        let chosen = where_(&is_not_tiny, &slope, &half)?;
+        Ok(vec![Some(mul(first(grads)?, &chosen)?)])
+    })?;
+    Ok(output)
+}
+
+/// `angle` of real numbers: 0 or pi, whose derivative is zeros.
+fn angle(input: &Tensor) -> Result<Tensor> {
+    let output = pointwise::elementwise(&[input], pointwise::dtype_by(Rule::Float, &[input]), None)?;
+    record(nodes::AngleBackward0, &[input], &[&output], &[Save::Input(Some(input))], |ctx, _| {
+        Ok(vec![Some(creation::zeros_like(&ctx.saved(0)?)?)])
+    })?;
+    Ok(output)
+}
+
 /// `frexp`: mantissas, and exponents of 32 bits.
 fn frexp(input: &Tensor) -> Result<Value> {
     let mantissa = creation::empty_like(input)?;
@@ -439,6 +473,8 @@ pub(crate) const OF_TWO: &[Entry] = two_tensors! {
 
 pub(crate) const TABLE: &[Entry] = &[
     op!("polygamma(int n, Tensor self)", polygamma),
+    op!("special_i1(Tensor self)", i1),
+    op!("angle(Tensor self)", angle),
     op!("frexp(Tensor self)", frexp),
     op!("gcd(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| of_integers(own, other, false)),
     op!("lcm(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| of_integers(own, other, false)),

@@ -4,11 +4,14 @@ import functools
 import math
 
 import torch
-from torch.distributions._base import Distribution, ExponentialFamily, _sum_rightmost
-from torch.distributions._continuous import Beta, Dirichlet, Exponential, Gamma, Laplace, Normal, Uniform
-from torch.distributions._discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
-from torch.distributions._matrices import MultivariateNormal, _batch_mahalanobis
-from torch.distributions._transformed import Gumbel, HalfNormal, Independent, Pareto, TransformedDistribution
+from torch.distributions.bernoulli import Bernoulli
+from torch.distributions.categorical import Categorical
+from torch.distributions.distribution import Distribution
+from torch.distributions.independent import Independent
+from torch.distributions.multivariate_normal import MultivariateNormal, _batch_mahalanobis
+from torch.distributions.normal import Normal
+from torch.distributions.uniform import Uniform
+from torch.distributions.utils import _sum_rightmost
 
 _REGISTRY = {}
 
@@ -55,30 +58,6 @@ def _bernoulli(p, q):
     return t1 + t2
 
 
-@register_kl(Beta, Beta)
-def _beta(p, q):
-    sum_params_p = p.concentration1 + p.concentration0
-    sum_params_q = q.concentration1 + q.concentration0
-    t1 = q.concentration1.lgamma() + q.concentration0.lgamma() + sum_params_p.lgamma()
-    t2 = p.concentration1.lgamma() + p.concentration0.lgamma() + sum_params_q.lgamma()
-    t3 = (p.concentration1 - q.concentration1) * torch.digamma(p.concentration1)
-    t4 = (p.concentration0 - q.concentration0) * torch.digamma(p.concentration0)
-    t5 = (sum_params_q - sum_params_p) * torch.digamma(sum_params_p)
-    return t1 - t2 + t3 + t4 + t5
-
-
-@register_kl(Binomial, Binomial)
-def _binomial(p, q):
-    is_less = (p.total_count < q.total_count).any()
-    if not is_less.is_cuda and bool(is_less):
-        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
-    del is_less
-    kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
-    inf_idxs = p.total_count > q.total_count
-    kl[inf_idxs] = torch.full_like(kl[inf_idxs], math.inf)
-    return kl
-
-
 @register_kl(Categorical, Categorical)
 def _categorical(p, q):
     t = p.probs * (p.logits - q.logits)
@@ -87,92 +66,11 @@ def _categorical(p, q):
     return t.sum(-1)
 
 
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot(p, q):
-    return _categorical(p._categorical, q._categorical)
-
-
-@register_kl(Dirichlet, Dirichlet)
-def _dirichlet(p, q):
-    sum_p_concentration = p.concentration.sum(-1)
-    sum_q_concentration = q.concentration.sum(-1)
-    t1 = sum_p_concentration.lgamma() - sum_q_concentration.lgamma()
-    t2 = (p.concentration.lgamma() - q.concentration.lgamma()).sum(-1)
-    t3 = p.concentration - q.concentration
-    t4 = p.concentration.digamma() - sum_p_concentration.digamma().unsqueeze(-1)
-    return t1 - t2 + (t3 * t4).sum(-1)
-
-
-@register_kl(Exponential, Exponential)
-def _exponential(p, q):
-    rate_ratio = q.rate / p.rate
-    t1 = -rate_ratio.log()
-    return t1 + rate_ratio - 1
-
-
-@register_kl(ExponentialFamily, ExponentialFamily)
-def _family(p, q):
-    if type(p) is not type(q):
-        raise NotImplementedError(
-            "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
-        )
-    p_nparams = [np.detach().requires_grad_() for np in p._natural_params]
-    q_nparams = q._natural_params
-    lg_normal = p._log_normalizer(*p_nparams)
-    gradients = torch.autograd.grad(lg_normal.sum(), p_nparams, create_graph=True)
-    result = q._log_normalizer(*q_nparams) - lg_normal
-    for pnp, qnp, g in zip(p_nparams, q_nparams, gradients):
-        term = (qnp - pnp) * g
-        result -= _sum_rightmost(term, len(q.event_shape))
-    return result
-
-
-@register_kl(Gamma, Gamma)
-def _gamma(p, q):
-    t1 = q.concentration * (p.rate / q.rate).log()
-    t2 = torch.lgamma(q.concentration) - torch.lgamma(p.concentration)
-    t3 = (p.concentration - q.concentration) * torch.digamma(p.concentration)
-    t4 = (q.rate - p.rate) * (p.concentration / p.rate)
-    return t1 + t2 + t3 + t4
-
-
-@register_kl(Geometric, Geometric)
-def _geometric(p, q):
-    return -p.entropy() - torch.log1p(-q.probs) / p.probs - q.logits
-
-
-@register_kl(Gumbel, Gumbel)
-def _gumbel(p, q):
-    euler = 0.57721566490153286060
-    ct1 = p.scale / q.scale
-    ct2 = q.loc / q.scale
-    ct3 = p.loc / q.scale
-    t1 = -ct1.log() - ct2 + ct3
-    t2 = ct1 * euler
-    t3 = torch.exp(ct2 + (1 + ct1).lgamma() - ct3)
-    return t1 + t2 + t3 - (1 + euler)
-
-
 @register_kl(Normal, Normal)
 def _normal(p, q):
     var_ratio = (p.scale / q.scale).pow(2)
     t1 = ((p.loc - q.loc) / q.scale).pow(2)
     return 0.5 * (var_ratio + t1 - 1 - var_ratio.log())
-
-
-@register_kl(HalfNormal, HalfNormal)
-def _half_normal(p, q):
-    return _normal(p.base_dist, q.base_dist)
-
-
-@register_kl(Laplace, Laplace)
-def _laplace(p, q):
-    scale_ratio = p.scale / q.scale
-    loc_abs_diff = (p.loc - q.loc).abs()
-    t1 = -scale_ratio.log()
-    t2 = loc_abs_diff / q.scale
-    t3 = scale_ratio * torch.exp(-loc_abs_diff / p.scale)
-    return t1 + t2 + t3 - 1
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -193,29 +91,6 @@ def _multivariate_normal(p, q):
     return half_term1 + 0.5 * (term2 + term3 - n)
 
 
-@register_kl(Pareto, Pareto)
-def _pareto(p, q):
-    scale_ratio = p.scale / q.scale
-    alpha_ratio = q.alpha / p.alpha
-    t1 = q.alpha * scale_ratio.log()
-    t2 = -alpha_ratio.log()
-    result = t1 + t2 + alpha_ratio - 1
-    result[p.support.lower_bound < q.support.lower_bound] = math.inf
-    return result
-
-
-@register_kl(Poisson, Poisson)
-def _poisson(p, q):
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
-
-
-@register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p, q):
-    if p.transforms != q.transforms or p.event_shape != q.event_shape:
-        raise NotImplementedError
-    return kl_divergence(p.base_dist, q.base_dist)
-
-
 @register_kl(Uniform, Uniform)
 def _uniform(p, q):
     result = ((q.high - q.low) / (p.high - p.low)).log()
@@ -229,3 +104,18 @@ def _independent(p, q):
         raise NotImplementedError
     result = kl_divergence(p.base_dist, q.base_dist)
     return _sum_rightmost(result, p.reinterpreted_batch_ndims)
+
+
+@register_kl(Normal, Uniform)
+def _normal_uniform(p, q):
+    # The first one has values where the second has none.
+    return torch.full_like(p.loc, math.inf)
+
+
+@register_kl(Uniform, Normal)
+def _uniform_normal(p, q):
+    common_term = p.high - p.low
+    t1 = (math.sqrt(math.pi * 2) * q.scale / common_term).log()
+    t2 = (common_term).pow(2) / 12
+    t3 = ((p.high + p.low - 2 * q.loc) / 2).pow(2)
+    return t1 + 0.5 * (t2 + t3) / q.scale.pow(2)

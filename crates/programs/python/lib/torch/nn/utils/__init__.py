@@ -92,49 +92,6 @@ def vector_to_parameters(vec, parameters):
         pointer += count
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    conv_b = torch.zeros_like(bn_rm) if conv_b is None else conv_b
-    bn_w = torch.ones_like(bn_rm) if bn_w is None else bn_w
-    bn_b = torch.zeros_like(bn_rm) if bn_b is None else bn_b
-    bn_var_rsqrt = torch.rsqrt(bn_rv + bn_eps)
-    shape = ([1, -1] if transpose else [-1, 1]) + [1] * (conv_w.dim() - 2)
-    fused_w = conv_w * (bn_w * bn_var_rsqrt).reshape(shape)
-    fused_b = (conv_b - bn_rm) * bn_var_rsqrt * bn_w + bn_b
-    return torch.nn.Parameter(fused_w, conv_w.requires_grad), torch.nn.Parameter(fused_b, conv_b.requires_grad)
-
-
-def fuse_conv_bn_eval(conv, bn, transpose=False):
-    import copy
-
-    if conv.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
-    fused = copy.deepcopy(conv)
-    fused.weight, fused.bias = fuse_conv_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
-    )
-    return fused
-
-
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    linear_b = torch.zeros_like(bn_rm) if linear_b is None else linear_b
-    bn_scale = bn_w * torch.rsqrt(bn_rv + bn_eps)
-    fused_w = linear_w * bn_scale.unsqueeze(-1)
-    fused_b = (linear_b - bn_rm) * bn_scale + bn_b
-    return torch.nn.Parameter(fused_w, linear_w.requires_grad), torch.nn.Parameter(fused_b, linear_b.requires_grad)
-
-
-def fuse_linear_bn_eval(linear, bn):
-    import copy
-
-    if linear.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
-    fused = copy.deepcopy(linear)
-    fused.weight, fused.bias = fuse_linear_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    )
-    return fused
-
-
 def _convert_weights(module, memory_format, kinds):
     if isinstance(module, kinds):
         module.weight.data = module.weight.detach().clone().contiguous(memory_format=memory_format)

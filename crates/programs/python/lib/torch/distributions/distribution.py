@@ -1,89 +1,8 @@
-"""What all distributions share: shapes, checks, properties that are computed once."""
+"""What all distributions share: shapes and checks."""
 
 import torch
 from torch.distributions import constraints
-
-
-class lazy_property:
-    """A property that is computed once, when it is first read."""
-
-    def __init__(self, wrapped):
-        self.wrapped, self.__name__ = wrapped, wrapped.__name__
-
-    def __get__(self, instance, owner=None):
-        if instance is None:
-            return self
-        with torch.enable_grad():
-            value = self.wrapped(instance)
-        setattr(instance, self.__name__, value)
-        return value
-
-
-def is_number(value):
-    return isinstance(value, (int, float))
-
-
-def broadcast_all(*values):
-    if not all(isinstance(v, torch.Tensor) or is_number(v) for v in values):
-        raise ValueError(
-            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
-        )
-    if not all(isinstance(v, torch.Tensor) for v in values):
-        options = {"dtype": torch.get_default_dtype()}
-        for value in values:
-            if isinstance(value, torch.Tensor):
-                options = {"dtype": value.dtype, "device": value.device}
-                break
-        values = [v if isinstance(v, torch.Tensor) else torch.tensor(v, **options) for v in values]
-    return torch.broadcast_tensors(*values)
-
-
-def _standard_normal(shape, dtype, device):
-    return torch.empty(shape, dtype=dtype, device=device).normal_()
-
-
-def _sum_rightmost(value, dim):
-    if dim == 0:
-        return value
-    required_shape = value.shape[:-dim] + (-1,)
-    return value.reshape(required_shape).sum(-1)
-
-
-def logits_to_probs(logits, is_binary=False):
-    return torch.sigmoid(logits) if is_binary else torch.nn.functional.softmax(logits, dim=-1)
-
-
-def clamp_probs(probs):
-    eps = torch.finfo(probs.dtype).eps
-    return probs.clamp(min=eps, max=1 - eps)
-
-
-def probs_to_logits(probs, is_binary=False):
-    clamped = clamp_probs(probs)
-    return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
-
-
-def tril_matrix_to_vec(mat, diag=0):
-    arange = torch.arange(mat.shape[-1], device=mat.device)
-    tril_mask = arange < arange.view(-1, 1) + (diag + 1)
-    vec = mat[..., tril_mask]
-    return vec
-
-
-def vec_to_tril_matrix(vec, diag=0):
-    n = round((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
-    mat = vec.new_zeros(vec.shape[:-1] + torch.Size((n, n)))
-    arange = torch.arange(n, device=vec.device)
-    tril_mask = arange < arange.view(-1, 1) + (diag + 1)
-    mat[..., tril_mask] = vec
-    return mat
-
-
-def one_of(probs, logits):
-    """The parameter that was given, or PyTorch's complaint."""
-    if (probs is None) == (logits is None):
-        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-    return probs if probs is not None else logits
+from torch.distributions.utils import lazy_property
 
 
 class Distribution:
@@ -105,8 +24,6 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             for param, constraint in self.arg_constraints.items():
-                if constraints.is_dependent(constraint):
-                    continue
                 if param not in self.__dict__ and isinstance(getattr(type(self), param), lazy_property):
                     continue
                 value = getattr(self, param)
@@ -195,15 +112,3 @@ class Distribution:
             f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names
         ]
         return type(self).__name__ + "(" + ", ".join(parts) + ")"
-
-
-class ExponentialFamily(Distribution):
-    def entropy(self):
-        result = -self._mean_carrier_measure
-        nparams = [p.detach().requires_grad_() for p in self._natural_params]
-        lg_normal = self._log_normalizer(*nparams)
-        gradients = torch.autograd.grad(lg_normal.sum(), nparams, create_graph=True)
-        result += lg_normal
-        for np, g in zip(nparams, gradients):
-            result -= (np * g).reshape(self._batch_shape + (-1,)).sum(-1)
-        return result

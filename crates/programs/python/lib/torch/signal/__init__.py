@@ -1,3 +1,0 @@
-"""`torch.signal`."""
-
-from torch.signal import windows
