@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use blockyard_record::{Bytes, StreamId};
 
-use crate::trace::{Operation, OperationKind, OperationList, stream_handle};
+use crate::trace::{Opcode, Operation, OperationList, stream_handle};
 
 /// An allocator that is measured. Its caller names blocks by slots, of which there are as many as
 /// [`Contender::make_slots`] made.
@@ -85,12 +85,12 @@ pub trait Contender {
         for op in ops {
             let (slot, stream) = (op.slot as usize, StreamId::new(stream_handle(op.stream)));
             match op.kind {
-                OperationKind::Allocate => self.allocate(slot, Bytes::new(op.size), stream)?,
-                OperationKind::Free => self.free(slot)?,
-                OperationKind::RecordStream => self.record_stream(slot, stream)?,
-                OperationKind::Advance => self.advance(Some(stream)),
-                OperationKind::AdvanceAll => self.advance(None),
-                OperationKind::EmptyCache => self.empty_cache()?,
+                Opcode::Allocate => self.allocate(slot, Bytes::new(op.size), stream)?,
+                Opcode::Free => self.free(slot)?,
+                Opcode::RecordStream => self.record_stream(slot, stream)?,
+                Opcode::Advance => self.advance(Some(stream)),
+                Opcode::AdvanceAll => self.advance(None),
+                Opcode::EmptyCache => self.empty_cache()?,
             }
         }
         Ok(())

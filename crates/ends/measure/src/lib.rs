@@ -56,6 +56,6 @@ pub use report::{
     summary_sentence, table,
 };
 pub use trace::{
-    DecodeError, Operation, OperationKind, OperationList, OperationListError, Replay, fold, stream_handle,
+    DecodeError, Opcode, Operation, OperationList, OperationListError, Replay, fold, stream_handle,
 };
 pub use turns::{Measurement, alternate, count_for_turn, geometric_mean, per_unit, take_turns};

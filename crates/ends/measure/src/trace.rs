@@ -17,10 +17,10 @@ pub use bytes::DecodeError;
 pub use recorded::OperationListError;
 pub use replay::Replay;
 
-/// The kind of an operation.
+/// What an operation of a list does: one byte, which the loops in C++ read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum OperationKind {
+pub enum Opcode {
     /// Asks for [`Operation::size`] bytes on [`Operation::stream`] and keeps the address in
     /// [`Operation::slot`].
     Allocate,
@@ -47,7 +47,7 @@ pub struct Operation {
     /// The stream, by its number within the list; 0 is the default stream.
     pub stream: u16,
     /// The kind of the operation.
-    pub kind: OperationKind,
+    pub kind: Opcode,
     /// Always 0.
     pub padding: u8,
 }
@@ -84,7 +84,7 @@ pub fn fold(hash: u64, addr: u64) -> u64 {
 }
 
 impl Operation {
-    pub(crate) fn new(kind: OperationKind, slot: u32, stream: u16, size: u64) -> Self {
+    pub(crate) fn new(kind: Opcode, slot: u32, stream: u16, size: u64) -> Self {
         Self { size, slot, stream, kind, padding: 0 }
     }
 }
@@ -93,7 +93,7 @@ impl OperationList {
     /// How many allocations the list makes; it frees each of them.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.operations.iter().filter(|op| op.kind == OperationKind::Allocate).count()
+        self.operations.iter().filter(|op| op.kind == Opcode::Allocate).count()
     }
 
     /// After how many operations the most slots are in use, and the number of these slots.
@@ -102,8 +102,8 @@ impl OperationList {
         let (mut live, mut most) = (0_usize, (0, 0));
         for (index, op) in self.operations.iter().enumerate() {
             match op.kind {
-                OperationKind::Allocate => live += 1,
-                OperationKind::Free => live = live.saturating_sub(1),
+                Opcode::Allocate => live += 1,
+                Opcode::Free => live = live.saturating_sub(1),
                 _ => {}
             }
             if live > most.1 {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_measure::{Measurement, OperationKind, OperationList, Replay, ReportRow, Section};
+use blockyard_measure::{Measurement, Opcode, OperationList, Replay, ReportRow, Section};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 use blockyard_rules::AllocatorConfig;
@@ -95,10 +95,10 @@ fn many_blocks() -> OperationList {
     let mut slot = 0;
     for op in &mut trace.operations {
         op.slot = slot;
-        slot += u32::from(op.kind == OperationKind::Free);
+        slot += u32::from(op.kind == Opcode::Free);
     }
     trace.slots = slot;
-    trace.operations.sort_by_key(|op| op.kind == OperationKind::Free);
+    trace.operations.sort_by_key(|op| op.kind == Opcode::Free);
     trace
 }
 

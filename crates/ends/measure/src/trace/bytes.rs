@@ -1,6 +1,6 @@
 //! Traces as bytes, to be passed into a page.
 
-use super::{Operation, OperationKind, OperationList};
+use super::{Opcode, Operation, OperationList};
 
 /// Bytes that are not a list of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,12 +49,12 @@ fn op(bytes: &[u8; 16]) -> Option<Operation> {
     let (slot, rest) = rest.split_first_chunk::<4>()?;
     let (stream, rest) = rest.split_first_chunk::<2>()?;
     let kinds = [
-        OperationKind::Allocate,
-        OperationKind::Free,
-        OperationKind::RecordStream,
-        OperationKind::Advance,
-        OperationKind::AdvanceAll,
-        OperationKind::EmptyCache,
+        Opcode::Allocate,
+        Opcode::Free,
+        Opcode::RecordStream,
+        Opcode::Advance,
+        Opcode::AdvanceAll,
+        Opcode::EmptyCache,
     ];
     let kind = *kinds.get(usize::from(*rest.first()?))?;
     Some(Operation::new(

@@ -3,7 +3,7 @@
 use blockyard_record::next_u32;
 use blockyard_workload::{TensorId, TensorSlots};
 
-use super::{Operation, OperationKind, OperationList};
+use super::{Opcode, Operation, OperationList};
 
 /// The most bytes that a random trace may have allocated at a moment: 16 GiB, as in RMM's benchmark.
 const MAX_LIVE_BYTES: u64 = 16 << 30;
@@ -14,10 +14,7 @@ impl OperationList {
     /// One block that is allocated and freed `pairs` times.
     #[must_use]
     pub fn ping_pong(name: &str, size: u64, pairs: usize) -> Self {
-        let pair = [
-            Operation::new(OperationKind::Allocate, 0, 0, size),
-            Operation::new(OperationKind::Free, 0, 0, 0),
-        ];
+        let pair = [Operation::new(Opcode::Allocate, 0, 0, size), Operation::new(Opcode::Free, 0, 0, 0)];
         Self { name: name.to_owned(), operations: pair.repeat(pairs), slots: 1, streams: 1 }
     }
 
@@ -36,18 +33,18 @@ impl OperationList {
             let allocates = live.is_empty() || random.below(100) < ALLOCATES;
             if (made as usize) < count && held + size < MAX_LIVE_BYTES && allocates {
                 let tensor = TensorId::new(next_u32(&mut made));
-                ops.push(Operation::new(OperationKind::Allocate, slots.allocate(tensor), 0, size));
+                ops.push(Operation::new(Opcode::Allocate, slots.allocate(tensor), 0, size));
                 live.push((tensor, size));
                 held += size;
             } else if !live.is_empty() {
                 let place = usize::try_from(random.below(live.len() as u64)).unwrap_or(0);
                 let (tensor, size) = live.swap_remove(place);
-                ops.extend(slots.free(tensor).map(|slot| Operation::new(OperationKind::Free, slot, 0, 0)));
+                ops.extend(slots.free(tensor).map(|slot| Operation::new(Opcode::Free, slot, 0, 0)));
                 held -= size;
             }
         }
         let left = live.iter().filter_map(|(tensor, _)| slots.get(*tensor));
-        ops.extend(left.map(|slot| Operation::new(OperationKind::Free, slot, 0, 0)));
+        ops.extend(left.map(|slot| Operation::new(Opcode::Free, slot, 0, 0)));
         Self { name: name.to_owned(), operations: ops, slots: slots.count(), streams: 1 }
     }
 }
@@ -76,7 +73,7 @@ mod tests {
     #[test]
     fn a_random_trace_gives_back_all_that_it_takes() {
         let trace = OperationList::random_allocations("r", 1000, 1 << 20);
-        let frees = trace.operations.iter().filter(|op| op.kind == OperationKind::Free).count();
+        let frees = trace.operations.iter().filter(|op| op.kind == Opcode::Free).count();
         assert_eq!((trace.pairs(), frees), (1000, 1000));
         assert_eq!(trace.most_live().1, trace.slots as usize);
     }
@@ -89,7 +86,7 @@ mod tests {
         for op in &trace.operations {
             let place = &mut sizes[op.slot as usize];
             match op.kind {
-                OperationKind::Allocate => {
+                Opcode::Allocate => {
                     *place = op.size;
                     held += op.size;
                 }

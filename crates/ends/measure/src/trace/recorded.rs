@@ -7,7 +7,7 @@ use blockyard_record::StreamId;
 use blockyard_trace::requests;
 use blockyard_workload::{Request, TensorSlots};
 
-use super::{Operation, OperationKind, OperationList};
+use super::{Opcode, Operation, OperationList};
 
 /// Why a recording gives no list of operations.
 #[derive(Debug, thiserror::Error)]
@@ -116,29 +116,29 @@ impl TraceBuilder {
             Request::Allocate { size, .. } if size.is_zero() => {}
             Request::Allocate { tensor, size, stream } => {
                 let (slot, stream) = (self.slots.allocate(tensor), self.stream(stream)?);
-                self.push(OperationKind::Allocate, slot, stream, size.get());
+                self.push(Opcode::Allocate, slot, stream, size.get());
             }
             Request::Free { tensor } => {
                 if let Some(slot) = self.slots.free(tensor) {
-                    self.push(OperationKind::Free, slot, 0, 0);
+                    self.push(Opcode::Free, slot, 0, 0);
                 }
             }
             Request::RecordStream { tensor, stream } => {
                 let stream = self.stream(stream)?;
                 if let Some(slot) = self.slots.get(tensor) {
-                    self.push(OperationKind::RecordStream, slot, stream, 0);
+                    self.push(Opcode::RecordStream, slot, stream, 0);
                 }
             }
             Request::Advance { stream: Some(stream) } => {
                 let number = self.stream(stream)?;
-                self.push(OperationKind::Advance, 0, number, 0);
+                self.push(Opcode::Advance, 0, number, 0);
                 if !self.own.contains(&stream) {
                     self.streams.remove(&stream);
                     self.vacant.push(number);
                 }
             }
-            Request::Advance { stream: None } => self.push(OperationKind::AdvanceAll, 0, 0, 0),
-            Request::EmptyCache => self.push(OperationKind::EmptyCache, 0, 0, 0),
+            Request::Advance { stream: None } => self.push(Opcode::AdvanceAll, 0, 0, 0),
+            Request::EmptyCache => self.push(Opcode::EmptyCache, 0, 0, 0),
             Request::SetFraction { .. } => return unsupported("a memory fraction"),
             Request::Set { .. } => return unsupported("a change of settings"),
             Request::CreatePool { .. }
@@ -151,17 +151,17 @@ impl TraceBuilder {
         Ok(())
     }
 
-    fn push(&mut self, kind: OperationKind, slot: u32, stream: u16, size: u64) {
+    fn push(&mut self, kind: Opcode, slot: u32, stream: u16, size: u64) {
         self.trace.operations.push(Operation::new(kind, slot, stream, size));
     }
 
     /// Frees what the program had allocated at its end, so that the trace can be replayed again.
     fn finish(mut self) -> OperationList {
         for slot in self.slots.allocated() {
-            self.push(OperationKind::Free, slot, 0, 0);
+            self.push(Opcode::Free, slot, 0, 0);
         }
-        if self.trace.operations.iter().any(|op| op.kind == OperationKind::RecordStream) {
-            self.push(OperationKind::AdvanceAll, 0, 0, 0);
+        if self.trace.operations.iter().any(|op| op.kind == Opcode::RecordStream) {
+            self.push(Opcode::AdvanceAll, 0, 0, 0);
         }
         OperationList { slots: self.slots.count(), streams: self.trace.streams.max(1), ..self.trace }
     }
@@ -178,8 +178,8 @@ mod tests {
         let trace = OperationList::recorded("multistream", &run).unwrap();
         let count = |kind| trace.operations.iter().filter(|op| op.kind == kind).count();
         assert!(trace.pairs() > 100);
-        assert_eq!(count(OperationKind::Free), trace.pairs());
-        assert!(count(OperationKind::RecordStream) > 0 && count(OperationKind::Advance) > 0);
+        assert_eq!(count(Opcode::Free), trace.pairs());
+        assert!(count(Opcode::RecordStream) > 0 && count(Opcode::Advance) > 0);
         assert!(trace.streams < 200, "{} streams", trace.streams);
     }
 }
