@@ -61,12 +61,12 @@
     )
 )]
 
-mod baseline;
 mod certificate;
 mod compare;
 mod data_check;
 mod decide;
 mod dispatch;
+mod earlier_stats;
 mod error;
 mod fraction;
 pub mod job;

@@ -93,7 +93,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     let stats = runner.stats();
     let snapshot = runner.snapshot();
     comparer.at_end(&stats, &mut comparison);
-    comparison.notes.extend(comparer.baseline_note());
+    comparison.notes.extend(comparer.earlier_note());
     comparison.notes.extend(pool_note(runner.allocator()));
     let (recording, trace) = runner.finish()?;
     if is_native {

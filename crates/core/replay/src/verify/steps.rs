@@ -8,7 +8,7 @@ use blockyard_record::Stats;
 use blockyard_trace::InferredRun;
 use blockyard_trace::RewoundMemory;
 
-use crate::baseline::StatsBaseline;
+use crate::earlier_stats::EarlierStats;
 use crate::{Comparison, Runner, StepResult};
 
 /// Compares recorded placements and statistics with those of the replay, step by step.
@@ -22,7 +22,7 @@ pub(super) struct StepComparer<'a> {
     /// How many checkpoints were compared.
     checkpoints: usize,
     /// The counts before the recording, if the recording begins late.
-    baseline: Option<StatsBaseline>,
+    earlier: Option<EarlierStats>,
     /// Whether blocks get their recorded addresses, so that a comparison of addresses would prove nothing.
     is_placed: bool,
 }
@@ -33,7 +33,7 @@ impl<'a> StepComparer<'a> {
         inferred: &'a InferredRun,
         rewound: Option<&RewoundMemory>,
     ) -> Self {
-        let baseline = rewound.map(|rewound| StatsBaseline::new(rewound.sizes.open > 0));
+        let earlier = rewound.map(|rewound| EarlierStats::new(rewound.sizes.open > 0));
         let is_placed = !inferred.placements.is_empty();
         Self {
             run,
@@ -41,7 +41,7 @@ impl<'a> StepComparer<'a> {
             expected: vec![0; STAT_COUNT],
             operations: 0,
             checkpoints: 0,
-            baseline,
+            earlier,
             is_placed,
         }
     }
@@ -130,8 +130,8 @@ impl<'a> StepComparer<'a> {
     }
 
     /// How statistics were compared, for a recording that begins late.
-    pub(super) fn baseline_note(&self) -> Option<String> {
-        self.baseline.as_ref().and_then(StatsBaseline::note)
+    pub(super) fn earlier_note(&self) -> Option<String> {
+        self.earlier.as_ref().and_then(EarlierStats::note)
     }
 
     fn expect_operations_until(&mut self, end: usize) {
@@ -143,8 +143,8 @@ impl<'a> StepComparer<'a> {
 
     fn compare_stats(&mut self, kind: &str, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
         let mut found = stat_values(stats);
-        if let Some(baseline) = &mut self.baseline {
-            baseline.add_to(&mut found, &self.expected);
+        if let Some(earlier) = &mut self.earlier {
+            earlier.add_to(&mut found, &self.expected);
         }
         comparison.compare(kind, &self.expected, &found, step, || {
             let pairs = self.expected.iter().zip(&found).zip(stat_keys());

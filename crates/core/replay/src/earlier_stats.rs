@@ -7,11 +7,11 @@ use blockyard_pytorch::stat_keys;
 /// The counts of the statistics before a recording began. They are taken from its first checkpoint, which is
 /// the first moment at which the recorded program wrote its statistics.
 ///
-/// Current values need no baseline. Accumulated counts are compared as differences since the first
+/// Current values need none of these. Accumulated counts are compared as differences since the first
 /// checkpoint. A peak must be the larger of two values: the peak at the checkpoint before, and the largest
 /// value of the replay since that checkpoint.
 #[derive(Clone, Debug)]
-pub(crate) struct StatsBaseline {
+pub(crate) struct EarlierStats {
     /// Whether the sizes of some blocks are not known, on which some sums of bytes depend.
     has_open_sizes: bool,
     /// For each key, the count before the recording; for peaks, the value at the last checkpoint.
@@ -25,7 +25,7 @@ enum StatKind {
     Peak,
 }
 
-impl StatsBaseline {
+impl EarlierStats {
     pub(crate) fn new(has_open_sizes: bool) -> Self {
         Self { has_open_sizes, learned: None }
     }
@@ -45,7 +45,7 @@ impl StatsBaseline {
         ))
     }
 
-    /// Adds the baseline to the values of the replay, and updates the baseline from the recorded values.
+    /// Adds the earlier counts to the values of the replay, and learns them from the recorded values.
     pub(crate) fn add_to(&mut self, found: &mut [i64], expected: &[i64]) {
         let kinds = kinds();
         let is_first = self.learned.is_none();
@@ -114,14 +114,14 @@ mod tests {
             }
             values
         };
-        let mut baseline = StatsBaseline::new(false);
+        let mut earlier = EarlierStats::new(false);
         let mut found = values([(current, 5), (peak, 7), (freed, 3)]);
         let expected = values([(current, 5), (peak, 20), (freed, 103)]);
-        baseline.add_to(&mut found, &expected);
+        earlier.add_to(&mut found, &expected);
         assert_eq!(found, expected);
 
         let mut found = values([(current, 6), (peak, 22), (freed, 4)]);
-        baseline.add_to(&mut found, &values([(current, 6), (peak, 20), (freed, 103)]));
+        earlier.add_to(&mut found, &values([(current, 6), (peak, 20), (freed, 103)]));
         assert_eq!(found, values([(current, 6), (peak, 22), (freed, 104)]));
     }
 }
