@@ -1,13 +1,14 @@
 //! The rule which frames of a stack are the program's own code, and which are a library's.
 //!
-//! Every list of holders and every answer that names a line uses this rule, so that two of them name the same
-//! line.
+//! Every list of holders of a file and every answer that names a line of a file uses this rule, so that two of
+//! them name the same line. A dry run looks at the frames of the running program. These are Python's alone, so
+//! that its rule is [`is_installed`]: the standin calls it, and the runner's `places.py` says the same.
 
 use crate::{Frame, FrameId, StackId, Stacks};
 
-/// Parts of paths that only the files of libraries have.
-const LIBRARIES: [&str; 6] =
-    ["/torch/", "site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/"];
+/// Parts of paths that only the files of installed packages have, and those of Python itself.
+pub const INSTALLED_PATHS: [&str; 5] =
+    ["site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/"];
 
 /// How the names of files of compiled extensions end. A program calls such code; the code is not the
 /// program's own.
@@ -30,19 +31,26 @@ const WORKSPACES: [&str; 2] = ["Workspace", "getCurrentCUDABlasHandle"];
 /// The namespace of PyTorch's backward functions.
 const BACKWARD: &str = "torch::autograd::";
 
+/// Whether a file of Python is an installed package's or Python's own, or no file at all (`<frozen runpy>`).
+#[must_use]
+pub fn is_installed(file: &str) -> bool {
+    file.starts_with('<') || INSTALLED_PATHS.iter().any(|part| file.contains(part))
+}
+
 impl Frame<'_> {
     /// Whether the frame is a library's: of PyTorch, an installed package, Python's own library, an
     /// extension, or of no file with a name.
     #[must_use]
     pub fn is_of_library(&self) -> bool {
         let file = self.filename;
-        file.starts_with("torch/")
-            || file.starts_with('<')
+        is_installed(file)
+            // PyTorch's own files, in a build that is not installed and as a file of the text names them.
+            || file.starts_with("torch/")
+            || file.contains("/torch/")
             || file.starts_with("??")
             // A frame of C++ whose file is not known. PyTorch records these frames too, unless it is asked
             // for Python's alone.
             || (file.is_empty() && !self.name.starts_with(UNNAMED_SITE))
-            || LIBRARIES.iter().any(|part| file.contains(part))
             || COMPILED.iter().any(|end| file.ends_with(end))
     }
 }

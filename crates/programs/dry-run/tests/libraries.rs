@@ -67,3 +67,11 @@ fn an_entry_point_calls_the_report_with_its_name() {
         assert_eq!(text.to_str(), Ok(name));
     }
 }
+
+#[test]
+fn the_runner_knows_installed_files_by_the_same_paths() {
+    let runner = include_str!("../src/runner/blockyard_dry_run/places.py");
+    let line = runner.lines().find(|line| line.starts_with("_INSTALLED = ")).expect("the runner has a list");
+    let parts: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+    assert_eq!(parts, blockyard_record::INSTALLED_PATHS);
+}

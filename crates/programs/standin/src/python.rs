@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use blockyard_record::is_installed;
 use libloading::os::unix::Library;
 
 /// A line of a file; empty and 0 where it is not known.
@@ -350,10 +351,7 @@ impl Interpreter {
 
 /// Files that are not part of the user's program.
 fn is_library(file: &str) -> bool {
-    file.contains("/site-packages/")
-        || file.contains("/lib/python3")
-        || file.contains("/runner/blockyard_dry_run/")
-        || file.starts_with('<')
+    is_installed(file) || file.contains("/runner/blockyard_dry_run/")
 }
 
 /// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock

@@ -6,6 +6,8 @@ import threading
 
 _OWN = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.path.dirname(_OWN)
+# Only the files of installed packages and Python's own have these; `blockyard_record::INSTALLED_PATHS` has the same.
+_INSTALLED = ("site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/")
 
 
 def is_ours(file):
@@ -15,7 +17,7 @@ def is_ours(file):
 
 def is_library(file):
     """Whether the file is not a part of the user's program."""
-    return "/site-packages/" in file or "/lib/python3" in file or file.startswith("<") or is_ours(file)
+    return file.startswith("<") or any(part in file for part in _INSTALLED) or is_ours(file)
 
 
 def of_traceback(trace):
