@@ -28,7 +28,8 @@ fn part(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(128).unwrap_or(u64::MAX)
 }
 
-fn times(factors: &[u64]) -> u64 {
+/// The product, or the most that the type holds.
+pub(crate) fn times(factors: &[u64]) -> u64 {
     factors.iter().fold(1_u64, |product, factor| product.saturating_mul(*factor))
 }
 

@@ -7,6 +7,7 @@
 //! The formulas now give the bytes of all these layers, a part of which is in `tests/fixtures/workspaces`.
 
 use crate::GpuProfile;
+use crate::layers::times;
 use crate::tables::dtype;
 
 /// The kind of a recurrent layer, with cuDNN's number.
@@ -83,11 +84,6 @@ const MAX_STEPS: u64 = 256;
 const FOR_EACH_UNIT: u64 = 4864;
 /// The most layers of a stack that were recorded.
 const MAX_LAYERS: u64 = 6;
-
-/// The product, or the most that the type holds.
-fn times(factors: &[u64]) -> u64 {
-    factors.iter().fold(1_u64, |product, factor| product.saturating_mul(*factor))
-}
 
 fn sum(parts: &[u64]) -> u64 {
     parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part))

@@ -27,10 +27,10 @@ pub fn next_u32(count: &mut u32) -> u32 {
     number
 }
 
-/// The number with a comma before every three digits: `52,141`.
+/// The number, or a length or an index, with a comma before every three digits: `52,141`.
 #[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
+pub fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {

@@ -97,7 +97,7 @@ fn reason(device: &DeviceSnapshot, allocations: usize, requested: Bytes) -> Stri
         return format!(
             "The trace of {name} has no allocation and no segment (entries: {}), and the list of segments \
              has none of this device.",
-            grouped(device.trace.len() as u64),
+            grouped(device.trace.len()),
         );
     }
     format!(

@@ -209,10 +209,10 @@ pub enum ParseErrorKind {
         limit: usize,
     },
     /// The workload would be too long.
-    #[error("this makes more than {} requests, the most a workload may have", grouped(MAX_REQUESTS as u64))]
+    #[error("this makes more than {} requests, the most a workload may have", grouped(MAX_REQUESTS))]
     TooManyRequests,
     /// Loops have too many rounds, even though they make few requests.
-    #[error("these loops run more than {} times in all, the limit of a text", grouped(MAX_REQUESTS as u64))]
+    #[error("these loops run more than {} times in all, the limit of a text", grouped(MAX_REQUESTS))]
     TooManyRounds,
     /// The labels would be too many or too long.
     #[error("this makes more than a million labels or more than 64 MiB of them")]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use blockyard_record::{AllocationId, Bytes, Recording, StackCategory, StackId};
+use blockyard_record::{AllocationId, Bytes, Recording, StackCategory, StackId, grouped};
 use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
-use crate::conversions::{grouped_count, step_u32};
+use crate::conversions::step_u32;
 use crate::fill::Fill;
 use crate::holders::{GroupBy, GroupKey, group_key, group_text};
 use crate::role::Role;
@@ -367,7 +367,7 @@ impl GroupSums<'_> {
             })
             .collect();
         if order.len() > shown {
-            entries.push((format!("{} others", grouped_count(order.len() - shown)), OTHERS));
+            entries.push((format!("{} others", grouped(order.len() - shown)), OTHERS));
         }
         (entries, places_of(&order, |place| place.min(shown)))
     }
@@ -409,7 +409,7 @@ impl GroupSums<'_> {
                     let text = if is_own {
                         own(number)
                     } else {
-                        format!("{} of {} other sites", category.name(), grouped_count(others))
+                        format!("{} of {} other sites", category.name(), grouped(others))
                     };
                     entries.push((text, site_role(Some(category), u8::try_from(rank).unwrap_or(u8::MAX))));
                 }

@@ -14,9 +14,16 @@ pub(crate) fn count_f64(count: usize) -> f64 {
     count as f64
 }
 
+/// Microseconds as a float; exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "no run takes 2^53 microseconds")]
+pub(crate) fn micros_f64(micros: u64) -> f64 {
+    micros as f64
+}
+
 /// A position in pixels.
 #[expect(clippy::cast_possible_truncation, reason = "pixels need no more than 24 bits")]
-pub(crate) fn px(value: f64) -> f32 {
+#[must_use]
+pub fn px(value: f64) -> f32 {
     value as f32
 }
 
@@ -54,11 +61,6 @@ pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
 /// after the last step.
 pub(crate) fn step_u32(step: usize) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX)
-}
-
-/// A length or an index with commas between thousands, as `grouped` writes numbers.
-pub(crate) fn grouped_count(count: usize) -> String {
-    grouped(count as u64)
 }
 
 /// `12.3%`; `<0.1%` for a part that would round to zero; `100%` only for the whole.

@@ -1,8 +1,8 @@
 //! A heading over a figure that leaves the page: the shown run, the moment, and the conditions of the run.
 
-use blockyard_record::Recording;
+use blockyard_record::{Recording, grouped};
 
-use crate::conversions::{floor_count, grouped_count};
+use crate::conversions::floor_count;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::role::Role;
@@ -37,12 +37,12 @@ impl ShownPart {
 #[must_use]
 pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> Vec<String> {
     let count = recording.step_count();
-    let all = grouped_count(count);
+    let all = grouped(count);
     let (moment, last) = match part {
-        ShownPart::Moment(step) => (format!("after step {} of {all}", grouped_count(step)), step),
+        ShownPart::Moment(step) => (format!("after step {} of {all}", grouped(step)), step),
         ShownPart::Steps(0, to) if to >= count => (format!("all {all} steps"), count),
         ShownPart::Steps(from, to) => {
-            (format!("steps {} to {} of {all}", grouped_count(from), grouped_count(to.min(count))), to)
+            (format!("steps {} to {} of {all}", grouped(from), grouped(to.min(count))), to)
         }
     };
     let mut facts = vec![moment, "1 MiB is 1,048,576 bytes".to_owned()];

@@ -101,7 +101,7 @@ pub use answers::{
 };
 pub use changes::{Changes, ReleasedSegment};
 pub use coloring::{ColorBy, Groups, LegendEntry};
-pub use conversions::{ByteUnit, percent};
+pub use conversions::{ByteUnit, percent, px};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{

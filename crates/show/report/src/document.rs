@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use blockyard_figure::typeface::FONT_FAMILY;
 use blockyard_figure::{Series, theme_css};
 use blockyard_lab::{Conditions, Run, verdict};
-use blockyard_record::PoolId;
+use blockyard_record::{PoolId, grouped};
 use blockyard_replay::OnProgress;
 
 use crate::html::{escaped, sentence, sentence_case};
@@ -248,7 +248,6 @@ fn write_provenance(out: &mut String, opened: &ReportFile, options: &ReportOptio
         let name =
             device.name.as_deref().map_or_else(|| "Steps".to_owned(), |name| format!("Steps of {name}"));
         let (steps, events) = (device.recording.step_count(), device.recording.event_count());
-        let grouped = |count: usize| blockyard_record::grouped(count as u64);
         fact(
             &name,
             &format!("{}, with {} events, splits and merges included", grouped(steps), grouped(events)),

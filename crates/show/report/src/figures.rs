@@ -79,12 +79,12 @@ fn caption(shown: &DeviceFigures<'_>) -> String {
         MomentKind::OutOfMemory => "the first request that ran out of memory",
         _ => "the moment when most bytes were allocated",
     };
-    let (step, all) = (grouped(moment.steps as u64), grouped(recording.step_count() as u64));
+    let (step, all) = (grouped(moment.steps), grouped(recording.step_count()));
     let grows = shown.grows.map_or_else(String::new, |(first, last)| {
         format!(
             " The dashed lines mark the first and the last allocation of what grows most: steps {} and {}.",
-            grouped(first as u64),
-            grouped(last as u64)
+            grouped(first),
+            grouped(last)
         )
     });
     format!("The thick vertical line marks {what}: step {step} of {all}. A step is one request.{grows}")

@@ -1,7 +1,7 @@
 //! Texts as HTML.
 
 pub(crate) use blockyard_figure::{escaped, percent};
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, counted};
 
 /// A sentence: with a full stop, and a capital letter where the first word is not a name.
 pub(crate) fn sentence(text: &str) -> String {
@@ -36,7 +36,7 @@ pub(crate) fn exact(bytes: Bytes) -> String {
 
 /// `20,971,520 bytes`.
 pub(crate) fn bytes_text(bytes: Bytes) -> String {
-    if bytes.get() == 1 { "1 byte".to_owned() } else { format!("{} bytes", grouped(bytes.get())) }
+    counted(bytes.get(), "byte")
 }
 
 /// A size with its bytes below, as HTML.

@@ -79,7 +79,7 @@ impl VerdictPart<'_> {
         let mut links = Vec::new();
         if let Some(moment) = finding.moments.first() {
             if let Some((first, last)) = self.steps(finding) {
-                let (first, last) = (grouped(first as u64), grouped(last as u64));
+                let (first, last) = (grouped(first), grouped(last));
                 links.push(format!("<a href=\"#over-time-{place}\">from step {first} to step {last}</a>"));
             } else if matches!(moment.name, MomentName::Failure | MomentName::Peak) {
                 links.push(format!("<a href=\"#segments-{place}\">the segments then</a>"));
@@ -120,7 +120,7 @@ impl VerdictPart<'_> {
                 };
                 format!(
                     "Step {} of the recording ran out of memory{replayed}. {allocated} were allocated and {reserved} reserved.",
-                    grouped(self.moment.steps as u64)
+                    grouped(self.moment.steps)
                 )
             }
             MomentKind::Peak => {
@@ -128,8 +128,8 @@ impl VerdictPart<'_> {
                 format!(
                     "Most was allocated after step {} of {}: {allocated}, while {reserved} were \
                      reserved. The most that was ever reserved is {}.",
-                    grouped(self.moment.steps as u64),
-                    grouped(self.recording.step_count() as u64),
+                    grouped(self.moment.steps),
+                    grouped(self.recording.step_count()),
                     exact(most_reserved)
                 )
             }

@@ -1,9 +1,9 @@
 //! The scene of the segment map.
 
-use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo};
+use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo, grouped};
 
 use crate::changes::{Changes, ReleasedSegment};
-use crate::conversions::{ByteUnit, bytes_f64, floor_count, grouped_count, px, share};
+use crate::conversions::{ByteUnit, bytes_f64, floor_count, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -258,17 +258,17 @@ fn notes(rows: &Rows, visible: (usize, usize), hidden: HiddenBlocks) -> Vec<Stri
     let shown = match total {
         0 => "no segments".to_owned(),
         1 => "1 segment".to_owned(),
-        _ if visible == (0, total) => format!("{} segments", grouped_count(total)),
+        _ if visible == (0, total) => format!("{} segments", grouped(total)),
         _ => {
-            let (first, last) = (grouped_count(visible.0 + 1), grouped_count(visible.1));
-            format!("segments {first} to {last} of {}", grouped_count(total))
+            let (first, last) = (grouped(visible.0 + 1), grouped(visible.1));
+            format!("segments {first} to {last} of {}", grouped(total))
         }
     };
-    let shown = if gone == 0 { shown } else { format!("{shown}, {} just released", grouped_count(gone)) };
+    let shown = if gone == 0 { shown } else { format!("{shown}, {} just released", grouped(gone)) };
     if hidden.count == 0 {
         return vec![shown];
     }
-    let count = grouped_count(hidden.count);
+    let count = grouped(hidden.count);
     vec![
         format!("{shown}; {count} blocks ({}) too narrow to tell apart", hidden.bytes),
         format!("{shown}; {count} too narrow ({})", hidden.bytes),

@@ -1,9 +1,9 @@
 //! All reserved memory as one strip, over the rows of the map: each segment is as wide as its bytes.
 
-use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId};
+use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId, grouped};
 
 use crate::changes::Changes;
-use crate::conversions::{bytes_f64, floor_count, grouped_count, px, round_bytes};
+use crate::conversions::{bytes_f64, floor_count, px, round_bytes};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -166,12 +166,12 @@ impl MapOverview {
         else {
             return "no segments".to_owned();
         };
-        let count = grouped_count(self.spans.len());
+        let count = grouped(self.spans.len());
         let seen = other.from.saturating_add(other.size).saturating_sub(one.from);
         let which = if last <= first + 1 {
-            format!("segment {} of {count}", grouped_count(first + 1))
+            format!("segment {} of {count}", grouped(first + 1))
         } else {
-            format!("segments {} to {} of {count}", grouped_count(first + 1), grouped_count(last))
+            format!("segments {} to {} of {count}", grouped(first + 1), grouped(last))
         };
         format!("{which}, {seen} of {} reserved", self.reserved)
     }

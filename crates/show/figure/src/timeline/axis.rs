@@ -1,8 +1,8 @@
 //! The axis of bytes, with its ticks.
 
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, Recording, grouped};
 
-use crate::conversions::{ByteUnit, bytes_f64, count_f64, floor_count, grouped_count, px};
+use crate::conversions::{ByteUnit, bytes_f64, count_f64, floor_count, micros_f64, px};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::role::Role;
@@ -173,12 +173,7 @@ fn time_text(micros: u64, distance: u64) -> String {
         smallest <= distance.max(1)
     };
     let digits = (least_digits..9_usize).find(tells_apart).unwrap_or(9);
-    format!("{:.digits$} {name}", count_of(micros) / count_of(unit))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a time is shown with three digits")]
-fn count_of(micros: u64) -> f64 {
-    micros as f64
+    format!("{:.digits$} {name}", micros_f64(micros) / micros_f64(unit))
 }
 
 /// The axes below a plot of moments: the steps, and below these the time since the first step at each, where
@@ -199,7 +194,7 @@ pub(super) fn draw_axes_of_moments(
     if let Some(clock) = scale.clock() {
         let ticks = clock_ticks(clock, view, plot);
         draw_axis(scene, "time", &ticks, plot);
-        let steps = second(&ticks, &|tick| Some(grouped_count(tick.value)));
+        let steps = second(&ticks, &|tick| Some(grouped(tick.value)));
         draw_second_axis(scene, "steps", &steps, plot, has_second);
         return;
     }
@@ -275,14 +270,14 @@ pub(super) fn step_ticks(
     let last = floor_count(view.last_step).min(times.map_or(usize::MAX, Recording::step_count));
     let time = times.and_then(|recording| elapsed(recording, last)).unwrap_or_default();
     let width = |text: &str| text_width_px(text, TEXT_PX, Weight::Normal);
-    let widest = width(&grouped_count(last)).max(width(&time));
+    let widest = width(&grouped(last)).max(width(&time));
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
     let mut ticks = Vec::new();
     // The tick of `k` steps is where the `k`th step ends, as the cursor's line is.
     let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(tick) + 1.0 <= view.last_step {
         let x_px = scale.x_px(count_f64(tick) + 1.0);
-        ticks.push(Tick { x_px, text: grouped_count(tick), value: tick });
+        ticks.push(Tick { x_px, text: grouped(tick), value: tick });
         match tick.checked_add(step) {
             Some(next) => tick = next,
             None => break,

@@ -2,7 +2,7 @@
 
 use blockyard_record::Recording;
 
-use crate::conversions::{count_f64, floor_count};
+use crate::conversions::{count_f64, floor_count, micros_f64};
 use crate::timeline::view::TimelineView;
 
 /// When each step of a recording happened, for a time axis that is linear in time.
@@ -113,11 +113,6 @@ impl Clock {
         let last_step = if to >= end { whole.last_step } else { self.position(to) };
         TimelineView { first_step, last_step }.clamp(step_count)
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 microseconds")]
-fn micros_f64(micros: u64) -> f64 {
-    micros as f64
 }
 
 #[cfg(test)]

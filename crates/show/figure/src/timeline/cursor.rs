@@ -1,8 +1,7 @@
 //! The cursor over a timeline, and thin lines at other moments.
 
-use blockyard_record::Recording;
+use blockyard_record::{Recording, grouped};
 
-use crate::conversions::grouped_count;
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -41,7 +40,7 @@ pub fn timeline_cursor(
     // The line is at the pixel that shows the moment.
     let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
     draw_line(&mut scene, base, x, plot);
-    draw_flag(&mut scene, base, x, plot, &grouped_count(step));
+    draw_flag(&mut scene, base, x, plot, &grouped(step));
     if let Some(recording) = recording.filter(|_| has_values(size)) {
         draw_values(&mut scene, recording, plot, step, x);
     }

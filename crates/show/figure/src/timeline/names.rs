@@ -1,8 +1,7 @@
 //! Names and values within the figure: the peak at the peak, and each area in the area.
 
-use blockyard_record::{Bytes, Event, Recording};
+use blockyard_record::{Bytes, Event, Recording, grouped};
 
-use crate::conversions::grouped_count;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::labels::{AreaStrip, PLATE_PX, baseline, roomiest_place};
@@ -100,7 +99,7 @@ pub(super) fn draw_peak(
             continue;
         }
         let texts = [
-            format!("{name} {bytes}, step {}", grouped_count(moment)),
+            format!("{name} {bytes}, step {}", grouped(moment)),
             format!("{name} {bytes}"),
             format!("peak {bytes}"),
         ];

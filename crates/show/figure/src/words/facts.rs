@@ -1,8 +1,7 @@
 //! The facts about a block, as labels and values.
 
-use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
+use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording, grouped};
 
-use crate::conversions::grouped_count;
 use crate::words::names::{block_name, exact, numbered, state_word};
 
 /// All facts about a block, as labels and values in the order to show them; `None` if the block does not
@@ -48,7 +47,7 @@ pub fn block_facts(
     }
     if let Some(allocation) = found.allocation.filter(|_| found.state.is_active()) {
         facts.push(match recording.allocated_at(allocation) {
-            Some(step) => ("allocated at step", grouped_count(step + 1)),
+            Some(step) => ("allocated at step", grouped(step + 1)),
             None => ("allocated", "before the recording".to_owned()),
         });
     }

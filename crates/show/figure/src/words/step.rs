@@ -46,9 +46,7 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepText {
     }
     let count = range.end - range.start;
     if count > MAX_EVENTS {
-        words
-            .events
-            .push(format!("and {} more events", crate::conversions::grouped_count(count - MAX_EVENTS)));
+        words.events.push(format!("and {} more events", blockyard_record::grouped(count - MAX_EVENTS)));
     }
     let note = recording.note(step);
     if words.title.is_empty() {

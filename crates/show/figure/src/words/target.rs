@@ -2,7 +2,7 @@
 
 use blockyard_record::{Breakdown, Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
-use crate::conversions::{grouped_count, percent};
+use crate::conversions::percent;
 use crate::role::BreakdownClass;
 use crate::scene::TargetId;
 use crate::timeline::duration;
@@ -25,7 +25,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             [&[title], &lines[..]].concat().join("\n")
         }
         TargetId::SmallBlocks { count, bytes, .. } => {
-            format!("{} blocks too narrow to draw one by one: {bytes} in all", grouped(u64::from(count)))
+            format!("{} blocks too narrow to draw one by one: {bytes} in all", grouped(count))
         }
         TargetId::Segment(id) => segment(id, state, recording)?,
         TargetId::Released(id) => format!("segment #{id} was released to the device in this step"),
@@ -48,16 +48,16 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let label = recording.labels().iter().rev().find(|label| label.step == step);
             let text =
                 label.map_or_else(|| marker_text(recording, step), |label| Some(label.text.clone()))?;
-            format!("{text}: from step {} on", grouped_count(step as usize + 1))
+            format!("{text}: from step {} on", grouped(step as usize + 1))
         }
         TargetId::Marker(index) => {
             let marker = recording.markers().get(usize::try_from(index).ok()?)?;
-            let from = grouped_count(marker.start_step as usize + 1);
+            let from = grouped(marker.start_step as usize + 1);
             match (marker.end_step, marker.end_us) {
                 (Some(end), Some(end_us)) => format!(
                     "{}: steps {from} to {}, {}",
                     marker.text,
-                    grouped_count(end as usize),
+                    grouped(end as usize),
                     duration(end_us.saturating_sub(marker.start_us))
                 ),
                 _ => format!("{}: from step {from} on", marker.text),
@@ -70,7 +70,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
                 }
                 StepOutcome::Done => return None,
             };
-            format!("step {}: {text}", grouped_count(step as usize + 1))
+            format!("step {}: {text}", grouped(step as usize + 1))
         }
         TargetId::PeakAllocated => {
             let bytes = peak(state.stats().allocated_bytes.all.peak);

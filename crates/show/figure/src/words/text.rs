@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, PoolId, PoolKind, Recording,
-    SegmentId, SegmentSnapshot, StepOutcome, StreamId,
+    SegmentId, SegmentSnapshot, StepOutcome, StreamId, grouped,
 };
 
 use crate::apportion::apportion;
-use crate::conversions::{grouped_count, percent};
+use crate::conversions::percent;
 use crate::role::BreakdownClass;
 use crate::timeline::Series;
 use crate::words::names::{block_name, counted, pool_heading, state_word};
@@ -255,24 +255,24 @@ pub fn timeline_text(series: &Series, recording: &Recording) -> String {
     );
     for (name, border) in [("allocated", 1), ("reserved", 3)] {
         let (bytes, moment) = series.highest(recording, border);
-        let _ = write!(text, " Most {name}: {bytes} after step {}.", grouped_count(moment));
+        let _ = write!(text, " Most {name}: {bytes} after step {}.", grouped(moment));
     }
     let labels = recording.labels();
     if !labels.is_empty() {
         let shown: Vec<_> = labels
             .iter()
             .take(20)
-            .map(|label| format!("{} from step {}", label.text, grouped_count(label.step as usize + 1)))
+            .map(|label| format!("{} from step {}", label.text, grouped(label.step as usize + 1)))
             .collect();
         let more = labels.len() - shown.len();
-        let more = if more > 0 { format!(" and {} more", grouped_count(more)) } else { String::new() };
+        let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
         let _ = write!(text, " Labels: {}{more}.", shown.join(", "));
     }
     let failures: Vec<_> = recording
         .failed_steps()
         .iter()
         .filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
-        .map(|(step, _)| grouped_count(*step as usize + 1))
+        .map(|(step, _)| grouped(*step as usize + 1))
         .collect();
     if !failures.is_empty() {
         let shown = failures.iter().take(20).cloned().collect::<Vec<_>>().join(", ");

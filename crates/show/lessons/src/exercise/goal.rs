@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use blockyard_record::counted;
 use blockyard_workload::{Request, Workload};
 
 use super::ExerciseLanguage;
@@ -124,12 +125,18 @@ impl Goal {
             },
             GoalKind::Without(statement) => {
                 let (now, before) = (statement.count(stretch.workload), statement.count(start));
-                let times = |count| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
                 let word = statement.word();
                 if now <= before {
                     (true, self.to_string())
                 } else {
-                    (false, format!("`{word}` occurs {}, at the beginning {}", times(now), times(before)))
+                    (
+                        false,
+                        format!(
+                            "`{word}` occurs {}, at the beginning {}",
+                            counted(now, "time"),
+                            counted(before, "time")
+                        ),
+                    )
                 }
             }
         };
