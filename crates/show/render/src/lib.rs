@@ -2,8 +2,8 @@
 //!
 //! The rectangles ([`blockyard_figure::Rects`]) are written to the GPU once. A frame writes one small uniform
 //! with the part that is shown ([`RectView`]) and draws a prefix of the rectangles, so that the cost of
-//! panning and zooming does not grow with the recording. Figures know nothing of this crate, and this crate
-//! knows nothing of memory. A figure is the same in every renderer.
+//! panning and zooming does not grow with the recording. This crate knows nothing of memory. A figure is the
+//! same in every renderer.
 
 #![forbid(unsafe_code)]
 

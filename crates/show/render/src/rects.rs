@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use blockyard_figure::{RECT_UNIT, RECT_WORDS};
+use blockyard_figure::{RECT_UNIT, RECT_WORDS, px};
 
 use crate::RenderError;
 
@@ -44,8 +44,8 @@ impl RectView {
         #[expect(clippy::cast_precision_loss, reason = "512 is exact")]
         let unit_bytes = RECT_UNIT as f64;
         let (unit, unit_fraction) = split(self.low / unit_bytes);
-        let scale = |px: u32, span: f64| float(f64::from(px) / span.max(f64::MIN_POSITIVE)).to_bits();
-        let size = |px: u32| float(f64::from(px)).to_bits();
+        let scale = |count: u32, span: f64| px(f64::from(count) / span.max(f64::MIN_POSITIVE)).to_bits();
+        let size = |count: u32| px(f64::from(count)).to_bits();
         [
             step,
             unit,
@@ -56,7 +56,7 @@ impl RectView {
             size(self.width_px),
             size(self.height_px),
             u32::from(self.is_dimmed),
-            float(self.pixel_ratio).to_bits(),
+            px(self.pixel_ratio).to_bits(),
             0,
             0,
         ]
@@ -71,12 +71,7 @@ impl RectView {
 )]
 fn split(value: f64) -> (u32, f32) {
     let whole = value.floor().clamp(0.0, f64::from(u32::MAX));
-    (whole as u32, float(value - whole))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "pixels need no more than 24 bits")]
-fn float(value: f64) -> f32 {
-    value as f32
+    (whole as u32, px(value - whole))
 }
 
 /// Draws rectangles that live on the GPU.

@@ -1,7 +1,7 @@
 //! Rectangles drawn by the adapter that Vulkan finds, a software one where there is no GPU, and read back.
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
-#![allow(clippy::print_stdout, reason = "a test that skips says so")]
+#![allow(clippy::print_stdout, reason = "which adapter draws, or that a test skips")]
 
 #[path = "../examples/frames/offscreen.rs"]
 mod offscreen;
@@ -21,6 +21,41 @@ const FIRST: [u8; 4] = [255, 0, 0, 255];
 const SECOND: [u8; 4] = [0, 0, 255, 255];
 const PALE: [u8; 4] = [255, 200, 200, 255];
 
+impl OffscreenPicture {
+    fn set_colors(&mut self, colors: &[u32]) {
+        self.renderer.set_colors(&self.queue, colors);
+    }
+
+    /// Draws a frame and returns its pixels, line by line from the top.
+    fn draw(&self, view: &RectView, count: u32) -> Vec<[u8; 4]> {
+        self.show(view, count);
+        let size = self.texture.size();
+        let line = (size.width * 4).next_multiple_of(wgpu::COPY_BYTES_PER_ROW_ALIGNMENT);
+        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: u64::from(line) * u64::from(size.height),
+            usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+            mapped_at_creation: false,
+        });
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let layout =
+            wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(line), rows_per_image: None };
+        encoder.copy_texture_to_buffer(
+            self.texture.as_image_copy(),
+            wgpu::TexelCopyBufferInfo { buffer: &buffer, layout },
+            size,
+        );
+        self.queue.submit([encoder.finish()]);
+        buffer.slice(..).map_async(wgpu::MapMode::Read, |_| ());
+        let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+        let Ok(mapped) = buffer.slice(..).get_mapped_range() else { return Vec::new() };
+        let bytes = mapped.to_vec();
+        let lines =
+            bytes.chunks(line as usize).map(|line| line.get(..size.width as usize * 4).unwrap_or_default());
+        lines.flat_map(|line| line.as_chunks::<4>().0).copied().collect()
+    }
+}
+
 fn opened() -> Option<OffscreenPicture> {
     let mut colors = vec![NOTHING; 64];
     colors[0] = FIRST;
@@ -34,6 +69,7 @@ fn opened() -> Option<OffscreenPicture> {
         println!("skipped: Vulkan finds no adapter");
         return None;
     };
+    println!("drawn by {}", offscreen.adapter);
     Some(offscreen)
 }
 

@@ -7,11 +7,10 @@ use blockyard_render::{PALETTE_SIZE, RectRenderer, RectView};
 
 /// A picture in memory of the adapter.
 pub(crate) struct OffscreenPicture {
-    device: wgpu::Device,
-    queue: wgpu::Queue,
-    texture: wgpu::Texture,
-    renderer: RectRenderer,
-    #[allow(dead_code, reason = "tests do not print it")]
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) texture: wgpu::Texture,
+    pub(crate) renderer: RectRenderer,
     pub(crate) adapter: String,
 }
 
@@ -67,45 +66,10 @@ impl OffscreenPicture {
         assert!(taken.is_ok(), "{taken:?}");
     }
 
-    #[allow(dead_code, reason = "the example changes no colors")]
-    pub(crate) fn set_colors(&mut self, colors: &[u32]) {
-        self.renderer.set_colors(&self.queue, colors);
-    }
-
     /// Draws a frame, and waits until the adapter has.
     pub(crate) fn show(&self, view: &RectView, count: u32) {
         let picture = self.texture.create_view(&wgpu::TextureViewDescriptor::default());
         self.renderer.draw(&self.device, &self.queue, &picture, view, std::slice::from_ref(&(0..count)));
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
-    }
-
-    /// Draws a frame and returns its pixels, line by line from the top.
-    #[allow(dead_code, reason = "the example looks at no pixels")]
-    pub(crate) fn draw(&self, view: &RectView, count: u32) -> Vec<[u8; 4]> {
-        self.show(view, count);
-        let size = self.texture.size();
-        let line = (size.width * 4).next_multiple_of(wgpu::COPY_BYTES_PER_ROW_ALIGNMENT);
-        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: None,
-            size: u64::from(line) * u64::from(size.height),
-            usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
-            mapped_at_creation: false,
-        });
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let layout =
-            wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(line), rows_per_image: None };
-        encoder.copy_texture_to_buffer(
-            self.texture.as_image_copy(),
-            wgpu::TexelCopyBufferInfo { buffer: &buffer, layout },
-            size,
-        );
-        self.queue.submit([encoder.finish()]);
-        buffer.slice(..).map_async(wgpu::MapMode::Read, |_| ());
-        let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
-        let Ok(mapped) = buffer.slice(..).get_mapped_range() else { return Vec::new() };
-        let bytes = mapped.to_vec();
-        let lines =
-            bytes.chunks(line as usize).map(|line| line.get(..size.width as usize * 4).unwrap_or_default());
-        lines.flat_map(|line| line.as_chunks::<4>().0).copied().collect()
     }
 }
