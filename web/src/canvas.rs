@@ -101,12 +101,7 @@ impl Paints {
     pub(crate) fn draw(&mut self, canvas: &HtmlCanvasElement, scene: &Scene) {
         let (width, height) =
             (device_length(scene.width_px, self.ratio), device_length(scene.height_px, self.ratio));
-        if canvas.width() != width || canvas.height() != height {
-            canvas.set_width(width);
-            canvas.set_height(height);
-        }
-        let Some(context) = context_of(canvas) else { return };
-        context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+        let Some(context) = cleared(canvas, width, height) else { return };
         // Without this property some browsers round the width of each letter to whole pixels. A browser that
         // does not know the property ignores it.
         let _ = js_sys::Reflect::set(&context, &"textRendering".into(), &"geometricPrecision".into());
@@ -125,12 +120,7 @@ pub(crate) fn blend(
     share: f64,
 ) {
     let (width, height) = (to.width(), to.height());
-    if canvas.width() != width || canvas.height() != height {
-        canvas.set_width(width);
-        canvas.set_height(height);
-    }
-    let Some(context) = context_of(canvas) else { return };
-    context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+    let Some(context) = cleared(canvas, width, height) else { return };
     let _ = context.set_global_composite_operation("lighter");
     for (picture, share) in [(from, 1.0 - share), (to, share)] {
         context.set_global_alpha(share);
@@ -143,7 +133,28 @@ pub(crate) fn blend(
 /// How opaque dots are on the screen: just enough to distinguish cached bytes from other green areas.
 const SCREEN_DOTS: f64 = 0.45;
 
-fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
+/// A new canvas, which is not in the page.
+pub(crate) fn new_canvas() -> Option<HtmlCanvasElement> {
+    browser::document()?.create_element("canvas").ok()?.dyn_into().ok()
+}
+
+/// Gives a canvas its size in pixels, unless it has that size.
+pub(crate) fn set_size(canvas: &HtmlCanvasElement, width: u32, height: u32) {
+    if (canvas.width(), canvas.height()) != (width, height) {
+        canvas.set_width(width);
+        canvas.set_height(height);
+    }
+}
+
+/// The context of a canvas of this size, on which nothing is drawn.
+fn cleared(canvas: &HtmlCanvasElement, width: u32, height: u32) -> Option<CanvasRenderingContext2d> {
+    set_size(canvas, width, height);
+    let context = context_of(canvas)?;
+    context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+    Some(context)
+}
+
+pub(crate) fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
     canvas.get_context("2d").ok()??.dyn_into().ok()
 }
 
@@ -157,7 +168,7 @@ fn device_length(length_px: f32, ratio: f64) -> u32 {
 }
 
 fn make_pattern(color: &str, tile: Tile, ratio: f64, dots: f64) -> Option<CanvasPattern> {
-    let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
+    let canvas = new_canvas()?;
     // The side is a whole number of pixels. Otherwise a line would be seen between the tiles.
     let side = device_length(tile.size_px, ratio);
     let scale = f64::from(side) / f64::from(tile.size_px);

@@ -230,7 +230,7 @@ impl Feature<FileSignals> {
                     self.session.lessons().open_own(lesson);
                 }
                 Err(why) => {
-                    self.session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string())))
+                    self.session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string())));
                 }
             }
             return true;

@@ -154,7 +154,7 @@ pub(crate) fn run(job: ProgramJob, on_report: impl Fn(ProgramReport) + 'static) 
         match load(move || is_present(&PROGRAM, number), on_status.clone()).await {
             Ok(()) => {
                 on_status(ProgramStatus::Starting);
-                start(&PROGRAM, number, &job, Some(MAX_SECONDS), on_event);
+                start(&PROGRAM, number, &job, Some(MAX_SECONDS), &on_event);
             }
             Err(why) => tell(&PROGRAM, number, RunEvent::Failed(why), &*on_event),
         }
@@ -202,7 +202,7 @@ async fn why_absent() -> Option<String> {
 
 /// Runs a job in a separate worker. With `most_seconds`, a program that still runs so long after its start is
 /// ended.
-fn start(place: Place, number: u32, job: &ProgramJob, most_seconds: Option<i32>, on_event: OnEvent) {
+fn start(place: Place, number: u32, job: &ProgramJob, most_seconds: Option<i32>, on_event: &OnEvent) {
     if !is_present(place, number) {
         return;
     }
@@ -225,7 +225,7 @@ fn start(place: Place, number: u32, job: &ProgramJob, most_seconds: Option<i32>,
     });
     match worker {
         Ok(worker) => place.with_borrow_mut(|place| place.worker = Some(worker)),
-        Err(why) => tell(place, number, RunEvent::Failed(why), &*on_event),
+        Err(why) => tell(place, number, RunEvent::Failed(why), &**on_event),
     }
 }
 
@@ -281,7 +281,7 @@ fn run_beside(
         RunEvent::Reply(reply) => on_end(Ok(reply)),
         RunEvent::Failed(why) => on_end(Err(why)),
     });
-    start(place, number, job, None, on_event.clone());
+    start(place, number, job, None, &on_event);
     spawn_local(end_in_time(place, number, most_seconds, on_event));
 }
 

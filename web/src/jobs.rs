@@ -41,10 +41,10 @@ pub(crate) enum ComparisonReply {
 
 /// The handlers of the running job.
 struct CurrentJob {
-    on_report: OnJobReport,
-    on_done: OnJobOutput,
+    report: OnJobReport,
+    done: OnJobOutput,
     /// The handler of the comparison that follows when a file is open; `None` for other jobs.
-    on_compared: Option<OnCompared>,
+    compared: Option<OnCompared>,
 }
 
 /// The worker and its jobs.
@@ -77,8 +77,7 @@ pub(crate) fn start(
     on_report: impl FnMut(JobReport) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
-    let running =
-        CurrentJob { on_report: Box::new(on_report), on_done: Box::new(on_done), on_compared: None };
+    let running = CurrentJob { report: Box::new(on_report), done: Box::new(on_done), compared: None };
     if is_on_gpu {
         let module = workers::GPU.with(|gpu| [("script", gpu.script()), ("wasm", gpu.code())]);
         send(&JobTask::OnGpu(job), &module, running);
@@ -98,9 +97,9 @@ pub(crate) fn open(
 ) {
     let task = JobTask::Do(Job::Open { name: name.to_owned(), bytes: Vec::new(), device });
     let running = CurrentJob {
-        on_report: Box::new(on_report),
-        on_done: Box::new(on_done),
-        on_compared: Some(Box::new(on_compared)),
+        report: Box::new(on_report),
+        done: Box::new(on_done),
+        compared: Some(Box::new(on_compared)),
     };
     send(&task, &[("file", file.into())], running);
 }
@@ -108,7 +107,7 @@ pub(crate) fn open(
 fn send(task: &JobTask, more: &[(&str, JsValue)], running: CurrentJob) {
     let message = match workers::task(task, more) {
         Ok(message) => message,
-        Err(error) => return (running.on_done)(Err(JobFailure::Worker(error.to_string()))),
+        Err(error) => return (running.done)(Err(JobFailure::Worker(error.to_string()))),
     };
     stop();
     let is_started = RUNNER.with_borrow_mut(|runner| {
@@ -153,12 +152,12 @@ pub(crate) fn stop() {
 fn finish(result: Result<JobOutput, JobFailure>) {
     let running = RUNNER.with_borrow_mut(|runner| {
         let mut running = runner.running.take()?;
-        runner.comparing = running.on_compared.take().filter(|_| result.is_ok());
+        runner.comparing = running.compared.take().filter(|_| result.is_ok());
         runner.is_to_compare = runner.comparing.is_some();
         Some(running)
     });
     match running {
-        Some(running) => (running.on_done)(result),
+        Some(running) => (running.done)(result),
         // No job runs, so the worker has failed during a comparison.
         None => {
             if let Err(failure) = result {
@@ -206,13 +205,13 @@ fn pass_on(report: JobReport) {
     // The handler is taken out while it is called, because it may start or stop jobs, which borrow `RUNNER`.
     let handler = RUNNER.with_borrow_mut(|runner| {
         let running = runner.running.as_mut()?;
-        Some(std::mem::replace(&mut running.on_report, Box::new(|_| ())))
+        Some(std::mem::replace(&mut running.report, Box::new(|_| ())))
     });
     if let Some(mut handler) = handler {
         handler(report);
         RUNNER.with_borrow_mut(|runner| {
             if let Some(running) = &mut runner.running {
-                running.on_report = handler;
+                running.report = handler;
             }
         });
     } else if let JobReport::Progress(progress) = report {

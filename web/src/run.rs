@@ -174,31 +174,18 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
     if !is_short(&input.text) {
         return Attempt::Long;
     }
+    let Job::Run { title, text, conf, capacity } = &job else { return Attempt::Long };
     if input.is_on_gpu {
         // A run on the GPU has effects, so a command makes it and not this memo. Errors in the input are
         // still shown at once.
-        return match read_input(&job) {
-            Ok(()) => Attempt::Long,
+        return match read(title, text, conf, *capacity) {
+            Ok(_) => Attempt::Long,
             Err(error) => Attempt::Failed(error.into()),
         };
     }
-    let done = match &job {
-        Job::Run { title, text, conf, capacity } => {
-            run_text(title, text, conf, *capacity, &mut |_| ControlFlow::Continue(()))
-        }
-        // `job` never makes this variant, since the worker opens files.
-        Job::Open { .. } => return Attempt::Long,
-    };
-    match done {
+    match run_text(title, text, conf, *capacity, &mut |_| ControlFlow::Continue(())) {
         Ok(product) => Attempt::Ran(PtrEq::new(Run::new(product))),
         Err(error) => Attempt::Failed(error.into()),
-    }
-}
-
-fn read_input(job: &Job) -> Result<(), JobError> {
-    match job {
-        Job::Run { title, text, conf, capacity } => read(title, text, conf, *capacity).map(drop),
-        Job::Open { .. } => Ok(()),
     }
 }
 

@@ -101,14 +101,16 @@ impl WorkerModule {
     }
 }
 
+/// Messages that wait until the worker can receive them, each with the objects that are moved to the worker;
+/// `None` when the worker has sent its first message.
+type Waiting = Option<Vec<(JsValue, Array)>>;
+
 /// A worker that was started. If this value is dropped, the worker is ended, and no message of it arrives any
 /// more.
 #[derive(Debug)]
 pub(crate) struct PageWorker {
     worker: Worker,
-    /// Messages that wait until the worker can receive them, each with the objects that are moved to the
-    /// worker; `None` when the worker has sent its first message.
-    waiting: Rc<RefCell<Option<Vec<(JsValue, Array)>>>>,
+    waiting: Rc<RefCell<Waiting>>,
     is_ended: Rc<Cell<bool>>,
 }
 

@@ -5,7 +5,6 @@
 use blockyard_figure::{MapView, Scene};
 use leptos::html;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
 use web_sys::HtmlCanvasElement;
 
 use crate::browser;
@@ -101,9 +100,8 @@ impl Dissolve {
 
     fn way(self, from: Scene, to: &Scene, begun_millis: f64) -> Option<Way> {
         let middle = from.halfway_to(to)?;
-        let document = browser::document()?;
         let picture = |scene: &Scene| {
-            let canvas: HtmlCanvasElement = document.create_element("canvas").ok()?.dyn_into().ok()?;
+            let canvas = canvas::new_canvas()?;
             self.paint(&canvas, scene);
             Some(canvas)
         };

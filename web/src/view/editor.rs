@@ -5,12 +5,14 @@ mod rows;
 mod suggestions;
 mod text_field;
 
+use blockyard_record::counted;
 use blockyard_workload::decimal_size;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
 use crate::element_ids::WORKLOAD_TEXT;
 use crate::messages::sentence;
+use crate::numbers::grouped_count;
 use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::icon::Icon;
@@ -57,12 +59,10 @@ fn index_of(number: u32) -> usize {
 }
 
 fn steps(count: usize, failed: usize) -> String {
-    let grouped = crate::numbers::grouped_count;
-    let steps = if count == 1 { "1 step".to_owned() } else { format!("{} steps", grouped(count)) };
+    let steps = counted(count, "step");
     match failed {
         0 => steps,
-        1 => format!("{steps}, 1 of them failed"),
-        many => format!("{steps}, {} of them failed", grouped(many)),
+        many => format!("{steps}, {} of them failed", grouped_count(many)),
     }
 }
 

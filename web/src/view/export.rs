@@ -5,11 +5,9 @@ use std::fmt::Write as _;
 use blockyard_figure::{Scene, ShownPart, Theme, breakdown_text, figure_facts};
 use blockyard_record::Recording;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::HtmlCanvasElement;
 
 use crate::browser;
-use crate::canvas::Paints;
+use crate::canvas::{Paints, new_canvas};
 use crate::lab::Sheet;
 use crate::link::{Link, LinkTarget};
 use crate::session::Session;
@@ -88,7 +86,7 @@ pub(crate) fn figure(session: Session, scene: &Scene, name: &str, words: Option<
 }
 
 fn picture(scene: &Scene, ratio: f64) -> Option<String> {
-    let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
+    let canvas = new_canvas()?;
     Paints::read_for(ratio).draw_on_ground(&canvas, scene);
     canvas.to_data_url_with_type("image/png").ok()
 }

@@ -1,7 +1,7 @@
 //! The switch between the virtual device and the reader's GPU, and the results of the checks of block data on
 //! the GPU.
 
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, counted};
 use blockyard_replay::StepDataCheck;
 use leptos::prelude::*;
 
@@ -94,8 +94,7 @@ fn checks_of_run(steps: &[StepDataCheck]) -> String {
     let wrong = steps.iter().filter(|step| step.wrong > 0).count();
     let found = match wrong {
         0 => "all as written".to_owned(),
-        1 => "damaged in 1 step".to_owned(),
-        many => format!("damaged in {} steps", grouped_count(many)),
+        many => format!("damaged in {}", counted(many, "step")),
     };
     format!("{checked} of block data checked: {found}.")
 }
@@ -125,8 +124,7 @@ fn checks_text(step: &StepDataCheck) -> String {
     };
     let checked = match step.blocks {
         0 => "nothing to check".to_owned(),
-        1 => format!("checked 1 block, {}", step.checked),
-        many => format!("checked {} blocks, {}", grouped_count(many as usize), step.checked),
+        many => format!("checked {}, {}", counted(many, "block"), step.checked),
     };
     let found = match (step.wrong, step.blocks) {
         (0, 0) => String::new(),

@@ -5,7 +5,7 @@ use blockyard_figure::{
     AllocationFilter, AllocationQuery, ByteUnit, GroupBy, Holder, bytes_of, group_key, holder_texts,
     holders as find_holders, percent, rows_in, stack_lines,
 };
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, counted, grouped};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -134,11 +134,7 @@ fn summary(list: &HolderList, peak: usize) -> String {
     } else {
         format!("{} in {} of ", list.bytes, grouped_count(list.rows.len()))
     };
-    format!(
-        "{found}{bytes} ({} bytes) in {} allocations {when}",
-        blockyard_record::grouped(bytes.get()),
-        grouped_count(count)
-    )
+    format!("{found}{bytes} ({} bytes) in {} allocations {when}", grouped(bytes.get()), grouped_count(count))
 }
 
 fn controls(session: Session) -> AnyView {
@@ -245,7 +241,7 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
 
 fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder, unit: ByteUnit) -> AnyView {
     let share = width_percent(holder.bytes, list.whole.1);
-    let bytes = format!("{} ({} bytes)", holder.bytes, blockyard_record::grouped(holder.bytes.get()));
+    let bytes = format!("{} ({} bytes)", holder.bytes, grouped(holder.bytes.get()));
     let oldest = if holder.oldest == 0 {
         "before".to_owned()
     } else {
@@ -331,10 +327,7 @@ pub(crate) fn picked_card(session: Session, id: &'static str) -> Option<AnyView>
     if let ([only], Some(found)) = (picked.rows.as_slice(), allocations.get(first)) {
         lines.splice(0..0, crate::view::allocations::allocation_lines(&columns, *only, &found));
     }
-    let words = match picked.rows.len() {
-        1 => format!("{bytes} in 1 allocation"),
-        count => format!("{bytes} in {} allocations", grouped_count(count)),
-    };
+    let words = format!("{bytes} in {}", counted(picked.rows.len(), "allocation"));
     let lines = lines.join("\n");
     let is_empty = lines.is_empty();
     let copied = lines.clone();

@@ -111,7 +111,6 @@ macro_rules! function {
         }
 
         #[cfg(not(feature = "split"))]
-        #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
         async fn $name($($argument: $of),*) -> Result<$output, LoadError> {
             Ok($body)
         }

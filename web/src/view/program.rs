@@ -12,7 +12,6 @@ use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::effect::effect;
 use crate::navigation::{CardPlace, Place};
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
@@ -242,18 +241,15 @@ fn set_aside(session: Session) -> AnyView {
 
 /// The verdict about the run and the questions about it, which are asked when the reader unfolds them.
 fn answers(session: Session) -> AnyView {
-    let is_open = RwSignal::new(false);
+    // The run for which the answers are open: another run is another question.
+    let open_for = RwSignal::new(None);
+    let is_open = Memo::new(move |_| open_for.get() == Some(session.run.get()));
     let toggle = click(move || {
-        is_open.update(|is_open| *is_open = !*is_open);
+        open_for.set((!is_open.get_untracked()).then(|| session.run.get_untracked()));
         let has_verdict = || session.lab().answers().is_some_and(|answers| answers.verdict.is_some());
         if is_open.get_untracked() && !untrack(has_verdict) {
             session.lab().ask_verdict();
         }
-    });
-    // Another run is another question.
-    effect(move || {
-        session.run.track();
-        is_open.set(false);
     });
     let content = move || is_open.get().then(|| lab::lab(session));
     view! {

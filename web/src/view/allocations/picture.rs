@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use blockyard_figure::{AddressMap, Allocations, Grid, GridKind, GridPaint, GridView, Groups, Rect};
 use blockyard_record::Recording;
-use wasm_bindgen::prelude::*;
-use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
+use web_sys::{HtmlCanvasElement, ImageData};
 
 use crate::browser;
+use crate::canvas::{context_of, new_canvas, set_size};
 use crate::frames::count;
 use crate::ptr_eq::PtrEq;
 use crate::surface::pixels as pixels_of;
@@ -262,10 +262,6 @@ impl Picture {
     }
 }
 
-fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
-    canvas.get_context("2d").ok()??.dyn_into().ok()
-}
-
 /// Draws some columns of the grid on the canvas, which is made if there is none.
 fn paint_columns(
     canvas: &mut Option<HtmlCanvasElement>,
@@ -273,17 +269,13 @@ fn paint_columns(
     colors: &GridColors,
     columns: Range<usize>,
 ) {
-    let made = || browser::document()?.create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok();
     if canvas.is_none() {
-        *canvas = made();
+        *canvas = new_canvas();
     }
     let Some(canvas) = canvas else { return };
     let pixels = |length: usize| u32::try_from(length).unwrap_or(0);
     let (width, height) = (pixels(grid.size().0), pixels(grid.size().1));
-    if (canvas.width(), canvas.height()) != (width, height) {
-        canvas.set_width(width);
-        canvas.set_height(height);
-    }
+    set_size(canvas, width, height);
     let Some(context) = context_of(canvas) else { return };
     let of_row = |row: usize| colors.of_row(row);
     let paint = GridPaint {

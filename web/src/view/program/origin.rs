@@ -1,7 +1,7 @@
 //! The line and the operator of the step and of the chosen block, why the block is alive, and the requests of
 //! a line.
 
-use blockyard_record::AllocationId;
+use blockyard_record::{AllocationId, counted};
 use leptos::prelude::*;
 
 use crate::effect::effect;
@@ -130,12 +130,8 @@ fn requests(session: Session) -> AnyView {
             0 => String::new(),
             more => format!(" ({} more around these)", grouped_count(more)),
         };
-        let noun = if steps.len() == 1 { "request" } else { "requests" };
-        let summary = format!(
-            "Line {line}, {} {noun}{}{left_out}",
-            grouped_count(steps.len()),
-            sums.unwrap_or_default()
-        );
+        let summary =
+            format!("Line {line}, {}{}{left_out}", counted(steps.len(), "request"), sums.unwrap_or_default());
         let rows = rows.collect::<Vec<_>>();
         Some(view! { <p>{summary}</p><ul>{rows}</ul> }.into_any())
     };
