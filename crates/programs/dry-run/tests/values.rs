@@ -288,3 +288,26 @@ fn garbage_is_collected_when_the_program_makes_it() {
     let Some((_, lines)) = done("collected", COLLECTED, &[]) else { return };
     assert_eq!(lines, ["True 0"]);
 }
+
+/// Checks of unknown values, in the program and in PyTorch; then checks of what is known.
+const CHECKED: &str = include_str!("checked.py");
+
+#[test]
+fn checks_of_unknown_values_pass_and_others_are_as_ever() {
+    let Some((report, lines)) = done("checked", CHECKED, &[]) else { return };
+    assert_eq!(lines, ["passed", "branches: False 2", "known", "shape", "close"]);
+    let passed = report.notes.iter().filter(|note| note.text.starts_with("the check is assumed to pass"));
+    let mut places: Vec<u32> = passed.map(|note| note.line).collect();
+    places.sort_unstable();
+    let checks = CHECKED.lines().zip(1..).filter(|(line, _)| line.contains("# passes")).map(|(_, line)| line);
+    assert_eq!(places, checks.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_person_may_say_that_a_check_fails() {
+    let source = "import torch\nx = torch.empty(8, device='cuda').sin()\ntry:\n    assert (x > 0).all()\n\
+                  except AssertionError:\n    print('failed')\n";
+    let given = [("STANDIN_ASSUME", "program.py:4=false")];
+    let Some((_, lines)) = done("check-given", source, &given) else { return };
+    assert_eq!(lines, ["failed"]);
+}

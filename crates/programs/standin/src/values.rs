@@ -29,8 +29,9 @@ use crate::state::state;
 use crate::values::layout::Probe;
 use crate::values::python::Helper;
 
-/// The helper that computes, in Python.
-const HELPER: &str = concat!(include_str!("values/helper.py"), "\0");
+/// The helper that computes, in Python, and the search for checks that it uses.
+const HELPER: &str =
+    concat!(include_str!("values/checks.py"), "\n\n", include_str!("values/helper.py"), "\0");
 
 /// The text of the helper, which the process's Python runs after PyTorch was imported.
 #[unsafe(no_mangle)]
@@ -66,11 +67,16 @@ extern "C" fn blockyard_values_storage(tensor: u64, storage: u64, data: u64, byt
     c_int::from(layout::find_storage(tensor, storage, data, bytes))
 }
 
-/// Ends the search for the layout: the helper's functions `classify`, `begin` and `end` are called from now
-/// on. Returns 0 where the layout is not complete.
+/// Ends the search for the layout: the helper's functions `classify`, `begin`, `end` and `check` are called
+/// from now on. Returns 0 where the layout is not complete.
 #[unsafe(no_mangle)]
-extern "C" fn blockyard_values_ready(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> c_int {
-    c_int::from(Helper::set(classify, begin, end) && observers::start_following())
+extern "C" fn blockyard_values_ready(
+    classify: *mut c_void,
+    begin: *mut c_void,
+    end: *mut c_void,
+    check: *mut c_void,
+) -> c_int {
+    c_int::from(Helper::set(classify, begin, end, check) && observers::start_following())
 }
 
 /// How sure the least sure of these bytes is, as the helper numbers it.

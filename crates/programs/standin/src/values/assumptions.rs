@@ -10,10 +10,13 @@ use crate::abi::Out;
 use crate::memory::{Certainty, HostRead};
 use crate::python::{self, PythonLine};
 use crate::report;
-use crate::values::frames;
+use crate::values::{frames, python as helper};
 
 /// Unknown values that one line may read: a loop that waits for a value of the device ends here.
 const MAX_READS: u64 = 100_000;
+
+/// PyTorch's number of `bool`.
+const BOOL: i32 = 11;
 
 /// The values that a person gave, one a line, in `STANDIN_ASSUME`.
 fn given() -> &'static [Assumption] {
@@ -48,6 +51,8 @@ struct Question {
     kind: Option<i32>,
     /// The value that a person gave.
     given: Option<f64>,
+    /// The bytes that were read.
+    bits: u64,
 }
 
 /// The value that the host gets in place of unknown bytes, and the reason that the report has.
@@ -59,16 +64,25 @@ struct AssumedValue {
 
 impl Question {
     /// `None` where the line has read so many unknown values that it waits for one; `reads` counts them, this
-    /// one too.
-    fn answer(self, reads: impl FnOnce() -> u64) -> Option<AssumedValue> {
+    /// one too. `passing` gives another value for a type and a value, where a check would not pass.
+    fn answer(
+        self,
+        reads: impl FnOnce() -> u64,
+        passing: impl FnOnce(i32, f64) -> Option<f64>,
+    ) -> Option<AssumedValue> {
         let said = |text: &str| Some(AssumedValue { bits: None, text: text.to_owned() });
-        let taken = |kind, value| {
-            Some(AssumedValue { bits: Some(bits(kind, value)), text: format!("assumed to be {value}") })
+        let put = |kind, value, text| Some(AssumedValue { bits: Some(bits(kind, value)), text });
+        let taken = |kind, value| put(kind, value, format!("assumed to be {value}"));
+        let checked = |kind, value| {
+            let other = passing(kind, value)?;
+            put(kind, other, format!("the check is assumed to pass, with the value {other}"))
         };
         if self.read.unknown == 0 {
             return match (self.read.known, self.kind, self.given) {
                 (Certainty::Assumed, Some(kind), Some(value)) => taken(kind, value),
-                (Certainty::Assumed, ..) => said("it follows from a value that was assumed"),
+                (Certainty::Assumed, kind, _) => kind
+                    .and_then(|kind| checked(kind, number(kind, self.bits)?))
+                    .or_else(|| said("it follows from a value that was assumed")),
                 _ => said("it was computed by a processor, so that its last digits may differ"),
             };
         }
@@ -81,9 +95,13 @@ impl Question {
         if reads > MAX_READS {
             return None;
         }
-        match self.kind {
-            Some(kind) => taken(kind, self.given.unwrap_or_else(|| assumed(kind, reads))),
-            None => said("assumed to be 0"),
+        match (self.kind, self.given) {
+            (Some(kind), Some(value)) => taken(kind, value),
+            (Some(kind), None) => {
+                let value = assumed(kind, reads);
+                checked(kind, value).or_else(|| taken(kind, value))
+            }
+            (None, _) => said("assumed to be 0"),
         }
     }
 }
@@ -103,9 +121,11 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {
         return Ok(());
     }
     let place = python::place();
-    let results = results.map(|(results, _)| results);
-    let question = Question { read, results, kind: frames::value(), given: given_at(&place) };
-    let Some(answer) = question.answer(|| reads_at(&place)) else {
+    let kind = frames::value();
+    // Whether all elements are equal is a truth value and no number of results.
+    let results = results.filter(|_| kind != Some(BOOL)).map(|(results, _)| results);
+    let question = Question { read, results, kind, given: given_at(&place), bits: taken(to, count) };
+    let Some(answer) = question.answer(|| reads_at(&place), helper::passing) else {
         report::report_estimate(
             "the program waits for a value that a kernel would have computed: it was ended; name the value with --assume",
         );
@@ -116,6 +136,15 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {
     }
     report::report_read(&place, count, &answer.text);
     Ok(())
+}
+
+/// The first 8 bytes that were read, or as many as there are.
+fn taken(to: Out<u8>, count: u64) -> u64 {
+    let mut bytes = [0; 8];
+    for (place, byte) in bytes.iter_mut().enumerate().take(usize::try_from(count).unwrap_or(8)) {
+        *byte = to.get_at(place).unwrap_or(0);
+    }
+    u64::from_le_bytes(bytes)
 }
 
 fn put(to: Out<u8>, count: u64, value: u64) {
@@ -136,7 +165,7 @@ fn whole(value: f64) -> i64 {
 fn assumed(kind: i32, reads: u64) -> f64 {
     match kind {
         5 | 6 | 7 | 15 => 0.5 + 0.5 / reads as f64,
-        11 => 0.0,
+        BOOL => 0.0,
         _ => 1.0,
     }
 }
@@ -149,8 +178,27 @@ fn bits(kind: i32, value: f64) -> u64 {
         6 => u64::from((value as f32).to_bits()),
         15 => u64::from((value as f32).to_bits() >> 16),
         5 => u64::from(half(value as f32)),
-        11 => u64::from(value != 0.0),
+        BOOL => u64::from(value != 0.0),
         _ => (value as i64).cast_unsigned(),
+    }
+}
+
+/// The value of these bytes; `None` for a type of 16 bits with a point, and for one that is no number.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the value is an assumption"
+)]
+fn number(kind: i32, bits: u64) -> Option<f64> {
+    match kind {
+        7 => Some(f64::from_bits(bits)),
+        6 => Some(f32::from_bits(bits as u32).into()),
+        0 | BOOL => Some(f64::from(bits as u8)),
+        1 => Some(f64::from(bits as i8)),
+        2 => Some(f64::from(bits as i16)),
+        3 => Some(f64::from(bits as i32)),
+        4 => Some(bits.cast_signed() as f64),
+        _ => None,
     }
 }
 
@@ -169,12 +217,11 @@ fn half(value: f32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_READS, Question, assumed, bits};
+    use super::{BOOL, MAX_READS, Question, assumed, bits, number};
     use crate::memory::{Certainty, HostRead};
 
-    /// PyTorch's numbers of `float32` and `bool`.
+    /// PyTorch's number of `float32`.
     const FLOAT: i32 = 6;
-    const BOOL: i32 = 11;
 
     #[test]
     fn values_have_the_bytes_of_their_type() {
@@ -184,11 +231,14 @@ mod tests {
         assert_eq!(bits(5, 1e9), 0x7bff);
         assert_eq!(bits(4, -1.0), u64::MAX);
         assert_eq!((bits(11, 2.0), bits(11, 0.0)), (1, 0));
+        for (kind, value) in [(6, 0.75), (7, 0.75), (4, -1.0), (3, -2.0), (0, 200.0), (11, 1.0)] {
+            assert_eq!(number(kind, bits(kind, value)), Some(value));
+        }
         assert!(assumed(6, 2) < assumed(6, 1) && assumed(6, 1 << 40) >= 0.5);
     }
 
     fn answer(question: Question, reads: u64) -> Option<(Option<u64>, String)> {
-        question.answer(|| reads).map(|answer| (answer.bits, answer.text))
+        question.answer(|| reads, |_, _| None).map(|answer| (answer.bits, answer.text))
     }
 
     #[test]
@@ -211,6 +261,23 @@ mod tests {
         assert_eq!(answer(Question { kind: None, ..given }, 1).map(|(bits, _)| bits), Some(None));
         let rounded = Question { read: HostRead { known: Certainty::Rounded, ..known }, ..given };
         assert_eq!(answer(rounded, 1).map(|(bits, _)| bits), Some(None), "a rounded value is known");
+    }
+
+    #[test]
+    fn a_check_passes_where_its_value_is_not_known() {
+        let passing = |_, value| (value == 0.0).then_some(1.0);
+        let unknown = HostRead { unknown: 1, known: Certainty::Exact };
+        let assumed = HostRead { unknown: 0, known: Certainty::Assumed };
+        let text = "the check is assumed to pass, with the value 1";
+        for read in [unknown, assumed] {
+            let flag = Question { read, kind: Some(BOOL), ..Question::default() };
+            let answer = flag.answer(|| 1, passing).map(|answer| (answer.bits, answer.text));
+            assert_eq!(answer, Some((Some(1), text.to_owned())));
+            let given = Question { given: Some(0.0), ..flag };
+            assert_eq!(given.answer(|| 1, passing).and_then(|answer| answer.bits), Some(0));
+        }
+        let number = Question { read: unknown, kind: Some(FLOAT), ..Question::default() };
+        assert_eq!(number.answer(|| 1, passing).and_then(|answer| answer.bits), Some(bits(FLOAT, 1.0)));
     }
 
     #[test]

@@ -211,6 +211,7 @@ pub(super) struct Helper {
     classify: Object,
     begin: Object,
     end: Object,
+    check: Object,
 }
 
 static HELPER: OnceLock<Helper> = OnceLock::new();
@@ -239,17 +240,24 @@ fn kept_at(key: (u64, u64)) -> usize {
 impl Helper {
     /// Keeps the helper's functions for the rest of the process; false where they cannot be kept, or others
     /// are kept already.
-    pub(super) fn set(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> bool {
+    pub(super) fn set(
+        classify: *mut c_void,
+        begin: *mut c_void,
+        end: *mut c_void,
+        check: *mut c_void,
+    ) -> bool {
         let Some(python) = interpreter() else { return false };
         let keep = |object: *mut c_void| {
             let object = NonNull::new(object)?;
             python.locked(|| python.add(object));
             Some(Object(object))
         };
-        let (Some(classify), Some(begin), Some(end)) = (keep(classify), keep(begin), keep(end)) else {
+        let (Some(classify), Some(begin), Some(end), Some(check)) =
+            (keep(classify), keep(begin), keep(end), keep(check))
+        else {
             return false;
         };
-        HELPER.set(Self { classify, begin, end }).is_ok()
+        HELPER.set(Self { classify, begin, end, check }).is_ok()
     }
 
     /// The operator of this name; `None` for a name that is not an operator's.
@@ -330,6 +338,20 @@ impl Helper {
         drop(computed);
         found.flatten()
     }
+}
+
+/// The value with which the check around the calling thread's read passes; `None` where there is no check, or
+/// where this value passes. `kind` is PyTorch's number of the type. No lock of the library may be held.
+pub(super) fn passing(kind: i32, value: f64) -> Option<f64> {
+    let (helper, python) = (HELPER.get()?, interpreter()?);
+    let values = [Value::Integer(kind.into()), Value::Number(value)];
+    let answer = python.locked(|| {
+        let found = unobserved(|| python.call(helper.check.0, &values))?;
+        let answer = python.text(found);
+        python.drop(found);
+        answer
+    });
+    answer.flatten()?.parse().ok()
 }
 
 /// Asks the helper, which answers with a text: letters of the arguments, then fields, parted by `|`.
