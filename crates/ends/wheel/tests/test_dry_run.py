@@ -9,7 +9,7 @@ import types
 import pytest
 
 import blockyard
-from blockyard import _dry_run, _magic
+from blockyard import _command, _magic
 
 STUB = pathlib.Path(__file__).parents[3] / "programs" / "dry-run" / "tests" / "stub" / "site-packages"
 
@@ -43,7 +43,7 @@ def program(tmp_path, monkeypatch):
     return path
 
 
-needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.skipif(not _command.has_standin(), reason="the package was built without the library, or for another processor")
 
 
 @needs_library

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import blockyard
-from blockyard import _dry_run
+from blockyard import _command
 
 STUB = pathlib.Path(__file__).parents[3] / "programs" / "dry-run" / "tests" / "stub" / "site-packages"
 
@@ -29,7 +29,7 @@ optimizer.step()
 
 LAYER = "traced.take(32_768)\noptimizer ="
 
-needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.skipif(not _command.has_standin(), reason="the package was built without the library, or for another processor")
 
 
 @pytest.fixture
