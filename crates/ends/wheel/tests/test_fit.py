@@ -8,9 +8,7 @@ import shutil
 import pytest
 
 import blockyard
-from blockyard import _cluster, _command, _fit, _fit_on_cluster
-
-STUB = pathlib.Path(__file__).parents[3] / "programs" / "dry-run" / "tests" / "stub" / "site-packages"
+from blockyard import _cluster, _fit, _fit_on_cluster
 
 # The package's limit is one MiB; a value takes 20,000 bytes, and the program 100,000 more.
 TRAIN = """
@@ -28,18 +26,12 @@ torch.give(20_000 * options.batch_size)
 optimizer.step()
 """
 
-needs_library = pytest.mark.skipif(not _command.has_standin(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.needs_library
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    """A program, and a stand-in for PyTorch that has no shared libraries."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    torch = tmp_path / "site-packages"
-    shutil.copytree(STUB, torch)
-    (torch / "torch" / "lib").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(torch))
-    path = tmp_path / "train.py"
+def program(stub):
+    path = stub / "train.py"
     path.write_text(TRAIN)
     return path
 

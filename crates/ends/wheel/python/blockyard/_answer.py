@@ -6,7 +6,6 @@ The answers themselves are in `_answers`, which is written from the types of the
 import dataclasses
 import functools
 import json
-import types
 import typing
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, overload
@@ -93,14 +92,12 @@ def _readers(cls: type[Answer]) -> list[tuple[str, Callable[[Any], Any]]]:
 def _reader(kind: Any) -> Callable[[Any], Any]:
     """How a value of this type is read. A list that is absent is read as an empty list."""
     parts = typing.get_args(kind)
+    # Of a list or of a value that may be None, the first part is the type of the item or of the value.
+    of: Any = parts[0] if parts else kind
+    is_answer = isinstance(of, type) and not typing.get_args(of) and issubclass(of, Answer)
     if typing.get_origin(kind) is list:
-        of = _reader(parts[0])
-        return lambda rows: [of(row) for row in rows or []]
-    if types.NoneType in parts:
-        return _reader(parts[0])
-    if not parts and isinstance(kind, type) and issubclass(kind, Answer):
-        return cast(Callable[[Any], Any], kind.of)
-    return lambda raw: raw
+        return (lambda rows: [of.of(row) for row in rows or []]) if is_answer else (lambda rows: rows or [])
+    return of.of if is_answer else (lambda raw: raw)
 
 
 class LimitBase(Answer):

@@ -2,8 +2,8 @@
 
 Sizes are bytes, requests and steps are counted from 1. `to_dict()` is the answer as the command prints it with `--json`.
 
-`cargo xtask update answers` writes this file from the types of crates/base/answers. `_answer` says how JSON is read,
-and `_sentences` how answers read.
+`cargo xtask update answers` writes this file from the types of crates/base/answers.
+`_answer` says how JSON is read, and `_sentences` how answers read.
 """
 
 import dataclasses

@@ -15,22 +15,9 @@ Row = dict[str, Any]
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 _COLUMNS = (
-    "rank",
-    "path",
-    "error",
-    "device",
-    "requests",
-    "peak_allocated",
-    "peak_reserved",
-    "device_allocs",
-    "ooms",
-    "first_oom",
-    "placements",
-    "identical",
-    "cause",
-    "notes",
-    "process_memory",
-)
+    "rank path error device requests peak_allocated peak_reserved device_allocs ooms"
+    " first_oom placements identical cause notes process_memory"
+).split()
 
 # How many call sites of a rank are compared with those of the others.
 _SITES = 100
