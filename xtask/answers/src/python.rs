@@ -13,7 +13,7 @@ struct Class {
     name: &'static str,
     /// The type that the class reads, or several types whose fields are in one object.
     of: &'static [&'static str],
-    /// The classes that the class inherits from. The fields of those that are in this file are not written again.
+    /// The classes that the class inherits from. Fields that one of them has are not written again.
     bases: &'static [&'static str],
     /// Further sentences for a user of Python.
     says: &'static str,
@@ -37,8 +37,8 @@ impl Class {
     }
 }
 
-/// The fields that have a simpler type in Python than in JSON: the class, the field, its type, and how the value
-/// is read, if the type does not say it (a name in `_answer.py`).
+/// The fields that have a simpler type in Python than in JSON: the class, the field, its type, and a name in
+/// `_answer.py`. The name says how the value is read, where the type does not say it.
 const SIMPLER: &[(&str, &str, &str, Option<&str>)] = &[
     ("Search", "front", "list[Outcome]", None),
     ("FitPeaks", "outside", "dict[str, int]", Some("BY_HOLDER")),
@@ -173,8 +173,8 @@ pub(crate) fn file(types: &Types) -> Result<WrittenFile> {
     let mut text = String::from(
         "\"\"\"What questions are answered with: dataclasses that read as sentences.\n\n\
          Sizes are bytes, requests and steps are counted from 1. `to_dict()` is the answer as the command prints it with `--json`.\n\n\
-         `cargo xtask update answers` writes this file from the types of crates/base/answers. `_answer` says how JSON is read,\n\
-         and `_sentences` how answers read.\n\
+         `cargo xtask update answers` writes this file from the types of crates/base/answers.\n\
+         `_answer` says how JSON is read, and `_sentences` how answers read.\n\
          \"\"\"\n\n\
          import dataclasses\n\
          from typing import Any\n\n\

@@ -6,8 +6,8 @@ use pyo3::types::PyDict;
 
 use crate::error::BlockyardError;
 
-/// The layouts of a mesh that multiply to this number of ranks, in the command's order: the number of ranks of
-/// each dimension by its name.
+/// The layouts of a mesh that multiply to this number of ranks, in the command's order. A layout has the
+/// number of ranks of each dimension by its name.
 #[pyfunction]
 pub(crate) fn layouts<'py>(py: Python<'py>, mesh: &str, ranks: u64) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let mesh: Mesh =

@@ -3,10 +3,10 @@
 //! Python classes over the crates that do the work: `file` opens files of PyTorch, `run` has the requests of
 //! a run and the questions about them, `program` runs a program without PyTorch, `report` and `page` write
 //! reports, other formats and the page, `arrow` makes tables, `signals` watches for Ctrl-C, and `command` is
-//! the `blockyard` command; `fit` lists layouts of ranks. The functions that PyTorch takes from the plug-in are exported from the same
-//! library. Answers go to Python as JSON texts, which `blockyard/_answers.py` turns into dataclasses; events
-//! and allocations go as Arrow streams. Long work releases Python's lock, and ends when a signal handler
-//! raises (Ctrl-C).
+//! the `blockyard` command; `fit` lists layouts of ranks. The functions that PyTorch takes from the plug-in
+//! are exported from the same library. Answers go to Python as JSON texts, which `blockyard/_answers.py`
+//! turns into dataclasses; events and allocations go as Arrow streams. Long work releases Python's lock, and
+//! ends when a signal handler raises (Ctrl-C).
 //!
 //! # Example
 //!

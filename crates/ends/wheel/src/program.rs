@@ -18,13 +18,13 @@ enum Message {
     Ended(Box<Result<PlayedProgram, String>>),
 }
 
-/// The GPU's name, how many GPUs the program sees, `PYTORCH_CUDA_ALLOC_CONF`, the memory of each GPU (`None` for
-/// the GPU's own), and the seconds after which the program is stopped.
+/// The GPU's name, how many GPUs the program sees, `PYTORCH_CUDA_ALLOC_CONF`, the memory of each GPU, and the
+/// seconds after which the program is stopped. Without a memory, each GPU has its own.
 #[derive(FromPyObject)]
 pub(crate) struct ProgramConditions(String, u8, String, Option<Size>, u64);
 
-/// Runs a program on this Python without PyTorch, and calls `on_text` with each piece of text that the program
-/// prints. Returns the JSON that `blockyard python --json` prints, and a snapshot of the devices.
+/// Runs a program without PyTorch, and calls `on_text` with each piece of text that the program prints.
+/// Returns the JSON that `blockyard python --json` prints, and a snapshot of the devices.
 ///
 /// If a signal handler raises, the program continues until its time limit.
 #[pyfunction]
